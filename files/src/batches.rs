@@ -2,18 +2,17 @@
 
 use crate::batch::{Conversion, Running, Sequence};
 use crate::choice::columns_of;
-use crate::fault::{fault, guarded, invalid, rows_asked_for, unread};
+use crate::fault::{fault, invalid};
 use crate::numbers::Number;
 use crate::options::Options;
-use crate::pool::Pool;
+use crate::pool::{Cursor, Pool};
+use crate::source::source;
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use coremix::Result;
-use coremix::data::Source;
-use std::fmt;
 use std::io;
 
-/// Rows of record batches that a function makes, as often as it is called and always the same: a [`Source`].
+/// Rows of record batches that a function makes, as often as it is called and always the same: a [`Source`](coremix::data::Source).
 ///
 /// Making it goes through all batches once, to count rows. A read goes on with the sequence of batches that is nearest
 /// before its first row; a few are kept open. Where there is none, the function is called, and the batches before are passed
@@ -39,19 +38,11 @@ use std::io;
 pub struct Batches<T> {
     open: Box<dyn Fn() -> std::result::Result<Running, ArrowError> + Send + Sync>,
     conversion: Conversion,
+    path: &'static str,
     len: usize,
     dim: usize,
     pool: Pool<Sequence>,
     of: std::marker::PhantomData<T>,
-}
-
-impl<T> fmt::Debug for Batches<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batches")
-            .field("len", &self.len)
-            .field("dim", &self.dim)
-            .finish_non_exhaustive()
-    }
 }
 
 /// What they are called in errors.
@@ -88,43 +79,25 @@ impl<T: Number> Batches<T> {
             open: Box::new(move || open().map(|batches| Box::new(batches) as Running)),
             dim: conversion.dim.unwrap_or(0),
             conversion,
+            path: NAME,
             len,
             pool: Pool::new(),
             of: std::marker::PhantomData,
         })
     }
 
-    fn read_rows(&self, first: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let sequence = match self.pool.take(0, first) {
             Some(sequence) => Ok(sequence),
             None => (self.open)().map(|batches| Sequence::new(batches, 0)),
         };
         let mut sequence = sequence.map_err(invalid)?;
         sequence.read(first, out, &self.conversion)?;
-        if first + rows < self.len {
+        if sequence.row() < self.len {
             self.pool.give(sequence);
         }
         Ok(())
     }
 }
 
-impl<T: Number> Source for Batches<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let read = rows_asked_for(first, out.len(), [self.len, self.dim]);
-        let read = read.and_then(|rows| match rows {
-            0 => Ok(()),
-            _ => guarded(|| self.read_rows(first, rows, out)),
-        });
-        read.map_err(|error| unread(NAME, &error))
-    }
-}
+source!(Batches);

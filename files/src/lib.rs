@@ -28,6 +28,7 @@ mod parquet;
 mod parts;
 mod pool;
 mod read_ahead;
+mod source;
 mod spool;
 mod table;
 mod vectors;

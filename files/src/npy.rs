@@ -1,9 +1,11 @@
 //! Rows of an `.npy` file.
 
+use crate::fault::fault;
 use crate::numbers::{ElementType, Kind, Number};
-use crate::table::{Layout, Placed, ReadAt, Table, table};
+use crate::table::{Layout, OnDisk, ReadAt, Table, table};
 use coremix::Result;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The rows of a matrix in an `.npy` file of `NumPy`, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
@@ -43,7 +45,7 @@ impl<T: Number> NpyFile<T> {
 
     /// The same for numbers that may be rounded.
     pub(crate) fn open_as(path: &Path, rounded: bool) -> Result<Self> {
-        Self::of(Placed::open(path)?, rounded)
+        Self::of(Arc::new(OnDisk::open(path)?), rounded)
     }
 
     /// The same for bytes that come from elsewhere.
@@ -65,14 +67,11 @@ impl<T: Number> NpyFile<T> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn over(bytes: impl ReadAt + 'static) -> Result<Self> {
-        Self::of(Placed::over(bytes), false)
+        Self::of(Arc::new(bytes), false)
     }
 
-    fn of(file: Placed, rounded: bool) -> Result<Self> {
-        let (from, header) = match header(&file) {
-            Ok(found) => found,
-            Err(what) => return Err(file.fault(what)),
-        };
+    fn of(file: Arc<dyn ReadAt>, rounded: bool) -> Result<Self> {
+        let (from, header) = header(&file).map_err(|what| fault(&file.name(), what))?;
         let layout = match header.by_columns {
             true => Layout::Columns,
             false => Layout::Rows,
@@ -85,9 +84,9 @@ impl<T: Number> NpyFile<T> {
 
 /// The smallest element type that holds all numbers of a file exactly.
 pub(crate) fn element(path: &Path) -> Result<ElementType> {
-    let file = Placed::open(path)?;
-    let found = header(&file).map_err(|what| file.fault(what));
-    found.map(|(_, header)| header.kind.element())
+    let file = OnDisk::open(path)?;
+    let (_, header) = header(&file).map_err(|what| fault(&file.name(), what))?;
+    Ok(header.kind.element())
 }
 
 table!(NpyFile);
@@ -101,10 +100,10 @@ struct Header {
 }
 
 /// Where the numbers start, and what is said about them.
-fn header(file: &Placed) -> std::result::Result<(u64, Header), String> {
+fn header(file: &dyn ReadAt) -> std::result::Result<(u64, Header), String> {
     let mut start = [0; 12];
     let length = file.len().min(12);
-    file.read(0, &mut start[..length as usize])
+    file.read_at(0, &mut start[..length as usize])
         .map_err(|error| error.to_string())?;
     if length < 10 || !start.starts_with(b"\x93NUMPY") {
         return Err("not an .npy file: it does not start with \\x93NUMPY and a version".into());
@@ -133,7 +132,7 @@ fn header(file: &Placed) -> std::result::Result<(u64, Header), String> {
         ));
     }
     let mut bytes = vec![0; length as usize];
-    file.read(before, &mut bytes)
+    file.read_at(before, &mut bytes)
         .map_err(|error| error.to_string())?;
     let text = std::str::from_utf8(&bytes).map_err(|_| "the header is not text".to_string())?;
     Ok((from, parse(text)?))
@@ -141,34 +140,47 @@ fn header(file: &Placed) -> std::result::Result<(u64, Header), String> {
 
 /// The header as text: a dictionary of three entries.
 fn parse(text: &str) -> std::result::Result<Header, String> {
-    let mut rest = Rest(text);
-    let (mut kind, mut by_columns, mut shape) = (None, None, None);
-    rest.expect("{")?;
-    while !rest.take("}") {
-        let key = rest.string()?;
-        rest.expect(":")?;
-        let known = match key {
-            "descr" => kind.replace(kind_of(rest.string()?)?).is_some(),
-            "fortran_order" => by_columns.replace(rest.truth()?).is_some(),
-            "shape" => shape.replace(rest.shape()?).is_some(),
-            _ => return Err(format!("the header has an unknown entry {key:?}")),
-        };
-        if known {
-            return Err(format!("the header has two entries {key:?}"));
-        }
-        if !rest.take(",") {
-            rest.expect("}")?;
-            break;
-        }
+    let entry = |key: &str| {
+        let quoted = [format!("'{key}'"), format!("\"{key}\"")];
+        let found = quoted.iter().find_map(|key| text.split_once(key));
+        let value = found.and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
+        let value = value.map(str::trim_start);
+        value.ok_or_else(|| format!("the header has no entry {key:?}"))
+    };
+    let within = |key: &str, open: &[char], close: &[char]| {
+        let value = entry(key)?;
+        let found = value
+            .strip_prefix(open)
+            .and_then(|rest| rest.split_once(close));
+        let shown: String = value.chars().take(40).collect();
+        found.map_or_else(|| Err(wrong(key, &shown)), |(found, _)| Ok(found))
+    };
+    fn wrong(key: &str, value: &str) -> String {
+        format!("the entry {key:?} of the header is {value:?}")
     }
-    if !rest.0.trim_ascii().is_empty() {
-        return Err("the header goes on after its last brace".into());
-    }
-    let missing = |key: &str| format!("the header has no entry {key:?}");
+    let quotes = &['\'', '"'];
+    let kind = kind_of(within("descr", quotes, quotes)?)?;
+    let by_columns = match entry("fortran_order")? {
+        order if order.starts_with("False") => false,
+        order if order.starts_with("True") => true,
+        _ => return Err(wrong("fortran_order", "neither True nor False")),
+    };
+    let shape = within("shape", &['('], &[')'])?.split(',').map(str::trim);
+    let shape = shape.filter(|number| !number.is_empty()).map(|number| {
+        let fault = |_| format!("not a number of rows or columns: {number:?}");
+        number.parse().map_err(fault)
+    });
+    let shape = shape.collect::<std::result::Result<Vec<usize>, _>>()?;
+    let shape = shape.try_into().map_err(|shape: Vec<usize>| {
+        format!(
+            "an array of {} axes; it must have 2: reshape it",
+            shape.len()
+        )
+    })?;
     Ok(Header {
-        kind: kind.ok_or_else(|| missing("descr"))?,
-        by_columns: by_columns.ok_or_else(|| missing("fortran_order"))?,
-        shape: shape.ok_or_else(|| missing("shape"))?,
+        kind,
+        by_columns,
+        shape,
     })
 }
 
@@ -194,76 +206,6 @@ fn kind_of(name: &str) -> std::result::Result<Kind, String> {
     })
 }
 
-/// What is left of a header.
-struct Rest<'a>(&'a str);
-
-impl<'a> Rest<'a> {
-    /// What comes next, for errors.
-    fn shown(&self) -> String {
-        self.0.chars().take(40).collect()
-    }
-
-    /// Goes on after this sign, if it comes next.
-    fn take(&mut self, sign: &str) -> bool {
-        self.0 = self.0.trim_ascii_start();
-        let after = self.0.strip_prefix(sign);
-        self.0 = after.unwrap_or(self.0);
-        after.is_some()
-    }
-
-    fn expect(&mut self, sign: &str) -> std::result::Result<(), String> {
-        match self.take(sign) {
-            true => Ok(()),
-            false => Err(format!(
-                "the header needs {sign:?} before {:?}",
-                self.shown()
-            )),
-        }
-    }
-
-    fn string(&mut self) -> std::result::Result<&'a str, String> {
-        for quote in ["'", "\""] {
-            if self.take(quote)
-                && let Some((text, rest)) = self.0.split_once(quote)
-            {
-                self.0 = rest;
-                return Ok(text);
-            }
-        }
-        Err(format!(
-            "the header needs a name in quotes before {:?}",
-            self.shown()
-        ))
-    }
-
-    fn truth(&mut self) -> std::result::Result<bool, String> {
-        if self.take("True") {
-            return Ok(true);
-        }
-        self.expect("False").map(|()| false)
-    }
-
-    /// Two numbers.
-    fn shape(&mut self) -> std::result::Result<[usize; 2], String> {
-        self.expect("(")?;
-        let mut numbers = Vec::new();
-        while !self.take(")") {
-            let digits = self.0.bytes().take_while(u8::is_ascii_digit).count();
-            let (number, rest) = self.0.split_at(digits);
-            let fault = format!("not a number of rows or columns: {:?}", self.shown());
-            numbers.push(number.parse().map_err(|_| fault)?);
-            self.0 = rest;
-            if !self.take(",") {
-                self.expect(")")?;
-                break;
-            }
-        }
-        let axes = numbers.len();
-        let shape = numbers.try_into();
-        shape.map_err(|_| format!("an array of {axes} axes; it must have 2: reshape it"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,35 +223,38 @@ mod tests {
         assert_eq!(parse(text), expected(Kind::F32, false, [3, 2]));
         let text = "{\"shape\":(3,2,),\"fortran_order\":True,\"descr\":\"|u1\"}";
         assert_eq!(parse(text), expected(Kind::U8, true, [3, 2]));
-        for (text, part) in [
-            ("", "\"{\""),
-            ("{", "name in quotes"),
-            ("{}", "no entry \"descr\""),
-            (
-                "{'descr': '<f4', 'fortran_order': False}",
-                "no entry \"shape\"",
-            ),
-            ("{'descr': '>f4'}", "\">f4\""),
-            ("{'descr': '<c8'}", "\"<c8\""),
-            ("{'descr': '>f2'}", "\">f2\""),
-            ("{'descr': [('a', '<f4')]}", "[('a', '<f4')]"),
-            ("{'descr': '<f4", "name in quotes"),
-            ("{'descr': '<f4', 'descr': '<f4'}", "two entries"),
-            ("{'fortran_order': 0}", "\"False\""),
-            ("{'shape': ()}", "0 axes"),
-            ("{'shape': (3,)}", "1 axes"),
-            ("{'shape': (3, 2, 1)}", "3 axes"),
-            ("{'shape': (-3, 2)}", "not a number"),
-            ("{'shape': (99999999999999999999999, 2)}", "not a number"),
-            ("{'shape': (3 2)}", "\")\""),
-            ("{'other': 1}", "\"other\""),
-            (
-                "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)} 1",
-                "after its last brace",
-            ),
+        let written = |descr, order, shape| {
+            parse(&format!(
+                "{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}}}"
+            ))
+        };
+        for (descr, part) in [
+            ("'>f4'", "\">f4\""),
+            ("'<c8'", "\"<c8\""),
+            ("[('a', '<f4')]", "[('a'"),
         ] {
-            let error = parse(text).unwrap_err();
-            assert!(error.contains(part), "{text}: {error}");
+            let error = written(descr, "False", "(3, 2)").unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        for (shape, part) in [
+            ("()", "0 axes"),
+            ("(3,)", "1 axes"),
+            ("(3, 2, 1)", "3 axes"),
+            ("(-3, 2)", "not a number"),
+            ("(99999999999999999999999, 2)", "not a number"),
+            ("(3 2)", "not a number"),
+            ("3", "\"shape\""),
+        ] {
+            let error = written("'<f4'", "True", shape).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(
+            written("'<f4'", "0", "(3, 2)")
+                .unwrap_err()
+                .contains("neither True")
+        );
+        for text in ["", "{}", "{'descr' '<f4'}", "{'descr': '<f4"] {
+            assert!(parse(text).unwrap_err().contains("\"descr\""), "{text}");
         }
     }
 }

@@ -143,9 +143,6 @@ pub trait Number: Element + Default + PartialEq {
     /// A number that is written out.
     #[doc(hidden)]
     fn parse(text: &str) -> Option<Self>;
-    /// Adds its bytes, little-endian.
-    #[doc(hidden)]
-    fn put(self, bytes: &mut Vec<u8>);
 }
 
 macro_rules! number {
@@ -160,10 +157,6 @@ macro_rules! number {
 
             fn parse(text: &str) -> Option<Self> {
                 text.parse().ok()
-            }
-
-            fn put(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_le_bytes());
             }
         }
     };

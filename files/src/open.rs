@@ -1,6 +1,6 @@
 //! One entry for files of all formats.
 
-use crate::choice::{Columns, features};
+use crate::choice::{Columns, Features, features};
 use crate::csv::{self, CsvFile};
 use crate::fault::fault;
 use crate::ipc::{self, ArrowFile};
@@ -43,6 +43,17 @@ impl fmt::Debug for AnySource {
     }
 }
 
+/// What is done with rows of any type.
+macro_rules! each {
+    ($any:expr, $rows:ident => $do:expr) => {
+        match $any {
+            AnySource::U8($rows) => $do,
+            AnySource::F32($rows) => $do,
+            AnySource::F64($rows) => $do,
+        }
+    };
+}
+
 impl AnySource {
     /// The element type.
     #[must_use]
@@ -57,11 +68,7 @@ impl AnySource {
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        match self {
-            Self::U8(rows) => rows.len(),
-            Self::F32(rows) => rows.len(),
-            Self::F64(rows) => rows.len(),
-        }
+        each!(self, rows => rows.len())
     }
 
     /// Whether there are no rows.
@@ -73,11 +80,7 @@ impl AnySource {
     /// Number of columns.
     #[must_use]
     pub fn dim(&self) -> usize {
-        match self {
-            Self::U8(rows) => rows.dim(),
-            Self::F32(rows) => rows.dim(),
-            Self::F64(rows) => rows.dim(),
-        }
+        each!(self, rows => rows.dim())
     }
 }
 
@@ -136,9 +139,10 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
     }
     let files: Vec<(&Path, Format)> = files.iter().map(PathBuf::as_path).zip(formats).collect();
     let (mut options, mut not_used) = (options.clone(), Vec::new());
-    if let Some((file, columns)) = first_table(&files, &options)? {
-        let named = |error: String| fault(&file.display().to_string(), error);
-        let kinds = features(&columns, &options).map_err(named)?.kinds();
+    // The first file whose columns have names.
+    if let Some((file, format)) = files.iter().find(|(_, format)| format.is_table()) {
+        let columns = columns_of(file, *format, &options)?;
+        let kinds = features_of(file, &columns, &options)?.kinds();
         let known: Vec<&String> = options.weight.iter().chain(&options.keys).collect();
         let is_used = |place: &usize| kinds.iter().any(|(used, _)| used == place);
         let others = columns.iter().enumerate();
@@ -148,15 +152,16 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
         options.columns = Some(names.collect());
     }
     let options = &options;
+    let elements = files
+        .iter()
+        .map(|(file, format)| element_of(file, *format, options));
     let element = match options.element {
         Some(element) => element,
-        None => {
-            let mut widest = ElementType::U8;
-            for (file, format) in &files {
-                widest = widest.max(element_of(file, *format, options)?);
-            }
-            widest
-        }
+        None => elements
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .max()
+            .unwrap_or(ElementType::U8),
     };
     let rows = match element {
         ElementType::U8 => AnySource::U8(rows(&files, options)?),
@@ -173,44 +178,31 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
     })
 }
 
-/// The files that a path names.
+/// The files that a path names, in the order of their names.
 fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
     let name = path.display().to_string();
-    if !path.is_dir() {
-        let is_pattern = !path.exists() && name.contains(['*', '?', '[']);
-        if !is_pattern {
-            return Ok(vec![path.to_owned()]);
+    let (pattern, none) = match (path.is_dir(), path.exists()) {
+        (true, _) => (
+            format!("{}/*", glob::Pattern::escape(&name)),
+            "a folder without files of a known format: check the path, or give one",
+        ),
+        (_, false) if name.contains(['*', '?', '[']) => {
+            (name.clone(), "no file matches this pattern")
         }
-        let found = glob::glob(&name).map_err(|error| fault(&name, error))?;
-        let found = found.collect::<std::result::Result<Vec<_>, _>>();
-        let mut found = found.map_err(|error| fault(&name, error))?;
-        found.retain(|file| file.is_file());
-        found.sort();
-        return match found.is_empty() {
-            true => Err(fault(&name, "no file matches this pattern")),
-            false => Ok(found),
-        };
-    }
-    let entries = std::fs::read_dir(path).map_err(|error| fault(&name, error))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let file = entry.map_err(|error| fault(&name, error))?.path();
-        let hidden = file.file_name().is_none_or(|name| {
-            let name = name.to_string_lossy();
-            name.starts_with(['.', '_'])
-        });
-        let known = options.format.is_some() || Format::of(&file).is_some();
-        if !hidden && known && file.is_file() {
-            files.push(file);
-        }
-    }
-    files.sort();
-    match files.is_empty() {
-        true => {
-            let what = "a folder without files of a known format: check the path, or give one";
-            Err(fault(&name, what))
-        }
-        false => Ok(files),
+        _ => return Ok(vec![path.to_owned()]),
+    };
+    let found = glob::glob(&pattern).map_err(|error| fault(&name, error))?;
+    let found = found.collect::<std::result::Result<Vec<_>, _>>();
+    let mut found = found.map_err(|error| fault(&name, error))?;
+    found.retain(|file| {
+        let own = file.file_name().unwrap_or_default().to_string_lossy();
+        let known = options.format.is_some() || Format::of(file).is_some();
+        file.is_file() && (!path.is_dir() || known && !own.starts_with(['.', '_']))
+    });
+    found.sort();
+    match found.is_empty() {
+        true => Err(fault(&name, none)),
+        false => Ok(found),
     }
 }
 
@@ -231,21 +223,14 @@ fn element_of(file: &Path, format: Format, options: &Options) -> Result<ElementT
         Format::Vectors(_) => ElementType::F32,
         Format::Parquet | Format::Arrow | Format::Csv | Format::CsvGz => {
             let columns = columns_of(file, format, options)?;
-            let features = features(&columns, options);
-            let named = |error| fault(&file.display().to_string(), error);
-            features.map_err(named)?.element()
+            features_of(file, &columns, options)?.element()
         }
     })
 }
 
-/// The first file whose columns have names, and its columns.
-fn first_table<'a>(
-    files: &[(&'a Path, Format)],
-    options: &Options,
-) -> Result<Option<(&'a Path, Columns)>> {
-    let first = files.iter().find(|(_, format)| format.is_table());
-    let found = first.map(|(file, format)| Ok((*file, columns_of(file, *format, options)?)));
-    found.transpose()
+/// The columns of a file that are read.
+fn features_of(file: &Path, columns: &Columns, options: &Options) -> Result<Features> {
+    features(columns, options).map_err(|what| fault(&file.display().to_string(), what))
 }
 
 /// The columns of a table.
@@ -254,7 +239,7 @@ fn columns_of(file: &Path, format: Format, options: &Options) -> Result<Columns>
     let columns = match format {
         Format::Parquet => parquet::columns(&bytes),
         Format::Arrow => ipc::columns(&*bytes),
-        _ => csv::Head::of(&bytes, options, format == Format::CsvGz).map(|head| head.columns),
+        _ => csv::columns(&bytes, options, format == Format::CsvGz),
     };
     columns.map_err(|error| fault(&file.display().to_string(), error))
 }

@@ -97,7 +97,7 @@ impl<T: Number + NpyNumber> Spool<T> {
             path: name.clone(),
             what: error.to_string(),
         };
-        let mut rows = csv::Rows::<T>::open(&bytes, options).map_err(named)?;
+        let mut rows = csv::Rows::open(bytes, options).map_err(named)?;
         Self::write(options, |file| {
             let mut writer = NpyWriter::rows(file, rows.dim())?;
             let mut row = vec![T::default(); rows.dim()];

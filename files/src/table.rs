@@ -1,8 +1,9 @@
 //! Rows of numbers in a file, wherever in it they lie.
 
-use crate::fault::{invalid, rows_asked_for, unread};
+use crate::fault::{fault, invalid};
 use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
-use coremix::{Error, Result};
+use crate::source::source;
+use coremix::Result;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -87,7 +88,7 @@ pub struct OnDisk {
     #[cfg(unix)]
     file: File,
     #[cfg(not(unix))]
-    file: std::sync::Mutex<File>,
+    file: Mutex<File>,
     len: u64,
 }
 
@@ -95,19 +96,15 @@ impl OnDisk {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Error::File`] for one that cannot be read, and for a folder or a device.
+    /// [`Error::File`](coremix::Error::File) for one that cannot be read, and for a folder or a device.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let fault = |error: io::Error| Error::File {
-            path: name.clone(),
-            what: error.to_string(),
-        };
-        let file = File::open(path).map_err(fault)?;
-        let about = file.metadata().map_err(fault)?;
+        let named = |error: io::Error| fault(&name, error);
+        let file = File::open(path).map_err(named)?;
+        let about = file.metadata().map_err(named)?;
         if !about.is_file() {
-            let what = "not a file: a folder or a device".into();
-            return Err(Error::File { path: name, what });
+            return Err(fault(&name, "not a file: a folder or a device"));
         }
         Ok(Self {
             len: about.len(),
@@ -115,7 +112,7 @@ impl OnDisk {
             #[cfg(unix)]
             file,
             #[cfg(not(unix))]
-            file: std::sync::Mutex::new(file),
+            file: Mutex::new(file),
         })
     }
 }
@@ -134,62 +131,12 @@ impl ReadAt for OnDisk {
         let read = std::os::unix::fs::FileExt::read_exact_at(&self.file, out, from);
         #[cfg(not(unix))]
         let read = {
-            let file = self.file.lock();
-            let mut file = file.unwrap_or_else(std::sync::PoisonError::into_inner);
-            read_by_seek(&mut file, from, out)
+            // Where files have no reads at a place.
+            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let begun = io::Seek::seek(&mut *file, io::SeekFrom::Start(from));
+            begun.and_then(|_| io::Read::read_exact(&mut *file, out))
         };
         read
-    }
-}
-
-/// The same where files have no reads at a place.
-#[cfg(any(not(unix), test))]
-fn read_by_seek(file: &mut File, from: u64, out: &mut [u8]) -> io::Result<()> {
-    use io::{Read, Seek};
-    file.seek(io::SeekFrom::Start(from))?;
-    file.read_exact(out)
-}
-
-/// Bytes of any kind, and their name.
-pub(crate) struct Placed {
-    path: String,
-    bytes: Box<dyn ReadAt>,
-}
-
-impl std::fmt::Debug for Placed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Placed").field("path", &self.path).finish()
-    }
-}
-
-impl Placed {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        OnDisk::open(path).map(Self::over)
-    }
-
-    pub(crate) fn over(bytes: impl ReadAt + 'static) -> Self {
-        Self {
-            path: bytes.name(),
-            bytes: Box::new(bytes),
-        }
-    }
-
-    /// Number of bytes.
-    pub(crate) fn len(&self) -> u64 {
-        self.bytes.len()
-    }
-
-    /// An error that names the file.
-    pub(crate) fn fault(&self, what: impl ToString) -> Error {
-        Error::File {
-            path: self.path.clone(),
-            what: what.to_string(),
-        }
-    }
-
-    /// Fills `out` with the bytes from this place on.
-    pub(crate) fn read(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
-        self.bytes.read_at(from, out)
     }
 }
 
@@ -220,9 +167,9 @@ impl Layout {
 }
 
 /// A table of numbers in a file.
-#[derive(Debug)]
 pub(crate) struct Table<T> {
-    file: Placed,
+    path: String,
+    bytes: Arc<dyn ReadAt>,
     /// Where the numbers start.
     from: u64,
     len: usize,
@@ -232,14 +179,14 @@ pub(crate) struct Table<T> {
     /// Bytes of a row.
     row: usize,
     /// Places for the bytes of some rows.
-    bytes: Mutex<Vec<Vec<u8>>>,
+    spare: Mutex<Vec<Vec<u8>>>,
     of: std::marker::PhantomData<T>,
 }
 
 impl<T: Number> Table<T> {
     /// A table of `len` rows and `dim` columns that is all of the file from this place on.
     pub(crate) fn new(
-        file: Placed,
+        bytes: Arc<dyn ReadAt>,
         from: u64,
         [len, dim]: [usize; 2],
         kind: Kind,
@@ -248,22 +195,25 @@ impl<T: Number> Table<T> {
         let row = layout.row(dim, kind);
         let size = row.and_then(|row| row.checked_mul(len));
         let expected = size.and_then(|size| from.checked_add(u64::try_from(size).ok()?));
-        if expected != Some(file.len()) {
-            let found = file.len();
+        let path = bytes.name();
+        if expected != Some(bytes.len()) {
+            let found = bytes.len();
             let expected = expected.map_or("more".into(), |expected| expected.to_string());
-            return Err(file.fault(format!(
+            let what = format!(
                 "{len} rows of {dim} numbers of type {kind} need {expected} bytes, but the file has {found}"
-            )));
+            );
+            return Err(fault(&path, what));
         }
         Ok(Self {
-            file,
+            path,
+            bytes,
             from,
             len,
             dim,
             kind,
             layout,
             row: row.unwrap_or(0),
-            bytes: Mutex::default(),
+            spare: Mutex::default(),
             of: std::marker::PhantomData,
         })
     }
@@ -272,23 +222,15 @@ impl<T: Number> Table<T> {
     pub(crate) fn readable(self, rounded: bool) -> Result<Self> {
         let readable = readable::<T>(self.kind, rounded);
         readable
-            .map_err(|what| self.file.fault(what))
+            .map_err(|what| fault(&self.path, what))
             .map(|()| self)
     }
 
-    pub(crate) fn shape(&self) -> [usize; 2] {
-        [self.len, self.dim]
-    }
-
-    /// Reads rows from `first` on, as many as `out` has room for. The error names the file.
-    pub(crate) fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let asked = rows_asked_for(first, out.len(), self.shape());
-        let read = asked.and_then(|rows| match (rows, self.layout) {
-            (0, _) => Ok(()),
-            (_, Layout::Columns) => self.read_columns(first, out),
-            _ => self.read_rows(first, out),
-        });
-        read.map_err(|error| unread(&self.file.path, &error))
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        match self.layout {
+            Layout::Columns => self.read_by_column(first, out),
+            Layout::Rows | Layout::Counted => self.read_by_row(first, out),
+        }
     }
 
     /// Reads some bytes, and does something with them.
@@ -298,16 +240,16 @@ impl<T: Number> Table<T> {
         len: usize,
         work: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let spare = || self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = spare().pop().unwrap_or_default();
         bytes.resize(len, 0);
-        let read = self.file.read(self.from + place, &mut bytes);
+        let read = self.bytes.read_at(self.from + place, &mut bytes);
         let read = read.and_then(|()| work(&bytes));
         spare().push(bytes);
         read
     }
 
-    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+    fn read_by_row(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let (count, stride) = (self.layout.before_row(), self.row);
         let together = (PIECE / stride).max(1);
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
@@ -339,7 +281,7 @@ impl<T: Number> Table<T> {
     }
 
     /// A read per column.
-    fn read_columns(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+    fn read_by_column(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let size = self.kind.size();
         let together = PIECE / size;
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
@@ -360,18 +302,20 @@ fn unsound(row: usize, column: usize) -> io::Error {
     invalid(format!("column {column}, row {row}: {UNSOUND}"))
 }
 
-/// The methods of [`Source`] for a file that is a table.
+source!(Table);
+
+/// Makes a source of a file that is a table.
 macro_rules! table {
     ($name:ident) => {
         impl<T: $crate::Number> coremix::data::Source for $name<T> {
             type Element = T;
 
             fn len(&self) -> usize {
-                self.table.shape()[0]
+                self.table.len()
             }
 
             fn dim(&self) -> usize {
-                self.table.shape()[1]
+                self.table.dim()
             }
 
             fn read(&self, first: usize, out: &mut [T]) -> std::io::Result<()> {
@@ -381,28 +325,3 @@ macro_rules! table {
     };
 }
 pub(crate) use table;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_read_after_a_seek_is_a_read_at_a_place() {
-        let path = std::env::temp_dir().join(format!("coremix-placed-{}", std::process::id()));
-        let bytes: Vec<u8> = (0..=255).collect();
-        std::fs::write(&path, &bytes).unwrap();
-        let (placed, mut file) = (Placed::open(&path).unwrap(), File::open(&path).unwrap());
-        std::fs::remove_file(&path).unwrap();
-        for (from, len) in [(0, 256), (17, 5), (255, 1), (256, 0), (255, 2), (300, 1)] {
-            let (mut a, mut b) = (vec![0; len], vec![0; len]);
-            let read = placed.read(from, &mut a);
-            let by_seek = read_by_seek(&mut file, from, &mut b);
-            assert_eq!(read.is_ok(), by_seek.is_ok(), "{from} {len}");
-            assert!(read.is_err() || a == b, "{from} {len}");
-            // Bytes in memory are the same.
-            let in_memory = bytes.read_at(from, &mut b);
-            assert_eq!(read.is_ok(), in_memory.is_ok(), "{from} {len}");
-            assert!(read.is_err() || a == b, "{from} {len}");
-        }
-    }
-}

@@ -1,9 +1,11 @@
 //! Rows of the vector files of benchmarks of nearest-neighbour search.
 
+use crate::fault::fault;
 use crate::numbers::{Kind, Number};
-use crate::table::{Layout, Placed, ReadAt, Table, table};
+use crate::table::{Layout, OnDisk, ReadAt, Table, table};
 use coremix::{Error, Result};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A format of vector files. Numbers are little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +78,7 @@ impl<T: Number> VectorFile<T> {
     /// # Errors
     /// [`Error::File`] for a file that cannot be read, or whose length is another one than its first numbers say.
     pub fn open_as(path: impl AsRef<Path>, format: VectorFormat) -> Result<Self> {
-        Self::of(Placed::open(path.as_ref())?, format)
+        Self::of(Arc::new(OnDisk::open(path)?), format)
     }
 
     /// The same for bytes that come from elsewhere.
@@ -84,10 +86,11 @@ impl<T: Number> VectorFile<T> {
     /// # Errors
     /// As [`open_as`](Self::open_as).
     pub fn over(bytes: impl ReadAt + 'static, format: VectorFormat) -> Result<Self> {
-        Self::of(Placed::over(bytes), format)
+        Self::of(Arc::new(bytes), format)
     }
 
-    fn of(file: Placed, format: VectorFormat) -> Result<Self> {
+    fn of(file: Arc<dyn ReadAt>, format: VectorFormat) -> Result<Self> {
+        let damaged = |what: String| fault(&file.name(), what);
         let (kind, counted) = match format {
             VectorFormat::Fvecs => (Kind::F32, true),
             VectorFormat::Bvecs => (Kind::U8, true),
@@ -97,13 +100,13 @@ impl<T: Number> VectorFile<T> {
         let start = if counted { 4 } else { 8 };
         if file.len() < start {
             let found = file.len();
-            return Err(file.fault(format!(
+            return Err(damaged(format!(
                 "it must start with {start} bytes that say its shape, but has {found}"
             )));
         }
         let mut bytes = [0; 8];
-        file.read(0, &mut bytes[..start as usize])
-            .map_err(|error| file.fault(error))?;
+        file.read_at(0, &mut bytes[..start as usize])
+            .map_err(|error| damaged(error.to_string()))?;
         let [a, b, c, d, e, f, g, h] = bytes;
         let (first, second) = ([a, b, c, d], [e, f, g, h]);
         let of = |bytes: [u8; 4]| u32::from_le_bytes(bytes) as usize;
@@ -115,14 +118,16 @@ impl<T: Number> VectorFile<T> {
         }
         let dim = i32::from_le_bytes(first);
         if dim <= 0 {
-            return Err(file.fault(format!("row 0 has {dim} numbers; it must have at least 1")));
+            return Err(damaged(format!(
+                "row 0 has {dim} numbers; it must have at least 1"
+            )));
         }
         let dim = dim as usize;
         // A length that is no multiple of that of a row is an error of the table.
         let row = Layout::Counted.row(dim, kind);
         let len = row.and_then(|row| usize::try_from(file.len().div_ceil(row as u64)).ok());
         let Some(len) = len else {
-            return Err(file.fault("too many rows for this machine"));
+            return Err(damaged("too many rows for this machine".into()));
         };
         let table = Table::new(file, 0, [len, dim], kind, Layout::Counted)?;
         let table = table.readable(false)?;

@@ -23,15 +23,10 @@ fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
 
 /// The same of whole tasks: each is worked on by one thread alone.
 fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            ALONE.set(self.0);
-        }
-    }
     (0..n).into_par_iter().for_each(|i| {
-        let _restore = Restore(ALONE.replace(true));
+        let before = ALONE.replace(true);
         f(i);
+        ALONE.set(before);
     });
 }
 

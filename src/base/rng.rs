@@ -200,20 +200,4 @@ mod tests {
             expected
         );
     }
-
-    #[test]
-    fn uniform_and_below_stay_in_range() {
-        let mut rng = Rng::from_seed(7);
-        let mut counts = [0; 7];
-        for _ in 0..70_000 {
-            let u = rng.uniform();
-            assert!((0.0..1.0).contains(&u));
-            counts[rng.below(7)] += 1;
-        }
-        assert!(
-            counts.iter().all(|&c| (9_500..10_500).contains(&c)),
-            "{counts:?}"
-        );
-        assert_eq!(rng.below(0), 0);
-    }
 }

@@ -162,10 +162,8 @@ fn squared_distances_to_mean<F: Float>(
     let mut squared = vec![F::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
         let mut block = Rows::default();
-        for (first, out) in (range.clone())
-            .step_by(BLOCK)
-            .zip(squared.chunks_mut(BLOCK))
-        {
+        let firsts = range.clone().step_by(BLOCK);
+        for (first, out) in firsts.zip(squared.chunks_mut(BLOCK)) {
             data.load(first..first + out.len(), frame, &mut block)?;
             block.distances_from(&centre, out);
         }
@@ -175,10 +173,9 @@ fn squared_distances_to_mean<F: Float>(
             let weight = data.weight(n) * unit;
             weights[i % 4] += weight;
             // A row of weight 0 may be at any distance.
-            spreads[i % 4] += if weight > 0.0 {
-                weight * d2.to_f64()
-            } else {
-                0.0
+            spreads[i % 4] += match weight > 0.0 {
+                true => weight * d2.to_f64(),
+                false => 0.0,
             };
         }
         Ok(Totals {

@@ -2,11 +2,7 @@
 //!
 //! [`Full`] is all rows, for data that is small enough. [`Lightweight`] is for larger data, and [`Uniform`] is a
 //! baseline. [`OnePass`] is for rows that come once, before any fit. The expectation of a weighted sum over the coreset
-//! is the sum over all rows:
-//!
-//! $$\mathbb E \sum_{i=1}^{N'} w'_i g(y_i) = \sum_n w_n g(y_n) \qquad \text{for every function } g$$
-//!
-//! The coreset is drawn once per fit, and restarts share it.
+//! is the sum over all rows. The coreset is drawn once per fit, and restarts share it.
 
 mod full;
 mod lightweight;

@@ -35,6 +35,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// ```
 #[derive(Clone, Debug)]
 pub struct OnePass<T> {
+    dim: usize,
     size: usize,
     seed: u64,
     /// Rows as they came, at most as many as a list.
@@ -49,9 +50,8 @@ pub struct OnePass<T> {
 }
 
 /// Rows with weights.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct List<T> {
-    dim: usize,
     values: Vec<T>,
     weights: Vec<f64>,
 }
@@ -68,9 +68,10 @@ impl<T: Element> OnePass<T> {
         positive("columns", columns)?;
         positive("size", size)?;
         Ok(Self {
+            dim: columns,
             size,
             seed,
-            fresh: List::new(columns),
+            fresh: List::default(),
             lists: Vec::new(),
             rows: 0,
             reductions: 0,
@@ -109,7 +110,7 @@ impl<T: Element> OnePass<T> {
         self.whole()?;
         let lists = std::mem::take(&mut self.lists);
         // The rows that came last, then the lists.
-        let mut all = self.fresh.emptied();
+        let mut all = std::mem::take(&mut self.fresh);
         for list in lists.into_iter().flatten() {
             all.append(list);
         }
@@ -117,7 +118,7 @@ impl<T: Element> OnePass<T> {
             return Err(Error::Empty { what: "stream" });
         }
         let all = self.reduced(all, self.size)?;
-        let shape = (all.weights.len(), all.dim);
+        let shape = (all.weights.len(), self.dim);
         let rows = Array2::from_shape_vec(shape, all.values).expect("n x d numbers");
         Ok((rows, Array1::from_vec(all.weights)))
     }
@@ -135,11 +136,8 @@ impl<T: Element> OnePass<T> {
     ) -> Result<()> {
         self.whole()?;
         let (n, dim) = rows.dim();
-        same_columns("rows", self.fresh.dim, dim)?;
-        if Dense::batch(rows).is_err() {
-            // The same error, with the number of the row in the stream.
-            check_rows(rows, None, "data", T::Float::LIMIT, self.rows)?;
-        }
+        same_columns("rows", self.dim, dim)?;
+        check_rows(rows, None, "data", T::Float::LIMIT, self.rows)?;
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;
             for (row, weight) in (self.rows..).zip(weights) {
@@ -152,7 +150,7 @@ impl<T: Element> OnePass<T> {
                 self.fresh.values.extend(row);
                 self.fresh.weights.push(weight);
                 if self.fresh.weights.len() == LONGER.saturating_mul(self.size) {
-                    let full = self.fresh.emptied();
+                    let full = std::mem::take(&mut self.fresh);
                     if let Err(error) = self.put(full) {
                         self.broken = Some(error.clone());
                         return Err(error);
@@ -191,7 +189,7 @@ impl<T: Element> OnePass<T> {
 
     /// A lightweight coreset of a list.
     fn reduced(&mut self, list: List<T>, size: usize) -> Result<List<T>> {
-        let shape = (list.weights.len(), list.dim);
+        let shape = (list.weights.len(), self.dim);
         let rows = ArrayView2::from_shape(shape, &list.values).expect("n x d numbers");
         let data = Dense::weighted(rows, ArrayView1::from(&list.weights))?;
         let streams = Streams::new(self.seed, 0);
@@ -203,13 +201,13 @@ impl<T: Element> OnePass<T> {
             return Ok(list);
         };
         // Copies of a row are one row with their weight.
-        let mut reduced = List::new(list.dim);
+        let mut reduced = List::default();
         let mut last = None;
         for (row, weight) in subset.rows.into_iter().zip(subset.weights) {
             match reduced.weights.last_mut() {
                 Some(sum) if last == Some(row) => *sum += weight,
                 _ => {
-                    let values = &list.values[row * list.dim..][..list.dim];
+                    let values = &list.values[row * self.dim..][..self.dim];
                     reduced.values.extend_from_slice(values);
                     reduced.weights.push(weight);
                 }
@@ -221,19 +219,6 @@ impl<T: Element> OnePass<T> {
 }
 
 impl<T: Element> List<T> {
-    fn new(dim: usize) -> Self {
-        Self {
-            dim,
-            values: Vec::new(),
-            weights: Vec::new(),
-        }
-    }
-
-    /// Its rows, taken out.
-    fn emptied(&mut self) -> Self {
-        std::mem::replace(self, Self::new(self.dim))
-    }
-
     fn append(&mut self, other: Self) {
         self.values.extend(other.values);
         self.weights.extend(other.weights);

@@ -2,13 +2,8 @@
 //!
 //! A search chooses components and scores them; it does not normalise. Only the EM loop computes responsibilities and the
 //! free energy, so every algorithm has the same objective. Hard k-means has supports of width 1, k-means-C' of width C',
-//! and EM of all components. From the log-joints ([E1](crate::equations#e1)), the loop computes
-//! ([E2](crate::equations#e2)) and ([E3](crate::equations#e3)):
-//!
-//! $$q_{nc} = \frac{p(c, y_n \mid \theta)}{\sum_{c' \in K(n)} p(c', y_n \mid \theta)} \text{ for } c \in K(n), \qquad F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta)$$
-//!
-//! and $q_{nc} = 0$ outside $K(n)$. A search raises $F$ whenever the sum over $K(n)$ grows; it does not have to find
-//! the best members.
+//! and EM of all components. A search raises the free energy ([E3](crate::equations#e3)) whenever the sum over $K(n)$ grows; it
+//! does not have to find the best members.
 //!
 //! [`Exhaustive`] finds them at the cost of $nk$ distance evaluations. [`Lazy`] does not move points that would gain too
 //! little. [`Neighborhood`] costs at most $n C' G$ and [`SimilaritySampling`] $n (H + R)$, for any $k$: the first

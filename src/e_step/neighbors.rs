@@ -1,5 +1,6 @@
 //! Which components are near each other, estimated from the points (E14).
 
+use super::bounded::are_lists;
 use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::base::parallel;
 use crate::model::block::UNSET;
@@ -16,16 +17,8 @@ pub(crate) struct Neighbors {
 impl Neighbors {
     /// Whether these are lists of `k` components: those of a file may be others.
     pub(super) fn is_sound(&self, k: usize) -> bool {
-        let Self { size, ref lists } = *self;
-        let known = |c: &u32| (*c as usize) < k || *c == UNSET;
-        size > 0
-            && Some(lists.len()) == k.checked_mul(size)
-            && lists.iter().all(known)
-            && lists
-                .iter()
-                .step_by(size)
-                .zip(0..)
-                .all(|(first, c)| *first == c)
+        let known = |c: u32| (c as usize) < k || c == UNSET;
+        are_lists(&self.lists, self.size, k, known)
     }
 
     /// The neighbors of `c`, itself first.
@@ -108,9 +101,6 @@ mod tests {
                 let entry = table.entry((best, to)).or_default();
                 entry.0 += weight * score;
                 entry.1 += weight;
-            }
-            if n % 40 == 0 {
-                workers[n / 300].compact();
             }
         }
         neighbors.renew(&Gathered::from(workers));

@@ -185,13 +185,6 @@ impl PairSums {
         self.pairs = kept;
     }
 
-    /// Sums up early what would be summed up when memory runs short.
-    #[cfg(test)]
-    pub(super) fn compact(&mut self) {
-        self.group();
-        self.merge();
-    }
-
     /// All that was gathered, by component.
     fn finish(mut self) -> Grouped {
         self.group();

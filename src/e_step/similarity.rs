@@ -221,10 +221,9 @@ impl Gaps {
 /// The sum of the entries before a place.
 #[inline(always)]
 fn before(place: u32, sums: &[f64]) -> f64 {
-    if place == 0 {
-        0.0
-    } else {
-        sums[place as usize - 1]
+    match place {
+        0 => 0.0,
+        place => sums[place as usize - 1],
     }
 }
 

@@ -1,7 +1,7 @@
 //! Passes whose statistics are kept: rows that the bounds settle are not read, and those that change their component are
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
-use super::saved::{SavedIncremental, SavedPass, SavedPhase};
+use super::saved::{Kept, SavedPass, SavedPhase};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -19,17 +19,9 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     phase: SetUp<'a, F, M>,
     /// Centres on a neighbour list.
     near: usize,
-    assignment: Assignment<F>,
-    sums: KeptSums<F>,
-    lists: Option<NeighbourLists<F>>,
-    /// The centres of the last search, once the M-step has moved them.
-    before: Option<Centres<F>>,
+    kept: Kept<F>,
     /// Rows to transfer after this search.
     candidates: Option<TransferCandidates>,
-    /// Whether every row has bounds: moves go by them.
-    searched: bool,
-    /// Whether bounds are stale.
-    stale: bool,
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
@@ -55,15 +47,20 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
                 found
             }
         };
-        let mut pass = Self {
-            near,
+        let kept = Kept {
             sums: KeptSums::of(view, centres, &assignment)?,
             assignment,
             lists: None,
             before: None,
-            candidates: None,
+            moves: phase.moves,
+            transfers: phase.transfers,
             searched,
             stale: false,
+        };
+        let mut pass = Self {
+            near,
+            kept,
+            candidates: None,
             phase,
         };
         let first = pass.likelihood();
@@ -73,40 +70,30 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
-        phase: SetUp<'a, F, M>,
-        saved: SavedIncremental<'_, F>,
+        mut phase: SetUp<'a, F, M>,
+        mut kept: Kept<F>,
         report: &PhaseReport,
     ) -> std::result::Result<Self, FileFault> {
+        phase.calibrated = true;
         let centres = phase.centres();
         let (n, k, dim) = (phase.data.len(), centres.len(), centres.dim());
-        saved.assignment.check(n, k)?;
-        saved.sums.check(k, dim)?;
-        let lists = saved.lists.map(|lists| lists.into_owned().checked(k));
-        let before = saved.before.map(Cow::into_owned);
+        kept.assignment.check(n, k)?;
+        kept.sums.check(k, dim)?;
+        kept.lists = kept.lists.map(|lists| lists.checked(k)).transpose()?;
         let of_model = |centres: &Centres<F>| (centres.len(), centres.dim()) == (k, dim);
-        let sound = before.as_ref().is_none_or(of_model);
+        let sound = kept.before.as_ref().is_none_or(of_model);
         rule(sound, "centres before", "must be those of the model")?;
         Ok(Self {
             near: near(&phase, report),
-            assignment: saved.assignment.into_owned(),
-            sums: saved.sums.into_owned(),
-            lists: lists.transpose()?,
-            before,
+            kept,
             candidates: None,
-            searched: saved.searched,
-            stale: saved.stale,
-            phase: SetUp {
-                moves: saved.moves,
-                transfers: saved.transfers,
-                calibrated: true,
-                ..phase
-            },
+            phase,
         })
     }
 
     /// Weighted squared distances of the rows to the centres of their components (E36).
     fn squared(&self) -> f64 {
-        self.sums.squared(self.phase.centres()) + self.phase.data.residual()
+        self.kept.sums.squared(self.phase.centres()) + self.phase.data.residual()
     }
 
     /// Supports of width 1 share nothing out: the squared distances are all there is.
@@ -123,18 +110,18 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// Whether the phase would end with what was found (E19), if there is nothing else to try.
     fn settles(&self, free_energy: f64, likelihood: &Likelihood, report: &PhaseReport) -> bool {
         let (rule, before) = (&self.phase.rule, &report.free_energies);
-        self.phase.moves == 0 && rule.settles(before, free_energy, likelihood)
+        self.kept.moves == 0 && rule.settles(before, free_energy, likelihood)
     }
 
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
     fn follow(&mut self, before: &Centres<F>, report: &mut PhaseReport) -> Result<()> {
         let (view, centres) = (self.phase.view(), self.phase.centres());
-        let mut lists = match self.lists.take() {
+        let mut lists = match self.kept.lists.take() {
             Some(lists) => lists,
             None => {
                 // Bounds from the old lists are stale; and split and merge need a search of all rows.
-                if self.stale || self.phase.moves > 0 {
-                    self.assignment.forget();
+                if self.kept.stale || self.kept.moves > 0 {
+                    self.kept.assignment.forget();
                 }
                 let (lists, evaluations) = NeighbourLists::new(centres, self.near);
                 report.add_evaluations(evaluations);
@@ -142,21 +129,23 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             }
         };
         report.add_evaluations(lists.follow(before, centres));
-        let (changes, evaluations) = self.assignment.search(view, centres, &lists)?;
+        let (changes, evaluations) = self.kept.assignment.search(view, centres, &lists)?;
         report.add_evaluations(evaluations);
         self.move_rows(&changes)?;
-        (self.searched, self.stale) = (true, false);
+        (self.kept.searched, self.kept.stale) = (true, false);
         if !self.search_beyond(&lists, report)? {
-            self.lists = Some(lists);
+            self.kept.lists = Some(lists);
         }
         Ok(())
     }
 
     /// Moves rows to other components, in the sums as well.
     fn move_rows(&mut self, changes: &[Change]) -> Result<()> {
-        self.assignment.apply(changes);
+        self.kept.assignment.apply(changes);
         let (view, centres) = (self.phase.view(), self.phase.centres());
-        self.sums.apply(view, centres, &self.assignment, changes)
+        self.kept
+            .sums
+            .apply(view, centres, &self.kept.assignment, changes)
     }
 
     /// Before the phase ends, searches rows that their lists do not cover over all centres. Whether it gained so much that the
@@ -179,27 +168,28 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN) * error;
         let open = |c: usize, m: &Member<F>| m.upper > lists.moved(c as u32).half_reach;
         let found = self
+            .kept
             .assignment
             .search_beyond(view, centres, near, open, error, price)?;
         report.add_evaluations(found.evaluations);
         self.move_rows(&found.changes)?;
         let gained = error - self.squared();
-        self.stale = !found.changes.is_empty() && gained >= tolerance * error;
+        self.kept.stale = !found.changes.is_empty() && gained >= tolerance * error;
         if gained >= GAIN * error {
             self.near = longer(near, 1, k);
             report.widened += 1;
         }
-        Ok(self.stale)
+        Ok(self.kept.stale)
     }
 
     /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
     fn transfer(&mut self, candidates: TransferCandidates, report: &mut PhaseReport) -> Result<()> {
-        let made = candidates.transfer(self.phase.view(), &mut self.sums)?;
+        let made = candidates.transfer(self.phase.view(), &mut self.kept.sums)?;
         report.add_evaluations(made.evaluations);
         let over = made.gain <= self.phase.rule.tolerance * self.squared();
-        self.phase.transfers = if over { 0 } else { self.phase.transfers - 1 };
-        self.assignment.forget_some(&made.changes);
-        self.assignment.apply(&made.changes);
+        self.kept.transfers = if over { 0 } else { self.kept.transfers - 1 };
+        self.kept.assignment.forget_some(&made.changes);
+        self.kept.assignment.apply(&made.changes);
         let mut centres = self.phase.centres().clone();
         self.move_to_means(&mut centres, &made.begun)?;
         match made.begun.contains(&true) {
@@ -212,40 +202,42 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// of that were left.
     fn move_to_means(&mut self, centres: &mut Centres<F>, which: &[bool]) -> Result<()> {
         let mut means = centres.clone();
-        self.sums.move_centres(&mut means);
+        self.kept.sums.move_centres(&mut means);
         centres.update_where(which, &means);
-        self.sums
-            .renew_where(self.phase.view(), centres, &self.assignment, |_| false)
+        self.kept
+            .sums
+            .renew_where(self.phase.view(), centres, &self.kept.assignment, |_| false)
     }
 
     /// Gives the model other centres. Lists and bounds are stale.
     fn place(&mut self, centres: Centres<F>) -> Result<()> {
-        (self.lists, self.stale) = (None, true);
+        (self.kept.lists, self.kept.stale) = (None, true);
         self.phase.stages.place(centres)
     }
 }
 
 impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     fn search(&mut self, report: &mut PhaseReport) -> Result<Found> {
-        if let Some(before) = self.before.take() {
+        if let Some(before) = self.kept.before.take() {
             self.follow(&before, report)?;
         }
-        report.emptied = self.sums.zero_mass();
+        report.emptied = self.kept.sums.zero_mass();
         let likelihood = self.likelihood();
         let free_energy = self.phase.free_energy(&likelihood);
         // With lists of one there are no others to go to; after the last M-step none follows.
         let rule = &self.phase.rule;
-        let more = self.phase.transfers > 0 && report.steps() < rule.max_iterations;
+        let more = self.kept.transfers > 0 && report.steps() < rule.max_iterations;
         if more && self.near > 1 && self.settles(free_energy, &likelihood, report) {
-            let offsets = self.sums.offsets(self.phase.centres());
-            let candidates = TransferCandidates::of(self.phase.view(), &self.assignment, &offsets);
+            let offsets = self.kept.sums.offsets(self.phase.centres());
+            let candidates =
+                TransferCandidates::of(self.phase.view(), &self.kept.assignment, &offsets);
             let pays = candidates.gain > rule.tolerance * likelihood.best;
             self.candidates = Some(candidates).filter(|_| pays);
         }
         Ok(Found {
             likelihood,
             free_energy,
-            pending: self.phase.moves > 0 || self.candidates.is_some(),
+            pending: self.kept.moves > 0 || self.candidates.is_some(),
         })
     }
 
@@ -253,49 +245,50 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         if let Some(candidates) = self.candidates.take() {
             return self.transfer(candidates, report);
         }
-        if self.phase.moves == 0 || !self.searched {
+        if self.kept.moves == 0 || !self.kept.searched {
             return Ok(());
         }
         let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
         // A round that gains less is not worth its evaluations. What is beside a subspace cannot be gained.
-        let little = LITTLE * self.sums.squared(&centres);
+        let little = LITTLE * self.kept.sums.squared(&centres);
         let round = Round {
-            offsets: &self.sums.offsets(&centres),
+            offsets: &self.kept.sums.offsets(&centres),
             little,
             streams: self.phase.streams,
             number: report.iterations,
         };
-        let made = split_and_merge(view, &mut centres, &self.assignment, round)?;
+        let made = split_and_merge(view, &mut centres, &self.kept.assignment, round)?;
         report.add_evaluations(made.evaluations);
         // While means are still on their way, most merges cannot be sure to pay.
         let over = made.gain <= little && made.settled <= little;
-        let moves = if over { 0 } else { self.phase.moves - 1 };
+        let moves = if over { 0 } else { self.kept.moves - 1 };
         if made.changes.is_empty() {
             if !over {
                 // The next round goes by distances too: new lists, and a search of all rows.
-                self.lists = None;
+                self.kept.lists = None;
             }
-            self.phase.moves = moves;
+            self.kept.moves = moves;
             return Ok(());
         }
-        self.assignment.apply(&made.changes);
-        self.sums
-            .renew(view, &centres, &self.assignment, &made.stale)?;
-        self.phase.moves = moves;
+        self.kept.assignment.apply(&made.changes);
+        self.kept
+            .sums
+            .renew(view, &centres, &self.kept.assignment, &made.stale)?;
+        self.kept.moves = moves;
         self.move_to_means(&mut centres, &made.stale)?;
         self.place(centres)
     }
 
     fn update(&mut self, _: &PhaseReport) -> Result<()> {
         let before = self.phase.centres().clone();
-        let (mut moments, squared) = self.sums.moments_about(&before);
+        let (mut moments, squared) = self.kept.sums.moments_about(&before);
         let (data, entries) = (self.phase.data, self.phase.entries as f64);
         moments.add_total(
             squared + data.residual(),
             data.summary().total_weight * entries,
         );
         self.phase.stages.update_from(moments)?;
-        self.before = Some(before);
+        self.kept.before = Some(before);
         Ok(())
     }
 
@@ -306,29 +299,19 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn found(&mut self) -> Ended<M::Model> {
         let k = self.phase.centres().len();
-        let exact = self.searched
+        let exact = self.kept.searched
             && self
                 .phase
                 .stages
                 .e_step
                 .bounds()
                 .is_some_and(|near| near >= k);
-        let supports = Supports::of_labels(self.assignment.labels(), k);
+        let supports = Supports::of_labels(self.kept.assignment.labels(), k);
         self.phase.ended(supports, exact)
     }
 
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
-        let pass = SavedIncremental {
-            assignment: Cow::Borrowed(&self.assignment),
-            sums: Cow::Borrowed(&self.sums),
-            lists: self.lists.as_ref().map(Cow::Borrowed),
-            before: self.before.as_ref().map(Cow::Borrowed),
-            moves: self.phase.moves,
-            transfers: self.phase.transfers,
-            searched: self.searched,
-            stale: self.stale,
-        };
-        let pass = SavedPass::Incremental(Box::new(pass));
+        let pass = SavedPass::Incremental(Box::new(Cow::Borrowed(&self.kept)));
         self.phase.stages.saved(report, pass)
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
 #[serde(bound = "F: Float")]
 pub(crate) enum SavedPass<'a, F: Float> {
     Full(SavedFull<'a>),
-    Incremental(Box<SavedIncremental<'a, F>>),
+    Incremental(Box<Cow<'a, Kept<F>>>),
 }
 
 /// What a pass that reads all rows needs besides its stages.
@@ -40,16 +40,20 @@ pub(crate) struct SavedFull<'a> {
     pub(super) tried: bool,
 }
 
-/// What a pass with kept statistics needs besides its stages.
-#[derive(Serialize, Deserialize)]
+/// What is kept from one search to the next, and in a checkpoint.
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
-pub(crate) struct SavedIncremental<'a, F: Float> {
-    pub(super) assignment: Cow<'a, Assignment<F>>,
-    pub(super) sums: Cow<'a, KeptSums<F>>,
-    pub(super) lists: Option<Cow<'a, NeighbourLists<F>>>,
-    pub(super) before: Option<Cow<'a, Centres<F>>>,
+pub(crate) struct Kept<F: Float> {
+    pub(super) assignment: Assignment<F>,
+    pub(super) sums: KeptSums<F>,
+    pub(super) lists: Option<NeighbourLists<F>>,
+    /// The centres of the last search, once the M-step has moved them.
+    pub(super) before: Option<Centres<F>>,
+    /// Rounds of moves and of transfers that are left.
     pub(super) moves: usize,
     pub(super) transfers: usize,
+    /// Whether every row has bounds: moves go by them.
     pub(super) searched: bool,
+    /// Whether bounds are stale.
     pub(super) stale: bool,
 }

@@ -116,17 +116,14 @@ pub(super) mod tests {
         assert!(matching(Array2::zeros((0, 3)).view()).is_empty());
     }
 
+    /// Equal costs go to the first free columns. Where costs are smaller, the further rows and columns are apart, every new row
+    /// takes the columns of those before it.
     #[test]
-    fn equal_costs_go_to_the_first_free_columns() {
+    fn first_columns_are_taken_and_long_paths_are_followed() {
         for cost in [0.0, -1.0, 1e300] {
             let costs = Array2::from_elem((5, 8), cost);
             assert_eq!(matching(costs.view()), [0, 1, 2, 3, 4]);
         }
-    }
-
-    /// Costs that are smaller, the further rows and columns are apart: every new row takes the columns of those before it.
-    #[test]
-    fn long_paths_are_followed() {
         let costs = Array2::from_shape_fn((200, 200), |(i, j)| ((i + 1) * (j + 1)) as f64);
         assert!(matching(costs.view()).into_iter().eq((0..200).rev()));
     }

@@ -38,12 +38,8 @@ struct Inner {
     coordinates: usize,
     /// (columns): 1 or -1.
     signs: Vec<f64>,
-    plan: Plan,
-}
-
-enum Plan {
-    Cosine(Arc<dyn TransformType2And3<f64>>),
-    Hadamard,
+    /// Of the cosine transform.
+    plan: Option<Arc<dyn TransformType2And3<f64>>>,
 }
 
 impl Basis {
@@ -53,8 +49,8 @@ impl Basis {
         let mut rng = Streams::new(seed, 0).at(Purpose::Sketch, 0, 0);
         let signs = (0..columns).map(|_| [1.0, -1.0][rng.below(2)]).collect();
         let plan = match transform {
-            Transform::Cosine => Plan::Cosine(DctPlanner::new().plan_dct2(columns)),
-            Transform::Hadamard => Plan::Hadamard,
+            Transform::Cosine => Some(DctPlanner::new().plan_dct2(columns)),
+            Transform::Hadamard => None,
         };
         Self(Arc::new(Inner {
             seed,
@@ -126,10 +122,8 @@ impl Basis {
 
     /// Room to transform one row at a time.
     pub(crate) fn workspace(&self) -> Workspace<'_> {
-        let scratch = match &self.0.plan {
-            Plan::Cosine(plan) => plan.get_scratch_len(),
-            Plan::Hadamard => 0,
-        };
+        let plan = self.0.plan.as_ref();
+        let scratch = plan.map_or(0, |plan| plan.get_scratch_len());
         Workspace {
             basis: &self.0,
             values: vec![0.0; self.0.coordinates],
@@ -188,14 +182,14 @@ impl Workspace<'_> {
         }
         padding.fill(0.0);
         match &self.basis.plan {
-            Plan::Cosine(plan) => {
+            Some(plan) => {
                 plan.process_dct2_with_scratch(&mut self.values, &mut self.scratch);
                 // The crate's transform is the plain sum of cosines.
                 let scale = (2.0 / self.values.len() as f64).sqrt();
                 self.values[0] *= std::f64::consts::FRAC_1_SQRT_2;
                 self.values.iter_mut().for_each(|value| *value *= scale);
             }
-            Plan::Hadamard => hadamard(&mut self.values),
+            None => hadamard(&mut self.values),
         }
         &self.values
     }
@@ -206,7 +200,7 @@ impl Workspace<'_> {
             *value = x;
         }
         match &self.basis.plan {
-            Plan::Cosine(plan) => {
+            Some(plan) => {
                 let scale = (2.0 / self.values.len() as f64).sqrt();
                 self.values.iter_mut().for_each(|value| *value *= scale);
                 // The crate's inverse halves the first coordinate.
@@ -214,7 +208,7 @@ impl Workspace<'_> {
                 plan.process_dct3_with_scratch(&mut self.values, &mut self.scratch);
             }
             // Symmetric and orthonormal: its own inverse.
-            Plan::Hadamard => hadamard(&mut self.values),
+            None => hadamard(&mut self.values),
         }
         for (value, sign) in self.values.iter_mut().zip(&self.basis.signs) {
             *value *= sign;

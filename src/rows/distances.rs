@@ -40,13 +40,8 @@ impl<F: Float> Rows<F> {
         }
     }
 
-    /// Squared distances of all rows to all centres by expansion (E21): (len, k) into `out`.
-    ///
-    /// $$\hat s_c = \lVert z - a \rVert^2 - 2 (z - a)^\top (\mu_c - a) + \lVert \mu_c - a \rVert^2$$
-    ///
-    /// about a point $a$ near most of the centres.
-    ///
-    /// Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
+    /// Squared distances of all rows to all centres by expansion about a point near most of the centres (E21): (len, k) into
+    /// `out`. Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
     #[inline(never)]
     pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         if let Some(known) = self.known() {
@@ -61,13 +56,8 @@ impl<F: Float> Rows<F> {
         distance::to_all(Normed { rows, norms }, centres, self.dim, out);
     }
 
-    /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21).
-    ///
-    /// $$\gamma \left( \lVert z \rVert + \max_c \lVert \mu_c \rVert \right)^2, \qquad \gamma = (d + 8) \cdot \text{machine epsilon, for dense rows}$$
-    ///
-    /// with both as seen from $a$. It is about the centres that could be as near as the squared distance `reach` (all of
-    /// them, for infinity): where those are no farther from the origin than $\lVert z \rVert + \frac 32
-    /// \sqrt{\text{reach}}$, that is in place of the largest norm. It is 0 for sparse rows, whose distances are direct.
+    /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21), for the centres that could be as near as
+    /// the squared distance `reach` (all of them, for infinity). It is 0 for sparse rows, whose distances are direct.
     #[inline(never)]
     pub fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
         if self.sparse.is_some() {
@@ -189,12 +179,8 @@ impl<F: Float> Rows<F> {
         distance::to_some(self.row(i), centres.values(), ids, out);
     }
 
-    /// Squared distances of all rows to all centres with a factor per component and coordinate, and what the
-    /// scales add (E31), computed directly: (len, k) into `out`.
-    ///
-    /// $$s_c = \sum_j \left( a_{cj} (z_j - \mu_{cj})^2 + b_{cj} \right)$$
-    ///
-    /// over the coordinates that the row knows.
+    /// Squared distances of all rows to all centres over the coordinates that the rows know, with the factors and terms of the
+    /// [`Scales`] (E31), computed directly: (len, k) into `out`.
     #[inline(never)]
     pub fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
         if let Some(known) = self.known() {

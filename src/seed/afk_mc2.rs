@@ -106,7 +106,7 @@ impl<F: Float> Seeder<F> for AfkMc2 {
                     choice = nearest.draw(rng);
                 }
                 let Some(row) = choice else {
-                    return Seeds::completed(view, rows, k, seeds.evaluations, rng);
+                    return seeds.complete(view, &rows, k, rng);
                 };
                 rows.push(row);
                 let chosen = Seeds::at_rows(view, &[row], 0)?.centres;

@@ -72,13 +72,14 @@ impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
             cells.compare_all()?;
             let wanted = cells.seeds.len().saturating_mul(GROWTH).min(k);
             if !cells.draw(wanted, rng)? {
-                return Seeds::completed(view, cells.seeds, k, cells.evaluations, rng);
+                break;
             }
         }
-        Ok(Seeds {
+        let seeds = Seeds {
             centres: cells.centres,
             evaluations: cells.evaluations,
-        })
+        };
+        seeds.complete(view, &cells.seeds, k, rng)
     }
 }
 

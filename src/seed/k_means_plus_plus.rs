@@ -91,29 +91,31 @@ impl KMeansPlusPlus {
             Some(candidates) => candidates.min(view.len()),
             None => 2 + (k as f64).ln() as usize,
         };
-        let mut nearest = Nearest::new(view);
-        let mut rows = Vec::new();
-        let wanted = k - first.map_or(0, Centres::len);
-        match first {
-            Some(first) => nearest.lower_to(first)?,
+        let (mut nearest, mut rows) = (Nearest::new(view), Vec::new());
+        let mut centres = match first {
+            Some(first) => first.clone(),
             None => {
                 rows = by_weight(view.data, &[], 1, rng);
-                nearest.lower(rows[0])?;
+                Seeds::at_rows(view, &rows, 0)?.centres
             }
-        }
-        while rows.len() < wanted {
+        };
+        nearest.lower_to(&centres)?;
+        while centres.len() < k {
             let drawn: Vec<usize> = (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
             let Some(best) = nearest.best(&drawn)? else {
                 break;
             };
-            nearest.lower(best)?;
+            let seed = Seeds::at_rows(view, &[best], 0)?.centres;
+            nearest.lower_to(&seed)?;
+            centres.push(seed.row(0));
             rows.push(best);
         }
-        let drawn = Seeds::completed(view, rows, wanted, nearest.evaluations, rng)?;
-        Ok(match first {
-            Some(first) => drawn.after(first),
-            None => drawn,
-        })
+        let evaluations = nearest.evaluations;
+        let seeds = Seeds {
+            centres,
+            evaluations,
+        };
+        seeds.complete(view, &rows, k, rng)
     }
 }
 
@@ -170,11 +172,6 @@ impl<'a, F: Float> Nearest<'a, F> {
         let potential = |candidate: usize| potentials.iter().map(|b| b[candidate]).sum::<f64>();
         let best = (0..candidates.len()).min_by(|&a, &b| potential(a).total_cmp(&potential(b)));
         Ok(best.map(|candidate| candidates[candidate]))
-    }
-
-    /// Takes a row as the next seed.
-    fn lower(&mut self, row: usize) -> Result<()> {
-        self.lower_to(&Seeds::at_rows(self.view, &[row], 0)?.centres)
     }
 
     /// Takes any centres as the next seeds.

@@ -2,10 +2,7 @@
 //!
 //! [`KMeansPlusPlus`] is the usual choice. [`AfkMc2`] is its published approximation for many clusters, and
 //! [`HierarchicalKMeansPlusPlus`] one for any number of them. [`Uniform`] costs nothing, and [`Given`] takes what the user
-//! has. [`MeansOf`](crate::MeansOf) takes the means of another fit. All read only the rows of the first phase. In the formulas $D_n^2$ is the squared distance of row $n$ to the
-//! nearest seed so far:
-//!
-//! $$D_n^2 = \min_{c \in \text{seeds}} \lVert y_n - \mu_c \rVert^2$$
+//! has. [`MeansOf`](crate::MeansOf) takes the means of another fit. All read only the rows of the first phase.
 
 mod afk_mc2;
 mod given;
@@ -52,28 +49,21 @@ impl<F: Float> Seeds<F> {
         })
     }
 
-    /// Seeds at some rows, and at as many others as are missing of `k`, drawn by weight: where every row coincides with a seed,
-    /// and always will, any others are as good.
-    fn completed(
+    /// Adds seeds until there are `k`, at rows drawn by weight that are not `taken`: where every row coincides with a seed, and
+    /// always will, any others are as good.
+    fn complete(
+        mut self,
         view: View<'_, F>,
-        mut rows: Vec<usize>,
+        taken: &[usize],
         k: usize,
-        evaluations: u64,
         rng: &mut Rng,
     ) -> Result<Self> {
-        if rows.len() < k {
-            rows.extend(by_weight(view.data, &rows, k - rows.len(), rng));
+        if self.centres.len() < k {
+            let rows = by_weight(view.data, taken, k - self.centres.len(), rng);
+            let others = Self::at_rows(view, &rows, 0)?.centres;
+            (0..others.len()).for_each(|c| self.centres.push(others.row(c)));
         }
-        Self::at_rows(view, &rows, evaluations)
-    }
-
-    /// The same after others.
-    fn after(self, first: &Centres<F>) -> Self {
-        let drawn = self.centres;
-        let mut centres = Centres::with_capacity(first.len() + drawn.len(), drawn.dim());
-        (0..first.len()).for_each(|c| centres.push(first.row(c)));
-        (0..drawn.len()).for_each(|c| centres.push(drawn.row(c)));
-        Self { centres, ..self }
+        Ok(self)
     }
 
     /// What is wrong with them, if anything is: there must be `k` of `d` coordinates.

@@ -6,25 +6,24 @@ mod messages;
 
 use crate::batch::Conversion;
 use crate::choice::{self, Columns, columns_of};
-use crate::fault::{fault, guarded, invalid, rows_asked_for, unread};
+use crate::fault::{fault, guarded, invalid};
 use crate::keys::Keys;
 use crate::numbers::Number;
 use crate::options::Options;
+use crate::source::source;
 use crate::{OnDisk, ReadAt};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::FileDecoder;
 use arrow_schema::SchemaRef;
 use coremix::Result;
-use coremix::data::Source;
 use messages::{Messages, Place, damaged, growth};
-use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The rows of an Arrow file, read when they are asked for: a [`Source`]. Arrow calls the format IPC; files of Feather,
+/// The rows of an Arrow file, read when they are asked for: a [`Source`](coremix::data::Source). Arrow calls the format IPC; files of Feather,
 /// version 2, are the same. A stream in a file is read like a file.
 ///
 /// Rows are columns of numbers, or the lists of one column ([`Options::columns`]). `T` is a type that holds all numbers
@@ -51,6 +50,7 @@ pub struct ArrowFile<T> {
     conversion: Conversion,
     batches: Vec<Batch>,
     len: usize,
+    dim: usize,
     decoder: FileDecoder,
     /// Batches that were decompressed, the last one used last.
     decoded: Mutex<Vec<(usize, Slot)>>,
@@ -69,16 +69,6 @@ struct Batch {
 
 /// A batch that one thread decompresses, while others wait for it.
 type Slot = Arc<OnceLock<std::result::Result<RecordBatch, String>>>;
-
-impl<T> fmt::Debug for ArrowFile<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArrowFile")
-            .field("path", &self.path)
-            .field("len", &self.len)
-            .field("dim", &self.conversion.dim)
-            .finish_non_exhaustive()
-    }
-}
 
 /// The columns of a file.
 pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
@@ -181,6 +171,7 @@ impl<T: Number> ArrowFile<T> {
             conversion: conversion.clone(),
             batches,
             len,
+            dim: 0,
             decoder: FileDecoder::new(schema, version).with_projection(places),
             decoded: Mutex::new(Vec::new()),
             of: std::marker::PhantomData,
@@ -188,6 +179,7 @@ impl<T: Number> ArrowFile<T> {
         if conversion.dim.is_none() && len > 0 {
             conversion.see(&file.rows(0, 0..1)?, 0)?;
         }
+        file.dim = conversion.dim.unwrap_or(0);
         file.conversion = conversion;
         Ok(file)
     }
@@ -236,8 +228,9 @@ impl<T: Number> ArrowFile<T> {
         slot.get_or_init(make).clone().map_err(invalid)
     }
 
-    fn read_rows(&self, first: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
-        let (mut row, end, dim) = (first, first + rows, self.dim());
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let dim = self.dim;
+        let (mut row, end) = (first, first + out.len() / dim);
         while row < end {
             let place = self.batches.partition_point(|batch| batch.end <= row);
             let batch = &self.batches[place];
@@ -251,20 +244,4 @@ impl<T: Number> ArrowFile<T> {
     }
 }
 
-impl<T: Number> Source for ArrowFile<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn dim(&self) -> usize {
-        self.conversion.dim.unwrap_or(0)
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let read = rows_asked_for(first, out.len(), [self.len, self.dim()]);
-        let read = read.and_then(|rows| guarded(|| self.read_rows(first, rows, out)));
-        read.map_err(|error| unread(&self.path, &error))
-    }
-}
+source!(ArrowFile);

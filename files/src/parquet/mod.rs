@@ -6,23 +6,22 @@ mod thrift;
 
 use crate::batch::{Conversion, Sequence};
 use crate::choice::{self, Columns};
-use crate::fault::{fault, guarded, invalid, rows_asked_for, unread};
+use crate::fault::{fault, guarded, invalid};
 use crate::keys::Keys;
 use crate::numbers::Number;
 use crate::options::Options;
 use crate::pool::Pool;
+use crate::source::source;
 use crate::{OnDisk, ReadAt};
 use arrow_array::RecordBatchReader;
 use coremix::Result;
-use coremix::data::Source;
 use footer::Footer;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
-use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The rows of a Parquet file, read when they are asked for: a [`Source`].
+/// The rows of a Parquet file, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
 /// Rows are columns of numbers, or the lists of one column ([`Options::columns`]). `T` is a type that holds all numbers
 /// exactly, unless they may be [rounded](Options::rounded). Pages are compressed by snappy, zstd, gzip or lz4, or not.
@@ -56,16 +55,6 @@ pub struct ParquetFile<T> {
     batch: usize,
     pool: Pool<Sequence>,
     of: std::marker::PhantomData<T>,
-}
-
-impl<T> fmt::Debug for ParquetFile<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParquetFile")
-            .field("path", &self.path)
-            .field("len", &self.len)
-            .field("dim", &self.dim)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Rows that lie together.
@@ -160,8 +149,9 @@ impl<T: Number> ParquetFile<T> {
         })
     }
 
-    fn read_rows(&self, first: usize, rows: usize, out: &mut [T]) -> io::Result<()> {
-        let (mut row, end, dim) = (first, first + rows, self.dim);
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let dim = self.dim;
+        let (mut row, end) = (first, first + out.len() / dim);
         while row < end {
             let group = &self.groups[self.groups.partition_point(|group| group.end <= row)];
             let to = end.min(group.end);
@@ -195,20 +185,4 @@ impl<T: Number> ParquetFile<T> {
     }
 }
 
-impl<T: Number> Source for ParquetFile<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let read = rows_asked_for(first, out.len(), [self.len, self.dim]);
-        let read = read.and_then(|rows| guarded(|| self.read_rows(first, rows, out)));
-        read.map_err(|error| unread(&self.path, &error))
-    }
-}
+source!(ParquetFile);

@@ -49,9 +49,8 @@ impl<F: Float> NeighbourLists<F> {
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let inverted = InvertedLists::of(centres, CANDIDATES * size);
-        let lists = match &inverted {
-            None => nearest_lists(centres, size),
+        let (lists, evaluations) = match InvertedLists::of(centres, CANDIDATES * size) {
+            None => (nearest_lists(centres, size), (k * k) as u64),
             Some(inverted) => {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
@@ -62,12 +61,9 @@ impl<F: Float> NeighbourLists<F> {
                         fill(list, Some(c as u32), candidates, &squared);
                     }
                 });
-                lists
+                let listed = (k * inverted.size) as u64;
+                (lists, inverted.evaluations + listed)
             }
-        };
-        let evaluations = match &inverted {
-            Some(inverted) => inverted.evaluations + (k * inverted.around(0).len()) as u64,
-            None => (k * k) as u64,
         };
         let mut found = Self {
             size,
@@ -81,10 +77,7 @@ impl<F: Float> NeighbourLists<F> {
 
     /// Checks those of a file, for `k` components. What the last move means for bounds is found again after the next one.
     pub(crate) fn checked(self, k: usize) -> Result<Self, FileFault> {
-        let known = self.lists.iter().all(|c| (*c as usize) < k);
-        let whole = self.size > 0 && Some(self.lists.len()) == k.checked_mul(self.size);
-        let mut firsts = self.lists.iter().step_by(self.size.max(1)).zip(0..);
-        let sound = known && whole && firsts.all(|(first, c)| *first == c);
+        let sound = are_lists(&self.lists, self.size, k, |c| (c as usize) < k);
         let own = "must be lists of components, each with its own first";
         rule(sound, "neighbours", own)?;
         let reaches = self.reach.len() == k && !self.reach.iter().any(|reach| reach.is_nan());
@@ -141,6 +134,13 @@ impl<F: Float> NeighbourLists<F> {
         self.moved = moved;
         (k * self.size) as u64
     }
+}
+
+/// Whether these are lists of `size` known members for each of `k` components, itself first.
+pub(crate) fn are_lists(lists: &[u32], size: usize, k: usize, known: impl Fn(u32) -> bool) -> bool {
+    let whole = size > 0 && Some(lists.len()) == k.checked_mul(size);
+    let mut firsts = lists.iter().step_by(size.max(1)).zip(0..);
+    whole && lists.iter().all(|c| known(*c)) && firsts.all(|(first, c)| *first == c)
 }
 
 /// The centres near each point of a coarse quantizer (E40): a row is compared only with the list of its nearest point.

@@ -20,7 +20,7 @@ pub(crate) mod split_merge;
 mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
-pub(crate) use lists::{NeighbourLists, nearest_lists};
+pub(crate) use lists::{NeighbourLists, are_lists, nearest_lists};
 pub(crate) use sums::KeptSums;
 
 use super::exhaustive::All;

@@ -57,13 +57,10 @@ pub(crate) fn split_and_merge<F: Float>(
         stale: vec![false; k],
         evaluations: 0,
     };
-    if k < 3 {
-        return Ok(made);
-    }
     let errors = parallel::map(k, |c| Errors::of(view, assignment, round.offsets, c));
     let least = errors.iter().map(|errors| errors.settled);
     let least = least.fold(f64::INFINITY, f64::min);
-    if !least.is_finite() {
+    if k < 3 || !least.is_finite() {
         return Ok(made);
     }
     let guesses = parallel::map(k, |c| {

@@ -228,11 +228,8 @@ impl<F: Float> KeptSums<F> {
     /// The mean of the rows of component `c`, padded; its anchor if it has none.
     pub(crate) fn mean(&self, c: usize) -> impl Iterator<Item = f64> {
         let sums = &self.sums[c * self.line..][..self.line];
-        let mass = if sums[0] > 0.0 {
-            sums[0]
-        } else {
-            f64::INFINITY
-        };
+        let mass = Some(sums[0]).filter(|mass| *mass > 0.0);
+        let mass = mass.unwrap_or(f64::INFINITY);
         let places = self.anchors.row(c).iter().zip(&sums[2..]);
         places.map(move |(anchor, first)| anchor.to_f64() + first / mass)
     }
