@@ -1,17 +1,19 @@
 //! Reading ahead: the next rows are read and decoded while the ones before are computed with.
 
+use crate::fault::rows_asked_for;
 use coremix::data::Source;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// A [`Source`] whose next rows are read by a thread of its own, where rows are asked for one after the other.
 ///
-/// Several threads can read at once, each from a place of its own: each such sequence is followed. Rows in any other order
-/// are read as without. Two pieces are kept ready for each of 16 sequences at most. A piece is as many rows as fit into
-/// 512 KiB, so the pieces need 16 MiB at most (more only where one row is larger than a piece).
+/// Several threads can read at once, each from a place of its own: 16 such sequences are followed. Rows in any other order are
+/// read as without. Two pieces are kept ready for each sequence. A piece is as many rows as fit into 512 KiB, so the pieces
+/// need 16 MiB at most (more only where one row is larger than a piece).
 ///
 /// The rows are those of the source, bit for bit. A piece that could not be read ahead is read again when it is asked for,
 /// so that its error goes where it belongs. Dropping it ends the thread, after the piece that it reads.
@@ -50,7 +52,7 @@ impl<S: Source + fmt::Debug> fmt::Debug for ReadAhead<S> {
 
 /// Bytes of a piece.
 const PIECE: usize = 1 << 19;
-/// Pieces that are kept ready in each sequence.
+/// Pieces that are kept ready for each sequence.
 const AHEAD: usize = 2;
 /// Sequences that are followed.
 const SEQUENCES: usize = 16;
@@ -67,28 +69,17 @@ struct Shared<S: Source> {
 }
 
 struct State<T> {
-    sequences: Vec<Sequence<T>>,
-    /// Counts the reads, and numbers the sequences.
-    clock: u64,
+    /// The row after the last one that was asked for, of each sequence: the one that was read last is the last.
+    ends: Vec<usize>,
+    /// Pieces that will be asked for, or were and could not be read: the newest is the last.
+    pieces: Vec<Piece<T>>,
     ended: bool,
     /// Places of pieces that nobody needs any more.
     spare: Vec<Vec<T>>,
 }
 
-/// Rows that are read one after the other.
-struct Sequence<T> {
-    id: u64,
-    /// The row after the last one that was asked for.
-    next: usize,
-    /// When it was last read.
-    used: u64,
-    /// Neighbours, from row `next` on or before it.
-    pieces: Vec<Piece<T>>,
-}
-
 struct Piece<T> {
-    first: usize,
-    rows: usize,
+    rows: Range<usize>,
     content: Content<T>,
 }
 
@@ -102,35 +93,18 @@ enum Content<T> {
     Failed,
 }
 
-impl<T> Piece<T> {
-    fn end(&self) -> usize {
-        self.first + self.rows
-    }
-}
-
-impl<S: Source> Shared<S> {
-    fn lock(&self) -> MutexGuard<'_, State<S::Element>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl<S: Source + Send + 'static> ReadAhead<S> {
     /// Starts the thread. It waits until rows are read one after the other.
     ///
     /// Where no thread can be started, rows are read as without.
     pub fn new(source: S) -> Self {
         let row = source.dim().max(1).saturating_mul(size_of::<S::Element>());
-        Self::in_pieces(source, (PIECE / row).max(1))
-    }
-
-    /// With pieces of so many rows.
-    fn in_pieces(source: S, piece: usize) -> Self {
         let shared = Arc::new(Shared {
             source,
-            piece,
+            piece: (PIECE / row).max(1),
             state: Mutex::new(State {
-                sequences: Vec::new(),
-                clock: 0,
+                ends: Vec::new(),
+                pieces: Vec::new(),
                 ended: false,
                 spare: Vec::new(),
             }),
@@ -162,87 +136,101 @@ impl<S: Source> Drop for ReadAhead<S> {
 }
 
 impl<S: Source> Shared<S> {
+    fn lock(&self) -> MutexGuard<'_, State<S::Element>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What the thread does.
     fn read_ahead(&self) {
         let mut state = self.lock();
-        loop {
-            if state.ended {
-                return;
-            }
-            let Some((id, first, rows)) = state.begin() else {
+        while !state.ended {
+            let Some(piece) = state.next() else {
                 let woken = self.work.wait(state);
                 state = woken.unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
+            piece.content = Content::Reading;
+            let rows = piece.rows.clone();
             let mut values = state.spare.pop().unwrap_or_default();
             drop(state);
-            values.resize(rows * self.source.dim(), Default::default());
-            let read = || self.source.read(first, &mut values);
+            values.resize(rows.len() * self.source.dim(), Default::default());
+            let read = || self.source.read(rows.start, &mut values);
             let read = catch_unwind(AssertUnwindSafe(read));
             state = self.lock();
-            let content = match read {
-                Ok(Ok(())) => Content::Ready(values),
-                _ => Content::Failed,
-            };
-            state.put(id, first, content);
+            // Nobody needs it if it was given up meanwhile.
+            let same = |piece: &&mut Piece<_>| piece.rows == rows;
+            if let Some(piece) = state.pieces.iter_mut().find(same) {
+                piece.content = match read {
+                    Ok(Ok(())) => Content::Ready(values),
+                    _ => Content::Failed,
+                };
+            }
             self.ready.notify_all();
         }
     }
 
     /// Fills `out` from what was read ahead, and from the source where there is nothing.
-    fn read(&self, first: usize, out: &mut [S::Element], thread: bool) -> io::Result<()> {
-        let dim = self.source.dim();
-        let rows = out.len().checked_div(dim).unwrap_or(0);
-        let end = first
-            .checked_add(rows)
-            .filter(|end| *end <= self.source.len());
-        let whole = rows.checked_mul(dim) == Some(out.len());
-        let (true, true, Some(end)) = (thread && rows > 0, whole, end) else {
-            return self.source.read(first, out);
+    fn read(&self, first: usize, out: &mut [S::Element]) -> io::Result<()> {
+        let (len, dim) = (self.source.len(), self.source.dim());
+        let rows = match rows_asked_for(first, out.len(), [len, dim]) {
+            Ok(rows) if rows > 0 => first..first + rows,
+            _ => return self.source.read(first, out),
         };
         let mut state = self.lock();
-        state.clock += 1;
-        let Some(id) = state.following(first) else {
+        let known = state.ends.iter().position(|end| *end == first);
+        let Some(known) = known else {
             drop(state);
             self.source.read(first, out)?;
-            self.lock().follow(end);
+            self.lock().follow(rows.end);
             return Ok(());
         };
+        state.ends.remove(known);
         let mut at = first;
-        while at < end {
-            let (from, to) = ((at - first) * dim, (end - first) * dim);
-            match state.piece(id, at) {
+        while at < rows.end {
+            let place = |row: usize| (row - first) * dim;
+            let found = state
+                .pieces
+                .iter()
+                .position(|piece| piece.rows.contains(&at));
+            let to = match found.map(|found| &state.pieces[found]) {
                 Some(Piece {
-                    content: Content::Reading,
-                    ..
-                }) => {
-                    let woken = self.ready.wait(state);
-                    state = woken.unwrap_or_else(PoisonError::into_inner);
+                    rows: piece,
+                    content,
+                }) => match content {
+                    Content::Reading => {
+                        let woken = self.ready.wait(state);
+                        state = woken.unwrap_or_else(PoisonError::into_inner);
+                        continue;
+                    }
+                    Content::Ready(values) => {
+                        let to = piece.end.min(rows.end);
+                        let values = &values[(at - piece.start) * dim..(to - piece.start) * dim];
+                        out[place(at)..place(to)].copy_from_slice(values);
+                        at = to;
+                        continue;
+                    }
+                    Content::Wanted | Content::Failed => piece.end,
+                },
+                None => {
+                    let next = state.pieces.iter().map(|piece| piece.rows.start);
+                    next.filter(|next| *next > at).min().unwrap_or(rows.end)
                 }
-                Some(Piece {
-                    first: piece,
-                    rows,
-                    content: Content::Ready(values),
-                }) => {
-                    let rows = at - *piece..(end - *piece).min(*rows);
-                    at += rows.len();
-                    let values = &values[rows.start * dim..rows.end * dim];
-                    out[from..from + values.len()].copy_from_slice(values);
-                }
-                other => {
-                    // Not begun, failed, or more than is read ahead: it takes no longer to read it here.
-                    let known = other.map_or(end, |piece| piece.end().min(end));
-                    let known = if known > at { known } else { end };
-                    let to = to.min((known - first) * dim);
-                    state.forget(id, at);
-                    drop(state);
-                    self.source.read(at, &mut out[from..to])?;
-                    at = known;
-                    state = self.lock();
-                }
+            };
+            // It takes no longer to read it here.
+            let to = to.min(rows.end);
+            let wanted = |piece: &Piece<_>| matches!(piece.content, Content::Wanted);
+            if let Some(found) = found.filter(|found| wanted(&state.pieces[*found])) {
+                state.pieces.remove(found);
             }
+            drop(state);
+            self.source.read(at, &mut out[place(at)..place(to)])?;
+            at = to;
+            state = self.lock();
         }
-        if state.advance(id, end, self.piece, self.source.len()) {
+        state.follow(rows.end);
+        state.pass(&rows);
+        state.want(rows.end, self.piece, len);
+        if state.next().is_some() {
             self.work.notify_one();
         }
         Ok(())
@@ -250,120 +238,63 @@ impl<S: Source> Shared<S> {
 }
 
 impl<T> State<T> {
-    fn sequence(&mut self, id: u64) -> Option<&mut Sequence<T>> {
-        self.sequences.iter_mut().find(|sequence| sequence.id == id)
-    }
-
-    /// The sequence that goes on with this row.
-    fn following(&mut self, row: usize) -> Option<u64> {
-        let clock = self.clock;
-        let found = self.sequences.iter_mut().find(|s| s.next == row)?;
-        found.used = clock;
-        Some(found.id)
-    }
-
     /// From now on, reads that begin with this row are a sequence.
-    fn follow(&mut self, next: usize) {
-        if self.sequences.iter().any(|sequence| sequence.next == next) {
-            return;
+    fn follow(&mut self, end: usize) {
+        if !self.ends.contains(&end) {
+            self.ends.push(end);
         }
-        if self.sequences.len() >= SEQUENCES {
-            // Those that were not gone on with come first.
-            let used = |i: &usize| {
-                let sequence = &self.sequences[*i];
-                (!sequence.pieces.is_empty(), sequence.used)
-            };
-            if let Some(oldest) = (0..self.sequences.len()).min_by_key(used) {
-                let oldest = self.sequences.swap_remove(oldest);
-                oldest.pieces.into_iter().for_each(|piece| self.keep(piece));
-            }
-        }
-        self.clock += 1;
-        self.sequences.push(Sequence {
-            id: self.clock,
-            next,
-            used: self.clock,
-            pieces: Vec::new(),
-        });
-    }
-
-    /// The piece with this row.
-    fn piece(&mut self, id: u64, row: usize) -> Option<&Piece<T>> {
-        let mut pieces = self.sequence(id)?.pieces.iter();
-        pieces.find(|piece| piece.first <= row && row < piece.end())
-    }
-
-    /// The piece with this row is not read ahead any more.
-    fn forget(&mut self, id: u64, row: usize) {
-        if let Some(sequence) = self.sequence(id) {
-            sequence
-                .pieces
-                .retain(|piece| row < piece.first || piece.end() <= row);
+        if self.ends.len() > SEQUENCES {
+            self.ends.remove(0);
         }
     }
 
-    /// Keeps the place of a piece for others.
-    fn keep(&mut self, piece: Piece<T>) {
-        if let Content::Ready(values) = piece.content
+    /// The piece that is read next: one that a sequence has come to, if there is any.
+    fn next(&mut self) -> Option<&mut Piece<T>> {
+        let ends = &self.ends;
+        let wanted = self.pieces.iter_mut();
+        let wanted = wanted.filter(|piece| matches!(piece.content, Content::Wanted));
+        wanted.min_by_key(|piece| !ends.iter().any(|end| piece.rows.contains(end)))
+    }
+
+    /// Drops the pieces that end within these rows.
+    fn pass(&mut self, rows: &Range<usize>) {
+        let passed = |piece: &Piece<T>| rows.start < piece.rows.end && piece.rows.end <= rows.end;
+        while let Some(passed) = self.pieces.iter().position(passed) {
+            self.drop(passed);
+        }
+    }
+
+    fn drop(&mut self, place: usize) {
+        if let Content::Ready(values) = self.pieces.remove(place).content
             && self.spare.len() < AHEAD
         {
             self.spare.push(values);
         }
     }
 
-    /// The rows of a sequence were read up to this one: what comes next is wanted. Whether there is something to read.
-    fn advance(&mut self, id: u64, next: usize, piece: usize, len: usize) -> bool {
-        let Some(sequence) = self.sequence(id) else {
-            return false;
-        };
-        sequence.next = next;
-        let (done, pieces) = std::mem::take(&mut sequence.pieces)
-            .into_iter()
-            .partition(|piece| piece.end() <= next);
-        sequence.pieces = pieces;
-        let mut wanted = false;
-        let mut end = sequence.pieces.last().map_or(next, Piece::end);
-        while sequence.pieces.len() < AHEAD && end < len {
-            let (first, rows) = (end, piece.min(len - end));
-            end += rows;
-            wanted = true;
-            let content = Content::Wanted;
-            sequence.pieces.push(Piece {
-                first,
-                rows,
-                content,
-            });
-        }
-        let done: Vec<_> = done;
-        done.into_iter().for_each(|piece| self.keep(piece));
-        wanted
-    }
-
-    /// Begins the piece that will be asked for next: one of the sequence that has the fewest ready.
-    fn begin(&mut self) -> Option<(u64, usize, usize)> {
-        let mut found: Option<(usize, u64, &mut Piece<T>)> = None;
-        for Sequence { id, pieces, .. } in &mut self.sequences {
-            let wanted = |piece: &Piece<T>| matches!(piece.content, Content::Wanted);
-            let Some(place) = pieces.iter().position(wanted) else {
-                continue;
+    /// The pieces from this row on are wanted.
+    fn want(&mut self, mut row: usize, piece: usize, len: usize) {
+        for _ in 0..AHEAD {
+            let known = self.pieces.iter().find(|piece| piece.rows.contains(&row));
+            let end = match known {
+                Some(known) => known.rows.end,
+                None if row == len => return,
+                None => {
+                    let (end, content) = (len.min(row + piece), Content::Wanted);
+                    let rows = row..end;
+                    self.pieces.push(Piece { rows, content });
+                    end
+                }
             };
-            if found.as_ref().is_none_or(|(before, ..)| place < *before) {
-                found = Some((place, *id, &mut pieces[place]));
-            }
+            row = end;
         }
-        let (_, id, piece) = found?;
-        piece.content = Content::Reading;
-        Some((id, piece.first, piece.rows))
-    }
-
-    /// A piece was read; nothing is done if it was given up meanwhile.
-    fn put(&mut self, id: u64, first: usize, content: Content<T>) {
-        let piece = self.sequence(id).and_then(|sequence| {
-            let mut pieces = sequence.pieces.iter_mut();
-            pieces.find(|piece| piece.first == first && matches!(piece.content, Content::Reading))
-        });
-        if let Some(piece) = piece {
-            piece.content = content;
+        // Those of sequences that were not gone on with.
+        let is_reading = |piece: &Piece<T>| matches!(piece.content, Content::Reading);
+        while self.pieces.len() > AHEAD * SEQUENCES {
+            match self.pieces.iter().position(|piece| !is_reading(piece)) {
+                Some(oldest) => self.drop(oldest),
+                None => return,
+            }
         }
     }
 }
@@ -384,6 +315,9 @@ impl<S: Source + Send> Source for ReadAhead<S> {
     }
 
     fn read(&self, first: usize, out: &mut [S::Element]) -> io::Result<()> {
-        self.shared.read(first, out, self.thread.is_some())
+        match self.thread {
+            Some(_) => self.shared.read(first, out),
+            None => self.shared.source.read(first, out),
+        }
     }
 }

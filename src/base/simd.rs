@@ -193,6 +193,22 @@ pub(crate) fn first_lane<M: NoUninit>(mask: M, lanes: usize) -> usize {
     }
 }
 
+/// The lanes that a comparison found, a bit for each.
+#[inline(always)]
+pub(crate) fn lane_bits<M: NoUninit>(mask: M, lanes: usize) -> u64 {
+    let bytes = pulp::bytemuck::bytes_of(&mask);
+    match *bytes {
+        [bits] => u64::from(bits),
+        [low, high] => u64::from(u16::from_ne_bytes([low, high])),
+        _ => {
+            let masks = bytes.chunks_exact(bytes.len() / lanes).enumerate();
+            masks.fold(0, |bits, (lane, mask)| {
+                bits | u64::from(mask[0] & 1) << lane
+            })
+        }
+    }
+}
+
 /// The processor, or the one that [`on_every_processor`] plays.
 #[inline(always)]
 pub(crate) fn processor() -> Arch {
@@ -292,6 +308,9 @@ mod tests {
             let numbers: [u64; 4] =
                 std::array::from_fn(|l| 0u64.wrapping_sub(u64::from(bits >> l & 1)));
             assert_eq!(first_lane(numbers, 4), first.min(4));
+            assert_eq!(lane_bits(numbers, 4), u64::from(bits & 15));
+            assert_eq!(lane_bits(low << 8, 16), u64::from(low << 8));
+            assert_eq!(lane_bits(bits, 8), u64::from(bits));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::exponential::quick;
 use crate::base::float::Float;
-use crate::base::simd::{LANES, first_lane, kernel, lanes, vectorised};
+use crate::base::simd::{LANES, first_lane, kernel, lane_bits, lanes, vectorised};
 use pulp::Simd;
 
 /// Responsibilities below 2^-60, of the best one's or of all, are 0 in sums. That changes F by less than its rounding. The rule
@@ -12,87 +12,32 @@ const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 /// The exponent of [`LOST`], in nats.
 pub(crate) const LOST_NATS: f64 = -60.0 * std::f64::consts::LN_2;
 
-/// The least of some numbers, by halves.
-#[inline(always)]
-fn least_lane<F: Float>(mut low: [F; LANES]) -> F {
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for l in 0..width {
-            let (a, b) = (low[l], low[l + width]);
-            low[l] = if a < b { a } else { b };
-        }
-    }
-    low[0]
-}
-
-/// Places of a row that are looked at together: where components are many, most groups have none that counts.
-pub(crate) const GROUP: usize = 4 * LANES;
-
 kernel! {
-    /// Bounds of scores that are known within their errors, for rows of `errors.len()` places: (rows) what the best score is
-    /// not above, and (rows, groups) what no score of a [`GROUP`] is below. A NaN is below anything.
-    pub(crate) fn bounds[F: Float](scores: &[F], errors: &[F], upper: &mut Vec<F>, lower: &mut Vec<F>) = bounds_of_rows
+    /// What the best score of every row is not above: the least of its scores with their errors (one for each of its places)
+    /// added.
+    pub(crate) fn least_upper[F: Float](scores: &[F], errors: &[F], upper: &mut Vec<F>) = least_upper_of_rows
 }
 
 #[inline(always)]
-fn bounds_of_rows<F: Float, S: Simd>(
-    simd: S,
-    scores: &[F],
-    errors: &[F],
-    upper: &mut Vec<F>,
-    lower: &mut Vec<F>,
-) {
-    let (rows, groups) = (scores.len() / errors.len(), errors.len().div_ceil(GROUP));
-    upper.resize(rows, F::zero());
-    lower.resize(rows * groups, F::zero());
-    let (most, least) = (F::splat(simd, F::INFINITY), F::splat(simd, -F::INFINITY));
-    let rows = scores.chunks_exact(errors.len()).zip(upper);
-    for ((row, upper), lower) in rows.zip(lower.chunks_exact_mut(groups)) {
-        let mut highest = most;
-        for ((scores, errors), lower) in row.chunks(GROUP).zip(errors.chunks(GROUP)).zip(lower) {
-            let mut lowest = most;
-            let (scores, errors) = (F::vectors::<S>(scores).0, F::vectors::<S>(errors).0);
-            for (&score, &error) in scores.iter().zip(errors) {
-                let above = F::plus(simd, score, error);
-                highest = F::select(simd, F::less(simd, above, highest), above, highest);
-                let below = F::minus(simd, score, error);
-                let below = F::select(simd, F::less(simd, least, below), below, least);
-                lowest = F::lower(simd, lowest, below);
-            }
-            *lower = F::least(simd, lowest);
+fn least_upper_of_rows<F: Float, S: Simd>(simd: S, scores: &[F], errors: &[F], upper: &mut Vec<F>) {
+    upper.clear();
+    let errors_of = F::vectors::<S>(errors).0;
+    for row in scores.chunks_exact(errors.len()) {
+        let mut least = F::splat(simd, F::INFINITY);
+        for (&score, &error) in F::vectors::<S>(row).0.iter().zip(errors_of) {
+            let above = F::plus(simd, score, error);
+            least = F::select(simd, F::less(simd, above, least), above, least);
         }
-        *upper = F::least(simd, highest);
+        upper.push(F::least(simd, least));
     }
 }
 
-/// The largest error of the scores that, less their errors, are not above `reach`; 0 for none. `lower` has the bounds of the
-/// groups of the row.
-pub(crate) fn largest_error<F: Float>(row: &[F], errors: &[F], lower: &[F], reach: F) -> F {
-    vectorised!({
-        let mut most = [F::zero(); LANES];
-        let groups = row.chunks(GROUP).zip(errors.chunks(GROUP)).zip(lower);
-        for ((scores, errors), lower) in groups {
-            if *lower > reach {
-                continue;
-            }
-            let lines = scores.as_chunks::<LANES>().0.iter();
-            for (line, errors) in lines.zip(errors.as_chunks::<LANES>().0) {
-                for l in 0..LANES {
-                    let far = line[l] - errors[l] > reach;
-                    let error = if far { F::zero() } else { errors[l] };
-                    most[l] = if error > most[l] { error } else { most[l] };
-                }
-            }
-        }
-        -least_lane(most.map(|error| -error))
-    })
-}
+/// Vectors that are compared before a branch: their lanes have a bit each.
+const TOGETHER: usize = 64 / LANES;
 
 kernel! {
     /// The places of a row whose scores, less their errors, are not above `reach`: into `ids`. A NaN is not above anything.
-    /// `lower` has the bounds of the groups of the row.
-    pub(crate) fn not_above[F: Float](row: &[F], errors: &[F], lower: &[F], reach: F, ids: &mut Vec<u32>) = list_not_above
+    pub(crate) fn not_above[F: Float](row: &[F], errors: &[F], reach: F, ids: &mut Vec<u32>) = list_not_above
 }
 
 #[inline(always)]
@@ -100,34 +45,26 @@ fn list_not_above<F: Float, S: Simd>(
     simd: S,
     row: &[F],
     errors: &[F],
-    lower: &[F],
     reach: F,
     ids: &mut Vec<u32>,
 ) {
     ids.clear();
     let lanes = lanes::<F, S>();
     let limit = F::splat(simd, reach);
-    for (group, lower) in lower.iter().enumerate() {
-        if *lower > reach {
-            continue;
-        }
-        let places = group * GROUP..((group + 1) * GROUP).min(row.len());
-        let (scores, errors) = (&row[places.clone()], &errors[places.clone()]);
-        let parts = F::vectors::<S>(errors).0;
-        let vectors = F::vectors::<S>(scores).0.iter().zip(parts);
-        for (number, (&score, &error)) in vectors.enumerate() {
+    let vectors = F::vectors::<S>(row).0.chunks(TOGETHER);
+    let errors = F::vectors::<S>(errors).0.chunks(TOGETHER);
+    for (group, (scores, errors)) in vectors.zip(errors).enumerate() {
+        let mut near = 0;
+        for (number, (&score, &error)) in scores.iter().zip(errors).enumerate() {
             let below = F::minus(simd, score, error);
             // Where it is NaN, the limit stands.
             let below = F::select(simd, F::less(simd, limit, below), below, limit);
-            if first_lane(F::equal(simd, below, limit), lanes) == lanes {
-                continue;
-            }
-            for place in number * lanes..(number + 1) * lanes {
-                let far = scores[place] - errors[place] > reach;
-                if !far {
-                    ids.push((places.start + place) as u32);
-                }
-            }
+            near |= lane_bits(F::equal(simd, below, limit), lanes) << (number * lanes);
+        }
+        let first = (group * TOGETHER * lanes) as u32;
+        while near != 0 {
+            ids.push(first + near.trailing_zeros());
+            near &= near - 1;
         }
     }
 }
@@ -143,38 +80,20 @@ pub(crate) struct Row {
     pub(crate) expected: f64,
 }
 
-/// Scores of all components, row by row, and what bounds them.
-#[derive(Clone, Copy)]
-pub(crate) struct Scored<'a, F> {
-    /// (rows, stride); infinite in the padding.
-    pub(crate) scores: &'a [F],
-    /// (rows, groups): see [`bounds`].
-    pub(crate) lower: &'a [F],
-    /// Places of a row, a multiple of [`LANES`].
-    pub(crate) stride: usize,
-}
-
-impl<'a, F: Float> Scored<'a, F> {
-    #[inline(always)]
-    fn rows(self) -> impl Iterator<Item = (&'a [F], &'a [F])> {
-        let groups = self.stride.div_ceil(GROUP);
-        let lower = self.lower.chunks_exact(groups);
-        self.scores.chunks_exact(self.stride).zip(lower)
-    }
-}
-
-/// Responsibilities of the first `k` places of every row, in the type of the data; the others get 0, and those that are [`LOST`]
-/// beside the best. Where no score is finite, all are equal.
+/// Responsibilities of the first `k` places of every row of `stride`, in the type of the data; the others, whose scores are
+/// infinite, get 0, and those that are [`LOST`] beside the best. Where no score is finite, all are equal. `stride` is a multiple
+/// of [`LANES`].
 pub(crate) fn responsibilities<F: Float>(
-    scored: Scored<'_, F>,
+    scores: &[F],
+    stride: usize,
     k: usize,
     beta: f64,
     shares: &mut [F],
     found: &mut Vec<Row>,
 ) {
     found.clear();
-    shared_out(scored, factor(beta), shares, found);
-    for (row, shares) in found.iter().zip(shares.chunks_exact_mut(scored.stride)) {
+    shared_out(scores, stride, factor(beta), shares, found);
+    for (row, shares) in found.iter().zip(shares.chunks_exact_mut(stride)) {
         if !row.best.is_finite() {
             shares[..k].fill(F::from_f64(1.0 / k as f64));
             shares[k..].fill(F::zero());
@@ -247,10 +166,9 @@ fn each_exponential<F: Float, S: Simd>(simd: S, exponents: &mut [F]) {
     }
 }
 
-/// The sums alone: what log-densities are made of.
-pub(crate) fn sums<F: Float>(scored: Scored<'_, F>, beta: f64, found: &mut Vec<Row>) {
-    found.clear();
-    summed_up(scored, factor(beta), found);
+/// The sums alone of a row of whole vectors: what log-densities are made of.
+pub(crate) fn sum<F: Float>(scores: &[F], beta: f64, found: &mut Vec<Row>) {
+    found.push(summed_up(scores, factor(beta)));
 }
 
 /// What takes differences of scores to exponents.
@@ -260,121 +178,82 @@ fn factor<F: Float>(beta: f64) -> F {
 }
 
 kernel! {
-    fn shared_out[F: Float](scored: Scored<'_, F>, factor: F, shares: &mut [F], found: &mut Vec<Row>) = rows_shared_out
+    fn shared_out[F: Float](scores: &[F], stride: usize, factor: F, shares: &mut [F], found: &mut Vec<Row>) = rows_shared_out
 }
 
 #[inline(always)]
 fn rows_shared_out<F: Float, S: Simd>(
     simd: S,
-    scored: Scored<'_, F>,
+    scores: &[F],
+    stride: usize,
     factor: F,
     shares: &mut [F],
     found: &mut Vec<Row>,
 ) {
-    for ((scores, lower), shares) in scored.rows().zip(shares.chunks_exact_mut(scored.stride)) {
-        let group = |group: usize| group * GROUP..((group + 1) * GROUP).min(scores.len());
-        let best = Best::of(scores, lower, factor);
-        let mut sums = Sums::new(simd);
-        for (number, lower) in lower.iter().enumerate() {
-            let shares = &mut shares[group(number)];
-            if !best.counts(*lower) {
-                shares.fill(F::zero());
-                continue;
-            }
-            let scores = F::vectors::<S>(&scores[group(number)]).0;
-            for (&score, share) in scores.iter().zip(F::vectors_mut::<S>(shares).0) {
-                *share = sums.add(simd, best, score);
-            }
+    let rows = scores.chunks_exact(stride);
+    for (scores, shares) in rows.zip(shares.chunks_exact_mut(stride)) {
+        let scores = F::vectors::<S>(scores).0;
+        let shares = F::vectors_mut::<S>(shares).0;
+        let mut sums = Sums::about(simd, least_of(simd, scores), factor);
+        for (&score, share) in scores.iter().zip(&mut *shares) {
+            *share = sums.add(simd, score);
         }
-        let row = sums.row(simd, best);
+        let row = sums.row(simd);
         let scale = F::splat(simd, F::from_f64(1.0 / row.sum));
-        for (number, lower) in lower.iter().enumerate() {
-            if best.counts(*lower) {
-                for share in F::vectors_mut::<S>(&mut shares[group(number)]).0 {
-                    *share = F::times(simd, *share, scale);
-                }
-            }
+        for share in shares {
+            *share = F::times(simd, *share, scale);
         }
         found.push(row);
     }
 }
 
 kernel! {
-    fn summed_up[F: Float](scored: Scored<'_, F>, factor: F, found: &mut Vec<Row>) = rows_summed_up
+    fn summed_up[F: Float](scores: &[F], factor: F) -> Row = row_summed_up
 }
 
 #[inline(always)]
-fn rows_summed_up<F: Float, S: Simd>(
-    simd: S,
-    scored: Scored<'_, F>,
-    factor: F,
-    found: &mut Vec<Row>,
-) {
-    for (scores, lower) in scored.rows() {
-        let best = Best::of(scores, lower, factor);
-        let mut sums = Sums::new(simd);
-        for (scores, lower) in scores.chunks(GROUP).zip(lower) {
-            if best.counts(*lower) {
-                for &score in F::vectors::<S>(scores).0 {
-                    sums.add(simd, best, score);
-                }
-            }
-        }
-        found.push(sums.row(simd, best));
+fn row_summed_up<F: Float, S: Simd>(simd: S, scores: &[F], factor: F) -> Row {
+    let scores = F::vectors::<S>(scores).0;
+    let mut sums = Sums::about(simd, least_of(simd, scores), factor);
+    for &score in scores {
+        sums.add(simd, score);
     }
-}
-
-/// The lowest score of a row, and what takes differences to it to exponents.
-#[derive(Clone, Copy)]
-struct Best<F> {
-    score: F,
-    factor: F,
-}
-
-impl<F: Float> Best<F> {
-    #[inline(always)]
-    fn of(scores: &[F], lower: &[F], factor: F) -> Self {
-        let mut score = F::INFINITY;
-        for (scores, lower) in scores.chunks(GROUP).zip(lower) {
-            if *lower < score {
-                let of_group = least_of(scores);
-                score = if of_group < score { of_group } else { score };
-            }
-        }
-        Self { score, factor }
-    }
-
-    /// Whether a group with this lower bound may have an exponential that is not [`LOST`]. Of NaN none has.
-    #[inline(always)]
-    fn counts(self, lower: F) -> bool {
-        (lower - self.score) * self.factor > F::from_f64(LOST_NATS)
-    }
+    sums.row(simd)
 }
 
 /// Sums of exponentials about the best score of a row, and of these times the differences.
 struct Sums<F: Float, S: Simd> {
+    best: F,
+    /// What takes differences to exponents.
+    factor: F,
     exponentials: F::Vector<S>,
     differences: F::Vector<S>,
 }
 
 impl<F: Float, S: Simd> Sums<F, S> {
     #[inline(always)]
-    fn new(simd: S) -> Self {
+    fn about(simd: S, best: F, factor: F) -> Self {
         let zero = F::splat(simd, F::zero());
         Self {
+            best,
+            factor,
             exponentials: zero,
             differences: zero,
         }
     }
 
-    /// Adds some scores, and returns their exponentials.
+    /// Adds some scores, and returns their exponentials. Most have none that counts.
     #[inline(always)]
-    fn add(&mut self, simd: S, best: Best<F>, scores: F::Vector<S>) -> F::Vector<S> {
+    fn add(&mut self, simd: S, scores: F::Vector<S>) -> F::Vector<S> {
         let zero = F::splat(simd, F::zero());
-        let above = F::minus(simd, scores, F::splat(simd, best.score));
-        let exponent = F::times(simd, above, F::splat(simd, best.factor));
+        let above = F::minus(simd, scores, F::splat(simd, self.best));
+        let exponent = F::times(simd, above, F::splat(simd, self.factor));
         // Not of NaN either: infinity less infinity, and 0 times infinity.
         let live = F::less(simd, F::splat(simd, F::from_f64(LOST_NATS)), exponent);
+        let lanes = lanes::<F, S>();
+        if first_lane(live, lanes) == lanes {
+            return zero;
+        }
         let p = F::select(simd, live, quick::<F, S>(simd, exponent), zero);
         let above = F::select(simd, live, above, zero);
         self.exponentials = F::plus(simd, self.exponentials, p);
@@ -383,9 +262,9 @@ impl<F: Float, S: Simd> Sums<F, S> {
     }
 
     #[inline(always)]
-    fn row(self, simd: S, best: Best<F>) -> Row {
+    fn row(self, simd: S) -> Row {
         let sum = F::sum(simd, self.exponentials).to_f64();
-        let (best, inner) = (best.score.to_f64(), F::sum(simd, self.differences).to_f64());
+        let (best, inner) = (self.best.to_f64(), F::sum(simd, self.differences).to_f64());
         Row {
             best,
             sum,
@@ -394,31 +273,37 @@ impl<F: Float, S: Simd> Sums<F, S> {
     }
 }
 
+/// The lowest score; a NaN is none.
 #[inline(always)]
-fn least_of<F: Float>(scores: &[F]) -> F {
-    let mut low = [F::INFINITY; LANES];
-    for line in scores.as_chunks::<LANES>().0 {
-        for l in 0..LANES {
-            low[l] = if line[l] < low[l] { line[l] } else { low[l] };
-        }
+fn least_of<F: Float, S: Simd>(simd: S, scores: &[F::Vector<S>]) -> F {
+    let mut least = F::splat(simd, F::INFINITY);
+    for &score in scores {
+        least = F::select(simd, F::less(simd, score, least), score, least);
     }
-    least_lane(low)
+    F::least(simd, least)
 }
 
-/// The first place with the lowest score of every row.
-pub(crate) fn first_lowest<F: Float>(scored: Scored<'_, F>, labels: &mut [u32]) {
-    vectorised!({
-        for ((scores, lower), label) in scored.rows().zip(labels) {
-            let least = Best::of(scores, lower, F::one()).score;
-            let groups = scores.chunks(GROUP).enumerate().zip(lower);
-            let mut holding = groups.filter(|(_, lower)| **lower <= least);
-            let place = holding.find_map(|((group, scores), _)| {
-                let place = scores.iter().position(|score| *score == least)?;
-                Some(group * GROUP + place)
-            });
-            *label = place.unwrap_or(0) as u32;
-        }
-    });
+kernel! {
+    /// The first place with the lowest score of every row of `stride`.
+    pub(crate) fn first_lowest[F: Float](scores: &[F], stride: usize, labels: &mut [u32]) = first_lowest_of_rows
+}
+
+#[inline(always)]
+fn first_lowest_of_rows<F: Float, S: Simd>(
+    simd: S,
+    scores: &[F],
+    stride: usize,
+    labels: &mut [u32],
+) {
+    let lanes = lanes::<F, S>();
+    for (scores, label) in scores.chunks_exact(stride).zip(labels) {
+        let scores = F::vectors::<S>(scores).0;
+        let least = F::splat(simd, least_of(simd, scores));
+        let lane_of = |&score| first_lane(F::equal(simd, score, least), lanes);
+        let mut found = scores.iter().map(lane_of).enumerate();
+        let place = found.find(|(_, lane)| *lane < lanes);
+        *label = place.map_or(0, |(vector, lane)| (vector * lanes + lane) as u32);
+    }
 }
 
 /// Puts 0 where shares are [`LOST`].
@@ -488,28 +373,17 @@ mod tests {
         (0..n * stride).map(place).collect()
     }
 
-    /// Scores without errors.
-    fn with_bounds<F: Float>(scores: &[F], stride: usize, work: impl FnOnce(Scored<'_, F>)) {
-        let (mut upper, mut lower) = (Vec::new(), Vec::new());
-        bounds(scores, &vec![F::zero(); stride], &mut upper, &mut lower);
-        work(Scored {
-            scores,
-            lower: &lower,
-            stride,
-        });
-    }
-
     fn shares_are_the_naive_ones<F: Float>(within: f64) {
         for (k, stride) in [(1, 16), (7, 16), (33, 48), (64, 64), (200, 208)] {
             for (beta, spread) in [(0.0, 1.0), (0.7, 3.0), (2.0, 500.0), (1e30, 1.0)] {
                 let scores = rows::<F>(9, k, stride, spread);
                 let (mut shares, mut found) = (vec![F::one(); 9 * stride], Vec::new());
-                with_bounds(&scores, stride, |scored| {
-                    responsibilities(scored, k, beta, &mut shares, &mut found);
-                });
+                responsibilities(&scores, stride, k, beta, &mut shares, &mut found);
                 let (mut labels, mut alone) = ([0; 9], Vec::new());
-                with_bounds(&scores, stride, |scored| sums(scored, beta, &mut alone));
-                with_bounds(&scores, stride, |scored| first_lowest(scored, &mut labels));
+                for row in scores.chunks_exact(stride) {
+                    sum(row, beta, &mut alone);
+                }
+                first_lowest(&scores, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
                 let mut added = Vec::new();
                 totals(&shares, &scores, stride, &weights, &mut added);
@@ -584,9 +458,7 @@ mod tests {
         scores[16..19].copy_from_slice(&[1.0, f32::NAN, 2.0]);
         scores[32..35].copy_from_slice(&[1e37, f32::INFINITY, 0.0]);
         let (mut shares, mut found) = (vec![0.0; 48], Vec::new());
-        with_bounds(&scores, 16, |scored| {
-            responsibilities(scored, 3, 1.0, &mut shares, &mut found);
-        });
+        responsibilities(&scores, 16, 3, 1.0, &mut shares, &mut found);
         assert_eq!(shares[..4], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0]);
         assert!(found[0].best.is_infinite() && shares[17] == 0.0);
         assert_eq!(shares[32..36], [0.0, 0.0, 1.0, 0.0]);
@@ -599,17 +471,10 @@ mod tests {
         row[..6].copy_from_slice(&scores);
         let mut errors = [0.0; 16];
         (errors[0], errors[3]) = (0.5, 8.0);
-        let (mut upper, mut lower) = (Vec::new(), Vec::new());
-        bounds(&row, &errors, &mut upper, &mut lower);
-        assert_eq!(
-            (&upper[..], &lower[..]),
-            (&[1.5][..], &[-f64::INFINITY][..])
-        );
-        let reach = upper[0] + 1.0;
-        let mut ids = Vec::new();
-        not_above(&row, &errors, &lower, reach, &mut ids);
+        let (mut upper, mut ids) = (Vec::new(), Vec::new());
+        least_upper(&row, &errors, &mut upper);
+        assert_eq!(upper, [1.5]);
+        not_above(&row, &errors, upper[0] + 1.0, &mut ids);
         assert_eq!(ids, [0, 1, 2, 3, 4]);
-        assert_eq!(largest_error(&row, &errors, &lower, reach), 8.0);
-        assert_eq!(largest_error(&row, &errors, &lower, 0.9), 0.5);
     }
 }

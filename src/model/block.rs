@@ -28,8 +28,6 @@ pub struct Block<F> {
     pub(crate) supports: Vec<u32>,
     /// (rows, stride): the lower, the better; infinite in the padding.
     pub(crate) scores: Vec<F>,
-    /// Lower bounds of groups of scores of full supports, where the search found some: see [`bounds`](crate::kernels::soft::bounds).
-    pub(crate) lower: Vec<F>,
     /// (rows, stride), and [`weighted::SPARE`] numbers more: sum to 1 in each row, zeros in the padding. Those below 2^-60
     /// are lost in all sums (E41), so the type of the data can hold what counts.
     pub(crate) responsibilities: Vec<F>,
@@ -90,7 +88,6 @@ impl<F: Float> Block<F> {
                 row[self.width..].fill(F::INFINITY);
             }
         }
-        self.lower.clear();
         self.expected.clear();
         self.terms = None;
         self.evaluations = 0;
@@ -337,7 +334,6 @@ impl<F: Float> Block<F> {
 
     /// The scores of row `i`, to be written.
     pub(crate) fn scores_mut(&mut self, i: usize) -> &mut [F] {
-        self.lower.clear();
         &mut self.scores[i * self.stride..][..self.width]
     }
 

@@ -82,9 +82,8 @@ pub(crate) fn normalise<F: Float>(
     let (width, beta, mut found) = (block.width(), log_joint.beta, Vec::new());
     let mut shares = std::mem::take(&mut block.responsibilities);
     if block.is_shared() {
-        with_bounds(block, |scored| {
-            soft::responsibilities(scored, width, beta, &mut shares, &mut found);
-        });
+        let (scores, stride) = (&block.scores, block.stride());
+        soft::responsibilities(scores, stride, width, beta, &mut shares, &mut found);
     } else {
         soft::of_lists(&block.scores, width, beta, &mut shares, &mut found);
     }
@@ -105,42 +104,20 @@ pub(crate) fn normalise<F: Float>(
     likelihood
 }
 
-/// `work` on the scores of full supports, with the bounds that the search found, or that they have without errors.
-fn with_bounds<F: Float>(block: &Block<F>, work: impl FnOnce(soft::Scored<'_, F>)) {
-    let (stride, scores) = (block.stride(), &block.scores[..]);
-    let (mut upper, mut without) = (Vec::new(), Vec::new());
-    if block.lower.is_empty() {
-        soft::bounds(scores, &vec![F::zero(); stride], &mut upper, &mut without);
-    }
-    let lower = if without.is_empty() {
-        &block.lower
-    } else {
-        &without
-    };
-    work(soft::Scored {
-        scores,
-        lower,
-        stride,
-    });
-}
-
-/// The log-densities of rows, in nats, from the scores of all components.
+/// The log-densities of rows, in nats, from the scores of all components, and their sums where there are several.
 pub(crate) fn log_densities<F: Float>(
     rows: &Rows<F>,
     block: &Block<F>,
     log_joint: LogJoint,
+    sums: &[soft::Row],
 ) -> Vec<f64> {
     let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
     if !block.is_shared() {
         let density = |score: &F| known - log_joint.beta * score.to_f64();
         return block.scores.iter().map(density).collect();
     }
-    let mut found = Vec::new();
-    with_bounds(block, |scored| {
-        soft::sums(scored, log_joint.beta, &mut found);
-    });
     let density = |row: &soft::Row| known - log_joint.beta * row.best + row.sum.ln();
-    found.iter().map(density).collect()
+    sums.iter().map(density).collect()
 }
 
 /// The total weight of a block of rows, and the weighted sum of the expectations of their scores under their
@@ -205,7 +182,7 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
     if !block.is_shared() {
         return labels.fill(0);
     }
-    with_bounds(block, |scored| soft::first_lowest(scored, labels));
+    soft::first_lowest(&block.scores, block.stride(), labels);
 }
 
 #[cfg(test)]

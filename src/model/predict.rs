@@ -4,6 +4,7 @@ use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Data, Guarded};
+use crate::kernels::soft;
 use crate::model::block::Block;
 use crate::model::cells::Cells;
 use crate::model::posterior;
@@ -72,7 +73,7 @@ pub(crate) fn responsibilities<F: Float>(
     data: DataOf<'_, F>,
 ) -> Result<Array2<F>> {
     let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
-        let mut block = scores_of_all(model, rows);
+        let mut block = scores_of_all(model, rows, |_| {});
         posterior::normalise(rows, &mut block, model.log_joint());
         of_members(&block)
     })?;
@@ -108,11 +109,12 @@ pub(crate) fn judge<F: Float>(
     rows: &Rows<F>,
     labels: Option<&mut [u32]>,
 ) -> Vec<f64> {
-    let block = scores_of_all(model, rows);
+    let (beta, mut found) = (model.log_joint().beta, Vec::new());
+    let block = scores_of_all(model, rows, |scores| soft::sum(scores, beta, &mut found));
     if let Some(labels) = labels {
         posterior::labels(&block, labels);
     }
-    posterior::log_densities(rows, &block, model.log_joint())
+    posterior::log_densities(rows, &block, model.log_joint(), &found)
 }
 
 /// [`Mixture::log_densities`].
@@ -297,12 +299,12 @@ fn of_members<F: Float>(block: &Block<F>) -> Vec<F> {
     rows.copied().collect()
 }
 
-/// All components of every row, with their scores.
-fn scores_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Block<F> {
+/// All components of every row, with their scores; `see` as in [`search::all`].
+fn scores_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>, see: impl FnMut(&[F])) -> Block<F> {
     let (k, beta) = (model.components(), model.log_joint().beta);
     let mut block = Block::new(k, k);
     block.reset(rows.len(), &[]);
-    search::all(model, beta, rows, &mut block, &mut Exact::default());
+    search::all(model, beta, rows, &mut block, &mut Exact::default(), see);
     block
 }
 

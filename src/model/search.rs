@@ -1,6 +1,7 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::base::float::Float;
+use crate::base::simd::LANES;
 use crate::kernels::soft;
 use crate::model::Mixture;
 use crate::model::block::Block;
@@ -39,7 +40,7 @@ pub(crate) fn exhaustive<F: Float>(
 ) {
     block.count(rows.len() * model.components());
     if block.is_full() {
-        all(model, model.log_joint().beta, rows, block, scratch);
+        all(model, model.log_joint().beta, rows, block, scratch, |_| {});
     } else if block.width() > 1 || !model.best(rows, &mut block.supports, &mut block.scores) {
         ranked(model, rows, block, scratch);
     }
@@ -73,13 +74,15 @@ pub(crate) fn ranked<F: Float, S: Scores<F> + ?Sized>(
 
 /// The scores of every row under all components: as products where a family has them (E46), else as it computes all of them
 /// fast. Whatever may be the best one of its row is computed directly, so labels do not depend on rounding. So is everything
-/// that can have a share of a row where the rounding bound of its scores is above [`largest_error`].
+/// that can have a share of a row where the rounding bound of its scores is above [`largest_error`]. `see` is shown whole vectors
+/// of scores of every row in turn, infinite in the padding, among them all that have a share.
 pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     scorer: &S,
     beta: f64,
     rows: &Rows<F>,
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
+    mut see: impl FnMut(&[F]),
 ) {
     if !block.is_shared() {
         // One component.
@@ -106,14 +109,12 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
         Some(linear) => (linear.errors(), linear.width()),
         None => (&none[..], rows.entries()),
     };
-    let has_tight = products.is_some_and(|linear| !linear.terms().tight.is_empty());
     let limit = largest_error::<F>(width);
-    soft::bounds(&block.scores, errors, &mut scratch.upper, &mut block.lower);
-    let lower = block
-        .lower
-        .chunks_exact_mut(errors.len().div_ceil(soft::GROUP));
-    let rows_of_scores = block.scores.chunks_exact_mut(errors.len()).zip(lower);
-    for (i, (row, lower)) in rows_of_scores.enumerate() {
+    let is_small = |error: f64| beta * error <= limit;
+    let has_tight = products.is_some_and(|linear| !linear.terms().tight.is_empty());
+    soft::least_upper(&block.scores, errors, &mut scratch.upper);
+    let rows_of_scores = block.scores.chunks_exact_mut(errors.len());
+    for (i, row) in rows_of_scores.enumerate() {
         // The best score is not above this one, but for the error of the row.
         let upper = scratch.upper[i].to_f64();
         let (error, slack) = match products {
@@ -128,25 +129,31 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
         };
         if error == 0.0 && products.is_none() {
             // They are exact already.
+            see(row);
             continue;
         }
-        let near = upper + 2.0 * slack;
-        let far = F::from_f64(near + REACH / beta);
-        let of_components = match has_tight {
-            true => soft::largest_error(row, errors, lower, far).to_f64(),
-            false => 0.0,
-        };
-        // Of a NaN too.
-        let exact = beta * error.max(of_components) <= limit;
-        let reach = if exact { F::from_f64(near) } else { far };
-        soft::not_above(row, errors, lower, reach, &mut scratch.reached);
+        let near = F::from_f64(upper + 2.0 * slack);
+        let far = F::from_f64(upper + 2.0 * slack + REACH / beta);
+        let mut exact = is_small(error);
+        let reach = if exact && !has_tight { near } else { far };
+        soft::not_above(row, errors, reach, &mut scratch.reached);
+        if exact && has_tight {
+            let mut reached = scratch.reached.iter().map(|c| errors[*c as usize]);
+            exact = reached.all(|error| is_small(error.to_f64()));
+            if exact {
+                let is_far = |c: u32| row[c as usize] - errors[c as usize] > near;
+                scratch.reached.retain(|c| !is_far(*c));
+            }
+        }
         if !exact || scratch.reached.len() > 1 {
             direct(scorer, rows, i, row, scratch);
-            for &c in &scratch.reached {
-                let bound = &mut lower[c as usize / soft::GROUP];
-                let score = row[c as usize];
-                *bound = if score < *bound { score } else { *bound };
-            }
+        }
+        if exact {
+            see(row);
+        } else {
+            let whole = scratch.scores.len().next_multiple_of(LANES);
+            scratch.scores.resize(whole, F::INFINITY);
+            see(&scratch.scores);
         }
     }
 }
@@ -177,7 +184,7 @@ pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
 ) {
     let width = block.width();
     if block.is_full() {
-        all(scorer, beta, rows, block, &mut Exact::default());
+        all(scorer, beta, rows, block, &mut Exact::default(), |_| {});
     } else {
         let (mut ids, mut scores) = (Vec::new(), Vec::new());
         for i in 0..rows.len() {
@@ -219,7 +226,7 @@ mod tests {
                 ranked(&centres, &rows, &mut block, &mut found);
             } else {
                 block.reset(200, &[]);
-                all(&centres, 1e8, &rows, &mut block, &mut found);
+                all(&centres, 1e8, &rows, &mut block, &mut found, |_| {});
             }
             for i in 0..200 {
                 rows.distances_to(i, &centres, &all_ids, &mut direct);

@@ -129,7 +129,7 @@ where
         data.load(rows, model.frame(), &mut loaded)?;
         block.reset(loaded.len(), &[]);
         let scratch = &mut Exact::default();
-        search::all(model, log_joint.beta, &loaded, &mut block, scratch);
+        search::all(model, log_joint.beta, &loaded, &mut block, scratch, |_| {});
         posterior::normalise(&loaded, &mut block, log_joint);
         m_step.accumulate(&loaded, &block, model, sums);
         Ok(())
