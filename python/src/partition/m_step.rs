@@ -5,9 +5,9 @@ use super::plain::{Kind, Plain};
 use super::sums::Sums;
 use crate::input::Number;
 use crate::model::{Model, OfType};
+use coremix::BoxedMixture;
 use coremix::m_step::{Covariance, GaussianMixture};
 use coremix::ndarray::{Array1, Array2, Axis};
-use coremix::BoxedMixture;
 
 /// The model after the M-step. A component without mass keeps its mean and variance; where proportions are learned, its
 /// proportion becomes 0.
