@@ -1,6 +1,6 @@
 //! Record batches as rows.
 
-use crate::choice::{self, Columns, Features, Holds, features};
+use crate::choice::{self, Columns, Holds, features};
 use crate::fault::{at, invalid};
 use crate::numbers::{Number, Stored, UNSOUND, put, readable};
 use crate::options::Options;
@@ -34,18 +34,19 @@ struct Column {
 
 impl Conversion {
     pub(crate) fn new<T: Number>(columns: &Columns, options: &Options) -> io::Result<Self> {
-        let features = features(columns, options).map_err(invalid)?;
-        let each = features.kinds().into_iter().map(|(place, kind)| {
+        let each = features(columns, options).map_err(invalid)?.into_iter();
+        let each = each.map(|place| {
             let (name, holds) = columns[place].clone();
-            match readable::<T>(kind, options.rounded) {
+            let kind = holds.kind().ok_or("does not hold numbers".into());
+            match kind.and_then(|kind| readable::<T>(kind, options.rounded)) {
                 Ok(()) => Ok(Column { place, name, holds }),
                 Err(what) => Err(invalid(format!("column {name:?} {what}"))),
             }
         });
         let columns = each.collect::<io::Result<Vec<_>>>()?;
-        let dim = match features {
-            Features::Each(_) => Some(columns.len()),
-            Features::Lists(..) => None,
+        let dim = match columns[0].holds {
+            Holds::Lists(_) => None,
+            _ => Some(columns.len()),
         };
         Ok(Self { columns, dim })
     }

@@ -25,6 +25,14 @@ impl Holds {
         };
         Kind::of(item.data_type()).map_or(Self::Other, Self::Lists)
     }
+
+    /// What its numbers are.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Numbers(kind) | Self::Lists(kind) => Some(kind),
+            Self::Other => None,
+        }
+    }
 }
 
 /// The columns of a table: names and types.
@@ -37,34 +45,10 @@ pub(crate) fn columns_of(schema: &Schema) -> Columns {
         .collect()
 }
 
-/// The columns of the rows.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Features {
-    /// A column for each coordinate.
-    Each(Vec<(usize, Kind)>),
-    /// One column of lists.
-    Lists(usize, Kind),
-}
-
-impl Features {
-    /// The smallest element type that holds all numbers exactly.
-    pub(crate) fn element(&self) -> ElementType {
-        match self {
-            Self::Each(columns) => {
-                let types = columns.iter().map(|(_, kind)| kind.element());
-                types.max().unwrap_or(ElementType::U8)
-            }
-            Self::Lists(_, kind) => kind.element(),
-        }
-    }
-
-    /// The kinds of all columns, with their places in the table.
-    pub(crate) fn kinds(&self) -> Vec<(usize, Kind)> {
-        match self {
-            Self::Each(columns) => columns.clone(),
-            Self::Lists(column, kind) => vec![(*column, *kind)],
-        }
-    }
+/// The smallest element type that holds all numbers of the columns at these places exactly.
+pub(crate) fn element(columns: &Columns, places: &[usize]) -> ElementType {
+    let kinds = places.iter().filter_map(|place| columns[*place].1.kind());
+    kinds.map(Kind::element).max().unwrap_or(ElementType::U8)
 }
 
 /// The column of this name.
@@ -90,55 +74,41 @@ fn find(columns: &Columns, name: &str) -> Result<usize, String> {
     }
 }
 
-/// The columns that options name.
-pub(crate) fn features(columns: &Columns, options: &Options) -> Result<Features, String> {
+/// The places of the columns that options name: columns of numbers, or one of lists.
+pub(crate) fn features(columns: &Columns, options: &Options) -> Result<Vec<usize>, String> {
     let Some(names) = &options.columns else {
         return default_features(columns, options);
     };
-    if let [name] = names.as_slice() {
-        let place = find(columns, name)?;
-        if let Holds::Lists(kind) = columns[place].1 {
-            return Ok(Features::Lists(place, kind));
-        }
-    }
-    let mut found = Vec::with_capacity(names.len());
-    for name in names {
+    let found = names.iter().map(|name| {
         let place = find(columns, name)?;
         match columns[place].1 {
-            Holds::Numbers(kind) => found.push((place, kind)),
-            Holds::Lists(_) => {
-                return Err(format!(
-                    "column {name:?} holds lists: it must be the only column that is read"
-                ));
-            }
-            Holds::Other => return Err(format!("column {name:?} does not hold numbers")),
+            Holds::Lists(_) if names.len() > 1 => Err(format!(
+                "column {name:?} holds lists: it must be the only column that is read"
+            )),
+            Holds::Other => Err(format!("column {name:?} does not hold numbers")),
+            _ => Ok(place),
         }
-    }
-    match found.is_empty() {
+    });
+    match names.is_empty() {
         true => Err("no columns were asked for: name at least one".into()),
-        false => Ok(Features::Each(found)),
+        false => found.collect(),
     }
 }
 
 /// All numbers but weights and keys; or the only lists.
-fn default_features(columns: &Columns, options: &Options) -> Result<Features, String> {
+fn default_features(columns: &Columns, options: &Options) -> Result<Vec<usize>, String> {
     let named = options.weight.iter().chain(&options.keys);
-    let named: Vec<usize> = named
+    let named = named
         .map(|name| find(columns, name))
-        .collect::<Result<_, _>>()?;
-    let (mut each, mut lists) = (Vec::new(), Vec::new());
-    for (place, (_, holds)) in columns.iter().enumerate() {
-        match holds {
-            _ if named.contains(&place) => {}
-            Holds::Numbers(kind) => each.push((place, *kind)),
-            Holds::Lists(kind) => lists.push((place, *kind)),
-            Holds::Other => {}
-        }
-    }
-    match (each.is_empty(), lists.as_slice()) {
-        (false, []) => Ok(Features::Each(each)),
-        (true, [(place, kind)]) => Ok(Features::Lists(*place, *kind)),
-        (true, []) => Err("has no column of numbers".into()),
+        .collect::<Result<Vec<_>, _>>()?;
+    let others = (0..columns.len()).filter(|place| !named.contains(place));
+    let others = others.filter(|place| columns[*place].1 != Holds::Other);
+    let (lists, each): (Vec<usize>, Vec<usize>) =
+        others.partition(|place| matches!(columns[*place].1, Holds::Lists(_)));
+    match (each.is_empty(), lists.len()) {
+        (false, 0) => Ok(each),
+        (true, 1) => Ok(lists),
+        (true, 0) => Err("has no column of numbers".into()),
         _ => Err("has columns of lists beside others: say which columns to read".into()),
     }
 }
@@ -181,10 +151,11 @@ mod tests {
             ("y", Numbers(Kind::U8)),
         ]);
         let all = features(&wide, &Options::new().key("id").weight("w")).unwrap();
-        assert_eq!(all, Features::Each(vec![(2, Kind::F32), (4, Kind::U8)]));
-        assert_eq!(all.element(), ElementType::F32);
+        assert_eq!(all, [2, 4]);
+        assert_eq!(element(&wide, &all), ElementType::F32);
         let some = features(&wide, &Options::new().columns(["y", "id"])).unwrap();
-        assert_eq!(some, Features::Each(vec![(4, Kind::U8), (0, Kind::I64)]));
+        assert_eq!(some, [4, 0]);
+        assert_eq!(element(&wide, &some), ElementType::F64);
         for (options, part) in [
             (
                 Options::new().columns(["z"]),
@@ -203,17 +174,14 @@ mod tests {
             );
         }
         let mut lists = table(&[("name", Other), ("v", Lists(Kind::F16))]);
-        assert_eq!(
-            features(&lists, &Options::new()).unwrap(),
-            Features::Lists(1, Kind::F16)
-        );
+        assert_eq!(features(&lists, &Options::new()).unwrap(), [1]);
         lists.push(("id".into(), Numbers(Kind::I32)));
         let error = features(&lists, &Options::new()).unwrap_err();
         assert!(error.contains("say which columns"), "{error}");
         let found = features(&lists, &Options::new().key("id")).unwrap();
-        assert_eq!(found, Features::Lists(1, Kind::F16));
+        assert_eq!(found, [1]);
         let found = features(&lists, &Options::new().columns(["v"])).unwrap();
-        assert_eq!(found, Features::Lists(1, Kind::F16));
+        assert_eq!(found, [1]);
         assert!(features(&lists, &Options::new().columns(["v", "id"])).is_err());
         lists.push(("id".into(), Numbers(Kind::I32)));
         let error = features(&lists, &Options::new().columns(["id"])).unwrap_err();

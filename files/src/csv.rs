@@ -1,6 +1,6 @@
 //! Rows of a CSV file.
 
-use crate::choice::{Columns, Features, Holds, features, keys as key_places};
+use crate::choice::{Columns, Holds, features, keys as key_places};
 use crate::fault::{fault, invalid};
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
@@ -217,11 +217,8 @@ struct Fields(Vec<(usize, String)>);
 
 impl Fields {
     fn new(columns: &Columns, options: &Options) -> io::Result<Self> {
-        let Features::Each(each) = features(columns, options).map_err(invalid)? else {
-            return Err(invalid("has no lists"));
-        };
-        let each = each.into_iter();
-        let fields = each.map(|(place, _)| (place, columns[place].0.clone()));
+        let places = features(columns, options).map_err(invalid)?.into_iter();
+        let fields = places.map(|place| (place, columns[place].0.clone()));
         Ok(Self(fields.collect()))
     }
 

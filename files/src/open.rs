@@ -1,6 +1,6 @@
 //! One entry for files of all formats.
 
-use crate::choice::{Columns, Features, features};
+use crate::choice::{Columns, element, features};
 use crate::csv::{self, CsvFile};
 use crate::fault::fault;
 use crate::ipc::{self, ArrowFile};
@@ -142,13 +142,12 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
     // The first file whose columns have names.
     if let Some((file, format)) = files.iter().find(|(_, format)| format.is_table()) {
         let columns = columns_of(file, *format, &options)?;
-        let kinds = features_of(file, &columns, &options)?.kinds();
+        let used = features_of(file, &columns, &options)?;
         let known: Vec<&String> = options.weight.iter().chain(&options.keys).collect();
-        let is_used = |place: &usize| kinds.iter().any(|(used, _)| used == place);
         let others = columns.iter().enumerate();
-        let others = others.filter(|(place, (name, _))| !is_used(place) && !known.contains(&name));
+        let others = others.filter(|(i, (name, _))| !used.contains(i) && !known.contains(&name));
         not_used = others.map(|(_, (name, _))| name.clone()).collect();
-        let names = kinds.iter().map(|(place, _)| columns[*place].0.clone());
+        let names = used.iter().map(|place| columns[*place].0.clone());
         options.columns = Some(names.collect());
     }
     let options = &options;
@@ -223,13 +222,13 @@ fn element_of(file: &Path, format: Format, options: &Options) -> Result<ElementT
         Format::Vectors(_) => ElementType::F32,
         Format::Parquet | Format::Arrow | Format::Csv | Format::CsvGz => {
             let columns = columns_of(file, format, options)?;
-            features_of(file, &columns, options)?.element()
+            element(&columns, &features_of(file, &columns, options)?)
         }
     })
 }
 
-/// The columns of a file that are read.
-fn features_of(file: &Path, columns: &Columns, options: &Options) -> Result<Features> {
+/// The places of the columns of a file that are read.
+fn features_of(file: &Path, columns: &Columns, options: &Options) -> Result<Vec<usize>> {
     features(columns, options).map_err(|what| fault(&file.display().to_string(), what))
 }
 

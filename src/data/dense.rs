@@ -245,17 +245,11 @@ impl<'a, T: Element> Dense<'a, T> {
 
 impl<T: Element> Dense<'static, T> {
     /// Points (n, d), each of weight 1, that belong to the data.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub fn owned(points: Array2<T>) -> Result<Self> {
         Self::of_array(points, None)
     }
 
     /// The same with weights (n).
-    ///
-    /// # Errors
-    /// As [`weighted`](Dense::weighted).
     pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
         Self::of_array(points, Some(Cow::Owned(weights)))
     }
@@ -276,9 +270,6 @@ impl<T: Element> Dense<'static, T> {
 
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`
     /// data but for the number of rows and the total weight.
-    ///
-    /// # Errors
-    /// As [`weighted`](Dense::weighted).
     pub fn part_of(whole: &Summary, points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
         let part = Self::owned_weighted(points, weights)?;
         Ok(Self {

@@ -104,9 +104,6 @@ pub trait Data<F: Float>: Sync {
     /// Why they cannot be read, such as [`Error::Stage`](crate::Error::Stage).
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()>;
     /// Loads any rows, in the order given.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load).
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()>;
     /// The flag that ends the fit on these rows.
     #[doc(hidden)]
@@ -121,9 +118,6 @@ pub trait Data<F: Float>: Sync {
     }
     /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data but for the
     /// number of rows and the total weight ([`Summary::reweighted`]), so that both live in the same frame.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load).
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         Ok(Box::new(Dense::selected(self, rows, weights)?))
     }

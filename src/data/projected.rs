@@ -93,10 +93,6 @@ impl<F: Float> Data<F> for Projected<F> {
     fn residual(&self) -> f64 {
         self.residual
     }
-
-    fn select(&self, _: &[usize], _: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
-        unreachable!("coresets are drawn from rows in all columns")
-    }
 }
 
 /// Rows that are summed up together, and the most that are loaded together.

@@ -58,46 +58,28 @@ impl<F: Float> Sketch<F> {
         q: usize,
         seed: u64,
     ) -> Result<Self> {
-        let mut builder = Self::of(points, q, seed)?;
-        builder.push(points)?;
-        builder.finish()
+        Self::of_dense(&Dense::new(points)?, q, seed)
     }
 
-    /// The same with weights (n): finite, not negative, not all zero.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for the weights.
+    /// The same with weights (n): finite, not negative, not all zero. Errors are also those of [`Dense::weighted`].
     pub fn weighted<T: Element<Float = F>>(
         points: ArrayView2<'_, T>,
         weights: ArrayView1<'_, f64>,
         q: usize,
         seed: u64,
     ) -> Result<Self> {
-        let mut builder = Self::of(points, q, seed)?;
-        builder.push_weighted(points, weights)?;
-        builder.finish()
+        Self::of_dense(&Dense::weighted(points, weights)?, q, seed)
     }
 
     /// The same of rows that are there already, with their weights.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub fn of_dense<T: Element<Float = F>>(
         data: &Dense<'_, T>,
         q: usize,
         seed: u64,
     ) -> Result<Self> {
-        match data.weights().map(ArrayView1::from) {
-            Some(weights) => Self::weighted(data.points(), weights, q, seed),
-            None => Self::new(data.points(), q, seed),
-        }
-    }
-
-    fn of<T>(points: ArrayView2<'_, T>, q: usize, seed: u64) -> Result<SketchBuilder<F>> {
-        if points.is_empty() {
-            return Err(Error::Empty { what: "data" });
-        }
-        Ok(Self::builder(points.ncols(), q, seed))
+        let mut builder = Self::builder(data.points().ncols(), q, seed);
+        builder.take(data.points(), data.weights())?;
+        builder.finish()
     }
 
     /// A sketch made in one pass: rows of `columns` numbers, P, come in blocks of any size and can be dropped; `q`

@@ -38,9 +38,6 @@ impl<'a, F: Float> View<'a, F> {
     }
 
     /// Consecutive rows.
-    ///
-    /// # Errors
-    /// As [`Data::load`].
     pub fn load(&self, rows: Range<usize>) -> Result<Rows<F>> {
         let mut block = Rows::default();
         self.data.load(rows, self.frame, &mut block)?;

@@ -7,6 +7,7 @@ use crate::base::parallel::{self, Spare};
 use crate::base::rng::Rng;
 use crate::data::{Data, Rows};
 use crate::e_step::Search;
+use crate::kernels::soft;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{self, Likelihood, LogJoint};
@@ -95,7 +96,10 @@ impl<F: Float> RowPass<'_, F> {
                 posterior::labels(&block, kept.labels);
                 kept.supports.copy_from_slice(&block.supports);
                 if let Some(sink) = sink {
-                    posterior::drop_lost(&mut block);
+                    if width > 1 {
+                        // No sum needs them (E41).
+                        soft::drop_lost(&mut block.responsibilities);
+                    }
                     sink(&rows, &block);
                 }
             }

@@ -41,9 +41,6 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     /// assert_eq!(fit.report.stop, Stop::Converged);
     /// # Ok::<(), Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// As [`fit`](Self::fit).
     pub fn fit_observed(
         &self,
         data: &dyn Data<F>,

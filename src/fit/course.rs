@@ -1,7 +1,8 @@
 //! Where a fit is between two of its phases, and how that is written to a checkpoint and read again.
 
 use super::builder::Settings;
-use super::rows::{Context, Plan, no_phase};
+use super::cost::Context;
+use super::rows::{Plan, no_phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::em::{Outcome, PhaseReport, Stop, shape};

@@ -47,18 +47,12 @@ pub trait Estimator<F: Float>: Send + Sync {
     ) -> Result<Fit<BoxedMixture<F>>>;
 
     /// Fits the model to the data.
-    ///
-    /// # Errors
-    /// As [`Clusterer::fit`].
     fn fit(&self, data: &dyn Data<F>) -> Result<Fit<BoxedMixture<F>>> {
         self.fit_with(data, None, None)
     }
 
     /// Fits the model, showing every step to `observer`: a closure behind `&mut`, as in
     /// `fit_observed(&data, &mut |progress| ..)`.
-    ///
-    /// # Errors
-    /// As [`Clusterer::fit_observed`].
     fn fit_observed(
         &self,
         data: &dyn Data<F>,

@@ -2,6 +2,7 @@
 
 mod builder;
 mod clusterer;
+mod cost;
 mod course;
 mod estimator;
 mod means_of;

@@ -1,16 +1,15 @@
 //! The rows that the phases of a fit run on: coresets are drawn, and rows projected, once per fit; restarts share them.
 
 use super::builder::Settings;
+use super::cost::{Context, Cost};
 use super::phase::{Columns, Phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::{Purpose, Streams};
 use crate::coreset::{Coreset, Subset};
 use crate::data::{Data, Frame, Subspace, View};
-use crate::em::{Evaluations, Monitor, PhaseReport, PhaseRows, Progress, Timings};
-use crate::io::{FileFault, all_counts, rule};
+use crate::em::{PhaseRows, Progress};
 use crate::seed;
-use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -48,46 +47,6 @@ pub(super) struct Planned<F: Float> {
 
 /// Coresets from a checkpoint, by place; none for all rows as they are.
 pub(super) type Coresets = Vec<Option<Subset>>;
-
-/// Who sees a fit, or one of its restarts, and what it has cost.
-pub(super) struct Context<'a, F: Float> {
-    pub(super) monitor: Monitor<'a, F>,
-    pub(super) cost: Cost,
-}
-
-/// What a fit, or one of its restarts, has cost so far.
-#[derive(Default, Serialize, Deserialize)]
-pub(super) struct Cost {
-    pub(super) evaluations: Evaluations,
-    pub(super) timings: Timings,
-}
-
-impl Cost {
-    /// Adds what a phase cost.
-    pub(super) fn add_phase(&mut self, phase: &PhaseReport) {
-        let search = &mut self.evaluations.search;
-        *search = search.saturating_add(phase.evaluations);
-        self.timings.add(&phase.timings);
-    }
-
-    /// Adds what a restart cost.
-    pub(super) fn add(&mut self, restart: &Self) {
-        self.evaluations.add(&restart.evaluations);
-        self.timings.add(&restart.timings);
-    }
-
-    /// Checks that of a file.
-    pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
-        let Evaluations {
-            coreset,
-            seeding,
-            search,
-            scoring,
-        } = self.evaluations;
-        all_counts("cost", &[coreset, seeding, search, scoring])?;
-        rule(self.timings.is_sound(), "cost", "must have times of a fit")
-    }
-}
 
 impl<'a, F: Float> Plan<'a, F> {
     /// Draws the coreset, or reads it from a checkpoint, and leaves out phases whose rows are not worth it.

@@ -1,10 +1,11 @@
 //! One fit: coreset, seeds and phases, for every restart.
 
 use super::builder::Clusterer;
+use super::cost::{Context, Cost};
 use super::course::Course;
 use super::phase::Columns;
 use super::result::Fit;
-use super::rows::{Context, Coresets, Cost, Plan, Planned, Principal, no_phase};
+use super::rows::{Coresets, Plan, Planned, Principal, no_phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;

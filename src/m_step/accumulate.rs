@@ -12,38 +12,19 @@ impl<F: Float> Rows<F> {
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
     #[inline(never)]
     pub fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
-        if let Some(known) = self.known() {
-            return self.add_sparse(known, block, centres, moments);
-        }
-        self.add_up(block, centres, moments);
-    }
-
-    /// [`accumulate`](Self::accumulate) of sparse rows.
-    fn add_sparse(
-        &self,
-        known: Entries<'_, F>,
-        block: &Block<F>,
-        centres: &Centres<F>,
-        moments: &mut Moments,
-    ) {
+        let Some(known) = self.known() else {
+            return self.add_up(block, centres, moments);
+        };
         // Sums of their own pay where they are looked at more often than they are coordinates.
         if block.is_full() && self.values.len() >= self.dim {
-            if block.components() <= 4 {
-                self.accumulate_full::<4>(known, block, centres, moments);
-            } else {
-                self.accumulate_full::<8>(known, block, centres, moments);
-            }
-            return;
-        }
-        let all: Vec<u32> = (0..block.components() as u32).collect();
-        for (i, row) in known.rows().enumerate() {
-            let support = if block.is_full() {
-                &all[..]
-            } else {
-                block.support(i)
+            return match block.components() <= 4 {
+                true => self.accumulate_full::<4>(known, block, centres, moments),
+                false => self.accumulate_full::<8>(known, block, centres, moments),
             };
-            for (&c, &q) in support.iter().zip(block.responsibilities(i)) {
-                let share = self.weights[i] * q.to_f64();
+        }
+        for (i, row) in known.rows().enumerate() {
+            for (c, q) in block.members(i) {
+                let share = self.weights[i] * q;
                 if share > 0.0 {
                     moments.add_entries(c as usize, share, row, centres);
                 }

@@ -1,6 +1,5 @@
 //! Gaussian components: one family, with covariances of several kinds.
 
-use super::outer::Digits;
 use super::parameters::Parameters;
 use super::proportions::{Mixing, Proportions};
 use super::{
@@ -188,8 +187,9 @@ impl<F: Float> MStep<F> for Gaussian {
         sums: &mut Moments,
     ) {
         if self.covariance.has_pairs() {
-            let (whitenings, origin) = (model.whitenings(), model.theta.origin());
-            return sums.add_pairs(rows, block, |c| &whitenings[c], Digits::All, &origin);
+            let theta = &model.theta;
+            let mean = |c: usize| theta.exact_mean(c);
+            return sums.add_pairs(rows, block, mean, |_| None, &theta.origin());
         }
         if self.covariance.is_one_variance() {
             // Scores are squared distances.

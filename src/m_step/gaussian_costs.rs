@@ -13,7 +13,7 @@ use crate::rows::{Centres, Linear, Part, Rows, Scales};
 /// What turns rows into scores, in units of a variance: it follows from the parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Costs<F> {
-    /// (k), in units of the variance, if covariances have all pairs of coordinates.
+    /// In units of the variance, if covariances have all pairs of coordinates: one, or (k).
     pub(super) whitenings: Vec<Whitening>,
     form: Form<F>,
 }
@@ -138,9 +138,10 @@ impl<F: Float> Costs<F> {
         let relative = |variance: f64| (unit / variance, unit * (variance / unit).ln());
         // What determinants and proportions add to squared distances; a discarded component is ranked last.
         let added = || {
-            let own = whitenings.iter().zip(&penalties);
-            let held = |penalty: f64| penalty.min(10.0 * F::LARGEST_SCORE);
-            own.map(|(own, penalty)| unit * own.log_det() + held(*penalty))
+            let log_dets = whitenings.iter().cycle().map(Whitening::log_det);
+            let held = |penalty: &f64| penalty.min(10.0 * F::LARGEST_SCORE);
+            let own = penalties.iter().map(held).zip(log_dets);
+            own.map(|(penalty, log_det)| unit * log_det + penalty)
                 .collect()
         };
         let covariance = theta.covariance;
@@ -285,27 +286,25 @@ impl<F: Float> Costs<F> {
     }
 }
 
-/// The whitening transforms of covariances with all pairs of coordinates, about the exact means.
+/// The whitening transforms of covariances with all pairs of coordinates: one, or one for each component.
 fn whitenings<F: Float>(theta: &Parameters<F>, round: bool) -> Vec<Whitening> {
     if !theta.covariance.has_pairs() {
         return Vec::new();
     }
-    let (k, dim) = (theta.k(), theta.dim());
-    let mean = |c: usize| theta.exact_means[c * dim..][..dim].to_vec();
     let deviation = theta.unit.sqrt();
-    let matrices = theta.spread.len() / (dim * dim);
-    let mut whitenings = parallel::map(matrices, |c| match round {
-        true => Whitening::spherical(mean(c), 1.0),
-        false => {
-            let own = theta.own(c).iter();
-            let relative: Vec<f64> = own.map(|x| x * deviation).collect();
-            Whitening::of_factor(mean(c), &relative)
+    let number = if theta.covariance.is_tied() {
+        1
+    } else {
+        theta.k()
+    };
+    parallel::map(number, |c| {
+        let mean = theta.exact_mean(c).to_vec();
+        match round {
+            true => Whitening::spherical(mean, 1.0),
+            false => {
+                let relative: Vec<f64> = theta.own(c).iter().map(|x| x * deviation).collect();
+                Whitening::of_factor(mean, &relative)
+            }
         }
-    });
-    for c in matrices..k {
-        let mean = mean(c);
-        let shared = whitenings[0].clone();
-        whitenings.push(Whitening { mean, ..shared });
-    }
-    whitenings
+    })
 }

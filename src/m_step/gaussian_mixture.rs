@@ -8,7 +8,6 @@ use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
-use crate::base::rng::Rng;
 use crate::data::Summary;
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
@@ -35,9 +34,6 @@ pub struct GaussianMixture<F> {
 
 impl<F: Float> GaussianMixture<F> {
     /// Means (k, d), one variance for all columns of all components, and equal proportions.
-    ///
-    /// # Errors
-    /// As [`from_parameters`](Self::from_parameters).
     pub fn tied_spherical(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
         let equal = Array1::from_elem(means.nrows(), 1.0 / means.nrows() as f64);
         let kind = Covariance::TiedSpherical;
@@ -146,11 +142,6 @@ impl<F: Float> GaussianMixture<F> {
         (self.means, self.linear) = (Cached::default(), Cached::default());
         self.theta.means = None;
         &mut self.theta.centres
-    }
-
-    /// The whitening transform of each component, if covariances have all pairs of coordinates.
-    pub(super) fn whitenings(&self) -> &[Whitening] {
-        &self.costs.whitenings
     }
 
     /// Moves the exact means, and the centres with them, by so much (k, d).
@@ -282,37 +273,33 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        let mut rng = Rng::from_seed(seed);
-        let labels = self.theta.proportions.labels(n, &mut rng)?;
-        let dim = self.theta.dim();
-        let mut drawn = Centres::with_capacity(n, dim);
-        let factors: Vec<_> = self.whitenings().iter().map(Whitening::inverse).collect();
-        let unit = self.theta.unit.sqrt();
-        let variances = (0..self.theta.k()).map(|c| self.theta.variances_of(c));
+        let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
+        let factors: Vec<_> = whitenings.iter().map(Whitening::inverse).collect();
+        let (dim, unit) = (theta.dim(), theta.unit.sqrt());
         let variances: Vec<_> = match factors.is_empty() {
-            true => variances.collect(),
+            true => (0..theta.k()).map(|c| theta.variances_of(c)).collect(),
             false => Vec::new(),
         };
         let mut normals = vec![0.0; dim];
-        for c in labels.iter().map(|c| *c as usize) {
-            let mut row = self.theta.centres.row(c).to_vec();
+        let (points, labels) = theta.proportions.draw(n, dim, seed, |c, rng, mut row| {
             normals.fill_with(|| rng.normal());
-            for (j, z) in row.iter_mut().take(dim).enumerate() {
-                let step = match factors.get(c) {
+            let means = theta.centres.row(c);
+            for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
+                let step = match factors.get(c % factors.len().max(1)) {
                     Some(factor) => {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
                         unit * terms.map(|(l, e)| l * e).sum::<f64>()
                     }
                     None => variances[c][j % variances[c].len()].sqrt() * normals[j],
                 };
-                *z = F::from_f64(z.to_f64() + step);
+                *z = F::from_f64(mean.to_f64() + step);
             }
-            drawn.push(&row);
-        }
+        })?;
         // Wide components can leave the range of the type.
         let most = 4.0 * F::LIMIT;
         let held = |x: F| F::from_f64(x.to_f64().clamp(-most, most));
-        Ok((drawn.leave(&self.theta.frame).mapv_into(held), labels))
+        let points = Centres::of_coordinates(points.view()).leave(&theta.frame);
+        Ok((points.mapv_into(held), labels))
     }
 }
 
@@ -426,6 +413,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
     use crate::rows::Rows;
 

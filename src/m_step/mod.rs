@@ -66,9 +66,6 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model that goes on from `model` on other rows, with its means at the seeds, for
     /// [`Builder::start_from`](crate::Builder::start_from): variances and proportions are carried over. By default there is
     /// none (`None`), and the fit begins with [`start`](Self::start) at the same seeds.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
     fn start_from(
         &self,
         _model: &Self::Model,

@@ -272,11 +272,6 @@ impl Moments {
     #[inline(always)]
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
         self.add_mass(c, share);
-        self.add_row(c, share, row, centres);
-    }
-
-    #[inline(always)]
-    fn add_row<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
         let place = self.place(c);
         let first = &mut self.first[place..place + row.len()];
         for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {

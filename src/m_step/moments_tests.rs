@@ -1,6 +1,5 @@
 //! All ways of adding up rows beside the naive sums.
 
-use super::outer::Digits;
 use super::{Moments, Second};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -203,8 +202,11 @@ fn pairs_are_the_naive_sums<F: Float>(n: usize, d: usize, variance: f64, within:
     let (components, origin) = ([0, 1, 2].map(component), vec![0.1; d]);
     let [mut sums, mut shared] = [Second::PerPair, Second::Pairs].map(|kind| case.moments(kind));
     for sums in [&mut sums, &mut shared] {
-        let component = |c: usize| &components[c];
-        sums.add_pairs(&case.rows, &case.block, component, Digits::Enough, &origin);
+        let (mean, anchor) = (
+            |c: usize| &components[c].mean[..],
+            |c: usize| Some(&components[c]),
+        );
+        sums.add_pairs(&case.rows, &case.block, mean, anchor, &origin);
     }
     case.check(&sums, within);
     let of_all = |about: &[f64]| [0, 1, 2].map(|c| case.naive(c, about));

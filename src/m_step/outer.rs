@@ -9,15 +9,6 @@ use crate::model::block::Block;
 use crate::model::whitened::{MOST_INFLATION, Whitening};
 use crate::rows::Rows;
 
-/// Which digits of the products are summed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Digits {
-    /// Those of the type of the data where these are enough for the covariance.
-    Enough,
-    /// All digits of `f64`.
-    All,
-}
-
 /// Far seeds: nearly all of the old variances cancels, and only rounding is left.
 fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
     let diagonal = moved.iter_mut().zip(old).step_by(dim + 1);
@@ -35,13 +26,14 @@ impl Moments {
     }
 
     /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
-    /// share are about `origin` (d).
+    /// share are about `origin` (d). Those of a component have the digits of the type of the data where `anchor` gives its
+    /// covariance and these are enough for it, and else all of `f64`.
     pub(crate) fn add_pairs<'a, F: Float>(
         &mut self,
         rows: &Rows<F>,
         block: &Block<F>,
-        component: impl Fn(usize) -> &'a Whitening,
-        digits: Digits,
+        mean: impl Fn(usize) -> &'a [f64],
+        anchor: impl Fn(usize) -> Option<&'a Whitening>,
         origin: &[f64],
     ) {
         let (dim, size) = (self.dim(), self.dim() * self.dim());
@@ -59,14 +51,13 @@ impl Moments {
         let mut apart = Vec::new();
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
-            let anchor = component(c);
             apart.resize(members.len() * dim, 0.0);
             self.add_mass(c, members.iter().map(|member| member.1).sum());
             let first = self.first_mut(c);
             vectorised!({
                 let apart = apart.chunks_exact_mut(dim);
                 for (&(i, share), apart) in members.iter().zip(apart) {
-                    let row = rows.row(i).iter().zip(&anchor.mean);
+                    let row = rows.row(i).iter().zip(mean(c));
                     for ((z, m), (apart, first)) in row.zip(apart.iter_mut().zip(&mut *first)) {
                         *apart = z.to_f64() - m;
                         *first += share * *apart;
@@ -78,7 +69,7 @@ impl Moments {
             }
             let shares = || members.iter().map(|member| member.1);
             let second = &mut self.second_mut()[c * size..][..size];
-            match digits == Digits::Enough && fits_narrow(&apart, shares(), anchor) {
+            match anchor(c).is_some_and(|anchor| fits_narrow(&apart, shares(), anchor)) {
                 true => narrow.add(&apart, shares(), second),
                 false => wide.add(&apart, shares(), second),
             }

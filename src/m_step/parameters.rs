@@ -94,6 +94,11 @@ impl<F: Float> Parameters<F> {
         &self.spread[c * size % self.spread.len()..][..size]
     }
 
+    /// The mean of component `c` that its triangle is about.
+    pub(super) fn exact_mean(&self, c: usize) -> &[f64] {
+        &self.exact_means[c * self.dim()..][..self.dim()]
+    }
+
     /// The variances or covariances, in the unit of the frame, squared.
     pub(super) fn covariances(&self) -> Vec<f64> {
         let dim = self.dim();

@@ -5,7 +5,7 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::io::{all_finite, rule};
-use ndarray::{Array1, ArrayView1};
+use ndarray::{Array1, Array2, ArrayView1, ArrayViewMut1};
 use serde::{Deserialize, Serialize};
 
 /// Mixing proportions (k): not negative, with sum 1.
@@ -115,11 +115,23 @@ impl Proportions {
         }
     }
 
-    /// The components of `n` points at random.
-    pub(super) fn labels(&self, n: usize, rng: &mut Rng) -> Result<Array1<u32>> {
+    /// Draws `n` points (n, dim) as `point` makes one of a component, and their components (n).
+    pub(super) fn draw<F: Float>(
+        &self,
+        n: usize,
+        dim: usize,
+        seed: u64,
+        mut point: impl FnMut(usize, &mut Rng, ArrayViewMut1<'_, F>),
+    ) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
-        let mut draw = || rng.proportional(self.values.iter().copied(), 1.0);
-        Ok(Array1::from_shape_fn(n, |_| draw().unwrap_or(0) as u32))
+        let mut rng = Rng::from_seed(seed);
+        let mut component = || rng.proportional(self.values.iter().copied(), 1.0);
+        let labels = Array1::from_shape_fn(n, |_| component().unwrap_or(0) as u32);
+        let mut points = Array2::from_elem((n, dim), F::zero());
+        for (row, c) in points.outer_iter_mut().zip(&labels) {
+            point(*c as usize, &mut rng, row);
+        }
+        Ok((points, labels))
     }
 }
 

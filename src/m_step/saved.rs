@@ -187,9 +187,6 @@ impl<F: Float> Save for BoxedMixture<F> {
 }
 
 /// Loads a model of any family: what [`Save::load`] of a [`BoxedMixture`] does.
-///
-/// # Errors
-/// As [`Save::load`].
 pub fn load_model<F: Float>(path: impl AsRef<Path>) -> Result<BoxedMixture<F>> {
     Save::load(path)
 }

@@ -22,7 +22,8 @@ use std::fmt;
 /// A mixture model; usable as a trait object.
 ///
 /// The questions a user asks of a model are answered exactly, over all components and all rows with their weights. That is
-/// done in blocks: nothing of size n x k is stored unless it is the answer.
+/// done in blocks: nothing of size n x k is stored unless it is the answer. Data that does not suit the model is an error of
+/// each, as of [`predict`](Self::predict).
 ///
 /// A boxed model is a model, and [`Any`]: what is particular to a family is found by downcasting.
 ///
@@ -89,9 +90,6 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     }
 
     /// The posteriors of all components ([E2](crate::equations#e2)): (n, k), each row sums to 1.
-    ///
-    /// # Errors
-    /// As [`predict`](Self::predict).
     fn responsibilities(&self, data: &dyn Data<F>) -> Result<Array2<F>> {
         predict::responsibilities(self.erased(), data)
     }
@@ -132,9 +130,6 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
 
     /// The log-density of every row, $\ln p(y_n \mid \theta)$ (n), in nats, for densities in the data's own unit; weights do
     /// not enter.
-    ///
-    /// # Errors
-    /// As [`predict`](Self::predict).
     fn log_densities(&self, data: &dyn Data<F>) -> Result<Array1<f64>> {
         predict::log_densities(self.erased(), data)
     }
@@ -142,17 +137,11 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// The weighted log-likelihood over all components, $\sum_n w_n \ln p(y_n \mid \theta)$, in nats, for densities in the
     /// data's own unit. The free energy ([E3](crate::equations#e3)) of any supports is at most this, if the model has
     /// parameters and no distribution over them.
-    ///
-    /// # Errors
-    /// As [`predict`](Self::predict).
     fn log_likelihood(&self, data: &dyn Data<F>) -> Result<f64> {
         predict::log_likelihood(self.erased(), data)
     }
 
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
-    ///
-    /// # Errors
-    /// As [`quantization_error`](Self::quantization_error).
     fn score(&self, data: &dyn Data<F>) -> Result<Score> {
         predict::score(self.erased(), data)
     }

@@ -120,13 +120,6 @@ pub(crate) fn log_densities<F: Float>(
     sums.iter().map(density).collect()
 }
 
-/// Sets responsibilities to 0 that no sum needs ([E41](crate::equations#e41)).
-pub(crate) fn drop_lost<F: Float>(block: &mut Block<F>) {
-    if block.width() > 1 {
-        soft::drop_lost(&mut block.responsibilities);
-    }
-}
-
 /// The total weight of a block of rows, and the weighted sum of the expectations of their scores under their
 /// responsibilities.
 pub(crate) fn expected_total<F: Float>(rows: &Rows<F>, block: &Block<F>) -> (f64, f64) {
@@ -196,23 +189,12 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
 mod tests {
     use super::*;
 
-    const LOST: f64 = 1.0 / (1u64 << 60) as f64;
-
-    /// Those that are left out change no sum of the row; a search of width 1 shares nothing out.
+    /// What is left out changes no sum of the row (E41).
     #[test]
     fn what_no_sum_needs_is_dropped() {
-        let mut block = Block::<f64>::new(4, 4);
-        block.reset(2, &[]);
-        block.scores.fill(1.0);
-        let shares = [0.25, 0.75, 0.5 * LOST, 0.0, 1.0, 1e-300, LOST, 2.0 * LOST];
-        let mut block = block.with_shares(|i, c| shares[4 * i + c]);
-        drop_lost(&mut block);
-        assert_eq!(block.responsibilities(0), [0.25, 0.75, 0.0, 0.0]);
-        assert_eq!(block.responsibilities(1), [1.0, 0.0, LOST, 2.0 * LOST]);
-        let mut hard = Block::<f64>::new(4, 1);
-        hard.reset(1, &[2]);
-        hard.responsibilities = vec![1.0];
-        drop_lost(&mut hard);
-        assert_eq!(hard.responsibilities, [1.0]);
+        const LOST: f64 = 1.0 / (1u64 << 60) as f64;
+        let mut shares = [0.25, 0.75, 0.5 * LOST, 0.0, 1.0, 1e-300, LOST, 2.0 * LOST];
+        soft::drop_lost(&mut shares);
+        assert_eq!(shares, [0.25, 0.75, 0.0, 0.0, 1.0, 0.0, LOST, 2.0 * LOST]);
     }
 }

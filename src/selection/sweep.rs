@@ -133,9 +133,6 @@ impl<F: Float> Sweep<F> {
     /// One estimator on the same rows as those of [`run`](Self::run), such as a Dirichlet process
     /// ([`dp_gmm`](crate::algorithms::dp_gmm)), which finds the number of components itself: see
     /// [`Criteria::in_use`]. `clusters` is what to call it.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
     pub fn beside(
         &self,
         data: &dyn Data<F>,

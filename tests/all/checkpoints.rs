@@ -899,7 +899,7 @@ fn the_header_is_text() {
     let fields: Vec<(String, String)> = serde_json::from_str(header).unwrap();
     for (name, value) in [
         ("clusters", "4"),
-        ("coreset", "Lightweight {\"size\":30}"),
+        ("coreset", "Lightweight { size: 30 }"),
         ("rows", "40"),
         ("columns", "2"),
         ("seed", "0"),

@@ -5,9 +5,9 @@ use super::plain::{Kind, Plain};
 use super::sums::Sums;
 use crate::input::Number;
 use crate::model::{Model, OfType};
-use coremix::m_step::GaussianMixture;
+use coremix::BoxedMixture;
+use coremix::m_step::{Covariance, GaussianMixture};
 use coremix::ndarray::{Array1, Array2, Axis};
-use coremix::{BoxedMixture, Result as CoreResult};
 
 /// The model after the M-step. A component without mass keeps its mean and variance; where proportions are learned, its
 /// proportion becomes 0.
@@ -28,34 +28,21 @@ fn of_number<F: Number>(model: &BoxedMixture<F>, sums: &Sums) -> Result<BoxedMix
         return Err("statistics: no row has positive weight; at least one must".into());
     }
     let new = new_parameters::<F>(&old, sums);
-    let boxed: CoreResult<BoxedMixture<F>> = match old.kind {
-        Kind::Shared => {
-            let found = GaussianMixture::tied_spherical(new.means.view(), new.shared);
-            found.map(|model| Box::new(model) as _)
-        }
+    let (means, proportions) = (new.means.view(), new.proportions.view());
+    let found = match old.kind {
+        Kind::Shared => GaussianMixture::tied_spherical(means, new.shared),
         Kind::Isotropic => {
             let variances = new.variances.mean_axis(Axis(1)).unwrap_or_default();
-            let (means, proportions) = (new.means.view(), new.proportions.view());
-            let found = GaussianMixture::from_parameters(
-                Covariance::Spherical,
-                means,
-                variances.view(),
-                proportions,
-            );
-            found.map(|model| Box::new(model) as _)
+            let kind = Covariance::Spherical;
+            GaussianMixture::from_parameters(kind, means, variances.view(), proportions)
         }
         Kind::Diagonal => {
-            let (means, proportions) = (new.means.view(), new.proportions.view());
-            let found = GaussianMixture::from_parameters(
-                Covariance::Diagonal,
-                means,
-                new.variances.view(),
-                proportions,
-            );
-            found.map(|model| Box::new(model) as _)
+            let (kind, variances) = (Covariance::Diagonal, new.variances.view());
+            GaussianMixture::from_parameters(kind, means, variances, proportions)
         }
     };
-    boxed.map_err(|error| error.to_string())
+    let model = found.map_err(|error| error.to_string())?;
+    Ok(Box::new(model))
 }
 
 struct Parameters<F> {

@@ -10,7 +10,6 @@ pub use model::DirichletProcessMixture;
 pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
-use super::outer::Digits;
 use super::{MStep, first_variance, steps_with_one_variance};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
@@ -116,12 +115,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
     ) {
         merge::add_lost(rows, block, &model.pairs, sums.own_mut());
         // What a merge gains is a small difference of large logarithms.
-        let digits = match model.pairs.is_empty() {
-            true => Digits::Enough,
-            false => Digits::All,
-        };
         let component = |t: usize| &model.q.components[t].whitening;
-        sums.add_pairs(rows, block, component, digits, &[]);
+        let anchor = |t: usize| model.pairs.is_empty().then(|| component(t));
+        sums.add_pairs(rows, block, |t| &component(t).mean, anchor, &[]);
     }
 
     fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {

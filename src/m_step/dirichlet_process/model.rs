@@ -7,7 +7,6 @@ use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::base::rng::Rng;
 use crate::io::{all_finite, all_positive, rule};
 use crate::m_step::proportions;
 use crate::model::posterior::LogJoint;
@@ -184,29 +183,25 @@ impl<F: Float> DirichletProcessMixture<F> {
             self.q.components[t].whitening.inverse()
         });
         let proportions = proportions::Proportions::learned(self.proportions().into_iter());
-        let mut rng = Rng::from_seed(seed);
-        let labels = proportions.labels(n, &mut rng)?;
-        let mut points = Array2::from_elem((n, dim), F::zero());
         let mut normals = vec![0.0; dim];
         // Heavy tails can leave the range of the type.
         let most = 4.0 * F::LIMIT;
-        for (mut point, &t) in points.rows_mut().into_iter().zip(&labels) {
-            let q = &self.q.components[t as usize];
+        proportions.draw(n, dim, seed, |t, rng, mut point| {
+            let q = &self.q.components[t];
             // A Student t is a normal whose precision is drawn, here about (1 + 1 / beta) times as wide.
             let squared = rng.chi_squared(q.degrees - (dim as f64 - 1.0));
             // With very few degrees of freedom the draw of the precision underflows.
             let squared = squared.max(f64::MIN_POSITIVE);
             let wider = (1.0 + 1.0 / q.mean_precision) * q.degrees / squared;
             normals.fill_with(|| rng.normal());
-            let rows = inverses[t as usize].chunks_exact(dim);
+            let rows = inverses[t].chunks_exact(dim);
             for ((j, (row, m)), x) in rows.zip(&q.whitening.mean).enumerate().zip(&mut point) {
                 let step: f64 = row.iter().zip(&normals).map(|(c, e)| c * e).sum();
                 let origin = self.q.frame.leave_exact(j, F::zero());
                 let exact = origin + (m + wider.sqrt() * step) * self.q.frame.unit();
                 *x = F::from_f64(exact.clamp(-most, most));
             }
-        }
-        Ok((points, labels))
+        })
     }
 }
 
@@ -300,14 +295,10 @@ impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
         let wide = |nu: f64| nu - (dim as f64 - 1.0) > 0.0;
         let most = Frame::<F>::farthest_centre();
         for q in &q.components {
-            let Whitening {
-                mean,
-                factor,
-                inflation,
-            } = &q.whitening;
+            let (mean, factor) = (&q.whitening.mean, &q.whitening.factor);
             all_positive("mean precisions", &[q.mean_precision], 1)?;
             all_positive("degrees of freedom", &[q.degrees], 1)?;
-            all_positive("inflations", &[*inflation], 1)?;
+            all_positive("inflations", &[q.whitening.inflation], 1)?;
             all_finite("component means", mean, dim)?;
             all_finite("factors", factor, dim * (dim + 1) / 2)?;
             let near = mean.iter().all(|m| m.abs() <= most);

@@ -8,12 +8,10 @@ use crate::base::parallel::{self, BLOCK};
 use crate::base::stage::Stage;
 use crate::data::{Data, Summary};
 use crate::io::hash_of;
-use crate::m_step::outer::Digits;
 use crate::m_step::parameters::is_proper;
 use crate::m_step::{Moments, Second};
 use crate::m_step::{variance_floor, variances_of};
 use crate::model::block::Block;
-use crate::model::whitened::Whitening;
 use crate::rows::{Frame, Rows};
 use ndarray::{Array, Array1, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
 use std::fmt;
@@ -300,7 +298,6 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     const PARTS: usize = 32;
     let (n, dim) = (data.len(), data.dim());
     let centre: Vec<f64> = frame.mean()[..dim].iter().map(|m| m.to_f64()).collect();
-    let anchor = Whitening::spherical(centre.clone(), 1.0);
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
         let mut sums = Moments::zeros(1, dim, Second::PerPair);
@@ -310,7 +307,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
             block.reset(rows.len(), &[]);
             block.make_room();
             block.responsibilities.fill(F::one());
-            sums.add_pairs(&rows, &block, |_| &anchor, Digits::All, &[]);
+            sums.add_pairs(&rows, &block, |_| &centre, |_| None, &[]);
         }
         Ok(sums)
     });

@@ -1,0 +1,46 @@
+//! Who sees a fit, and what it costs.
+
+use crate::base::float::Float;
+use crate::em::{Evaluations, Monitor, PhaseReport, Timings};
+use crate::io::{FileFault, all_counts, rule};
+use serde::{Deserialize, Serialize};
+
+/// Who sees a fit, or one of its restarts, and what it has cost.
+pub(super) struct Context<'a, F: Float> {
+    pub(super) monitor: Monitor<'a, F>,
+    pub(super) cost: Cost,
+}
+
+/// What a fit, or one of its restarts, has cost so far.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Cost {
+    pub(super) evaluations: Evaluations,
+    pub(super) timings: Timings,
+}
+
+impl Cost {
+    /// Adds what a phase cost.
+    pub(super) fn add_phase(&mut self, phase: &PhaseReport) {
+        let search = &mut self.evaluations.search;
+        *search = search.saturating_add(phase.evaluations);
+        self.timings.add(&phase.timings);
+    }
+
+    /// Adds what a restart cost.
+    pub(super) fn add(&mut self, restart: &Self) {
+        self.evaluations.add(&restart.evaluations);
+        self.timings.add(&restart.timings);
+    }
+
+    /// Checks that of a file.
+    pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
+        let Evaluations {
+            coreset,
+            seeding,
+            search,
+            scoring,
+        } = self.evaluations;
+        all_counts("cost", &[coreset, seeding, search, scoring])?;
+        rule(self.timings.is_sound(), "cost", "must have times of a fit")
+    }
+}
