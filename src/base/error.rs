@@ -115,8 +115,7 @@ pub enum Error {
     /// More clusters than rows of positive weight to seed them from.
     #[error(
         "{clusters} clusters asked for, but the {rows_of} has only {rows} rows of positive weight: \
-         ask for fewer clusters{}",
-        or_more(.rows_of)
+         ask for fewer clusters, or use more rows"
     )]
     TooManyClusters {
         /// The number of clusters asked for.
@@ -162,14 +161,6 @@ pub enum Error {
         /// What is wrong with it.
         fault: FileFault,
     },
-}
-
-/// What else helps where there are too few rows.
-fn or_more(rows_of: &str) -> &'static str {
-    match rows_of {
-        "coreset" => ", or for a larger coreset",
-        _ => "",
-    }
 }
 
 impl Error {

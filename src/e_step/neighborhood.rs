@@ -1,7 +1,7 @@
 //! The truncated search of vc-GMM and var-GMM-S: a point is compared only with the neighbors of its components.
 
 use super::exhaustive::All;
-use super::neighbors::{self, Neighbors};
+use super::neighbors::{Neighbors, mean_score};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
 use super::{EStep, PerShard, Search, bounded, loaded};
@@ -95,25 +95,6 @@ impl Neighborhood {
     pub fn start(self, start: Start) -> Self {
         Self { start, ..self }
     }
-
-    /// G_c before the first search, and the distance evaluations they took.
-    fn first_neighbors<F: Float>(&self, model: &dyn Mixture<F>, rng: &mut Rng) -> (Neighbors, u64) {
-        let (k, size) = (model.components(), self.g.min(model.components()));
-        match self.start {
-            Start::Random => {
-                let mut lists = vec![UNSET; k * size];
-                for (c, list) in lists.chunks_exact_mut(size).enumerate() {
-                    list[0] = c as u32;
-                    rng.fill_distinct(list, 1, k);
-                }
-                (Neighbors { size, lists }, 0)
-            }
-            Start::Seeds => {
-                let lists = bounded::nearest_lists(model.centres(), size);
-                (Neighbors { size, lists }, (k as u64).pow(2))
-            }
-        }
-    }
 }
 
 impl Stage for Neighborhood {
@@ -135,9 +116,22 @@ impl<F: Float> EStep<F> for Neighborhood {
             // Full supports need no neighbors.
             return Ok(Box::new(All::of_width(k)));
         }
-        let (neighbors, evaluations) = match saved {
-            Some(bytes) => (loaded(bytes, |known: &Neighbors| known.is_sound(k))?, 0),
-            None => self.first_neighbors(model, rng),
+        let (size, mut evaluations) = (self.g.min(k), 0);
+        let neighbors = match (saved, self.start) {
+            (Some(bytes), _) => loaded(bytes, |known: &Neighbors| known.is_sound(k))?,
+            (None, Start::Random) => {
+                let mut lists = vec![UNSET; k * size];
+                for (c, list) in lists.chunks_exact_mut(size).enumerate() {
+                    list[0] = c as u32;
+                    rng.fill_distinct(list, 1, k);
+                }
+                Neighbors { size, lists }
+            }
+            (None, Start::Seeds) => {
+                evaluations = (k as u64).pow(2);
+                let lists = bounded::nearest_lists(model.centres(), size);
+                Neighbors { size, lists }
+            }
         };
         Ok(Box::new(NeighborhoodSearch {
             settings: *self,
@@ -238,7 +232,7 @@ impl<F: Float> Shard<F> {
         Self {
             space: SearchSpace::new(k),
             scores: Vec::new(),
-            pairs: neighbors::sums(k),
+            pairs: PairSums::new(k, mean_score),
         }
     }
 }

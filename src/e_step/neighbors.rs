@@ -1,7 +1,7 @@
 //! Which components are near each other, estimated from the points (E14).
 
 use super::bounded::are_lists;
-use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
+use super::pairs::{COMPONENTS, Gathered, Pair};
 use crate::base::parallel;
 use crate::model::block::UNSET;
 use serde::{Deserialize, Serialize};
@@ -61,17 +61,14 @@ impl Neighbors {
     }
 }
 
-/// Sums of scores for [`Neighbors::renew`], by the best component of the points.
-pub(super) fn sums(k: usize) -> PairSums {
-    PairSums::new(k, mean_score)
-}
-
-fn mean_score(pair: &Pair) -> f64 {
+/// The mean score of the points nearest to one component under another.
+pub(super) fn mean_score(pair: &Pair) -> f64 {
     pair.sum / pair.weight
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pairs::PairSums;
     use super::*;
     use crate::base::rng::Rng;
     use std::collections::BTreeMap;
@@ -83,7 +80,7 @@ mod tests {
         let mut lists = vec![UNSET; k * size];
         (0..k).for_each(|c| lists[c * size] = c as u32);
         let mut neighbors = Neighbors { size, lists };
-        let mut workers: Vec<PairSums> = (0..3).map(|_| sums(k)).collect();
+        let mut workers: Vec<PairSums> = (0..3).map(|_| PairSums::new(k, mean_score)).collect();
         let mut table: BTreeMap<(u32, u32), (f64, f64)> = BTreeMap::new();
         for n in 0..900 {
             // Component 7 is nearest to no point and must keep its list.

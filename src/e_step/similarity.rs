@@ -1,6 +1,6 @@
 //! Which components share points, as a distribution to draw from (E25, E26).
 
-use super::pairs::{COMPONENTS, Gathered, PairSums};
+use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::base::parallel;
 use crate::base::rng::Rng;
 use serde::{Deserialize, Serialize};
@@ -29,10 +29,7 @@ impl Similarity {
     pub(super) fn unknown(k: usize) -> Self {
         Self {
             starts: vec![0; k + 1],
-            ids: Vec::new(),
-            sums: Vec::new(),
-            sorted: Vec::new(),
-            places: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -149,9 +146,9 @@ impl Similarity {
     }
 }
 
-/// Sums of products of responsibilities for [`Similarity::of`].
-pub(super) fn sums(k: usize) -> PairSums {
-    PairSums::new(k, |pair| -pair.sum)
+/// What [`Similarity::of`] keeps where pairs are too many: those that share most.
+pub(super) fn least_shared(pair: &Pair) -> f64 {
+    -pair.sum
 }
 
 /// What is left of a row between the entries that must not be drawn, as gaps of consecutive entries: scratch of
@@ -234,7 +231,7 @@ mod tests {
 
     /// Row 0 of `k` components with these similarities.
     fn row(k: usize, entries: &[(u32, f64)]) -> Similarity {
-        let mut sums = sums(k);
+        let mut sums = PairSums::new(k, least_shared);
         let ids: Vec<u32> = entries.iter().map(|e| e.0).collect();
         let values: Vec<f64> = entries.iter().map(|e| e.1).collect();
         sums.add(0, 1.0, &ids, &values);

@@ -2,7 +2,7 @@
 
 use super::exhaustive::All;
 use super::pairs::PairSums;
-use super::similarity::{self, Gaps, Similarity};
+use super::similarity::{Gaps, Similarity, least_shared};
 use super::{EStep, PerShard, Search, loaded};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
@@ -85,7 +85,12 @@ impl<F: Float> EStep<F> for SimilaritySampling {
             Some(bytes) => loaded(bytes, |known: &Similarity| known.is_sound(k))?,
             None => Similarity::unknown(k),
         };
-        Ok(Box::new(SamplingSearch::new(*self, k, similarity)))
+        Ok(Box::new(SamplingSearch {
+            settings: *self,
+            components: k,
+            similarity,
+            shards: PerShard::default(),
+        }))
     }
 }
 
@@ -137,17 +142,6 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
     }
 }
 
-impl<F: Float> SamplingSearch<F> {
-    fn new(settings: SimilaritySampling, components: usize, similarity: Similarity) -> Self {
-        Self {
-            settings,
-            components,
-            similarity,
-            shards: PerShard::default(),
-        }
-    }
-}
-
 /// Scratch of a shard, and what its rows add to the similarities (E26).
 struct Shard<F> {
     candidates: Vec<u32>,
@@ -164,7 +158,7 @@ impl<F: Float> Shard<F> {
             gaps: Gaps::default(),
             scores: Vec::new(),
             responsibilities: Vec::new(),
-            pairs: similarity::sums(k),
+            pairs: PairSums::new(k, least_shared),
         }
     }
 
@@ -225,7 +219,12 @@ mod tests {
             let SimilaritySampling { h, r, .. } = e_step;
             let (n, k) = (self.x.nrows(), self.means.nrows());
             let mut rng = Rng::from_seed(4);
-            let mut search = SamplingSearch::new(e_step, k, Similarity::unknown(k));
+            let mut search = SamplingSearch {
+                settings: e_step,
+                components: k,
+                similarity: Similarity::unknown(k),
+                shards: PerShard::default(),
+            };
             let mut supports = vec![UNSET; n * h];
             let each = (0..searches).map(|_| {
                 for shard in 0..shards {

@@ -5,9 +5,10 @@ use super::saved::{Kept, SavedPass, SavedPhase};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
+use crate::base::rng::Purpose;
 use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
-use crate::e_step::bounded::split_merge::{Round, split_and_merge};
+use crate::e_step::bounded::split_merge::split_and_merge;
 use crate::e_step::{Assignment, Change, KeptSums, Member, NeighbourLists};
 use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
@@ -251,13 +252,12 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
         // A round that gains less is not worth its evaluations. What is beside a subspace cannot be gained.
         let little = LITTLE * self.kept.sums.squared(&centres);
-        let round = Round {
-            offsets: &self.kept.sums.offsets(&centres),
-            little,
-            streams: self.phase.streams,
-            number: report.iterations,
+        let offsets = self.kept.sums.offsets(&centres);
+        let rng = |c| {
+            let streams = &self.phase.streams;
+            streams.at(Purpose::Moves, report.iterations, c)
         };
-        let made = split_and_merge(view, &mut centres, &self.kept.assignment, round)?;
+        let made = split_and_merge(view, &mut centres, &self.kept.assignment, &offsets, rng)?;
         report.add_evaluations(made.evaluations);
         // While means are still on their way, most merges cannot be sure to pay.
         let over = made.gain <= little && made.settled <= little;

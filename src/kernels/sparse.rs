@@ -135,24 +135,10 @@ pub(crate) fn lower<F: Float>(rows: Entries<'_, F>, centre: &[F], nearest: &mut 
     }
 }
 
-/// Squared distances of all rows to all `k` centres, which come [by coordinate](by_coordinate): (n, k) into `out`.
-/// The same numbers as [`to_some`] gives.
-pub(crate) fn to_all<F: Float>(rows: Entries<'_, F>, centres: &[F], k: usize, out: &mut Vec<F>) {
-    all::<F, false>(rows, centres, &[], k, out);
-}
-
-/// The same with factors and terms, which come by coordinate too: (d, 2, k).
-pub(crate) fn scaled_to_all<F: Float>(
-    rows: Entries<'_, F>,
-    centres: &[F],
-    scales: &[F],
-    k: usize,
-    out: &mut Vec<F>,
-) {
-    all::<F, true>(rows, centres, scales, k, out);
-}
-
-fn all<F: Float, const SCALED: bool>(
+/// Squared distances of all rows to all `k` centres, which come [by coordinate](by_coordinate): (n, k) into `out`. `SCALED` ones
+/// have factors and terms, which come by coordinate too: (d, 2, k). They are the numbers that [`to_some`] and
+/// [`scaled_to_some`] give.
+pub(crate) fn to_all<F: Float, const SCALED: bool>(
     rows: Entries<'_, F>,
     centres: &[F],
     scales: &[F],
@@ -263,34 +249,28 @@ mod tests {
             };
             let (mut all, mut all_scaled, mut some) = (Vec::new(), Vec::new(), Vec::new());
             let turned = by_coordinate([&mu], d, k);
-            to_all(rows, &turned, k, &mut all);
+            to_all::<f64, false>(rows, &turned, &[], k, &mut all);
             let scales = by_coordinate([&factors, &terms], d, k);
-            scaled_to_all(rows, &turned, &scales, k, &mut all_scaled);
+            to_all::<f64, true>(rows, &turned, &scales, k, &mut all_scaled);
             let ids: Vec<u32> = (0..k as u32).rev().collect();
             let mut nearest = vec![f64::INFINITY; n];
             lower(rows, &mu[..s], &mut nearest);
             for i in 0..n {
                 assert_eq!(nearest[i], all[i * k]);
+                let check = |some: &[f64], all: &[f64], scaled: bool| {
+                    for (&c, &got) in ids.iter().zip(some) {
+                        assert_eq!(got, all[i * k + c as usize]);
+                        let (naive, within) =
+                            (naive(i, c as usize, scaled), 1e-12 * (d as f64 + got));
+                        assert_abs_diff_eq!(got, naive, epsilon = within);
+                    }
+                };
                 to_some(rows.row(i), &mu, d, &ids, &mut some);
-                for (&c, &got) in ids.iter().zip(&some) {
-                    assert_eq!(got, all[i * k + c as usize]);
-                    assert_abs_diff_eq!(
-                        got,
-                        naive(i, c as usize, false),
-                        epsilon = 1e-12 * (1.0 + got)
-                    );
-                }
+                check(&some, &all, false);
                 let (factors, terms) = (&factors[..], &terms[..]);
                 let scales = Scaled { factors, terms };
                 scaled_to_some(rows.row(i), &mu, d, scales, &ids, &mut some);
-                for (&c, &got) in ids.iter().zip(&some) {
-                    assert_eq!(got, all_scaled[i * k + c as usize]);
-                    assert_abs_diff_eq!(
-                        got,
-                        naive(i, c as usize, true),
-                        epsilon = 1e-12 * (1.0 + d as f64)
-                    );
-                }
+                check(&some, &all_scaled, true);
             }
         }
     }

@@ -79,7 +79,7 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
                         #[inline(always)]
                         |row| [row[v], T::times(simd, row[v], row[v])],
                     );
-                    self.add_second::<N>(c, v * lanes, lanes, &tile);
+                    self.add::<N, true>(c, v * lanes, lanes, &tile);
                     v += 1;
                 } else if v + 1 < vectors {
                     self.sums::<S, N, 2>(
@@ -89,7 +89,7 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
                         #[inline(always)]
                         |row| [row[v], row[v + 1]],
                     );
-                    self.add_first::<N>(c, v * lanes, 2 * lanes, &tile);
+                    self.add::<N, false>(c, v * lanes, 2 * lanes, &tile);
                     v += 2;
                 } else {
                     self.sums::<S, N, 1>(
@@ -99,7 +99,7 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
                         #[inline(always)]
                         |row| [row[v]],
                     );
-                    self.add_first::<N>(c, v * lanes, lanes, &tile);
+                    self.add::<N, false>(c, v * lanes, lanes, &tile);
                     v += 1;
                 }
             }
@@ -131,28 +131,10 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
             to.copy_from_slice(&sums);
         }
     }
-    /// Adds a tile of `width` columns of `N` components.
-    #[inline(always)]
-    fn add_first<const N: usize>(&mut self, c: usize, column: usize, width: usize, tile: &Tile<T>) {
-        let known = width.min(self.columns.saturating_sub(column));
-        let scale = self.scale;
-        for (c, sums) in (c..self.mass.len().min(c + N)).zip(tile.chunks_exact(width)) {
-            let mass = self.mass[c];
-            if mass == 0.0 {
-                continue;
-            }
-            let from = &self.from[c * self.columns + column..][..known];
-            let first = self.place_of[c] as usize * self.columns + column;
-            let first = &mut self.first[first..][..known];
-            for ((first, sum), mu) in first.iter_mut().zip(sums).zip(from) {
-                *first += scale * sum.to_f64() - mass * mu.to_f64();
-            }
-        }
-    }
 
-    /// The same with squares, which follow the sums of each component.
+    /// Adds a tile of `width` columns of `N` components; their squares follow the sums of each, if these are wanted.
     #[inline(always)]
-    fn add_second<const N: usize>(
+    fn add<const N: usize, const SQUARES: bool>(
         &mut self,
         c: usize,
         column: usize,
@@ -160,25 +142,29 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
         tile: &Tile<T>,
     ) {
         let known = width.min(self.columns.saturating_sub(column));
-        let scale = self.scale;
-        for (c, sums) in (c..self.mass.len().min(c + N)).zip(tile.chunks_exact(2 * width)) {
+        let (scale, each) = (self.scale, width * (1 + usize::from(SQUARES)));
+        for (c, sums) in (c..self.mass.len().min(c + N)).zip(tile.chunks_exact(each)) {
             let mass = self.mass[c];
             if mass == 0.0 {
                 continue;
             }
             let place = c * self.columns + column;
             let from = &self.from[place..][..known];
-            let second = &mut self.second[place..][..known];
             let first = self.place_of[c] as usize * self.columns + column;
             let first = &mut self.first[first..][..known];
             let (sums, squares) = sums.split_at(width);
-            let moments = first.iter_mut().zip(second);
-            for ((((first, second), sum), square), mu) in moments.zip(sums).zip(squares).zip(from) {
-                let (sum, mu) = (scale * sum.to_f64(), mu.to_f64());
-                *first += sum - mass * mu;
-                // Only rounding can make it negative.
-                let about = scale * square.to_f64() - mu * (2.0 * sum - mass * mu);
-                *second += if about > 0.0 { about } else { 0.0 };
+            for ((first, sum), mu) in first.iter_mut().zip(sums).zip(from) {
+                *first += scale * sum.to_f64() - mass * mu.to_f64();
+            }
+            if SQUARES {
+                let second = &mut self.second[place..][..known];
+                let sums = sums.iter().zip(squares).zip(from);
+                for (second, ((sum, square), mu)) in second.iter_mut().zip(sums) {
+                    let (sum, mu) = (scale * sum.to_f64(), mu.to_f64());
+                    // Only rounding can make it negative.
+                    let about = scale * square.to_f64() - mu * (2.0 * sum - mass * mu);
+                    *second += if about > 0.0 { about } else { 0.0 };
+                }
             }
         }
     }

@@ -96,7 +96,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
         let (features, scores) = (&mut scratch.features, &mut block.scores);
         rows.linear(linear, features, scores)
     });
-    block.terms = products.map(|linear| Arc::clone(linear.terms()));
+    block.terms = products.map(|linear| Arc::clone(&linear.terms));
     if products.is_none() {
         let k = scorer.components();
         all_scores(scorer, rows, &mut scratch.approximate);
@@ -106,12 +106,12 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     }
     let none = vec![F::zero(); block.stride()];
     let (errors, width) = match products {
-        Some(linear) => (linear.errors(), linear.width()),
+        Some(linear) => (&linear.errors[..], linear.width()),
         None => (&none[..], rows.entries()),
     };
     let limit = largest_error::<F>(width);
     let is_small = |error: f64| beta * error <= limit;
-    let has_tight = products.is_some_and(|linear| !linear.terms().tight.is_empty());
+    let has_tight = products.is_some_and(|linear| !linear.terms.tight.is_empty());
     soft::least_upper(&block.scores, errors, &mut scratch.upper);
     let rows_of_scores = block.scores.chunks_exact_mut(errors.len());
     for (i, row) in rows_of_scores.enumerate() {

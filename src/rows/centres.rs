@@ -28,7 +28,8 @@ pub(crate) struct Expanded<F> {
     /// The point, padded, and the differences, padded; `None` at the origin.
     relative: Option<(Vec<F>, Vec<F>)>,
     norms: Vec<F>,
-    largest_norm: f64,
+    /// The largest squared norm.
+    pub(crate) largest_norm: f64,
     panels: Cached<Panels<F>>,
 }
 
@@ -40,14 +41,10 @@ impl<F: Float> Expanded<F> {
             distance::minus(&centres.values, &about, &mut values);
             (about, values)
         });
-        let rows = relative
-            .as_ref()
-            .map_or(&centres.values, |(_, values)| values);
-        let norm = |row: &[F]| -> f64 { row.iter().map(|x| x.to_f64() * x.to_f64()).sum() };
-        let norms: Vec<F> = rows
-            .chunks_exact(stride)
-            .map(|row| F::from_f64(norm(row)))
-            .collect();
+        let rows = relative.as_ref().map_or(&centres.values, |(_, rows)| rows);
+        let norm = |row: &[F]| row.iter().map(|x| x.to_f64() * x.to_f64()).sum();
+        let norms = rows.chunks_exact(stride).map(norm).map(F::from_f64);
+        let norms: Vec<F> = norms.collect();
         let largest = |most: f64, norm: &F| most.max(norm.to_f64());
         Self {
             dim: centres.dim,
@@ -70,11 +67,6 @@ impl<F: Float> Expanded<F> {
             rows: relative.map_or(&centres.values, |(_, values)| values),
             norms: &self.norms,
         }
-    }
-
-    /// The largest squared norm.
-    pub(crate) fn largest_norm(&self) -> f64 {
-        self.largest_norm
     }
 
     /// The centres for a search over all of them. Made when first asked for.

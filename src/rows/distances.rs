@@ -45,7 +45,8 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         if let Some(known) = self.known() {
-            return sparse::to_all(known, centres.by_coordinate(), centres.len(), out);
+            let (k, centres) = (centres.len(), centres.by_coordinate());
+            return sparse::to_all::<F, false>(known, centres, &[], k, out);
         }
         let expanded = centres.expanded();
         let relative = self.relative(expanded.about());
@@ -71,7 +72,7 @@ impl<F: Float> Rows<F> {
         F::from_f64(rounding::<F>(
             self.dim,
             norm.to_f64(),
-            expanded.largest_norm(),
+            expanded.largest_norm,
             reach.to_f64(),
         ))
     }
@@ -92,7 +93,7 @@ impl<F: Float> Rows<F> {
         }
         let expanded = centres.expanded();
         let (rows, about, dim) = (&self.values[..], expanded.about(), self.dim);
-        let largest_norm = expanded.largest_norm();
+        let largest_norm = expanded.largest_norm;
         let margin = |norm, score| rounding::<F>(dim, norm, largest_norm, score);
         // Where rounding leaves several: which, as far as known.
         let mut among = Vec::new();
@@ -185,7 +186,7 @@ impl<F: Float> Rows<F> {
     pub fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
         if let Some(known) = self.known() {
             let (k, scales) = (centres.len(), scales.by_coordinate());
-            return sparse::scaled_to_all(known, centres.by_coordinate(), scales, k, out);
+            return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
         }
         distance::scaled_to_all(&self.values, centres.values(), scales.of_rows(), out);
     }

@@ -21,8 +21,8 @@ pub struct Linear<F> {
     about: Option<Vec<F>>,
     panels: Panels<F>,
     /// Bounds on the rounding errors of components (padded), besides [`relative`](Self::relative) times the score.
-    errors: Vec<F>,
-    terms: Arc<Terms>,
+    pub(crate) errors: Vec<F>,
+    pub(crate) terms: Arc<Terms>,
 }
 
 /// What sums over rows need to know of scores that were found as products (E46).
@@ -132,15 +132,6 @@ impl<F: Float> Linear<F> {
             false => features::with_norms(rows, width, about, scratch),
         }
         panels::scores(scratch, per_row, &self.panels, out);
-    }
-
-    pub(crate) fn terms(&self) -> &Arc<Terms> {
-        &self.terms
-    }
-
-    /// Bounds on the rounding errors of components, padded, besides [`relative`](Self::relative) times the score.
-    pub(crate) fn errors(&self) -> &[F] {
-        &self.errors
     }
 
     /// What bounds the rounding of a score besides, times the score.

@@ -58,6 +58,30 @@ impl<F: Float> Given<F> {
             ..self
         }
     }
+
+    /// An error for a seed so far out that weighted sums of squared distances to it would not stay finite: only weights far beyond
+    /// numbers of rows make any fail.
+    fn check_distances(&self, seeds: &Centres<F>, view: View<'_, F>) -> Result<()> {
+        let (dim, most) = (view.frame.dim() as f64, f64::MAX / 64.0);
+        let weight = view.data.summary().total_weight;
+        let is_far = |row: &usize| {
+            let squares = seeds.row(*row).iter().map(|x| x.to_f64().powi(2));
+            weight * (squares.sum::<f64>() + dim) >= most
+        };
+        let Some(row) = (0..seeds.len()).find(is_far) else {
+            return Ok(());
+        };
+        let values = self.centres.row(row).mapv(|x| x.to_f64());
+        let by_size = |a: &usize, b: &usize| values[*a].abs().total_cmp(&values[*b].abs());
+        let column = (0..values.len()).max_by(by_size).unwrap_or_default();
+        Err(Error::TooLarge {
+            what: "given centres, for rows of these weights",
+            row,
+            column,
+            value: values[column],
+            limit: (most / weight / dim).sqrt() * view.frame.unit(),
+        })
+    }
 }
 
 impl<F: Float> Stage for Given<F> {
@@ -77,6 +101,7 @@ impl<F: Float> Seeder<F> for Given<F> {
         let frame = view.frame;
         same_columns(WHAT, frame.columns(), self.centres.ncols())?;
         let centres = Centres::enter(self.centres.view(), frame);
+        self.check_distances(&centres, view)?;
         if self.and_more {
             return KMeansPlusPlus::greedy().choose(view, k, Some(&centres), rng);
         }

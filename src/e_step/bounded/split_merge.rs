@@ -6,32 +6,21 @@ use super::sums::Offset;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::base::rng::{Purpose, Rng, Streams};
+use crate::base::rng::Rng;
 use crate::data::{Centres, Rows, View};
 
 /// What a round of split and merge did.
+#[derive(Default)]
 pub(crate) struct SplitMerge {
     /// What the squared distances fall by at least, once the means follow.
     pub(crate) gain: f64,
-    /// What a round would gain that is made once the means have settled. Only where `gain` is little.
+    /// What a round would gain that is made once the means have settled.
     pub(crate) settled: f64,
     /// Rows that belong elsewhere now, in the order of their places.
     pub(crate) changes: Vec<Change>,
     /// Components whose rows or centres are others now.
     pub(crate) stale: Vec<bool>,
     pub(crate) evaluations: u64,
-}
-
-/// One of the rounds of a phase.
-#[derive(Clone, Copy)]
-pub(crate) struct Round<'a> {
-    /// Of the means from the centres.
-    pub(crate) offsets: &'a [Offset],
-    /// A gain that is not worth a round.
-    pub(crate) little: f64,
-    pub(crate) streams: Streams,
-    /// The number of the round, for its random stream.
-    pub(crate) number: usize,
 }
 
 /// How much more a split must gain than the merge is sure to cost: moves for a little gain only shuffle components.
@@ -42,22 +31,18 @@ const DOUBT: f64 = 1.5;
 
 /// One round of moves (E37): components are dissolved whose rows lose little by going to their second nearest centres, and
 /// others are split in their place where that is sure to gain more, so no move has to be taken back. No component has a part in
-/// two moves. The bounds of all rows must be tight: the search before read every row.
+/// two moves. The bounds of all rows must be tight: the search before read every row. `offsets` are those of the means from the
+/// centres, and every component has random numbers of its own.
 pub(crate) fn split_and_merge<F: Float>(
     view: View<'_, F>,
     centres: &mut Centres<F>,
     assignment: &Assignment<F>,
-    round: Round<'_>,
+    offsets: &[Offset],
+    rng: impl Fn(usize) -> Rng + Sync,
 ) -> Result<SplitMerge> {
     let k = assignment.components();
-    let mut made = SplitMerge {
-        gain: 0.0,
-        settled: 0.0,
-        changes: Vec::new(),
-        stale: vec![false; k],
-        evaluations: 0,
-    };
-    let errors = parallel::map(k, |c| Errors::of(view, assignment, round.offsets, c));
+    let mut made = SplitMerge::default();
+    let errors = parallel::map(k, |c| Errors::of(view, assignment, offsets, c));
     let least = errors.iter().map(|errors| errors.settled);
     let least = least.fold(f64::INFINITY, f64::min);
     if k < 3 || !least.is_finite() {
@@ -68,8 +53,7 @@ pub(crate) fn split_and_merge<F: Float>(
         if errors[c].own <= MARGIN * least {
             return Ok(None);
         }
-        let mut rng = round.streams.at(Purpose::Moves, round.number, c);
-        Split::guess(view, centres, assignment, c, &mut rng)
+        Split::guess(view, centres, assignment, c, &mut rng(c))
     });
     let mut splits: Vec<Split<F>> = parallel::all(guesses)?.into_iter().flatten().collect();
     made.evaluations += splits.iter().map(|split| split.evaluations).sum::<u64>();
@@ -99,9 +83,7 @@ pub(crate) fn split_and_merge<F: Float>(
     splits.sort_unstable_by(largest_first);
     let chosen = choose(assignment, &splits, |c| errors[c].loss);
     made.gain = chosen.gain;
-    if chosen.gain < round.little {
-        made.settled = choose(assignment, &splits, |c| errors[c].settled).gain;
-    }
+    made.settled = choose(assignment, &splits, |c| errors[c].settled).gain;
     made.stale = chosen.locked;
     for Pair { split, merged } in chosen.pairs {
         let c = split.component;
