@@ -260,8 +260,8 @@ mod tests {
                 let check = |some: &[f64], all: &[f64], scaled: bool| {
                     for (&c, &got) in ids.iter().zip(some) {
                         assert_eq!(got, all[i * k + c as usize]);
-                        let (naive, within) =
-                            (naive(i, c as usize, scaled), 1e-12 * (d as f64 + got));
+                        let naive = naive(i, c as usize, scaled);
+                        let within = 1e-12 * (1.0 + if scaled { d as f64 } else { got });
                         assert_abs_diff_eq!(got, naive, epsilon = within);
                     }
                 };
