@@ -176,21 +176,7 @@ pub(crate) const fn lanes<F: SimdFloat, S: Simd>() -> usize {
 /// (`first_true` of pulp 0.22 counts from the other end).
 #[inline(always)]
 pub(crate) fn first_lane<M: NoUninit>(mask: M, lanes: usize) -> usize {
-    let bytes = pulp::bytemuck::bytes_of(&mask);
-    match *bytes {
-        [bits] => (bits.trailing_zeros() as usize).min(lanes),
-        [low, high] => (u16::from_ne_bytes([low, high]).trailing_zeros() as usize).min(lanes),
-        _ => {
-            let mut lane = 0;
-            for mask in bytes.chunks_exact(bytes.len() / lanes) {
-                if mask[0] != 0 {
-                    break;
-                }
-                lane += 1;
-            }
-            lane
-        }
-    }
+    (lane_bits(mask, lanes).trailing_zeros() as usize).min(lanes)
 }
 
 /// The lanes that a comparison found, a bit for each.

@@ -69,14 +69,14 @@ pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use approx::assert_relative_eq;
     use ndarray::Array2;
 
     /// The least cost of all ways to give each row a column of its own.
-    pub(in crate::metrics) fn least_cost(costs: &Array2<f64>) -> f64 {
+    fn least_cost(costs: &Array2<f64>) -> f64 {
         fn from(costs: &Array2<f64>, row: usize, left: &[usize]) -> f64 {
             if row == costs.nrows() {
                 return 0.0;

@@ -16,21 +16,3 @@ mod matched;
 pub use errors::relative_error;
 pub use labels::{adjusted_rand_index, nmi, purity};
 pub use matched::{accuracy, matched_rmse};
-
-/// What the tests of all scores share.
-#[cfg(test)]
-mod tests {
-    pub(super) fn close(found: f64, expected: f64) {
-        assert!(
-            (found - expected).abs() <= 1e-13 * expected.abs().max(1.0),
-            "{found} is not {expected}"
-        );
-    }
-
-    /// Reads a fixture: rows of comma-separated numbers.
-    pub(super) fn fixture(text: &str) -> Vec<Vec<f64>> {
-        text.lines()
-            .map(|line| line.split(',').map(|v| v.parse().unwrap()).collect())
-            .collect()
-    }
-}
