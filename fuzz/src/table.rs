@@ -8,7 +8,7 @@ use coremix::{Element, Float, Rng};
 use std::io;
 
 /// What a table holds: `f32`, `f64` or `u8`.
-pub(crate) trait Number: Element + Default {
+pub(crate) trait Number: coremix_files::Number {
     /// The nearest number of this type, also where that is an infinity.
     fn near(value: f64) -> Self;
     /// The number with these bits, or with the first of them.
