@@ -281,6 +281,11 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         self.phase.ended(self.supports.clone(), exact)
     }
 
+    fn end(mut self: Box<Self>) -> Ended<M::Model> {
+        let exact = self.phase.stages.search.is_exact();
+        self.phase.ended(self.supports, exact)
+    }
+
     /// Between an M-step and a search there are no sums.
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
         let pass = SavedFull {

@@ -54,6 +54,10 @@ pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     fn stages(&mut self) -> &mut Stages<'a, F, M>;
     /// What the last search found, copied.
     fn found(&mut self) -> Ended<M::Model>;
+    /// What the last search found, at the end: supports are not there twice.
+    fn end(mut self: Box<Self>) -> Ended<M::Model> {
+        self.found()
+    }
     /// What the phase needs to go on with the next search; `None` if its search cannot save its state.
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>>;
 }
@@ -101,5 +105,5 @@ pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
         Err(Error::Cancelled) if last.is_some() => Stop::Cancelled,
         ended => ended?,
     };
-    Ok(last.unwrap_or_else(|| pass.found()))
+    Ok(last.unwrap_or_else(|| pass.end()))
 }

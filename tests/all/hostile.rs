@@ -1508,7 +1508,13 @@ fn extreme_parameters<F: Float>(sizes: &[f64], variances: &[f64], kept: bool) {
             let name = format!("means of size {size:e}, variance {variance:e}");
             for k in [1, 4] {
                 let means = means.slice(s![..k, ..]);
-                let model = GaussianMixture::tied_spherical(means, variance).unwrap();
+                let model = match GaussianMixture::tied_spherical(means, variance) {
+                    // Below all numbers in the unit of the frame.
+                    Err(Error::Parameter {
+                        name: "variance", ..
+                    }) if !kept => continue,
+                    model => model.unwrap(),
+                };
                 same_means(&name, model.means(), means);
                 let got = model.variance();
                 assert!(got > 0.0 && got.is_finite(), "{name}: {got:e}");
