@@ -1,7 +1,7 @@
 //! Rows times panels of centres or directions: how they are packed, and the inner loop of all that goes by them.
 
 use crate::base::float::Float;
-use crate::base::simd::{LANES, kernel, lanes};
+use crate::base::simd::{LANES, Once, kernel, lanes};
 use pulp::Simd;
 
 /// Rows by coordinate, times a factor: (panels, d, [`LANES`]) numbers, and (panels, [`LANES`]) constants, such as $-2 \mu$
@@ -111,6 +111,7 @@ pub(super) fn scores_of_first<F: Float, S: Simd>(
 }
 
 /// `N` rows, and two panels at a time: with one alone, sums would wait for each other.
+/// A tile is a function of its own: inlined among others, its sums left the registers now and then.
 #[inline(always)]
 fn by_twos<F: Float, S: Simd, const N: usize>(
     simd: S,
@@ -125,26 +126,24 @@ fn by_twos<F: Float, S: Simd, const N: usize>(
     let twos = values.chunks_exact(2 * dim * LANES);
     let (last, mut place) = (twos.remainder(), 0);
     for values in twos {
-        tile::<F, S, N, 2>(
-            simd,
-            rows,
-            dim,
-            values,
-            &norms[place..],
-            &mut out[place..],
-            width,
+        let (norms, out, once) = (&norms[place..], &mut out[place..], Once);
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let _moved: Once = once;
+                tile::<F, S, N, 2>(simd, rows, dim, values, norms, out, width);
+            },
         );
         place += 2 * LANES;
     }
     if !last.is_empty() {
-        tile::<F, S, N, 1>(
-            simd,
-            rows,
-            dim,
-            last,
-            &norms[place..],
-            &mut out[place..],
-            width,
+        let (norms, out, once) = (&norms[place..], &mut out[place..], Once);
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let _moved: Once = once;
+                tile::<F, S, N, 1>(simd, rows, dim, last, norms, out, width);
+            },
         );
     }
     N
