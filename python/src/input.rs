@@ -68,6 +68,14 @@ impl Input<'_> {
 /// Weights, if there are any.
 pub(crate) type Weights<'py> = Option<PyReadonlyArray1<'py, f64>>;
 
+/// `Ok` if there are as many weights as rows.
+pub(crate) fn weights_of_rows(weights: usize, rows: usize) -> std::result::Result<(), String> {
+    match weights == rows {
+        true => Ok(()),
+        false => Err(format!("{weights} weights for {rows} rows: give each one")),
+    }
+}
+
 /// Rows by the type of their numbers.
 #[derive(Clone)]
 pub(crate) enum Rows<'a> {

@@ -3,7 +3,7 @@
 use crate::distances::distances;
 use crate::errors::raise;
 use crate::family::{Parameters, sample};
-use crate::input::{Input, Rows, Weights};
+use crate::input::{Input, Rows, Weights, weights_of_rows};
 use crate::threads;
 use crate::watch::interruptible;
 use coremix::ndarray::{Array2, s};
@@ -211,10 +211,8 @@ impl Model {
         threads: usize,
     ) -> PyResult<f64> {
         let weights = weights.as_ref().map(|weights| weights.as_array());
-        let (n, given) = (x.rows().len(), weights.map(|weights| weights.len()));
-        if let Some(given) = given.filter(|given| *given != n) {
-            let what = format!("{given} weights for {n} rows: give each one");
-            return Err(PyValueError::new_err(what));
+        if let Some(weights) = weights {
+            weights_of_rows(weights.len(), x.rows().len()).map_err(PyValueError::new_err)?;
         }
         let mut total = 0.0;
         each!(self, model: F => self.asked(py, &x, threads, |rows, part| {

@@ -48,6 +48,13 @@ pub trait Float:
     fn is_finite(self) -> bool;
 }
 
+/// A value computed from data, held where sums of such values stay finite: heavy tails, wide components and means of rows that
+/// know different coordinates can leave the hull of the rows.
+pub(crate) fn held_in_range<F: Float>(value: f64) -> F {
+    let most = 4.0 * F::LIMIT;
+    F::from_f64(value.clamp(-most, most))
+}
+
 macro_rules! float {
     ($t:ty, $limit:expr, $largest_score:expr, $max_exponent:expr) => {
         impl Float for $t {

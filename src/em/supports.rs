@@ -105,7 +105,10 @@ impl Supports {
             }
         });
         if !self.order.is_empty() {
-            from.iter_mut().for_each(|from| *from = self.order[*from]);
+            let order = &self.order;
+            parallel::map_chunks(&mut from, PLACES, |_, _, from| {
+                from.iter_mut().for_each(|from| *from = order[*from]);
+            });
         }
         (self.labels, self.supports, self.order) = (new_labels, new_supports, from);
     }

@@ -111,7 +111,6 @@ pub(super) fn scores_of_first<F: Float, S: Simd>(
 }
 
 /// `N` rows, and two panels at a time: with one alone, sums would wait for each other.
-/// A tile is a function of its own: inlined among others, its sums left the registers now and then.
 #[inline(always)]
 fn by_twos<F: Float, S: Simd, const N: usize>(
     simd: S,
@@ -126,27 +125,36 @@ fn by_twos<F: Float, S: Simd, const N: usize>(
     let twos = values.chunks_exact(2 * dim * LANES);
     let (last, mut place) = (twos.remainder(), 0);
     for values in twos {
-        let (norms, out, once) = (&norms[place..], &mut out[place..], Once);
-        simd.vectorize(
-            #[inline(always)]
-            || {
-                let _moved: Once = once;
-                tile::<F, S, N, 2>(simd, rows, dim, values, norms, out, width);
-            },
-        );
+        let (norms, out) = (&norms[place..], &mut out[place..]);
+        apart::<F, S, N, 2>(simd, rows, dim, values, norms, out, width);
         place += 2 * LANES;
     }
     if !last.is_empty() {
-        let (norms, out, once) = (&norms[place..], &mut out[place..], Once);
-        simd.vectorize(
-            #[inline(always)]
-            || {
-                let _moved: Once = once;
-                tile::<F, S, N, 1>(simd, rows, dim, last, norms, out, width);
-            },
-        );
+        let (norms, out) = (&norms[place..], &mut out[place..]);
+        apart::<F, S, N, 1>(simd, rows, dim, last, norms, out, width);
     }
     N
+}
+
+/// A [`tile`] as a function of its own: inlined among others, its sums left the registers now and then.
+#[inline(always)]
+fn apart<F: Float, S: Simd, const N: usize, const P: usize>(
+    simd: S,
+    rows: &[F],
+    columns: usize,
+    panels: &[F],
+    norms: &[F],
+    out: &mut [F],
+    width: usize,
+) {
+    let once = Once;
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let _moved: Once = once;
+            tile::<F, S, N, P>(simd, rows, columns, panels, norms, out, width);
+        },
+    );
 }
 
 /// `N` rows and `P` panels, one vector of their lines after the other. All sums are in registers.

@@ -6,7 +6,7 @@ use super::parameters::{Parameters, covariance_of, is_proper};
 use super::proportions::Proportions;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, same_columns, same_length};
-use crate::base::float::Float;
+use crate::base::float::{Float, held_in_range};
 use crate::base::linalg::{self, Cholesky};
 use crate::data::Summary;
 use crate::model::Mixture;
@@ -295,11 +295,8 @@ impl<F: Float> GaussianMixture<F> {
                 *z = F::from_f64(mean.to_f64() + step);
             }
         })?;
-        // Wide components can leave the range of the type.
-        let most = 4.0 * F::LIMIT;
-        let held = |x: F| F::from_f64(x.to_f64().clamp(-most, most));
         let points = Centres::of_coordinates(points.view()).leave(&theta.frame);
-        Ok((points.mapv_into(held), labels))
+        Ok((points.mapv_into(|x| held_in_range(x.to_f64())), labels))
     }
 }
 

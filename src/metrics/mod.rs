@@ -11,6 +11,8 @@ pub(crate) mod assignment;
 mod contingency;
 mod errors;
 mod labels;
+#[cfg(test)]
+mod least_cost;
 mod matched;
 
 pub use errors::relative_error;

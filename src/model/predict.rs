@@ -270,7 +270,8 @@ fn by_blocks_of<F: Float, T: Send>(
 /// The `width` best components of every row.
 fn best<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>, width: usize) -> Block<F> {
     let mut block = Block::listed(scorer.components(), width);
-    block.reset(rows.len(), &vec![0; rows.len() * width]);
+    block.reset(rows.len(), &[]);
+    block.supports.resize(rows.len() * width, 0);
     if width > 1 || !scorer.best(rows, &mut block.supports, &mut block.scores) {
         search::ranked(scorer, rows, &mut block, &mut Exact::default());
     }

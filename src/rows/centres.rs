@@ -2,7 +2,7 @@
 
 use super::{Basis, Frame};
 use crate::base::cached::Cached;
-use crate::base::float::Float;
+use crate::base::float::{Float, held_in_range};
 use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
 use crate::kernels::{distance, sparse, stride};
@@ -158,14 +158,12 @@ impl<F: Float> Centres<F> {
                 frame.leave(j, self.row(c)[j])
             });
         };
-        // A mean of rows that know different coordinates can leave the hull of the rows.
-        let most = 4.0 * F::LIMIT;
         let mut workspace = basis.workspace();
         let mut all = Array2::zeros((self.len(), basis.columns()));
         for (c, mut out) in all.outer_iter_mut().enumerate() {
             let coordinates = (0..self.dim).map(|j| frame.leave_exact(j, self.row(c)[j]));
             let columns = workspace.inverse(coordinates);
-            out.assign(&ArrayView1::from(columns).mapv(|x| F::from_f64(x.clamp(-most, most))));
+            out.assign(&ArrayView1::from(columns).mapv(held_in_range));
         }
         all
     }

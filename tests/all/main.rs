@@ -9,6 +9,9 @@ mod common;
 #[path = "../../reproduce/src/hard.rs"]
 #[allow(unreachable_pub)]
 mod hard;
+/// The naive assignment problem.
+#[path = "../../src/metrics/least_cost.rs"]
+mod least_cost;
 
 mod algorithm;
 mod blocks;

@@ -1,5 +1,6 @@
 //! Scores of labels and of centres: scikit-learn's numbers, all permutations, and hostile input.
 
+use crate::least_cost::least_cost;
 use coremix::metrics::{accuracy, adjusted_rand_index, matched_rmse, nmi, purity};
 use coremix::{Error, Rng};
 use ndarray::{Array1, Array2, ArrayView2, Axis, array};
@@ -16,22 +17,6 @@ fn fixture(text: &str) -> Vec<Vec<f64>> {
     text.lines()
         .map(|line| line.split(',').map(|v| v.parse().unwrap()).collect())
         .collect()
-}
-
-/// The least cost of all ways to give each row a column of its own.
-fn least_cost(costs: &Array2<f64>) -> f64 {
-    fn from(costs: &Array2<f64>, row: usize, left: &[usize]) -> f64 {
-        if row == costs.nrows() {
-            return 0.0;
-        }
-        let costs_of = (0..left.len()).map(|place| {
-            let mut rest = left.to_vec();
-            let column = rest.swap_remove(place);
-            costs[[row, column]] + from(costs, row + 1, &rest)
-        });
-        costs_of.fold(f64::INFINITY, f64::min)
-    }
-    from(costs, 0, &(0..costs.ncols()).collect::<Vec<_>>())
 }
 
 /// Purity, NMI and ARI.

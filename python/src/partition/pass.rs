@@ -3,7 +3,7 @@
 use super::exact;
 use super::plain::Plain;
 use super::sums::Sums;
-use crate::input::{Number, Rows};
+use crate::input::{Number, Rows, weights_of_rows};
 use crate::model::{Model, each};
 use coremix::ndarray::ArrayView1;
 use coremix::{BoxedMixture, Mixture};
@@ -50,10 +50,7 @@ fn of_number<F: Number>(
     let n = data.len();
     if let Some(weights) = weights {
         let sound = |w: &f64| w.is_finite() && *w >= 0.0;
-        if weights.len() != n {
-            let found = weights.len();
-            return Err(format!("{found} weights for {n} rows: give each one"));
-        }
+        weights_of_rows(weights.len(), n)?;
         if let Some(row) = weights.iter().position(|w| !sound(w)) {
             let value = weights[row];
             return Err(format!(

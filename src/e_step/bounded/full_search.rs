@@ -231,7 +231,8 @@ impl<F: Float> Assignment<F> {
             let open = &open[range];
             let rows = view.gather(open.iter().map(|row| row.row))?;
             let mut block = Block::listed(centres.len(), width);
-            block.reset(rows.len(), &vec![0; rows.len() * width]);
+            block.reset(rows.len(), &[]);
+            block.supports.resize(rows.len() * width, 0);
             search::ranked(centres, &rows, &mut block, &mut Exact::default());
             let found = open.iter().enumerate().map(|(i, row)| {
                 let (ids, squared) = (block.support(i), block.scores(i));

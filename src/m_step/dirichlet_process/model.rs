@@ -5,7 +5,7 @@ use super::posterior::{NormalWishart, Prior};
 use super::sticks::{Sticks, log_sum_exp};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
-use crate::base::float::Float;
+use crate::base::float::{Float, held_in_range};
 use crate::base::parallel;
 use crate::io::{all_finite, all_positive, rule};
 use crate::m_step::proportions;
@@ -184,8 +184,6 @@ impl<F: Float> DirichletProcessMixture<F> {
         });
         let proportions = proportions::Proportions::learned(self.proportions().into_iter());
         let mut normals = vec![0.0; dim];
-        // Heavy tails can leave the range of the type.
-        let most = 4.0 * F::LIMIT;
         proportions.draw(n, dim, seed, |t, rng, mut point| {
             let q = &self.q.components[t];
             // A Student t is a normal whose precision is drawn, here about (1 + 1 / beta) times as wide.
@@ -199,7 +197,7 @@ impl<F: Float> DirichletProcessMixture<F> {
                 let step: f64 = row.iter().zip(&normals).map(|(c, e)| c * e).sum();
                 let origin = self.q.frame.leave_exact(j, F::zero());
                 let exact = origin + (m + wider.sqrt() * step) * self.q.frame.unit();
-                *x = F::from_f64(exact.clamp(-most, most));
+                *x = held_in_range(exact);
             }
         })
     }
