@@ -63,7 +63,7 @@ fn of_rows<T: Element>(
         "fitting {} to {} clusters",
         clusters.from, clusters.to
     ));
-    let data = rows::data(rows, weights, loaded)?;
+    let data = rows::data(rows, weights, loaded, &bar)?;
     let mut sweep = Sweep::new((clusters.from..=clusters.to).step_by(clusters.step.max(1)))
         .held_out(clusters.held_out)
         .seed(clusters.seed);

@@ -64,7 +64,7 @@ fn of_rows<T: Element>(
         "checking {} rows of {} columns",
         shape.rows, shape.columns
     ));
-    let data = rows::data(rows, weights, loaded)?;
+    let data = rows::data(rows, weights, loaded, &bar)?;
     let found = estimator.fit_observed(data.as_data(), &mut |progress| {
         bar.see(progress);
         ControlFlow::Continue(())

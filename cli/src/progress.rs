@@ -1,7 +1,8 @@
 //! A bar for a fit, and one for rows that are read.
 
 use coremix::{Float, Progress};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use std::fmt::Write;
 
 /// A bar on the terminal; nothing where there is none, or nobody wants it.
 pub(crate) struct Bar {
@@ -12,7 +13,13 @@ pub(crate) struct Bar {
 impl Bar {
     /// Of the iterations of a fit.
     pub(crate) fn of_fit(quiet: bool) -> Self {
-        Self::new(quiet, "{elapsed:>6} {spinner} {msg}")
+        Self::new(quiet, "{elapsed:>6} {spinner} {wide_msg} {pass}")
+    }
+
+    /// Counts the rows of a pass over a file: each step of the fit begins a new one.
+    pub(crate) fn of_passes(&self, rows: usize) -> ProgressBar {
+        self.bar.set_length(rows as u64);
+        self.bar.clone()
     }
 
     /// Of rows.
@@ -31,8 +38,15 @@ impl Bar {
             // indicatif draws nothing where the standard error is no terminal.
             false => ProgressBar::new(1),
         };
+        // Nothing while no rows of files are read, as in steps on rows in memory.
+        let pass = |state: &ProgressState, text: &mut dyn Write| {
+            if state.pos() > 0 {
+                let (share, left) = (100.0 * state.fraction(), state.eta().as_secs());
+                write!(text, "{share:.0} % of a pass, {left} s left").ok();
+            }
+        };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("pass", pass));
         }
         bar.enable_steady_tick(std::time::Duration::from_millis(250));
         Self { bar, quiet }
@@ -40,6 +54,7 @@ impl Bar {
 
     /// Says what happens.
     pub(crate) fn say(&self, what: impl Into<String>) {
+        self.bar.set_position(0);
         self.bar.set_message(what.into());
     }
 
@@ -72,7 +87,7 @@ impl Bar {
                     eprintln!("coremix: {phase}");
                 }
                 self.say(format!(
-                    "{phase}: iteration {iteration}, at most {limit}; F = {free_energy:.5e}"
+                    "{phase}: iteration {iteration} of {limit}, F {free_energy:.4e}"
                 ));
             }
             _ => {}

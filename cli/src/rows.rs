@@ -2,11 +2,14 @@
 
 use crate::arguments::{Input, Number};
 use crate::failure::{Failure, Result};
-use coremix::data::{Blocks, Data, Dense, Source as _};
+use crate::progress::Bar;
+use coremix::data::{Blocks, Data, Dense, Source};
 use coremix::{Element, ModelInfo};
 use coremix_files::ReadAhead;
 use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
+use indicatif::ProgressBar;
 use ndarray::Array2;
+use std::io;
 use std::path::Path;
 
 /// Runs `$body` with the rows of a source, whatever their type is.
@@ -24,10 +27,38 @@ macro_rules! with_rows {
 }
 pub(crate) use with_rows;
 
+/// Rows that are read ahead; a bar counts them.
+pub(crate) struct Counted<T: Element> {
+    rows: ReadAhead<Rows<T>>,
+    bar: ProgressBar,
+}
+
+impl<T: Element> Source for Counted<T> {
+    type Element = T;
+
+    fn name(&self) -> &'static str {
+        self.rows.name()
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.rows.dim()
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        self.rows.read(first, out)?;
+        self.bar.inc((out.len() / self.dim().max(1)) as u64);
+        Ok(())
+    }
+}
+
 /// Rows of files: loaded, or read when they are asked for. The fits are the same, bit for bit.
 pub(crate) enum FileData<T: Element> {
-    Loaded(Dense<'static, T>, ReadAhead<Rows<T>>),
-    Streamed(Blocks<ReadAhead<Rows<T>>>),
+    Loaded(Dense<'static, T>, Counted<T>),
+    Streamed(Blocks<Counted<T>>),
 }
 
 impl<T: Element> FileData<T> {
@@ -39,7 +70,7 @@ impl<T: Element> FileData<T> {
     }
 
     /// The rows of the files.
-    pub(crate) fn source(&self) -> &ReadAhead<Rows<T>> {
+    pub(crate) fn source(&self) -> &Counted<T> {
         match self {
             Self::Loaded(_, source) => source,
             Self::Streamed(rows) => rows.source(),
@@ -47,15 +78,19 @@ impl<T: Element> FileData<T> {
     }
 }
 
-/// Checks all rows, and makes data of them.
+/// Checks all rows, and makes data of them. The bar counts all rows that are read.
 pub(crate) fn data<T: Element>(
     rows: Rows<T>,
     weights: Option<Vec<f64>>,
     loaded: bool,
+    bar: &Bar,
 ) -> Result<FileData<T>> {
     /// Rows that are read at once.
     const PIECE: usize = 1 << 16;
-    let source = ReadAhead::new(rows);
+    let source = Counted {
+        bar: bar.of_passes(rows.len()),
+        rows: ReadAhead::new(rows),
+    };
     let (n, dim) = (source.len(), source.dim());
     if !loaded || n == 0 || dim == 0 {
         return Ok(FileData::Streamed(match weights {

@@ -23,8 +23,9 @@ fn of_rows<T: Element>(
     let model: BoxedMixture<T::Float> = Save::load(&score.model)?;
     let bar = Bar::of_fit(quiet);
     bar.say("reading");
-    let data = rows::data(rows, weights, false)?;
+    let data = rows::data(rows, weights, false, &bar)?;
     let data = data.as_data();
+    bar.say("scoring");
     let found = model.score(data)?;
     drop(bar);
     let (rows, weight) = (data.len(), data.summary().total_weight);
