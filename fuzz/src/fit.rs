@@ -6,7 +6,7 @@ use crate::estimators::{self, AnySeeder, Boxed, Control};
 use crate::sound;
 use crate::table::{FloatOf, Number, Read, Shape, Table};
 use crate::threads;
-use coremix::data::{Blocks, Data, Transform};
+use coremix::data::{Blocks, Data};
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
 use std::ops::ControlFlow;
@@ -140,12 +140,9 @@ fn sketch<F: Number + Float>(mut bytes: Bytes<'_>) {
     };
     let (q, seed) = (bytes.count(6), u64::from(bytes.byte()));
     let shared = bytes.few(3) * usize::from(bytes.one_in(2));
-    let transform = bytes.choose(&[Transform::Cosine, Transform::Hadamard]);
     let together = 1 + bytes.below(64);
     let table = Table::<F>::new(shape, bytes);
-    let mut builder = Sketch::<F>::builder(shape.columns, q, seed)
-        .shared(shared)
-        .transform(transform);
+    let mut builder = Sketch::<F>::builder(shape.columns, q, seed).shared(shared);
     // Some rows at a time.
     let rows = table.view();
     for (block, rows) in rows

@@ -4,7 +4,7 @@ use crate::bytes::Bytes;
 use crate::damage::{damaged, repaired};
 use crate::sound;
 use crate::table::{FloatOf, Number};
-use coremix::data::{Blocks, Data, Source, Transform};
+use coremix::data::{Blocks, Data, Source};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
@@ -110,8 +110,7 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
     let fit = algorithm.boxed().expect("settings");
     let fit = match bytes.one_in(3) && kind < 3 {
         true => {
-            let transform = bytes.choose(&[Transform::Cosine, Transform::Hadamard]);
-            let mut sketch = Sketch::<F>::builder(d, d, 9).transform(transform);
+            let mut sketch = Sketch::<F>::builder(d, d, 9);
             sketch.push(x.view()).expect("rows");
             fit.fit(&sketch.finish().expect("a sketch"))
         }
@@ -143,8 +142,7 @@ fn loaded<F: Number + Float>(file: Vec<u8>) {
     assert_eq!(back.to_bytes(&notes), Ok(file));
     if let Some(basis) = model.frame().basis() {
         let x = Array2::<F>::ones((3, basis.columns()));
-        let mut sketch =
-            Sketch::<F>::builder(basis.columns(), 1, basis.seed()).transform(basis.transform());
+        let mut sketch = Sketch::<F>::builder(basis.columns(), 1, basis.seed());
         sketch.push(x.view()).expect("rows");
         answers(&*model, &sketch.finish().expect("a sketch"));
     }

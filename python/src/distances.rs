@@ -14,10 +14,10 @@ pub(crate) fn distances<F: Float>(
     data: &dyn Data<F>,
     mut all: ArrayViewMut2<'_, F>,
 ) -> Result<()> {
-    if data.dim() != model.frame().columns() {
+    if data.dim() != model.frame().dim() {
         return Err(Error::DimensionMismatch {
             what: "data",
-            expected: model.frame().columns(),
+            expected: model.frame().dim(),
             found: data.dim(),
         });
     }

@@ -120,7 +120,7 @@ impl Model {
     /// Number of columns.
     #[getter]
     fn columns(&self) -> usize {
-        each!(self, model: F => model.frame().columns())
+        each!(self, model: F => model.frame().dim())
     }
 
     /// The parameters by name; `family` is the name of the family.

@@ -212,11 +212,14 @@ impl<'a, T: Element> Dense<'a, T> {
         into.reset(rows.len(), frame.dim());
         let stride = stride(frame.dim());
         if let Some(basis) = frame.basis() {
-            let mut workspace = basis.workspace();
+            let mut coordinates = vec![0.0; frame.dim()];
             for (n, out) in rows.zip(into.values.chunks_exact_mut(stride)) {
                 into.weights.push(self.weight(n));
-                let row = self.row(n).iter().map(|x| x.widen().to_f64());
-                frame.enter_exact(workspace.forward(row), out);
+                for (out, x) in coordinates.iter_mut().zip(self.row(n)) {
+                    *out = x.widen().to_f64();
+                }
+                basis.enter(&mut coordinates);
+                frame.enter_exact(&coordinates, out);
             }
             return;
         }

@@ -15,7 +15,7 @@ mod view;
 
 #[doc(hidden)]
 pub use crate::rows::Linear;
-pub use crate::rows::{Basis, Centres, Frame, Rows, Scales, Scores, Transform};
+pub use crate::rows::{Basis, Centres, Frame, Rows, Scales, Scores};
 pub use blocks::{Blocks, Source};
 pub use dense::Dense;
 pub(crate) use guarded::Guarded;
@@ -96,7 +96,7 @@ pub trait Data<F: Float>: Sync {
     /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns,
     /// [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a [`Sketch`] in other coordinates.
     fn check(&self, frame: &Frame<F>) -> Result<()> {
-        same_columns("data", frame.columns(), self.dim())
+        same_columns("data", frame.dim(), self.dim())
     }
     /// Loads consecutive rows in the coordinates of `frame`.
     ///

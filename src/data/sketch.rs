@@ -8,7 +8,7 @@ use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Points of which only a few coordinates are kept: q of P' preconditioned ones, another choice for every row
+/// Points of which only a few coordinates are kept: q of P preconditioned ones, another choice for every row
 /// ([E27](crate::equations#e27); \[SG\]).
 ///
 /// A row $y$ goes through an orthonormal [`Basis`], $y \mapsto H D y$, which spreads what it knows evenly over all
@@ -19,10 +19,10 @@ use std::sync::Arc;
 /// Everything that works on [`Dense`](super::Dense) works on a sketch:
 ///
 /// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
-///   P'/q, which makes it an estimate of that of the rows ([E28](crate::equations#e28)).
+///   P/q, which makes it an estimate of that of the rows ([E28](crate::equations#e28)).
 /// - A coordinate that no row of a seed or a component knows is the mean of all rows there, whether they keep it or not.
 /// - Means, and centres given as seeds, are in the data's own columns and unit. A model fitted on a sketch predicts and
-///   scores `Dense` rows too, and any other sketch with the same seed and transform.
+///   scores `Dense` rows too, and any other sketch with the same seed.
 ///
 /// Same rows, same seed: the same sketch, whether the rows come at once or in blocks, on any number of threads. The
 /// seed of a fit is another one.
@@ -42,7 +42,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Sketch<F> {
     pub(super) basis: Basis,
-    /// What entries are relative to (P'): the offset of the frame.
+    /// What entries are relative to (P): the offset of the frame.
     pub(super) pivot: Arc<[f64]>,
     /// Coordinates kept per row, q.
     pub(super) entries: usize,
@@ -116,7 +116,7 @@ impl<F: Float> Data<F> for Sketch<F> {
     }
 
     fn dim(&self) -> usize {
-        self.basis.coordinates()
+        self.basis.columns()
     }
 
     fn weights(&self) -> Option<&[f64]> {
@@ -134,7 +134,7 @@ impl<F: Float> Data<F> for Sketch<F> {
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
-        same_columns("data", frame.columns(), self.basis.columns())?;
+        same_columns("data", frame.dim(), self.basis.columns())?;
         if frame.basis() != Some(&self.basis) {
             let columns = || "the columns of dense rows".to_owned();
             return Err(Error::BasisMismatch {

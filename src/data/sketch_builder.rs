@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result, positive, same_columns, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::{Purpose, Streams};
-use crate::rows::{Basis, Transform};
+use crate::rows::Basis;
 use ndarray::{ArrayView1, ArrayView2, Axis, Slice};
 use std::ops::Range;
 
@@ -32,8 +32,8 @@ use std::ops::Range;
 #[must_use = "a builder does nothing until it is finished"]
 pub struct SketchBuilder<F> {
     settings: Settings,
-    /// A setting that came after the first rows.
-    late: Option<&'static str>,
+    /// Whether a setting came after the first rows.
+    late: bool,
     making: Option<Making<F>>,
 }
 
@@ -43,7 +43,6 @@ struct Settings {
     q: usize,
     seed: u64,
     shared: usize,
-    transform: Transform,
 }
 
 impl<F: Float> Sketch<F> {
@@ -96,11 +95,10 @@ impl<F: Float> SketchBuilder<F> {
             q,
             seed,
             shared: 0,
-            transform: Transform::default(),
         };
         Self {
             settings,
-            late: None,
+            late: false,
             making: None,
         }
     }
@@ -109,21 +107,8 @@ impl<F: Float> SketchBuilder<F> {
     /// to as many rows, but for chance, and no component lacks one for long.
     pub fn shared(mut self, shared: usize) -> Self {
         self.settings.shared = shared;
-        self.note("shared");
+        self.late |= self.making.is_some();
         self
-    }
-
-    /// What the coordinates are. Default [`Transform::Cosine`], which pads nothing.
-    pub fn transform(mut self, transform: Transform) -> Self {
-        self.settings.transform = transform;
-        self.note("transform");
-        self
-    }
-
-    fn note(&mut self, setting: &'static str) {
-        if self.making.is_some() {
-            self.late = Some(setting);
-        }
     }
 
     /// Takes rows (any number, P), each of weight 1. Without rows nothing happens.
@@ -179,10 +164,10 @@ impl<F: Float> SketchBuilder<F> {
 }
 
 impl Settings {
-    fn check(&self, late: Option<&'static str>) -> Result<()> {
-        if let Some(setting) = late {
+    fn check(&self, late: bool) -> Result<()> {
+        if late {
             let rule = "must be set before the first rows";
-            return Err(Error::parameter(setting, "changed after rows came", rule));
+            return Err(Error::parameter("shared", "changed after rows came", rule));
         }
         positive("columns", self.columns)?;
         if self.columns > 1 << 31 {
@@ -190,8 +175,8 @@ impl Settings {
             return Err(Error::parameter("columns", self.columns, rule));
         }
         positive("q", self.q)?;
-        if self.q > self.transform.coordinates(self.columns) {
-            let rule = "must be at most the number of coordinates that the transform makes";
+        if self.q > self.columns {
+            let rule = "must be at most the number of columns";
             return Err(Error::parameter("q", self.q, rule));
         }
         if self.shared > self.q {
@@ -202,7 +187,7 @@ impl Settings {
 
     /// The largest value allowed: a coordinate is at most this times the square root of their number.
     fn limit<F: Float>(&self) -> f64 {
-        F::LIMIT / (self.transform.coordinates(self.columns) as f64).sqrt()
+        F::LIMIT / (self.columns as f64).sqrt()
     }
 }
 
@@ -211,7 +196,7 @@ impl Settings {
 struct Making<F> {
     basis: Basis,
     choice: Choice,
-    /// The row (P) that all entries are relative to, and its coordinates (P'): nothing cancels in the moments, and far-off
+    /// The row (P) that all entries are relative to, and its coordinates (P): nothing cancels in the moments, and far-off
     /// data keeps its digits. It is the first one of positive weight; until that comes, the first one.
     row: Vec<f64>,
     pivot: Vec<f64>,
@@ -233,12 +218,14 @@ fn wide<T: Element>(row: ArrayView1<'_, T>) -> impl Iterator<Item = f64> {
 
 impl<F: Float> Making<F> {
     fn new<T: Element<Float = F>>(settings: &Settings, first: ArrayView1<'_, T>) -> Self {
-        let basis = Basis::new(settings.seed, settings.transform, settings.columns);
-        let dim = basis.coordinates();
+        let basis = Basis::new(settings.seed, settings.columns);
+        let (dim, row) = (settings.columns, wide(first).collect::<Vec<f64>>());
+        let mut pivot = row.clone();
+        basis.enter(&mut pivot);
         Self {
             choice: Choice::new(settings, dim),
-            pivot: basis.workspace().forward(wide(first)).to_vec(),
-            row: wide(first).collect(),
+            pivot,
+            row,
             entries: settings.q,
             ids: Vec::new(),
             values: Vec::new(),
@@ -270,15 +257,16 @@ impl<F: Float> Making<F> {
             from = weights.map_or(Some(0), first).unwrap_or(rows.nrows());
             self.keep(rows, weights, 0..from);
             if from < rows.nrows() {
-                let row = rows.row(from);
-                self.turn_to(self.basis.workspace().forward(wide(row)).to_vec());
-                self.row = wide(row).collect();
+                self.row = wide(rows.row(from)).collect();
+                let mut pivot = self.row.clone();
+                self.basis.enter(&mut pivot);
+                self.turn_to(pivot);
             }
         }
         self.keep(rows, weights, from..rows.nrows());
     }
 
-    /// Makes entries relative to other coordinates (P').
+    /// Makes entries relative to other coordinates (P).
     fn turn_to(&mut self, pivot: Vec<f64>) {
         for (&j, value) in self.ids.iter().zip(&mut self.values) {
             let j = j as usize;
@@ -294,7 +282,7 @@ impl<F: Float> Making<F> {
         weights: Option<&[f64]>,
         which: Range<usize>,
     ) {
-        let (start, q, dim) = (self.len(), self.entries, self.basis.coordinates());
+        let (start, q, dim) = (self.len(), self.entries, self.basis.columns());
         let end = start + which.len();
         self.ids.resize(end * q, 0);
         self.values.resize(end * q, F::zero());
@@ -312,7 +300,7 @@ impl<F: Float> Making<F> {
             from = to;
         }
         let done = parallel::map_parts(groups, |_, (range, (ids, values), mut sums)| {
-            let (mut workspace, mut scratch) = (self.basis.workspace(), Vec::new());
+            let (mut coordinates, mut scratch) = (vec![0.0; dim], Vec::new());
             let entries = ids.chunks_exact_mut(q).zip(values.chunks_exact_mut(q));
             for (n, (ids, values)) in range.clone().zip(entries) {
                 let row = n - start + which.start;
@@ -320,11 +308,15 @@ impl<F: Float> Making<F> {
                 self.choice.draw(n, ids, &mut scratch);
                 // The difference is taken before the transform: it is linear.
                 let relative = wide(rows.row(row)).zip(&self.row).map(|(x, p)| x - p);
-                let coordinates = workspace.forward(relative);
+                coordinates
+                    .iter_mut()
+                    .zip(relative)
+                    .for_each(|(out, x)| *out = x);
+                self.basis.enter(&mut coordinates);
                 for (&j, value) in ids.iter().zip(&mut *values) {
                     *value = F::from_f64(coordinates[j as usize]);
                 }
-                sums.add(weight, ids, values, coordinates);
+                sums.add(weight, ids, values, &coordinates);
             }
             (range, sums)
         });

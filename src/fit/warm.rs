@@ -89,7 +89,7 @@ fn seeds_at<F: Float, M: Mixture<F>>(
 ) -> Result<Centres<F>> {
     let means = model.means();
     same_length("means of the model to start from", k, means.nrows())?;
-    same_columns("the model to start from", frame.columns(), means.ncols())?;
+    same_columns("the model to start from", frame.dim(), means.ncols())?;
     // Checks that no mean is too far from the rows.
     let given = Given::new(means.view());
     given.check(k)?;

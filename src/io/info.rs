@@ -37,9 +37,7 @@ pub struct ModelInfo {
     pub number: String,
     /// Number of components, k.
     pub components: usize,
-    /// Number of coordinates that the model is in, d: as many as columns, unless it was fitted on a padded sketch.
-    pub coordinates: usize,
-    /// Number of columns of the data.
+    /// Number of columns of the data, d.
     pub columns: usize,
     /// Notes of whoever saved the model, in their order.
     pub notes: Vec<(String, String)>,
@@ -106,10 +104,10 @@ impl ModelInfo {
         let info = serde_json::from_str::<Self>(header).ok();
         let info = info.filter(|info| info.text() == header);
         let info = info.ok_or_else(|| FileFault::content("header", rule))?;
-        let sizes = [info.components, info.coordinates, info.columns];
+        let sizes = [info.components, info.columns];
         let sound = |size: usize| size > 0 && u32::try_from(size).is_ok();
         if !sizes.into_iter().all(sound) {
-            let rule = "must state positive numbers of components, coordinates and columns";
+            let rule = "must state positive numbers of components and columns";
             return Err(FileFault::content("header", rule));
         }
         Ok(Self { format, ..info })

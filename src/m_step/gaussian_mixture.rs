@@ -177,10 +177,8 @@ impl<F: Float> GaussianMixture<F> {
     pub fn means(&self) -> ArrayView2<'_, F> {
         let theta = &self.theta;
         let means = || match &theta.means {
-            Some(means) => {
-                Array2::from_shape_vec((theta.k(), theta.frame.columns()), means.clone())
-                    .expect("k times columns")
-            }
+            Some(means) => Array2::from_shape_vec((theta.k(), theta.frame.dim()), means.clone())
+                .expect("k times columns"),
             None => theta.centres.leave(&theta.frame),
         };
         self.means.get(means).view()
@@ -197,7 +195,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
     /// coordinates the model was fitted in: diagonal only if these were the columns.
     ///
-    /// $$(H D)^\top \operatorname{diag}(\sigma_{c1}^2, \dots, \sigma_{cP'}^2) \thinspace H D$$
+    /// $$(H D)^\top \operatorname{diag}(\sigma_{c1}^2, \dots, \sigma_{cP}^2) \thinspace H D$$
     ///
     /// # Errors
     /// [`Error::Parameter`] if there is no component `c`.
@@ -210,14 +208,14 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     fn covariance_of(&self, c: usize) -> Array2<f64> {
-        let (dim, columns) = (self.theta.dim(), self.theta.frame.columns());
+        let dim = self.theta.dim();
         if self.theta.covariance.has_pairs() {
             let own = self.theta.own(c);
             let covariance = covariance_of(own, dim);
             return covariance.mapv(|v| self.theta.frame.leave_square(v));
         }
         let variances = self.coordinates(c);
-        let mut covariance = Array2::zeros((columns, columns));
+        let mut covariance = Array2::zeros((dim, dim));
         let Some(mut axes) = self.axes() else {
             covariance.diag_mut().assign(&variances);
             return covariance;
@@ -242,7 +240,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The covariances of all components (k, P, P), as [`covariance`](Self::covariance).
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
-        let (k, columns) = (self.theta.k(), self.theta.frame.columns());
+        let (k, columns) = (self.theta.k(), self.theta.frame.dim());
         let mut all = Array3::zeros((k, columns, columns));
         for (c, mut own) in all.outer_iter_mut().enumerate() {
             own.assign(&self.covariance_of(c));

@@ -146,7 +146,7 @@ impl<F: Float> Parameters<F> {
         let near = self.centres.coordinates().all(|z| z.abs() <= most);
         rule(near, "centres", "must be near the frame")?;
         if let Some(means) = &self.means {
-            all_finite("means", means, k * self.frame.columns())?;
+            all_finite("means", means, k * self.frame.dim())?;
         }
         let (variances, unit, least) = (&self.spread, self.unit, self.least_variance);
         all_finite("variances", variances, covariance.numbers(k, dim))?;

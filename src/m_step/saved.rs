@@ -139,8 +139,7 @@ impl ModelInfo {
             family: family.to_string(),
             number: F::NAME.to_string(),
             components: model.components(),
-            coordinates: model.frame().dim(),
-            columns: model.frame().columns(),
+            columns: model.frame().dim(),
             notes: Vec::new(),
         }
     }

@@ -1,6 +1,5 @@
 //! A block of rows, the one type of rows there is.
 
-use super::Basis;
 use super::frame::Frame;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
@@ -59,8 +58,7 @@ impl<F: Float> Rows<F> {
     ) -> Result<()> {
         self.reset(weights.len(), frame.dim());
         self.weights.extend(weights);
-        let mut row = vec![F::zero(); frame.columns()];
-        let mut workspace = frame.basis().map(Basis::workspace);
+        let mut row = vec![F::zero(); frame.dim()];
         let places = self.values.chunks_exact_mut(stride(frame.dim()));
         for (i, out) in places.enumerate() {
             read(i, &mut row)?;
@@ -72,10 +70,11 @@ impl<F: Float> Rows<F> {
                     column,
                 });
             }
-            match &mut workspace {
-                Some(workspace) => {
-                    let row = row.iter().map(|x| x.to_f64());
-                    frame.enter_exact(workspace.forward(row), out);
+            match frame.basis() {
+                Some(basis) => {
+                    let mut row: Vec<f64> = row.iter().map(|x| x.to_f64()).collect();
+                    basis.enter(&mut row);
+                    frame.enter_exact(&row, out);
                 }
                 None => frame.enter(&row, out),
             }

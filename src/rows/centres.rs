@@ -1,6 +1,6 @@
 //! A set of centres in the coordinates of a frame.
 
-use super::{Basis, Frame};
+use super::Frame;
 use crate::base::cached::Cached;
 use crate::base::float::{Float, held_in_range};
 use crate::kernels::distance::Normed;
@@ -124,12 +124,12 @@ impl<F: Float> Centres<F> {
     pub(crate) fn enter(centres: ArrayView2<'_, F>, frame: &Frame<F>) -> Self {
         let mut all = Self::with_capacity(centres.nrows(), frame.dim());
         let mut row = vec![F::zero(); stride(frame.dim())];
-        let mut workspace = frame.basis().map(Basis::workspace);
         for centre in centres.rows() {
-            match &mut workspace {
-                Some(workspace) => {
-                    let centre = centre.iter().map(|x| x.to_f64());
-                    frame.enter_exact(workspace.forward(centre), &mut row);
+            match frame.basis() {
+                Some(basis) => {
+                    let mut centre: Vec<f64> = centre.iter().map(|x| x.to_f64()).collect();
+                    basis.enter(&mut centre);
+                    frame.enter_exact(&centre, &mut row);
                 }
                 None => frame.enter(&centre.to_vec(), &mut row),
             }
@@ -158,12 +158,12 @@ impl<F: Float> Centres<F> {
                 frame.leave(j, self.row(c)[j])
             });
         };
-        let mut workspace = basis.workspace();
-        let mut all = Array2::zeros((self.len(), basis.columns()));
+        let mut all = Array2::zeros((self.len(), self.dim));
         for (c, mut out) in all.outer_iter_mut().enumerate() {
             let coordinates = (0..self.dim).map(|j| frame.leave_exact(j, self.row(c)[j]));
-            let columns = workspace.inverse(coordinates);
-            out.assign(&ArrayView1::from(columns).mapv(held_in_range));
+            let mut columns: Vec<f64> = coordinates.collect();
+            basis.leave(&mut columns);
+            out.assign(&ArrayView1::from(&columns).mapv(held_in_range));
         }
         all
     }

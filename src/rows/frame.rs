@@ -86,7 +86,7 @@ impl<F: Float> Frame<F> {
 
     /// The same frame for coordinates in `basis`.
     pub(crate) fn with_basis(self, basis: Basis) -> Self {
-        debug_assert_eq!(self.dim, basis.coordinates());
+        debug_assert_eq!(self.dim, basis.columns());
         Self {
             basis: Some(basis),
             ..self
@@ -104,16 +104,10 @@ impl<F: Float> Frame<F> {
         }
     }
 
-    /// Number of coordinates, d.
+    /// Number of coordinates, d: as many as columns of the data.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
-    }
-
-    /// Number of columns of the data: as many, unless a basis pads them.
-    #[must_use]
-    pub fn columns(&self) -> usize {
-        self.basis.as_ref().map_or(self.dim, Basis::columns)
     }
 
     /// The basis of the coordinates; `None` where they are the columns of the data.

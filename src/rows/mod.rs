@@ -10,7 +10,7 @@ mod scales;
 mod scores;
 mod stored;
 
-pub use basis::{Basis, Transform};
+pub use basis::Basis;
 pub use block::Rows;
 pub use centres::Centres;
 pub use frame::Frame;

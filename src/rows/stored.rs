@@ -1,6 +1,6 @@
 //! Frames and centres in files: what all else follows from, checked when it is read.
 
-use super::{Basis, Centres, Frame, Transform};
+use super::{Basis, Centres, Frame};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::io::{all_finite, hash_of, rule, serde_through};
@@ -22,8 +22,6 @@ pub(crate) struct StoredFrame<F> {
 #[serde(deny_unknown_fields)]
 struct StoredBasis {
     seed: u64,
-    transform: Transform,
-    columns: usize,
     /// A checksum of the signs, which follow from the seed by a random generator.
     signs: String,
 }
@@ -50,8 +48,6 @@ impl<F: Float> From<&Frame<F>> for StoredFrame<F> {
             mean: frame.mean()[..frame.dim()].to_vec(),
             basis: frame.basis().map(|basis| StoredBasis {
                 seed: basis.seed(),
-                transform: basis.transform(),
-                columns: basis.columns(),
                 signs: hash_of(basis.signs().iter().copied()),
             }),
         }
@@ -76,19 +72,10 @@ impl<F: Float> TryFrom<StoredFrame<F>> for Frame<F> {
         all_finite("frame offset", &stored.offset, dim)?;
         all_finite("frame mean", &stored.mean, dim)?;
         let frame = Self::from_parts(&stored.offset, &stored.mean, stored.exponent);
-        let Some(StoredBasis {
-            seed,
-            transform,
-            columns,
-            signs,
-        }) = stored.basis
-        else {
+        let Some(StoredBasis { seed, signs }) = stored.basis else {
             return Ok(frame);
         };
-        // At most as many columns as coordinates, of which the file holds some numbers each.
-        let fits = (1..=dim).contains(&columns) && transform.coordinates(columns) == dim;
-        rule(fits, "basis", "must have as many coordinates as the model")?;
-        let basis = Basis::new(seed, transform, columns);
+        let basis = Basis::new(seed, dim);
         let same = hash_of(basis.signs().iter().copied()) == signs;
         rule(same, "basis", "must have the signs that its seed gives")?;
         Ok(frame.with_basis(basis))
@@ -127,7 +114,7 @@ mod tests {
 
     fn stored() -> StoredFrame<f32> {
         let frame = Frame::<f32>::from_parts(&[1.0, 2.0, 3.0], &[0.1, 0.2, 0.3], 2);
-        (&frame.with_basis(Basis::new(9, Transform::Cosine, 3))).into()
+        (&frame.with_basis(Basis::new(9, 3))).into()
     }
 
     /// The section that is wrong after a change of what was stored.
@@ -152,18 +139,6 @@ mod tests {
         assert_eq!(wrong(|s| s.offset.clear()), "frame offset");
         for bad in [i32::MIN, -126, 126, i32::MAX] {
             assert_eq!(wrong(|s| s.exponent = bad), "frame exponent");
-        }
-        for (columns, transform) in [
-            (0, Transform::Cosine),
-            (2, Transform::Cosine),
-            (usize::MAX, Transform::Cosine),
-            (3, Transform::Hadamard),
-        ] {
-            let found = wrong(|s| {
-                let basis = s.basis.as_mut().unwrap();
-                (basis.columns, basis.transform) = (columns, transform);
-            });
-            assert_eq!(found, "basis");
         }
         // Another seed has other signs, but for one in eight.
         let others = (10..60).map(|seed| {

@@ -99,7 +99,7 @@ impl<F: Float> Stage for Given<F> {
 impl<F: Float> Seeder<F> for Given<F> {
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let frame = view.frame;
-        same_columns(WHAT, frame.columns(), self.centres.ncols())?;
+        same_columns(WHAT, frame.dim(), self.centres.ncols())?;
         let centres = Centres::enter(self.centres.view(), frame);
         self.check_distances(&centres, view)?;
         if self.and_more {

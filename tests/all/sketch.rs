@@ -1,7 +1,7 @@
 //! Sparsified data: against dense data, against naive formulas, and on input that nobody should send.
 
 use approx::assert_abs_diff_eq;
-use coremix::data::{Data, Transform};
+use coremix::data::Data;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::{Builder, Float, Rng, Stage, algorithms};
@@ -80,8 +80,8 @@ fn assert_alike(a: &Outcome, b: &Outcome, tolerance: f64) {
 fn all_entries_are_the_dense_data_for_families_that_may_be_rotated() {
     let (x, w) = (clusters(400, 13, 5, 1), weights(400));
     let dense = Dense::weighted(x.view(), w.view()).unwrap();
-    let cosine = Sketch::weighted(x.view(), w.view(), 13, 3).unwrap();
-    rotated_families(&x, &dense, &cosine);
+    let sketch = Sketch::weighted(x.view(), w.view(), 13, 3).unwrap();
+    rotated_families(&x, &dense, &sketch);
 }
 
 fn rotated_families(x: &Array2<f64>, dense: &Dense<'_, f64>, sketch: &Sketch<f64>) {
@@ -109,33 +109,11 @@ fn rotated_families(x: &Array2<f64>, dense: &Dense<'_, f64>, sketch: &Sketch<f64
     );
 }
 
-/// Padding adds coordinates, and changes neither distances nor means.
-#[test]
-fn padded_rows_are_the_same_clusters() {
-    let (x, w) = (clusters(400, 13, 5, 1), weights(400));
-    let dense = Dense::weighted(x.view(), w.view()).unwrap();
-    let mut builder = Sketch::builder(13, 16, 3).transform(Transform::Hadamard);
-    builder.push_weighted(x.view(), w.view()).unwrap();
-    let sketch = builder.finish().unwrap();
-    let given = Given::new(x.slice(s![10..15, ..]));
-    let k_means = || algorithms::k_means(5).seeder(given.clone());
-    let (on_dense, on_sketch) = (outcome!(k_means(), &dense), outcome!(k_means(), &sketch));
-    assert_eq!(on_dense.labels, on_sketch.labels);
-    assert_near(
-        on_dense.quantization_error,
-        on_sketch.quantization_error,
-        1e-9,
-    );
-    for (a, b) in on_dense.means.iter().zip(&on_sketch.means) {
-        assert_near(*a, *b, 1e-9);
-    }
-}
-
 #[test]
 fn all_entries_of_a_diagonal_mixture_are_the_rotated_dense_data() {
-    for transform in [Transform::Cosine, Transform::Hadamard] {
-        let (x, w) = (clusters(400, 16, 3, 1), weights(400));
-        let mut builder = Sketch::builder(16, 16, 3).transform(transform);
+    for d in [16, 11] {
+        let (x, w) = (clusters(400, d, 3, 1), weights(400));
+        let mut builder = Sketch::builder(d, d, 3);
         builder.push_weighted(x.view(), w.view()).unwrap();
         let sketch = builder.finish().unwrap();
         let rotated = sketch.basis().forward(x.view()).unwrap();
@@ -243,9 +221,9 @@ macro_rules! check_scores {
 
 #[test]
 fn scores_are_the_formulas_over_known_entries_and_never_rescaled() {
-    for (transform, d) in [(Transform::Cosine, 11), (Transform::Hadamard, 16)] {
+    for d in [11, 16] {
         let (x, w) = (clusters(300, d, 4, 2), weights(300));
-        let mut builder = Sketch::builder(d, 5, 8).shared(2).transform(transform);
+        let mut builder = Sketch::builder(d, 5, 8).shared(2);
         builder.push_weighted(x.view(), w.view()).unwrap();
         let sketch = builder.finish().unwrap();
         let p = sketch.dim();
@@ -371,7 +349,7 @@ fn the_density_is_not_rescaled_and_the_quantization_error_is() {
 fn covariances_in_the_columns_of_the_data() {
     let mut x = clusters(500, 2, 1, 5);
     x.outer_iter_mut().for_each(|mut row| row[1] += row[0]);
-    let mut builder = Sketch::builder(2, 2, 1).transform(Transform::Hadamard);
+    let mut builder = Sketch::builder(2, 2, 1);
     builder.push(x.view()).unwrap();
     let sketch = builder.finish().unwrap();
     let fit = algorithms::sparsified_gmm(1).build().unwrap();
@@ -387,31 +365,29 @@ fn covariances_in_the_columns_of_the_data() {
     assert_near(covariance[[0, 1]], covariance[[1, 0]], 1e-12);
 
     let x = clusters(500, 7, 2, 5);
-    for transform in [Transform::Cosine, Transform::Hadamard] {
-        let mut builder = Sketch::builder(7, 4, 1).transform(transform);
-        builder.push(x.view()).unwrap();
-        let sketch = builder.finish().unwrap();
-        let model = fit_diagonal(&sketch);
-        let axes = sketch.basis().forward(Array2::eye(7).view()).unwrap();
-        let v = model.variances();
-        for c in 0..2 {
-            let naive = axes.dot(&Array2::from_diag(&v.row(c))).dot(&axes.t());
-            let covariance = model.covariance(c).unwrap();
-            for (place, &value) in naive.indexed_iter() {
-                assert_near(covariance[place], value, 1e-12);
-            }
-            for j in 0..7 {
-                assert_near(model.column_variances()[[c, j]], naive[[j, j]], 1e-12);
-            }
+    let mut builder = Sketch::builder(7, 4, 1);
+    builder.push(x.view()).unwrap();
+    let sketch = builder.finish().unwrap();
+    let model = fit_diagonal(&sketch);
+    let axes = sketch.basis().forward(Array2::eye(7).view()).unwrap();
+    let v = model.variances();
+    for c in 0..2 {
+        let naive = axes.dot(&Array2::from_diag(&v.row(c))).dot(&axes.t());
+        let covariance = model.covariance(c).unwrap();
+        for (place, &value) in naive.indexed_iter() {
+            assert_near(covariance[place], value, 1e-12);
         }
-        assert!(matches!(
-            model.covariance(2),
-            Err(Error::Parameter {
-                name: "component",
-                ..
-            })
-        ));
+        for j in 0..7 {
+            assert_near(model.column_variances()[[c, j]], naive[[j, j]], 1e-12);
+        }
     }
+    assert!(matches!(
+        model.covariance(2),
+        Err(Error::Parameter {
+            name: "component",
+            ..
+        })
+    ));
     // Fitted on dense rows: the variances themselves.
     let fit = algorithms::sparsified_gmm(2).build().unwrap();
     let model = fit.fit(&Dense::new(x.view()).unwrap()).unwrap().model;
@@ -699,7 +675,7 @@ fn every_stage_works_on_a_sketch_and_the_free_energy_never_falls() {
     let (x, w) = (clusters(900, 30, 12, 4), weights(900));
     everything(&Sketch::weighted(x.view(), w.view(), 6, 1).unwrap(), 1e-9);
     let x = x.mapv(|x| x as f32);
-    let mut builder = Sketch::builder(30, 6, 1).transform(Transform::Hadamard);
+    let mut builder = Sketch::builder(30, 6, 1);
     builder.push_weighted(x.view(), w.view()).unwrap();
     everything(&builder.finish().unwrap(), 1e-6);
 }
@@ -725,16 +701,16 @@ fn another_unit_or_origin_is_the_same_fit() {
 #[test]
 fn any_sketch_with_the_same_basis_can_be_scored_and_no_other() {
     let x = clusters(300, 12, 3, 6);
-    let of = |x: ArrayView2<'_, f64>, q: usize, seed: u64, transform: Transform| {
-        let mut builder = Sketch::builder(x.ncols(), q, seed).transform(transform);
+    let of = |x: ArrayView2<'_, f64>, q: usize, seed: u64| {
+        let mut builder = Sketch::builder(x.ncols(), q, seed);
         builder.push(x).unwrap();
         builder.finish().unwrap()
     };
-    let sketch = of(x.view(), 5, 1, Transform::Cosine);
+    let sketch = of(x.view(), 5, 1);
     let fit = algorithms::sparsified_gmm(3).build().unwrap();
     let model = fit.fit(&sketch).unwrap().model;
     // Other rows, another number of entries, another pivot.
-    let other = of(x.slice(s![100.., ..]), 7, 1, Transform::Cosine);
+    let other = of(x.slice(s![100.., ..]), 7, 1);
     let variances = model.variances();
     let means = sketch.basis().forward(model.means()).unwrap();
     let parameters = (means, variances, model.proportions().to_owned());
@@ -742,18 +718,13 @@ fn any_sketch_with_the_same_basis_can_be_scored_and_no_other() {
     assert_near(model.log_likelihood(&other).unwrap(), likelihood, 1e-9);
     assert_eq!(model.predict(&other).unwrap().to_vec(), labels);
 
-    for wrong in [
-        of(x.view(), 5, 2, Transform::Cosine),
-        of(x.view(), 5, 1, Transform::Hadamard),
-    ] {
-        let error = model.predict(&wrong).unwrap_err();
-        assert!(matches!(error, Error::BasisMismatch { .. }), "{error}");
-    }
+    let error = model.predict(&of(x.view(), 5, 2)).unwrap_err();
+    assert!(matches!(error, Error::BasisMismatch { .. }), "{error}");
     let dense = Dense::new(x.view()).unwrap();
     let on_dense = fit.fit(&dense).unwrap().model;
     let error = on_dense.predict(&sketch).unwrap_err();
     assert!(matches!(error, Error::BasisMismatch { .. }), "{error}");
-    let narrower = of(x.slice(s![.., ..9]), 5, 1, Transform::Cosine);
+    let narrower = of(x.slice(s![.., ..9]), 5, 1);
     let error = model.predict(&narrower).unwrap_err();
     assert!(matches!(
         error,
@@ -776,7 +747,7 @@ fn any_sketch_with_the_same_basis_can_be_scored_and_no_other() {
 #[test]
 fn samples_have_the_columns_of_the_data() {
     let x = clusters(300, 11, 3, 6);
-    let mut builder = Sketch::builder(11, 5, 1).transform(Transform::Hadamard);
+    let mut builder = Sketch::builder(11, 5, 1);
     builder.push(x.view()).unwrap();
     let sketch = builder.finish().unwrap();
     let gmm = algorithms::gmm(3).build().unwrap();
@@ -818,19 +789,12 @@ fn bad_settings_are_named() {
         "columns"
     );
     assert_eq!(name(error(Sketch::<f64>::builder(6, 9, 1).finish())), "q");
-    // Padded to 8 coordinates.
-    let hadamard = |q: usize| Sketch::builder(6, q, 1).transform(Transform::Hadamard);
-    assert!(push(hadamard(8)).is_ok());
-    assert_eq!(name(error(push(hadamard(9)))), "q");
     let mut late = Sketch::builder(6, 3, 1);
     late.push(x.view()).unwrap();
     assert_eq!(name(error(late.shared(2).finish())), "shared");
     let mut late = Sketch::builder(6, 3, 1);
     late.push(x.view()).unwrap();
-    assert_eq!(
-        name(error(push(late.transform(Transform::Hadamard)))),
-        "transform"
-    );
+    assert_eq!(name(error(push(late.shared(2)))), "shared");
 }
 
 #[test]

@@ -12,7 +12,6 @@
 //!
 //! Figures are means over trials with their standard error in brackets, times are medians.
 
-use coremix::data::Transform;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::{Builder, Float, Rng, algorithms, metrics};
@@ -162,7 +161,7 @@ impl Column {
 
 /// Must-show figures of \[SG\] Section IV-A.
 fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
-    const NAMES: [&str; 9] = [
+    const NAMES: [&str; 8] = [
         "GMM, diagonal, dense, preconditioned",
         "GMM, diagonal, dense",
         "GMM, diagonal, sketch",
@@ -171,7 +170,6 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         "k-means, dense",
         "k-means, sketch",
         "GMM, diagonal, coreset of 4,096 of the sketch",
-        "GMM, diagonal, sketch with Hadamard",
     ];
     let (n, p) = x.dim();
     println!(
@@ -182,11 +180,6 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         let accuracy = |labels: &Array1<u32>| metrics::accuracy(labels.view(), truth.view());
         let dense = || Dense::new(x.view());
         let sketch = || Sketch::new(x.view(), Q, seed);
-        let hadamard = || {
-            let mut builder = Sketch::builder(p, Q, seed).transform(Transform::Hadamard);
-            builder.push(x.view())?;
-            builder.finish()
-        };
         let diagonal = || {
             let builder = as_published(algorithms::sparsified_gmm(3), TOLERANCE);
             builder.restarts(RESTARTS).seed(seed)
@@ -203,7 +196,7 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         let rotated = basis.basis().forward(x.mapv(f64::from).view())?;
         let rotated = rotated.mapv(|x| x as f32);
         let preconditioned = || Dense::new(rotated.view());
-        let [p, a, b, c, d, e, f, g, h] = &mut table;
+        let [p, a, b, c, d, e, f, g] = &mut table;
         p.run(preconditioned, diagonal(), None, accuracy)?;
         a.run(dense, diagonal(), None, accuracy)?;
         b.run(sketch, diagonal(), None, accuracy)?;
@@ -212,7 +205,6 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         e.run(dense, k_means(), None, accuracy)?;
         f.run(sketch, k_means(), None, accuracy)?;
         g.run(sketch, coreset(), None, accuracy)?;
-        h.run(hadamard, diagonal(), None, accuracy)?;
     }
     println!(
         "{:<48}{:>16}{:>9}{:>9}{:>14}{:>10}{:>10}{:>12}",
