@@ -74,7 +74,7 @@ macro_rules! settings {
 settings! {
     /// **Required.** The number of clusters; for `dp-gmm` the truncation.
     clusters: usize,
-    /// Draws of the lightweight coreset. Default: none, but `lwcs-k-means` and `vc-gmm` draw 16 per cluster and 8,192 at
+    /// Draws of the lightweight coreset. Default: none, but `lwcs-k-means` and `vc-gmm` draw 100 per cluster and 8,192 at
     /// least, and `fast` has its own.
     coreset: usize,
     /// Bytes that `fast` may keep of rows, as in [`fast_within`](crate::algorithms::fast_within). Default: no limit.
@@ -177,7 +177,7 @@ algorithms! {
 
 /// Draws of a coreset for so many clusters.
 fn draws(clusters: usize) -> usize {
-    clusters.saturating_mul(16).max(8_192)
+    clusters.saturating_mul(100).max(8_192)
 }
 
 impl Settings {

@@ -2,7 +2,6 @@
 
 use crate::base::error::{Result, same_columns};
 use crate::base::rng::{Purpose, Streams};
-use crate::base::simd::vectorised;
 use ndarray::{Array2, ArrayView2};
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::fmt;
@@ -83,14 +82,12 @@ impl Basis {
     /// Takes a row (P) into the coordinates of the basis, in place.
     pub(crate) fn enter(&self, row: &mut [f64]) {
         self.turn_signs(row);
-        let levels = levels(row.len());
-        vectorised!((0..levels).rev().for_each(|level| mix(row, level)));
+        mix(row);
     }
 
     /// Takes coordinates (P) back into the columns of the data, in place.
     pub(crate) fn leave(&self, row: &mut [f64]) {
-        let levels = levels(row.len());
-        vectorised!((0..levels).for_each(|level| mix(row, level)));
+        unmix(row);
         self.turn_signs(row);
     }
 
@@ -123,25 +120,32 @@ impl fmt::Display for Basis {
     }
 }
 
-/// How often so many values can be halved until single ones are left.
-fn levels(len: usize) -> u32 {
-    len.next_power_of_two().trailing_zeros()
+/// The Walsh-Hadamard transform of any length, in place: of both halves, and then of pairs of their values.
+fn mix(row: &mut [f64]) {
+    if row.len() > 1 {
+        let (left, right) = row.split_at_mut(row.len() / 2);
+        mix(left);
+        mix(right);
+        mix_pairs(left, right);
+    }
 }
 
-/// Halves each of $2^\ell$ parts of a row, and replaces pairs of values of the two halves by their sum and difference, over
-/// $\sqrt 2$: its own inverse. Where the right half is longer by one, its first value stays as it is: it was mixed in all
-/// smaller parts, so no coordinate takes much of one column ([E27](crate::equations#e27)).
-#[inline(always)]
-fn mix(row: &mut [f64], level: u32) {
-    let len = row.len();
-    let start = |part: usize| (part * len) >> (level + 1);
-    for part in 0..1 << level {
-        let (first, half, end) = (start(2 * part), start(2 * part + 1), start(2 * part + 2));
-        let (left, right) = row[first..end].split_at_mut(half - first);
-        let alone = right.len() - left.len();
-        for (a, b) in left.iter_mut().zip(&mut right[alone..]) {
-            (*a, *b) = ((*a + *b) * FRAC_1_SQRT_2, (*a - *b) * FRAC_1_SQRT_2);
-        }
+/// Undoes [`mix`].
+fn unmix(row: &mut [f64]) {
+    if row.len() > 1 {
+        let (left, right) = row.split_at_mut(row.len() / 2);
+        mix_pairs(left, right);
+        unmix(left);
+        unmix(right);
+    }
+}
+
+/// Replaces pairs of values by their sum and difference, over $\sqrt 2$: its own inverse. If there is one more on the right, the
+/// first stays as it is. Inside its half it was mixed with as many as any, so no coordinate takes much of one column.
+fn mix_pairs(left: &mut [f64], right: &mut [f64]) {
+    let alone = right.len() - left.len();
+    for (a, b) in left.iter_mut().zip(&mut right[alone..]) {
+        (*a, *b) = ((*a + *b) * FRAC_1_SQRT_2, (*a - *b) * FRAC_1_SQRT_2);
     }
 }
 
