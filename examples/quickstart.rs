@@ -15,13 +15,13 @@ use std::f64::consts::TAU;
 const PICTURE: &str = "out/quickstart.svg";
 const CLUSTERS: usize = 25;
 /// Rows that stand for all.
-const CORESET: usize = 375;
+const CORESET: usize = 360;
 /// Components that share a point (C'), and neighbours of each that are searched for better ones (G).
 const SHARING: usize = 5;
 
 fn main() -> std::result::Result<(), Box<dyn StdError>> {
-    // 5 x 5 round clusters of 30 points.
-    let birch = Birch::grid(30).generate::<f64>(1)?;
+    // 5 x 5 round clusters of 24 points.
+    let birch = Birch::grid(24).generate::<f64>(1)?;
     let data = Dense::new(birch.points.view())?;
     println!(
         "vc-GMM with {CLUSTERS} clusters on {} points",
@@ -149,7 +149,7 @@ impl Scene<'_> {
         let deviation = self.model.variances()[[0, 0]].sqrt();
         for c in 0..means.nrows() as u32 {
             let (x, y) = centre(c);
-            let round = (0..=48).map(|i| (TAU * f64::from(i) / 48.0).sin_cos());
+            let round = (0..=32).map(|i| (TAU * f64::from(i) / 32.0).sin_cos());
             let round = round.map(|(sin, cos)| (x + deviation * cos, y + deviation * sin));
             chart.draw_series([PathElement::new(round.collect::<Vec<_>>(), INK.mix(0.7))])?;
             chart.draw_series([Cross::new((x, y), 5, INK.stroke_width(2))])?;

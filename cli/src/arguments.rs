@@ -55,7 +55,7 @@ Which algorithm?
   vc-gmm           truncated EM on a coreset: for many clusters, in little memory
   var-gmm-s, d-gmm truncated EM on all rows
   lwcs-k-means     k-means on a coreset
-  dp-gmm           finds how many clusters there are, at most -k; full covariances
+  dp-gmm           a Dirichlet process: merges clusters that are not needed, of -k at first; full covariances
   k-means-c-prime, lazy-k-means, sparsified-gmm: see the documentation of the crate
 
 A fit that is interrupted goes on where it was, if the same command is run again: its state is saved every minute beside
@@ -155,7 +155,7 @@ pub(crate) struct Fit {
     /// Fits from different seeds, of which the best is kept
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) restarts: usize,
-    /// Variances of the components: tied-spherical, spherical or diagonal [default: that of the algorithm]
+    /// Covariances of the components [default: those of the algorithm]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,
     /// Components that share a row, C', for the truncated algorithms
@@ -194,13 +194,13 @@ pub(crate) struct Clusters {
     /// Draws of a coreset that all models are fitted to [default: all rows]
     #[arg(long, value_name = "N")]
     pub(crate) coreset: Option<usize>,
-    /// Variances of the components: tied-spherical, spherical or diagonal [default: that of the algorithm]
+    /// Covariances of the components [default: those of the algorithm]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,
     /// Fits from different seeds, of which the best is kept
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) restarts: usize,
-    /// Also fit a Dirichlet process, which finds the number of components itself: --to at most
+    /// Also fit a Dirichlet process of --to components, which merges those that are not needed
     #[arg(long)]
     pub(crate) dirichlet_process: bool,
     /// Seed of all random numbers

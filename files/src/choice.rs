@@ -10,6 +10,8 @@ pub(crate) enum Holds {
     Numbers(Kind),
     /// Lists of numbers.
     Lists(Kind),
+    /// Text that may be numbers, but was not where it was looked at: read if it is asked for.
+    Text,
     Other,
 }
 
@@ -30,93 +32,121 @@ impl Holds {
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
             Self::Numbers(kind) | Self::Lists(kind) => Some(kind),
+            Self::Text => Some(Kind::F64),
             Self::Other => None,
         }
     }
 }
 
-/// The columns of a table: names and types.
-pub(crate) type Columns = Vec<(String, Holds)>;
-
-pub(crate) fn columns_of(schema: &Schema) -> Columns {
-    let fields = schema.fields().iter();
-    fields
-        .map(|field| (field.name().clone(), Holds::of(field.data_type())))
-        .collect()
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) holds: Holds,
 }
 
-/// The smallest element type that holds all numbers of the columns at these places exactly.
-pub(crate) fn element(columns: &Columns, places: &[usize]) -> ElementType {
-    let kinds = places.iter().filter_map(|place| columns[*place].1.kind());
-    kinds.map(Kind::element).max().unwrap_or(ElementType::U8)
+/// The columns of a table.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    pub(crate) each: Vec<Column>,
+    /// Whether the file says their names.
+    pub(crate) named: bool,
+    /// Whether there are rows, as far as that is known.
+    pub(crate) has_rows: bool,
 }
 
-/// The column of this name.
-fn find(columns: &Columns, name: &str) -> Result<usize, String> {
-    let mut found = columns
-        .iter()
-        .enumerate()
-        .filter(|(_, (other, _))| other == name);
-    match (found.next(), found.next()) {
-        (Some((place, _)), None) => Ok(place),
-        (Some(_), Some(_)) => Err(format!("has several columns {name:?}")),
-        _ => {
-            let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-            let shown = names
-                .iter()
-                .take(20)
-                .copied()
-                .collect::<Vec<_>>()
-                .join(", ");
-            let more = if names.len() > 20 { ", ..." } else { "" };
-            Err(format!("has no column {name:?}; it has {shown}{more}"))
+impl Columns {
+    pub(crate) fn of(schema: &Schema) -> Self {
+        let fields = schema.fields().iter();
+        let each = fields.map(|field| Column {
+            name: field.name().clone(),
+            holds: Holds::of(field.data_type()),
+        });
+        Self {
+            each: each.collect(),
+            named: true,
+            has_rows: true,
         }
     }
-}
 
-/// The places of the columns that options name: columns of numbers, or one of lists.
-pub(crate) fn features(columns: &Columns, options: &Options) -> Result<Vec<usize>, String> {
-    let Some(names) = &options.columns else {
-        return default_features(columns, options);
-    };
-    let found = names.iter().map(|name| {
-        let place = find(columns, name)?;
-        match columns[place].1 {
-            Holds::Lists(_) if names.len() > 1 => Err(format!(
-                "column {name:?} holds lists: it must be the only column that is read"
+    /// The smallest element type that holds all numbers of the columns at these places exactly.
+    pub(crate) fn element(&self, places: &[usize]) -> ElementType {
+        let kinds = places
+            .iter()
+            .filter_map(|place| self.each[*place].holds.kind());
+        kinds.map(Kind::element).max().unwrap_or(ElementType::U8)
+    }
+
+    /// The column of this name.
+    fn find(&self, name: &str) -> Result<usize, String> {
+        const SHOWN: usize = 20;
+        let mut found = (0..self.each.len()).filter(|place| self.each[*place].name == name);
+        match (found.next(), found.next()) {
+            (Some(place), None) => Ok(place),
+            (Some(first), Some(second)) => Err(format!(
+                "its columns {} and {} are both called {name:?}: rename one, or say which others to read",
+                first + 1,
+                second + 1
             )),
-            Holds::Other => Err(format!("column {name:?} does not hold numbers")),
-            _ => Ok(place),
+            _ if !self.named => Err(format!(
+                "has no column {name:?}, for its first line holds numbers: put a line with the names of its {} columns before it",
+                self.each.len()
+            )),
+            _ => {
+                let names = self.each.iter().take(SHOWN).map(|column| &*column.name);
+                let shown = names.collect::<Vec<_>>().join(", ");
+                let more = if self.each.len() > SHOWN { ", ..." } else { "" };
+                Err(format!("has no column {name:?}; it has {shown}{more}"))
+            }
         }
-    });
-    match names.is_empty() {
-        true => Err("no columns were asked for: name at least one".into()),
-        false => found.collect(),
     }
-}
 
-/// All numbers but weights and keys; or the only lists.
-fn default_features(columns: &Columns, options: &Options) -> Result<Vec<usize>, String> {
-    let named = options.weight.iter().chain(&options.keys);
-    let named = named
-        .map(|name| find(columns, name))
-        .collect::<Result<Vec<_>, _>>()?;
-    let others = (0..columns.len()).filter(|place| !named.contains(place));
-    let others = others.filter(|place| columns[*place].1 != Holds::Other);
-    let (lists, each): (Vec<usize>, Vec<usize>) =
-        others.partition(|place| matches!(columns[*place].1, Holds::Lists(_)));
-    match (each.is_empty(), lists.len()) {
-        (false, 0) => Ok(each),
-        (true, 1) => Ok(lists),
-        (true, 0) => Err("has no column of numbers".into()),
-        _ => Err("has columns of lists beside others: say which columns to read".into()),
+    /// The places of the columns that options name: columns of numbers, or one of lists.
+    pub(crate) fn features(&self, options: &Options) -> Result<Vec<usize>, String> {
+        let Some(names) = &options.columns else {
+            return self.default_features(options);
+        };
+        let found = names.iter().map(|name| {
+            let place = self.find(name)?;
+            match self.each[place].holds {
+                Holds::Lists(_) if names.len() > 1 => Err(format!(
+                    "column {name:?} holds lists: it must be the only column that is read"
+                )),
+                Holds::Other => Err(format!("column {name:?} does not hold numbers")),
+                _ => Ok(place),
+            }
+        });
+        match names.is_empty() {
+            true => Err("no columns were asked for: name at least one".into()),
+            false => found.collect(),
+        }
     }
-}
 
-/// The places of the key columns.
-pub(crate) fn keys(columns: &Columns, options: &Options) -> Result<Vec<usize>, String> {
-    let keys = options.keys.iter();
-    keys.map(|name| find(columns, name)).collect()
+    /// All numbers but weights and keys; or the only lists.
+    fn default_features(&self, options: &Options) -> Result<Vec<usize>, String> {
+        let named = options.weight.iter().chain(&options.keys);
+        let named = named.map(|name| self.find(name));
+        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let of = |wanted: fn(Holds) -> bool| -> Vec<usize> {
+            let others = (0..self.each.len()).filter(|place| !named.contains(place));
+            others
+                .filter(|place| wanted(self.each[*place].holds))
+                .collect()
+        };
+        let each = of(|holds| matches!(holds, Holds::Numbers(_)));
+        let lists = of(|holds| matches!(holds, Holds::Lists(_)));
+        match (each.is_empty(), lists.len()) {
+            (false, 0) => Ok(each),
+            (true, 1) => Ok(lists),
+            (true, 0) => Err("has no column of numbers".into()),
+            _ => Err("has columns of lists beside others: say which columns to read".into()),
+        }
+    }
+
+    /// The places of the key columns.
+    pub(crate) fn keys(&self, options: &Options) -> Result<Vec<usize>, String> {
+        options.keys.iter().map(|name| self.find(name)).collect()
+    }
 }
 
 /// The same places in the order of the table, each once, and where each of them is among these.
@@ -129,62 +159,4 @@ pub(crate) fn in_order(places: &[usize]) -> (Vec<usize>, Vec<usize>) {
         .map(|place| sorted.partition_point(|other| other < place));
     let order = order.collect();
     (sorted, order)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table(list: &[(&str, Holds)]) -> Columns {
-        let list = list.iter();
-        list.map(|(name, holds)| ((*name).into(), *holds)).collect()
-    }
-
-    #[test]
-    fn columns_by_name_or_all() {
-        use Holds::{Lists, Numbers, Other};
-        let wide = table(&[
-            ("id", Numbers(Kind::I64)),
-            ("name", Other),
-            ("x", Numbers(Kind::F32)),
-            ("w", Numbers(Kind::F64)),
-            ("y", Numbers(Kind::U8)),
-        ]);
-        let all = features(&wide, &Options::new().key("id").weight("w")).unwrap();
-        assert_eq!(all, [2, 4]);
-        assert_eq!(element(&wide, &all), ElementType::F32);
-        let some = features(&wide, &Options::new().columns(["y", "id"])).unwrap();
-        assert_eq!(some, [4, 0]);
-        assert_eq!(element(&wide, &some), ElementType::F64);
-        for (options, part) in [
-            (
-                Options::new().columns(["z"]),
-                "no column \"z\"; it has id, name, x, w, y",
-            ),
-            (
-                Options::new().columns(["x", "name"]),
-                "\"name\" does not hold numbers",
-            ),
-            (Options::new().weight("z"), "no column \"z\""),
-            (Options::new().columns::<&str>([]), "no columns"),
-        ] {
-            assert!(
-                features(&wide, &options).unwrap_err().contains(part),
-                "{part}"
-            );
-        }
-        let mut lists = table(&[("name", Other), ("v", Lists(Kind::F16))]);
-        assert_eq!(features(&lists, &Options::new()).unwrap(), [1]);
-        lists.push(("id".into(), Numbers(Kind::I32)));
-        let error = features(&lists, &Options::new()).unwrap_err();
-        assert!(error.contains("say which columns"), "{error}");
-        let found = features(&lists, &Options::new().key("id")).unwrap();
-        assert_eq!(found, [1]);
-        let found = features(&lists, &Options::new().columns(["v"])).unwrap();
-        assert_eq!(found, [1]);
-        assert!(features(&lists, &Options::new().columns(["v", "id"])).is_err());
-        lists.push(("id".into(), Numbers(Kind::I32)));
-        let error = features(&lists, &Options::new().columns(["id"])).unwrap_err();
-        assert!(error.contains("several columns"), "{error}");
-    }
 }

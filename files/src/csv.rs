@@ -1,6 +1,6 @@
 //! Rows of a CSV file.
 
-use crate::choice::{Columns, Holds, features, keys as key_places};
+use crate::choice::{Column, Columns, Holds};
 use crate::fault::{fault, invalid};
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The rows of a CSV file, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
 /// Opening it goes through the file once, and keeps the place of every 1024th row. A column is one of numbers unless most of
-/// its first hundred fields are none. Fields are read as the nearest `f32` or `f64`; `u8` reads integers from 0 to 255.
+/// its first hundred fields are none; one that is asked for by its name is read as numbers in any case. Fields are read as the nearest `f32` or `f64`; `u8` reads integers from 0 to 255.
 /// A field that is empty or no number, NaN, an infinity, or a line with more or fewer fields is an error that names the
 /// column and the line.
 ///
@@ -162,30 +162,20 @@ fn is_number(field: &[u8]) -> bool {
     text(field).is_some_and(|text| text.parse::<f64>().is_ok())
 }
 
-/// The columns of a table, and whether its first line names them.
-struct Head {
-    columns: Columns,
-    header: bool,
-}
-
-impl Head {
-    fn of(text: &Text, options: &Options) -> io::Result<Self> {
-        let (mut lines, mut rows) = (text.lines(false)?, 0);
+impl Text {
+    /// The columns: what their first rows say about them.
+    fn columns(&self, options: &Options) -> io::Result<Columns> {
+        let (mut lines, mut rows) = (self.lines(false)?, 0);
         let some = lines.next()?;
-        let header = options.header;
-        let header = header.unwrap_or(!some || !lines.record.iter().all(is_number));
-        let name = |field: &[u8]| {
-            let name = String::from_utf8_lossy(field);
-            name.trim().trim_start_matches('\u{feff}').to_owned()
+        let named = options.header;
+        let named = named.unwrap_or(!some || !lines.record.iter().all(is_number));
+        let name = |i: usize| match named {
+            true => String::from_utf8_lossy(&lines.record[i]).trim().to_owned(),
+            false => format!("column_{}", i + 1),
         };
-        let names: Vec<String> = match header {
-            true => lines.record.iter().map(name).collect(),
-            false => (1..=lines.record.len())
-                .map(|i| format!("column_{i}"))
-                .collect(),
-        };
+        let names: Vec<String> = (0..lines.record.len()).map(name).collect();
         let mut others = vec![0; names.len()];
-        let mut more = some && (!header || lines.next()?);
+        let mut more = some && (!named || lines.next()?);
         while more && rows < SAMPLE {
             for (others, field) in others.iter_mut().zip(&lines.record) {
                 *others += usize::from(!is_number(field));
@@ -193,23 +183,28 @@ impl Head {
             rows += 1;
             more = lines.next()?;
         }
-        let holds = others.iter().map(|others| match 2 * others > rows {
-            true => Holds::Other,
-            false => Holds::Numbers(Kind::F64),
+        let each = names.into_iter().zip(others).map(|(name, others)| {
+            let holds = match 2 * others > rows {
+                true => Holds::Text,
+                false => Holds::Numbers(Kind::F64),
+            };
+            Column { name, holds }
         });
-        let columns = names.into_iter().zip(holds).collect();
-        Ok(Self { columns, header })
+        Ok(Columns {
+            each: each.collect(),
+            named,
+            has_rows: rows > 0,
+        })
     }
 }
 
 /// The columns of a file.
 pub(crate) fn columns(
-    bytes: &Arc<dyn ReadAt>,
+    bytes: Arc<dyn ReadAt>,
     options: &Options,
     compressed: bool,
 ) -> io::Result<Columns> {
-    let text = Text::new(Arc::clone(bytes), options, compressed);
-    Ok(Head::of(&text, options)?.columns)
+    Text::new(bytes, options, compressed).columns(options)
 }
 
 /// The fields that are read: their places in a line, and their names.
@@ -217,8 +212,8 @@ struct Fields(Vec<(usize, String)>);
 
 impl Fields {
     fn new(columns: &Columns, options: &Options) -> io::Result<Self> {
-        let places = features(columns, options).map_err(invalid)?.into_iter();
-        let fields = places.map(|place| (place, columns[place].0.clone()));
+        let places = columns.features(options).map_err(invalid)?.into_iter();
+        let fields = places.map(|place| (place, columns.each[place].name.clone()));
         Ok(Self(fields.collect()))
     }
 
@@ -236,11 +231,11 @@ impl Fields {
 
 fn number<T: Number>(field: &[u8]) -> std::result::Result<T, String> {
     let text = text(field).ok_or("not text in UTF-8")?;
-    match T::parse(text) {
-        Some(number) if coremix::Float::is_finite(number.widen()) => Ok(number),
-        Some(_) => Err("a value is NaN or infinite".into()),
-        None if text.is_empty() => Err("an empty field".into()),
-        None => {
+    match T::from_str(text) {
+        Ok(number) if coremix::Float::is_finite(number.widen()) => Ok(number),
+        Ok(_) => Err("a value is NaN or infinite".into()),
+        Err(_) if text.is_empty() => Err("an empty field".into()),
+        Err(_) => {
             let shown: String = text.chars().take(40).collect();
             Err(format!("{shown:?} is not a number of type {}", T::TYPE))
         }
@@ -264,13 +259,13 @@ impl<T: Number> CsvFile<T> {
     pub fn over(bytes: impl ReadAt + 'static, options: &Options) -> Result<Self> {
         let path = bytes.name();
         let text = Text::new(Arc::new(bytes), options, false);
-        Self::new(text, &path, options).map_err(|error| fault(&path, error))
+        Self::new(text, options).map_err(|error| fault(&path, error))
     }
 
-    fn new(text: Text, path: &str, options: &Options) -> io::Result<Self> {
-        let Head { columns, header } = Head::of(&text, options)?;
+    fn new(text: Text, options: &Options) -> io::Result<Self> {
+        let columns = text.columns(options)?;
         let fields = Fields::new(&columns, options)?;
-        let (mut lines, mut places) = (text.lines(header)?, Vec::new());
+        let (mut lines, mut places) = (text.lines(columns.named)?, Vec::new());
         loop {
             let (row, place) = (lines.row, lines.reader.position().clone());
             if !lines.next()? {
@@ -281,8 +276,8 @@ impl<T: Number> CsvFile<T> {
             }
         }
         Ok(Self {
+            path: text.bytes.name(),
             text,
-            path: path.to_owned(),
             places,
             len: lines.row,
             dim: fields.0.len(),
@@ -322,9 +317,9 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn open(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let text = Text::new(bytes, options, true);
-        let Head { columns, header } = Head::of(&text, options)?;
+        let columns = text.columns(options)?;
         Ok(Self {
-            lines: text.lines(header)?,
+            lines: text.lines(columns.named)?,
             fields: Fields::new(&columns, options)?,
         })
     }
@@ -348,12 +343,12 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options, compressed: bool) 
     let name = bytes.name();
     let text = Text::new(bytes, options, compressed);
     let opened = || {
-        let Head { columns, header } = Head::of(&text, options)?;
-        let places = key_places(&columns, options).map_err(invalid)?;
-        let fields = places.iter().map(|place| &columns[*place].0);
+        let columns = text.columns(options)?;
+        let places = columns.keys(options).map_err(invalid)?;
+        let fields = places.iter().map(|place| &columns.each[*place].name);
         let fields = fields.map(|name| Field::new(name, DataType::Utf8, true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Ok((text.lines(header)?, places, schema))
+        Ok((text.lines(columns.named)?, places, schema))
     };
     let (mut lines, places, schema) = opened().map_err(|error: io::Error| fault(&name, error))?;
     let of = Arc::clone(&schema);

@@ -1,11 +1,14 @@
 //! Rows of files as data for [`coremix`]: Parquet, Arrow, CSV and others are read block by block, never as a whole.
 //!
-//! [`open`] opens files of any format. [`ParquetFile`], [`ArrowFile`], [`CsvFile`], [`NpyFile`], [`VectorFile`], [`Batches`] and [`Spool`] are sources of
-//! one kind each; [`Blocks`](coremix::data::Blocks) makes data of a source, for every algorithm. Fits are those of the same
+//! [`open`] opens files of any format. [`ParquetFile`], [`ArrowFile`], [`CsvFile`], [`NpyFile`], [`VectorFile`] and [`Spool`] are sources of one
+//! kind each; [`Blocks`](coremix::data::Blocks) makes data of a source, for every algorithm. Fits are those of the same
 //! rows in memory, bit for bit. [`ReadAhead`] reads while others compute.
 //! [`NpyWriter`] and [`ParquetWriter`] write labels, block by block.
 //!
 #![doc = include_str!("../docs/formats.md")]
+
+#[cfg(target_endian = "big")]
+compile_error!("numbers of files are read as little-endian");
 
 /// A chapter of the guide: its Rust is compiled and run.
 #[cfg(doctest)]
@@ -13,19 +16,16 @@
 struct Guide;
 
 mod batch;
-mod batches;
 mod choice;
 mod csv;
 mod fault;
 mod ipc;
 mod keys;
-mod mapped;
 mod npy;
 mod numbers;
 mod open;
 mod options;
 mod parquet;
-mod parts;
 mod pool;
 mod read_ahead;
 mod source;
@@ -34,17 +34,14 @@ mod table;
 mod vectors;
 mod write;
 
-pub use batches::Batches;
 pub use csv::CsvFile;
 pub use ipc::ArrowFile;
 pub use keys::Keys;
-pub use mapped::Mapped;
 pub use npy::NpyFile;
 pub use numbers::{ElementType, Number};
 pub use open::{AnySource, Opened, Rows, open, open_all};
 pub use options::{Format, Options};
 pub use parquet::ParquetFile;
-pub use parts::Parts;
 pub use read_ahead::ReadAhead;
 pub use spool::Spool;
 pub use table::{OnDisk, ReadAt};

@@ -40,12 +40,7 @@ impl<T: Number> NpyFile<T> {
     /// [`Error::File`](coremix::Error::File) for a file that cannot be read, for a header that is not that of a matrix of such
     /// numbers, and for another length than the header says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_as(path.as_ref(), false)
-    }
-
-    /// The same for numbers that may be rounded.
-    pub(crate) fn open_as(path: &Path, rounded: bool) -> Result<Self> {
-        Self::of(Arc::new(OnDisk::open(path)?), rounded)
+        Self::over(OnDisk::open(path)?)
     }
 
     /// The same for bytes that come from elsewhere.
@@ -67,32 +62,37 @@ impl<T: Number> NpyFile<T> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn over(bytes: impl ReadAt + 'static) -> Result<Self> {
-        Self::of(Arc::new(bytes), false)
+        Self::of(bytes, false)
     }
 
-    fn of(file: Arc<dyn ReadAt>, rounded: bool) -> Result<Self> {
+    /// The same for numbers that may be rounded.
+    pub(crate) fn of(file: impl ReadAt + 'static, rounded: bool) -> Result<Self> {
         let (from, header) = header(&file).map_err(|what| fault(&file.name(), what))?;
         let layout = match header.by_columns {
             true => Layout::Columns,
             false => Layout::Rows,
         };
-        let table = Table::new(file, from, header.shape, header.kind, layout)?;
-        let table = table.readable(rounded)?;
+        let table = Table::new(
+            Arc::new(file),
+            from,
+            header.shape,
+            header.kind,
+            layout,
+            rounded,
+        )?;
         Ok(Self { table })
     }
 }
 
 /// The smallest element type that holds all numbers of a file exactly.
-pub(crate) fn element(path: &Path) -> Result<ElementType> {
-    let file = OnDisk::open(path)?;
-    let (_, header) = header(&file).map_err(|what| fault(&file.name(), what))?;
-    Ok(header.kind.element())
+pub(crate) fn element(file: &dyn ReadAt) -> Result<ElementType> {
+    let header = header(file).map_err(|what| fault(&file.name(), what));
+    header.map(|(_, header)| header.kind.element())
 }
 
 table!(NpyFile);
 
 /// What a header says.
-#[derive(Debug, PartialEq)]
 struct Header {
     kind: Kind,
     by_columns: bool,
@@ -103,43 +103,41 @@ struct Header {
 fn header(file: &dyn ReadAt) -> std::result::Result<(u64, Header), String> {
     let mut start = [0; 12];
     let length = file.len().min(12);
-    file.read_at(0, &mut start[..length as usize])
-        .map_err(|error| error.to_string())?;
+    let read = |from, out: &mut [u8]| file.read_at(from, out).map_err(|error| error.to_string());
+    read(0, &mut start[..length as usize])?;
     if length < 10 || !start.starts_with(b"\x93NUMPY") {
         return Err("not an .npy file: it does not start with \\x93NUMPY and a version".into());
     }
-    let [a, b, c, d] = [start[8], start[9], start[10], start[11]];
-    let (before, length) = match (start[6], start[7]) {
+    let [.., major, minor, a, b, c, d] = start;
+    let (before, length) = match (major, minor) {
         (1, 0) => (10, u64::from(u16::from_le_bytes([a, b]))),
         (2 | 3, 0) if length == 12 => (12, u64::from(u32::from_le_bytes([a, b, c, d]))),
         (2 | 3, 0) => return Err("it ends within the length of the header".into()),
-        (major, minor) => {
-            return Err(format!(
-                "version {major}.{minor} of the .npy format; 1.0, 2.0 and 3.0 are read"
-            ));
+        _ => {
+            let what = "of the .npy format; 1.0, 2.0 and 3.0 are read";
+            return Err(format!("version {major}.{minor} {what}"));
         }
     };
+    let (from, found) = (before + length, file.len());
     if length > LONGEST {
         return Err(format!(
             "a header of {length} bytes; it must not exceed {LONGEST}"
         ));
     }
-    let from = before + length;
-    if from > file.len() {
-        let found = file.len();
+    if from > found {
         return Err(format!(
             "the header ends at byte {from}, the file at {found}"
         ));
     }
     let mut bytes = vec![0; length as usize];
-    file.read_at(before, &mut bytes)
-        .map_err(|error| error.to_string())?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| "the header is not text".to_string())?;
-    Ok((from, parse(text)?))
+    read(before, &mut bytes)?;
+    let text = String::from_utf8(bytes).map_err(|_| "the header is not text")?;
+    Ok((from, parse(&text)?))
 }
 
 /// The header as text: a dictionary of three entries.
 fn parse(text: &str) -> std::result::Result<Header, String> {
+    // What follows a key, and the colon after it.
     let entry = |key: &str| {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
         let found = quoted.iter().find_map(|key| text.split_once(key));
@@ -152,109 +150,42 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
         let found = value
             .strip_prefix(open)
             .and_then(|rest| rest.split_once(close));
-        let shown: String = value.chars().take(40).collect();
-        found.map_or_else(|| Err(wrong(key, &shown)), |(found, _)| Ok(found))
+        let shown = || value.chars().take(40).collect::<String>();
+        let wrong = || format!("the entry {key:?} of the header is {:?}", shown());
+        found.map(|(found, _)| found).ok_or_else(wrong)
     };
-    fn wrong(key: &str, value: &str) -> String {
-        format!("the entry {key:?} of the header is {value:?}")
-    }
     let quotes = &['\'', '"'];
-    let kind = kind_of(within("descr", quotes, quotes)?)?;
-    let by_columns = match entry("fortran_order")? {
-        order if order.starts_with("False") => false,
-        order if order.starts_with("True") => true,
-        _ => return Err(wrong("fortran_order", "neither True nor False")),
+    let name = within("descr", quotes, quotes)?;
+    let kind = name.strip_prefix('<').and_then(Kind::named);
+    let kind = kind.or_else(|| {
+        name.strip_prefix('|')
+            .and_then(Kind::named)
+            .filter(|kind| kind.size() == 1)
+    });
+    let unknown = || {
+        let read =
+            "u1, i1, and u2, i2, u4, i4, u8, i8, f2, f4 and f8 in little-endian order are read";
+        format!("holds numbers of type {name:?}; {read}")
     };
+    let kind = kind.ok_or_else(unknown)?;
+    let order = entry("fortran_order")?;
+    let by_columns = order.starts_with("True");
+    if !by_columns && !order.starts_with("False") {
+        return Err("the entry \"fortran_order\" of the header is neither True nor False".into());
+    }
     let shape = within("shape", &['('], &[')'])?.split(',').map(str::trim);
     let shape = shape.filter(|number| !number.is_empty()).map(|number| {
         let fault = |_| format!("not a number of rows or columns: {number:?}");
         number.parse().map_err(fault)
     });
     let shape = shape.collect::<std::result::Result<Vec<usize>, _>>()?;
-    let shape = shape.try_into().map_err(|shape: Vec<usize>| {
-        format!(
-            "an array of {} axes; it must have 2: reshape it",
-            shape.len()
-        )
-    })?;
+    let axes = shape.len();
+    let shape = shape.try_into();
+    let shape =
+        shape.map_err(|_| format!("an array of {axes} axes; it must have 2: reshape it"))?;
     Ok(Header {
         kind,
         by_columns,
         shape,
     })
-}
-
-/// The type of numbers by its name in `NumPy`.
-fn kind_of(name: &str) -> std::result::Result<Kind, String> {
-    Ok(match name {
-        "|u1" | "<u1" => Kind::U8,
-        "|i1" | "<i1" => Kind::I8,
-        "<u2" => Kind::U16,
-        "<i2" => Kind::I16,
-        "<u4" => Kind::U32,
-        "<i4" => Kind::I32,
-        "<u8" => Kind::U64,
-        "<i8" => Kind::I64,
-        "<f2" => Kind::F16,
-        "<f4" => Kind::F32,
-        "<f8" => Kind::F64,
-        _ => {
-            return Err(format!(
-                "holds numbers of type {name:?}; u1, i1, and u2, i2, u4, i4, u8, i8, f2, f4 and f8 in little-endian order are read"
-            ));
-        }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_as_they_may_be_written() {
-        let expected = |kind, by_columns, shape| {
-            Ok(Header {
-                kind,
-                by_columns,
-                shape,
-            })
-        };
-        let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }      \n";
-        assert_eq!(parse(text), expected(Kind::F32, false, [3, 2]));
-        let text = "{\"shape\":(3,2,),\"fortran_order\":True,\"descr\":\"|u1\"}";
-        assert_eq!(parse(text), expected(Kind::U8, true, [3, 2]));
-        let written = |descr, order, shape| {
-            parse(&format!(
-                "{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}}}"
-            ))
-        };
-        for (descr, part) in [
-            ("'>f4'", "\">f4\""),
-            ("'<c8'", "\"<c8\""),
-            ("[('a', '<f4')]", "[('a'"),
-        ] {
-            let error = written(descr, "False", "(3, 2)").unwrap_err();
-            assert!(error.contains(part), "{error}");
-        }
-        for (shape, part) in [
-            ("()", "0 axes"),
-            ("(3,)", "1 axes"),
-            ("(3, 2, 1)", "3 axes"),
-            ("(-3, 2)", "not a number"),
-            ("(99999999999999999999999, 2)", "not a number"),
-            ("(3 2)", "not a number"),
-            ("3", "\"shape\""),
-        ] {
-            let error = written("'<f4'", "True", shape).unwrap_err();
-            assert!(error.contains(part), "{error}");
-        }
-        assert!(
-            written("'<f4'", "0", "(3, 2)")
-                .unwrap_err()
-                .contains("neither True")
-        );
-        for text in ["", "{}", "{'descr' '<f4'}", "{'descr': '<f4"] {
-            assert!(parse(text).unwrap_err().contains("\"descr\""), "{text}");
-        }
-    }
 }

@@ -1,21 +1,21 @@
 //! One entry for files of all formats.
 
-use crate::choice::{Columns, element, features};
+use crate::choice::Columns;
 use crate::csv::{self, CsvFile};
-use crate::fault::fault;
+use crate::fault::{fault, rows_asked_for};
 use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
 use crate::npy;
 use crate::numbers::{ElementType, Number};
 use crate::options::{Format, Options};
 use crate::parquet::{self, ParquetFile};
-use crate::parts::Parts;
 use crate::spool::Spool;
 use crate::write::NpyNumber;
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
-use coremix::Result;
 use coremix::data::Source;
+use coremix::{Error, Result};
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ pub struct Opened {
 
 /// Opens files of any format: one file, a folder of files, or a pattern such as `part-*.parquet`. Several files are read in
 /// the order of their names. In a folder, files of known formats are read, but not hidden ones nor those in its folders.
-/// The first file says which columns are read; they are found by their names in the others.
+/// The first file with rows says which columns are read; they are found by their names in the others.
 ///
 /// ```no_run
 /// use coremix::data::Blocks;
@@ -133,45 +133,50 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
 /// # Errors
 /// As [`open`].
 pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
-    let mut formats = Vec::with_capacity(files.len());
-    for file in files {
-        formats.push(format_of(file, options)?);
+    let parts = files.iter().map(|file| Part::open(file, options));
+    let mut parts = parts.collect::<Result<Vec<_>>>()?;
+    // Text without rows may hold anything.
+    if parts.iter().any(Part::has_rows) {
+        parts.retain(Part::has_rows);
     }
-    let files: Vec<(&Path, Format)> = files.iter().map(PathBuf::as_path).zip(formats).collect();
     let (mut options, mut not_used) = (options.clone(), Vec::new());
-    // The first file whose columns have names.
-    if let Some((file, format)) = files.iter().find(|(_, format)| format.is_table()) {
-        let columns = columns_of(file, *format, &options)?;
-        let used = features_of(file, &columns, &options)?;
+    let mut tables = parts
+        .iter()
+        .filter_map(|part| Some((part, part.columns.as_ref()?)));
+    if let Some((part, columns)) = tables.next() {
+        let used = columns
+            .features(&options)
+            .map_err(|what| part.fault(what))?;
+        let name = |place: usize| &columns.each[place].name;
         let known: Vec<&String> = options.weight.iter().chain(&options.keys).collect();
-        let others = columns.iter().enumerate();
-        let others = others.filter(|(i, (name, _))| !used.contains(i) && !known.contains(&name));
-        not_used = others.map(|(_, (name, _))| name.clone()).collect();
-        let names = used.iter().map(|place| columns[*place].0.clone());
-        options.columns = Some(names.collect());
+        let others = (0..columns.each.len())
+            .filter(|place| !used.contains(place))
+            .map(name);
+        not_used = others
+            .filter(|name| !known.contains(name))
+            .cloned()
+            .collect();
+        options.columns = Some(used.iter().map(|place| name(*place).clone()).collect());
     }
     let options = &options;
-    let elements = files
-        .iter()
-        .map(|(file, format)| element_of(file, *format, options));
     let element = match options.element {
         Some(element) => element,
-        None => elements
-            .collect::<Result<Vec<_>>>()?
-            .into_iter()
-            .max()
-            .unwrap_or(ElementType::U8),
+        None => {
+            let elements = parts.iter().map(|part| part.element(options));
+            let elements = elements.collect::<Result<Vec<_>>>()?;
+            elements.into_iter().max().unwrap_or(ElementType::U8)
+        }
     };
     let rows = match element {
-        ElementType::U8 => AnySource::U8(rows(&files, options)?),
-        ElementType::F32 => AnySource::F32(rows(&files, options)?),
-        ElementType::F64 => AnySource::F64(rows(&files, options)?),
+        ElementType::U8 => AnySource::U8(rows(&parts, options)?),
+        ElementType::F32 => AnySource::F32(rows(&parts, options)?),
+        ElementType::F64 => AnySource::F64(rows(&parts, options)?),
     };
     Ok(Opened {
         rows,
-        weights: weights(&files, options)?,
-        keys: keys(&files, options)?,
-        files: files.iter().map(|(file, _)| file.to_path_buf()).collect(),
+        weights: weights(&parts, options)?,
+        keys: keys(&parts, options)?,
+        files: files.to_vec(),
         columns: options.columns.clone().unwrap_or_default(),
         not_used,
     })
@@ -205,101 +210,148 @@ fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
     }
 }
 
-fn format_of(file: &Path, options: &Options) -> Result<Format> {
-    let format = options.format.or_else(|| Format::of(file));
-    format.ok_or_else(|| {
-        let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, fvecs, bvecs, \
-                    fbin and u8bin are read";
-        fault(&file.display().to_string(), what)
-    })
-}
-
-/// The smallest element type that holds all numbers of a file exactly.
-fn element_of(file: &Path, format: Format, options: &Options) -> Result<ElementType> {
-    Ok(match format {
-        Format::Npy => npy::element(file)?,
-        Format::Vectors(VectorFormat::Bvecs | VectorFormat::U8bin) => ElementType::U8,
-        Format::Vectors(_) => ElementType::F32,
-        Format::Parquet | Format::Arrow | Format::Csv | Format::CsvGz => {
-            let columns = columns_of(file, format, options)?;
-            element(&columns, &features_of(file, &columns, options)?)
-        }
-    })
-}
-
-/// The places of the columns of a file that are read.
-fn features_of(file: &Path, columns: &Columns, options: &Options) -> Result<Vec<usize>> {
-    features(columns, options).map_err(|what| fault(&file.display().to_string(), what))
-}
-
-/// The columns of a table.
-fn columns_of(file: &Path, format: Format, options: &Options) -> Result<Columns> {
-    let bytes: Arc<dyn ReadAt> = Arc::new(OnDisk::open(file)?);
-    let columns = match format {
-        Format::Parquet => parquet::columns(&bytes),
-        Format::Arrow => ipc::columns(&*bytes),
-        _ => csv::columns(&bytes, options, format == Format::CsvGz),
-    };
-    columns.map_err(|error| fault(&file.display().to_string(), error))
-}
-
-fn rows<T: Number + NpyNumber>(files: &[(&Path, Format)], options: &Options) -> Result<Rows<T>> {
-    if let [(file, format)] = files {
-        return rows_of(file, *format, options);
-    }
-    let mut parts: Vec<Rows<T>> = Vec::with_capacity(files.len());
-    for (file, format) in files {
-        let part: Rows<T> = rows_of(file, *format, options)?;
-        let other = parts
-            .iter()
-            .position(|other| !other.is_empty() && other.dim() != part.dim());
-        if let Some(other) = other.filter(|_| !part.is_empty()) {
-            let (own, others) = (part.dim(), parts[other].dim());
-            let what = format!(
-                "has {own} columns, where {} has {others}",
-                files[other].0.display()
-            );
-            return Err(fault(&file.display().to_string(), what));
-        }
-        parts.push(part);
-    }
-    Ok(Box::new(Parts::new(parts)?))
-}
-
-fn rows_of<T: Number + NpyNumber>(
-    file: &Path,
+/// A file among others.
+struct Part {
+    bytes: Arc<dyn ReadAt>,
     format: Format,
-    options: &Options,
-) -> Result<Rows<T>> {
-    let named = options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
-    if named && !format.is_table() {
-        let what = "its columns have no names: name no columns, weights or keys, nor read it together with files that have names";
-        return Err(fault(&file.display().to_string(), what));
+    /// Its columns, where they have names.
+    columns: Option<Columns>,
+}
+
+impl Part {
+    fn open(file: &Path, options: &Options) -> Result<Self> {
+        let format = options.format.or_else(|| Format::of(file));
+        let format = format.ok_or_else(|| {
+            let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, fvecs, bvecs, \
+                        fbin and u8bin are read";
+            fault(&file.display().to_string(), what)
+        })?;
+        let bytes: Arc<dyn ReadAt> = Arc::new(OnDisk::open(file)?);
+        let columns = match format {
+            Format::Npy | Format::Vectors(_) => Ok(None),
+            Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
+            Format::Arrow => ipc::columns(&*bytes).map(Some),
+            Format::Csv | Format::CsvGz => {
+                let compressed = format == Format::CsvGz;
+                csv::columns(Arc::clone(&bytes), options, compressed).map(Some)
+            }
+        };
+        Ok(Self {
+            columns: columns.map_err(|error| fault(&bytes.name(), error))?,
+            bytes,
+            format,
+        })
     }
-    Ok(match format {
-        Format::Npy => Box::new(NpyFile::<T>::open_as(file, options.rounded)?),
-        Format::Vectors(vectors) => Box::new(VectorFile::<T>::open_as(file, vectors)?),
-        Format::Parquet => Box::new(ParquetFile::<T>::open(file, options)?),
-        Format::Arrow => Box::new(ArrowFile::<T>::open(file, options)?),
-        Format::Csv => Box::new(CsvFile::<T>::open(file, options)?),
-        Format::CsvGz => Box::new(Spool::<T>::of_csv(OnDisk::open(file)?, options)?),
-    })
+
+    fn fault(&self, what: impl fmt::Display) -> Error {
+        fault(&self.bytes.name(), what)
+    }
+
+    fn has_rows(&self) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns.has_rows)
+    }
+
+    /// The smallest element type that holds all of its numbers exactly.
+    fn element(&self, options: &Options) -> Result<ElementType> {
+        match (&self.columns, self.format) {
+            (Some(columns), _) => {
+                let places = columns.features(options).map_err(|what| self.fault(what))?;
+                Ok(columns.element(&places))
+            }
+            (_, Format::Npy) => npy::element(&*self.bytes),
+            (_, Format::Vectors(VectorFormat::Bvecs | VectorFormat::U8bin)) => Ok(ElementType::U8),
+            _ => Ok(ElementType::F32),
+        }
+    }
+
+    fn rows<T: Number + NpyNumber>(&self, options: &Options) -> Result<Rows<T>> {
+        let named =
+            options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
+        if named && self.columns.is_none() {
+            let what = "its columns have no names: name no columns, weights or keys, nor read it together with files that have names";
+            return Err(self.fault(what));
+        }
+        let bytes = Arc::clone(&self.bytes);
+        Ok(match self.format {
+            Format::Npy => Box::new(NpyFile::<T>::of(bytes, options.rounded)?),
+            Format::Vectors(format) => Box::new(VectorFile::<T>::over(bytes, format)?),
+            Format::Parquet => Box::new(ParquetFile::<T>::over(bytes, options)?),
+            Format::Arrow => Box::new(ArrowFile::<T>::over(bytes, options)?),
+            Format::Csv => Box::new(CsvFile::<T>::over(bytes, options)?),
+            Format::CsvGz => Box::new(Spool::<T>::of_csv(bytes, options)?),
+        })
+    }
+}
+
+fn rows<T: Number + NpyNumber>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
+    let rows = parts.iter().map(|part| part.rows(options));
+    let mut rows = rows.collect::<Result<Vec<Rows<T>>>>()?;
+    if rows.len() == 1 {
+        return Ok(rows.remove(0));
+    }
+    // Parts without rows may have any number of columns.
+    let with_rows = || (0..rows.len()).filter(|part| !rows[*part].is_empty());
+    let first = with_rows().next().unwrap_or(0);
+    let dim = rows.get(first).ok_or(Error::Empty { what: "data" })?.dim();
+    if let Some(other) = with_rows().find(|part| rows[*part].dim() != dim) {
+        let (own, name) = (rows[other].dim(), parts[first].bytes.name());
+        return Err(parts[other].fault(format!("has {own} columns, where {name} has {dim}")));
+    }
+    let mut starts = vec![0usize];
+    for rows in &rows {
+        starts.push(starts[starts.len() - 1].saturating_add(rows.len()));
+    }
+    Ok(Box::new(Joined { rows, starts, dim }))
+}
+
+/// The rows of several files, one after the other.
+struct Joined<T> {
+    rows: Vec<Rows<T>>,
+    /// The row at which each begins, and the number of all.
+    starts: Vec<usize>,
+    dim: usize,
+}
+
+impl<T: Number> Source for Joined<T> {
+    type Element = T;
+
+    fn len(&self) -> usize {
+        self.starts[self.rows.len()]
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let rows = rows_asked_for(first, out.len(), [self.len(), self.dim])?;
+        let (mut row, end) = (first, first + rows);
+        while row < end {
+            let part = self.starts.partition_point(|start| *start <= row) - 1;
+            let to = end.min(self.starts[part + 1]);
+            let out = &mut out[(row - first) * self.dim..(to - first) * self.dim];
+            self.rows[part].read(row - self.starts[part], out)?;
+            row = to;
+        }
+        Ok(())
+    }
 }
 
 /// The column of the weights, of all files.
-fn weights(files: &[(&Path, Format)], options: &Options) -> Result<Option<Vec<f64>>> {
+fn weights(parts: &[Part], options: &Options) -> Result<Option<Vec<f64>>> {
     /// Rows that are read at once.
     const PIECE: usize = 1 << 16;
     let Some(column) = &options.weight else {
         return Ok(None);
     };
-    let mut only = options.clone().columns([column]).element(ElementType::F64);
+    let mut only = options.clone().columns([column]);
     (only.weight, only.keys) = (None, Vec::new());
-    let rows: Rows<f64> = rows(files, &only)?;
+    let rows: Rows<f64> = rows(parts, &only)?;
     if rows.dim() != 1 && !rows.is_empty() {
         let what = format!("column {column:?} holds lists, not weights");
-        return Err(fault(&files[0].0.display().to_string(), what));
+        return Err(parts[0].fault(what));
     }
+    // A file can say that it has more rows than there is memory for.
     let mut weights = Vec::new();
     while weights.len() < rows.len() {
         let first = weights.len();
@@ -311,20 +363,15 @@ fn weights(files: &[(&Path, Format)], options: &Options) -> Result<Option<Vec<f6
 }
 
 /// The key columns of all files.
-fn keys(files: &[(&Path, Format)], options: &Options) -> Result<Option<Keys>> {
+fn keys(parts: &[Part], options: &Options) -> Result<Option<Keys>> {
     if options.keys.is_empty() {
         return Ok(None);
     }
-    let mut all: Option<Keys> = None;
-    for (file, format) in files {
-        if !format.is_table() {
-            continue;
-        }
-        let keys = Keys::over(OnDisk::open(file)?, *format, options)?;
-        all = Some(match all {
-            None => keys,
-            Some(before) => before.chain(keys)?,
-        });
-    }
-    Ok(all)
+    let keys = parts.iter().filter(|part| part.columns.is_some());
+    let mut keys = keys.map(|part| Keys::over(Arc::clone(&part.bytes), part.format, options));
+    let Some(first) = keys.next().transpose()? else {
+        return Ok(None);
+    };
+    keys.try_fold(first, |before, keys| before.chain(keys?))
+        .map(Some)
 }

@@ -41,11 +41,6 @@ impl Format {
     pub fn named(name: &str) -> Option<Self> {
         Self::of(Path::new("x").with_extension(name))
     }
-
-    /// Whether its columns have names.
-    pub(crate) fn is_table(self) -> bool {
-        !matches!(self, Self::Npy | Self::Vectors(_))
-    }
 }
 
 /// What to read from files, and how: columns, weights, keys, types.
@@ -60,7 +55,7 @@ impl Format {
 ///     .element(ElementType::F32);
 /// # let _ = options;
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) weight: Option<String>,
@@ -73,27 +68,11 @@ pub struct Options {
     pub(crate) spool: Option<PathBuf>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Options {
     /// All columns of numbers, in the smallest element type that holds them exactly.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            columns: None,
-            weight: None,
-            keys: Vec::new(),
-            element: None,
-            rounded: false,
-            format: None,
-            delimiter: None,
-            header: None,
-            spool: None,
-        }
+        Self::default()
     }
 
     /// The columns of the rows, in this order: columns of numbers, or one column of lists that all have the same length.

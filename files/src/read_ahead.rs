@@ -6,7 +6,8 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
 /// A [`Source`] whose next rows are read by a thread of its own, where rows are asked for one after the other.
@@ -37,15 +38,20 @@ use std::thread::{self, JoinHandle};
 /// # Ok::<(), Error>(())
 /// ```
 pub struct ReadAhead<S: Source> {
-    shared: Arc<Shared<S>>,
+    source: Arc<S>,
+    /// Rows of a piece.
+    piece: usize,
+    state: Mutex<State<S::Element>>,
+    /// Pieces for the thread, which ends when this is dropped.
+    wanted: Option<Sender<Weak<Piece<S::Element>>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<S: Source + fmt::Debug> fmt::Debug for ReadAhead<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReadAhead")
-            .field("source", &self.shared.source)
-            .field("piece", &self.shared.piece)
+            .field("source", &self.source)
+            .field("piece", &self.piece)
             .finish()
     }
 }
@@ -57,77 +63,71 @@ const AHEAD: usize = 2;
 /// Sequences that are followed.
 const SEQUENCES: usize = 16;
 
-struct Shared<S: Source> {
-    source: S,
-    /// Rows of a piece.
-    piece: usize,
-    state: Mutex<State<S::Element>>,
-    /// There is something to read, or it is the end.
-    work: Condvar,
-    /// A piece is ready.
-    ready: Condvar,
-}
-
 struct State<T> {
     /// The row after the last one that was asked for, of each sequence: the one that was read last is the last.
     ends: Vec<usize>,
-    /// Pieces that will be asked for, or were and could not be read: the newest is the last.
-    pieces: Vec<Piece<T>>,
-    ended: bool,
-    /// Places of pieces that nobody needs any more.
-    spare: Vec<Vec<T>>,
+    /// Pieces that will be asked for: the newest is the last.
+    pieces: Vec<Arc<Piece<T>>>,
 }
 
 struct Piece<T> {
     rows: Range<usize>,
-    content: Content<T>,
+    /// Read by whoever comes first, while others wait; `None` if it could not be read.
+    values: OnceLock<Option<Vec<T>>>,
 }
 
-enum Content<T> {
-    /// Not begun.
-    Wanted,
-    /// The thread reads it.
-    Reading,
-    Ready(Vec<T>),
-    /// It could not be read.
-    Failed,
+impl<T: coremix::Element> Piece<T> {
+    fn values(&self, source: &impl Source<Element = T>) -> Option<&[T]> {
+        let read = || {
+            let mut values = vec![T::default(); self.rows.len() * source.dim()];
+            let read = catch_unwind(AssertUnwindSafe(|| {
+                source.read(self.rows.start, &mut values)
+            }));
+            matches!(read, Ok(Ok(()))).then_some(values)
+        };
+        self.values.get_or_init(read).as_deref()
+    }
 }
 
 impl<S: Source + Send + 'static> ReadAhead<S> {
     /// Starts the thread. It waits until rows are read one after the other.
     ///
-    /// Where no thread can be started, rows are read as without.
+    /// Where no thread can be started, rows are read by those who ask for them.
     pub fn new(source: S) -> Self {
         let row = source.dim().max(1).saturating_mul(size_of::<S::Element>());
-        let shared = Arc::new(Shared {
+        let source = Arc::new(source);
+        let (wanted, pieces): (_, Receiver<Weak<Piece<_>>>) = mpsc::channel();
+        let of_thread = Arc::clone(&source);
+        let work = move || {
+            // Pieces that were given up meanwhile are gone.
+            for piece in pieces.iter().filter_map(|piece| piece.upgrade()) {
+                piece.values(&*of_thread);
+            }
+        };
+        let thread = thread::Builder::new().name("coremix-read-ahead".into());
+        Self {
             source,
             piece: (PIECE / row).max(1),
             state: Mutex::new(State {
                 ends: Vec::new(),
                 pieces: Vec::new(),
-                ended: false,
-                spare: Vec::new(),
             }),
-            work: Condvar::new(),
-            ready: Condvar::new(),
-        });
-        let of_thread = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("coremix-read-ahead".into());
-        let thread = thread.spawn(move || of_thread.read_ahead()).ok();
-        Self { shared, thread }
+            wanted: Some(wanted),
+            thread: thread.spawn(work).ok(),
+        }
     }
 
     /// The source of the rows.
     #[must_use]
     pub fn source(&self) -> &S {
-        &self.shared.source
+        &self.source
     }
 }
 
 impl<S: Source> Drop for ReadAhead<S> {
     fn drop(&mut self) {
-        self.shared.lock().ended = true;
-        self.shared.work.notify_all();
+        self.state().pieces.clear();
+        self.wanted = None;
         if let Some(thread) = self.thread.take() {
             // What the thread has met was caught.
             thread.join().ok();
@@ -135,166 +135,84 @@ impl<S: Source> Drop for ReadAhead<S> {
     }
 }
 
-impl<S: Source> Shared<S> {
-    fn lock(&self) -> MutexGuard<'_, State<S::Element>> {
+impl<S: Source> ReadAhead<S> {
+    fn state(&self) -> MutexGuard<'_, State<S::Element>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread does.
-    fn read_ahead(&self) {
-        let mut state = self.lock();
-        while !state.ended {
-            let Some(piece) = state.next() else {
-                let woken = self.work.wait(state);
-                state = woken.unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            piece.content = Content::Reading;
-            let rows = piece.rows.clone();
-            let mut values = state.spare.pop().unwrap_or_default();
-            drop(state);
-            values.resize(rows.len() * self.source.dim(), Default::default());
-            let read = || self.source.read(rows.start, &mut values);
-            let read = catch_unwind(AssertUnwindSafe(read));
-            state = self.lock();
-            // Nobody needs it if it was given up meanwhile.
-            let same = |piece: &&mut Piece<_>| piece.rows == rows;
-            if let Some(piece) = state.pieces.iter_mut().find(same) {
-                piece.content = match read {
-                    Ok(Ok(())) => Content::Ready(values),
-                    _ => Content::Failed,
-                };
-            }
-            self.ready.notify_all();
-        }
-    }
-
-    /// Fills `out` from what was read ahead, and from the source where there is nothing.
-    fn read(&self, first: usize, out: &mut [S::Element]) -> io::Result<()> {
-        let (len, dim) = (self.source.len(), self.source.dim());
-        let rows = match rows_asked_for(first, out.len(), [len, dim]) {
-            Ok(rows) if rows > 0 => first..first + rows,
-            _ => return self.source.read(first, out),
-        };
-        let mut state = self.lock();
-        let known = state.ends.iter().position(|end| *end == first);
-        let Some(known) = known else {
-            drop(state);
-            self.source.read(first, out)?;
-            self.lock().follow(rows.end);
-            return Ok(());
-        };
-        state.ends.remove(known);
-        let mut at = first;
+    /// Reads the rows of a sequence: from pieces, where there are some.
+    fn read_next(&self, rows: &Range<usize>, out: &mut [S::Element]) -> io::Result<()> {
+        let (mut at, dim) = (rows.start, self.source.dim());
         while at < rows.end {
-            let place = |row: usize| (row - first) * dim;
-            let found = state
-                .pieces
-                .iter()
-                .position(|piece| piece.rows.contains(&at));
-            let to = match found.map(|found| &state.pieces[found]) {
-                Some(Piece {
-                    rows: piece,
-                    content,
-                }) => match content {
-                    Content::Reading => {
-                        let woken = self.ready.wait(state);
-                        state = woken.unwrap_or_else(PoisonError::into_inner);
-                        continue;
-                    }
-                    Content::Ready(values) => {
-                        let to = piece.end.min(rows.end);
-                        let values = &values[(at - piece.start) * dim..(to - piece.start) * dim];
-                        out[place(at)..place(to)].copy_from_slice(values);
-                        at = to;
-                        continue;
-                    }
-                    Content::Wanted | Content::Failed => piece.end,
-                },
-                None => {
-                    let next = state.pieces.iter().map(|piece| piece.rows.start);
-                    next.filter(|next| *next > at).min().unwrap_or(rows.end)
-                }
-            };
-            // It takes no longer to read it here.
+            let found = self.state().find(at);
+            let to = found.as_ref().map_or(rows.end, |piece| piece.rows.end);
             let to = to.min(rows.end);
-            let wanted = |piece: &Piece<_>| matches!(piece.content, Content::Wanted);
-            if let Some(found) = found.filter(|found| wanted(&state.pieces[*found])) {
-                state.pieces.remove(found);
+            let out = &mut out[(at - rows.start) * dim..(to - rows.start) * dim];
+            match found
+                .as_ref()
+                .map(|piece| (piece.rows.start, piece.values(&*self.source)))
+            {
+                Some((start, Some(values))) => {
+                    out.copy_from_slice(&values[(at - start) * dim..(to - start) * dim]);
+                }
+                // An error is that of the rows that were asked for.
+                _ => self.source.read(at, out)?,
             }
-            drop(state);
-            self.source.read(at, &mut out[place(at)..place(to)])?;
             at = to;
-            state = self.lock();
-        }
-        state.follow(rows.end);
-        state.pass(&rows);
-        state.want(rows.end, self.piece, len);
-        if state.next().is_some() {
-            self.work.notify_one();
         }
         Ok(())
+    }
+
+    /// Gives up the pieces that end within these rows, and wants those that follow.
+    fn want(&self, rows: &Range<usize>) {
+        let (mut state, mut row) = (self.state(), rows.end);
+        let passed = rows.start + 1..=rows.end;
+        state
+            .pieces
+            .retain(|piece| !passed.contains(&piece.rows.end));
+        for _ in 0..AHEAD {
+            let known = state.find(row);
+            row = match known {
+                Some(known) => known.rows.end,
+                None if row == self.source.len() => break,
+                None => {
+                    let end = self.source.len().min(row + self.piece);
+                    let (rows, values) = (row..end, OnceLock::new());
+                    let piece = Arc::new(Piece { rows, values });
+                    if let Some(wanted) = &self.wanted {
+                        wanted.send(Arc::downgrade(&piece)).ok();
+                    }
+                    state.pieces.push(piece);
+                    end
+                }
+            };
+        }
+        // Sequences that were not gone on with.
+        let most = AHEAD * SEQUENCES;
+        let left = state.pieces.len().saturating_sub(most);
+        state.pieces.drain(..left);
     }
 }
 
 impl<T> State<T> {
+    /// The piece with this row.
+    fn find(&self, row: usize) -> Option<Arc<Piece<T>>> {
+        let mut pieces = self.pieces.iter();
+        pieces.find(|piece| piece.rows.contains(&row)).cloned()
+    }
+
+    /// Whether a sequence goes on at this row. It is followed from there no longer.
+    fn goes_on_at(&mut self, row: usize) -> bool {
+        let known = self.ends.iter().position(|end| *end == row);
+        known.map(|known| self.ends.remove(known)).is_some()
+    }
+
     /// From now on, reads that begin with this row are a sequence.
     fn follow(&mut self, end: usize) {
-        if !self.ends.contains(&end) {
-            self.ends.push(end);
-        }
+        self.ends.retain(|other| *other != end);
+        self.ends.push(end);
         if self.ends.len() > SEQUENCES {
             self.ends.remove(0);
-        }
-    }
-
-    /// The piece that is read next: one that a sequence has come to, if there is any.
-    fn next(&mut self) -> Option<&mut Piece<T>> {
-        let ends = &self.ends;
-        let wanted = self.pieces.iter_mut();
-        let wanted = wanted.filter(|piece| matches!(piece.content, Content::Wanted));
-        wanted.min_by_key(|piece| !ends.iter().any(|end| piece.rows.contains(end)))
-    }
-
-    /// Drops the pieces that end within these rows.
-    fn pass(&mut self, rows: &Range<usize>) {
-        let passed = |piece: &Piece<T>| rows.start < piece.rows.end && piece.rows.end <= rows.end;
-        while let Some(passed) = self.pieces.iter().position(passed) {
-            self.drop(passed);
-        }
-    }
-
-    fn drop(&mut self, place: usize) {
-        if let Content::Ready(values) = self.pieces.remove(place).content
-            && self.spare.len() < AHEAD
-        {
-            self.spare.push(values);
-        }
-    }
-
-    /// The pieces from this row on are wanted.
-    fn want(&mut self, mut row: usize, piece: usize, len: usize) {
-        for _ in 0..AHEAD {
-            let known = self.pieces.iter().find(|piece| piece.rows.contains(&row));
-            let end = match known {
-                Some(known) => known.rows.end,
-                None if row == len => return,
-                None => {
-                    let (end, content) = (len.min(row + piece), Content::Wanted);
-                    let rows = row..end;
-                    self.pieces.push(Piece { rows, content });
-                    end
-                }
-            };
-            row = end;
-        }
-        // Those of sequences that were not gone on with.
-        let is_reading = |piece: &Piece<T>| matches!(piece.content, Content::Reading);
-        while self.pieces.len() > AHEAD * SEQUENCES {
-            match self.pieces.iter().position(|piece| !is_reading(piece)) {
-                Some(oldest) => self.drop(oldest),
-                None => return,
-            }
         }
     }
 }
@@ -303,21 +221,32 @@ impl<S: Source + Send> Source for ReadAhead<S> {
     type Element = S::Element;
 
     fn name(&self) -> &'static str {
-        self.shared.source.name()
+        self.source.name()
     }
 
     fn len(&self) -> usize {
-        self.shared.source.len()
+        self.source.len()
     }
 
     fn dim(&self) -> usize {
-        self.shared.source.dim()
+        self.source.dim()
     }
 
     fn read(&self, first: usize, out: &mut [S::Element]) -> io::Result<()> {
-        match self.thread {
-            Some(_) => self.shared.read(first, out),
-            None => self.shared.source.read(first, out),
+        let rows = rows_asked_for(first, out.len(), [self.len(), self.dim()]);
+        let rows = match rows {
+            Ok(rows) if rows > 0 => first..first + rows,
+            _ => return self.source.read(first, out),
+        };
+        let known = self.state().goes_on_at(first);
+        match known {
+            true => self.read_next(&rows, out)?,
+            false => self.source.read(first, out)?,
         }
+        self.state().follow(rows.end);
+        if known {
+            self.want(&rows);
+        }
+        Ok(())
     }
 }

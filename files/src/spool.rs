@@ -1,7 +1,7 @@
 //! Rows that can be read only one after the other: they are written to a temporary file, and read from there.
 
 use crate::batch::Conversion;
-use crate::choice::columns_of;
+use crate::choice::Columns;
 use crate::csv;
 use crate::fault::{fault, guarded, unread};
 use crate::numbers::Number;
@@ -10,8 +10,8 @@ use crate::write::{NpyNumber, NpyWriter};
 use crate::{NpyFile, ReadAt};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
+use coremix::Result;
 use coremix::data::Source;
-use coremix::{Error, Result};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,8 +22,6 @@ use tempfile::TempDir;
 /// Making it writes all rows to a temporary file, as they are in memory; reads go there. The file lies in the folder of
 /// [`Options::spool`], or in that for temporary files, and is removed when the source is dropped. A disk that is full is an
 /// error.
-///
-/// [`Batches`](crate::Batches) reads what can be begun again, without a file.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, Float32Array, RecordBatch};
@@ -48,27 +46,28 @@ impl<T: Number + NpyNumber> Spool<T> {
     /// The rows of batches that all have one schema.
     ///
     /// # Errors
-    /// [`Error::File`] where there is no batch, a batch is an error, does not have such columns, or cannot be written; a
+    /// [`Error::File`](coremix::Error::File) where there is no batch, a batch is an error, does not have such columns, or cannot be written; a
     /// null, a NaN or a list of another length is named by its column and row.
     pub fn of_batches(
         batches: impl IntoIterator<Item = std::result::Result<RecordBatch, ArrowError>>,
         options: &Options,
     ) -> Result<Self> {
-        let name = "record batches";
-        let named = |error: io::Error| fault(name, error);
+        const NAME: &str = "record batches";
+        let named = |error: io::Error| fault(NAME, error);
         let (mut conversion, mut values, mut first) = (None, Vec::new(), 0);
-        // Lists say how long they are where there is a row.
         Self::write(options, |file| {
-            let mut begun: Option<NpyWriter<T>> = None;
+            let mut writer = None;
             for batch in batches {
-                let batch = batch.map_err(|error| fault(name, error))?;
-                if conversion.is_none() {
-                    let columns = columns_of(&batch.schema());
-                    conversion = Some(Conversion::new::<T>(&columns, options).map_err(named)?);
-                }
-                let Some(conversion) = &mut conversion else {
-                    continue;
+                let batch = batch.map_err(|error| fault(NAME, error))?;
+                let conversion = match &mut conversion {
+                    Some(begun) => begun,
+                    None => {
+                        let columns = Columns::of(&batch.schema());
+                        let made = Conversion::new::<T>(&columns, options);
+                        conversion.insert(made.map_err(named)?)
+                    }
                 };
+                // Lists say how long they are where there is a row.
                 conversion.see(&batch, first).map_err(named)?;
                 let Some(dim) = conversion.dim else {
                     continue;
@@ -77,26 +76,21 @@ impl<T: Number + NpyNumber> Spool<T> {
                 let rows = guarded(|| conversion.rows(&batch, first, &mut values));
                 rows.map_err(named)?;
                 first += batch.num_rows();
-                if begun.is_none() {
-                    begun = Some(NpyWriter::rows(file, dim)?);
-                }
-                if let Some(writer) = &mut begun {
-                    writer.write(&values)?;
-                }
+                let writer = match &mut writer {
+                    Some(begun) => begun,
+                    None => writer.insert(NpyWriter::rows(file, dim)?),
+                };
+                writer.write(&values)?;
             }
             let none = "there is no row, so the length of its lists is unknown";
-            begun.ok_or_else(|| fault(name, none))
+            writer.ok_or_else(|| fault(NAME, none))
         })
     }
 
     /// The rows of a compressed CSV file.
-    pub(crate) fn of_csv(bytes: impl ReadAt + 'static, options: &Options) -> Result<Self> {
+    pub(crate) fn of_csv(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Self> {
         let name = bytes.name();
-        let bytes: Arc<dyn ReadAt> = Arc::new(bytes);
-        let named = |error: io::Error| Error::File {
-            path: name.clone(),
-            what: error.to_string(),
-        };
+        let named = |error: io::Error| fault(&name, error);
         let mut rows = csv::Rows::open(bytes, options).map_err(named)?;
         Self::write(options, |file| {
             let mut writer = NpyWriter::rows(file, rows.dim())?;

@@ -4,10 +4,13 @@ use crate::fault::{fault, invalid};
 use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
 use crate::source::source;
 use coremix::Result;
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+#[cfg(not(unix))]
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes that are read at once, where several rows are asked for.
 const PIECE: usize = 1 << 18;
@@ -151,21 +154,6 @@ pub(crate) enum Layout {
     Columns,
 }
 
-impl Layout {
-    /// Bytes before the numbers of each row.
-    fn before_row(self) -> usize {
-        match self {
-            Self::Counted => 4,
-            Self::Rows | Self::Columns => 0,
-        }
-    }
-
-    /// Bytes of a row of `dim` numbers, with what comes before it; `None` if they are too many for this machine.
-    pub(crate) fn row(self, dim: usize, kind: Kind) -> Option<usize> {
-        dim.checked_mul(kind.size())?.checked_add(self.before_row())
-    }
-}
-
 /// A table of numbers in a file.
 pub(crate) struct Table<T> {
     path: String,
@@ -176,26 +164,37 @@ pub(crate) struct Table<T> {
     dim: usize,
     kind: Kind,
     layout: Layout,
-    /// Bytes of a row.
+    /// Bytes of a row, with what comes before its numbers.
     row: usize,
-    /// Places for the bytes of some rows.
-    spare: Mutex<Vec<Vec<u8>>>,
     of: std::marker::PhantomData<T>,
 }
 
+/// Bytes before the numbers of a row that are their count.
+const COUNT: usize = 4;
+
+thread_local! {
+    /// Room for bytes that become numbers.
+    static BYTES: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 impl<T: Number> Table<T> {
-    /// A table of `len` rows and `dim` columns that is all of the file from this place on.
+    /// A table of `len` rows and `dim` columns that is all of the file from this place on. All of its numbers must be of type
+    /// `T`, or may be rounded to it.
     pub(crate) fn new(
         bytes: Arc<dyn ReadAt>,
         from: u64,
         [len, dim]: [usize; 2],
         kind: Kind,
         layout: Layout,
+        rounded: bool,
     ) -> Result<Self> {
-        let row = layout.row(dim, kind);
+        let path = bytes.name();
+        let before = if layout == Layout::Counted { COUNT } else { 0 };
+        let row = dim
+            .checked_mul(kind.size())
+            .and_then(|row| row.checked_add(before));
         let size = row.and_then(|row| row.checked_mul(len));
         let expected = size.and_then(|size| from.checked_add(u64::try_from(size).ok()?));
-        let path = bytes.name();
         if expected != Some(bytes.len()) {
             let found = bytes.len();
             let expected = expected.map_or("more".into(), |expected| expected.to_string());
@@ -204,6 +203,7 @@ impl<T: Number> Table<T> {
             );
             return Err(fault(&path, what));
         }
+        readable::<T>(kind, rounded).map_err(|what| fault(&path, what))?;
         Ok(Self {
             path,
             bytes,
@@ -213,24 +213,35 @@ impl<T: Number> Table<T> {
             kind,
             layout,
             row: row.unwrap_or(0),
-            spare: Mutex::default(),
             of: std::marker::PhantomData,
         })
     }
 
-    /// The same, where all numbers of the file are of type `T`, or may be rounded to it.
-    pub(crate) fn readable(self, rounded: bool) -> Result<Self> {
-        let readable = readable::<T>(self.kind, rounded);
-        readable
-            .map_err(|what| fault(&self.path, what))
-            .map(|()| self)
-    }
-
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        match self.layout {
-            Layout::Columns => self.read_by_column(first, out),
-            Layout::Rows | Layout::Counted => self.read_by_row(first, out),
+        let (size, dim) = (self.kind.size(), self.dim);
+        let together = match self.layout {
+            Layout::Columns => PIECE / size,
+            _ => (PIECE / self.row).max(1),
+        };
+        for (piece, out) in out.chunks_mut(together * dim).enumerate() {
+            let (first, rows) = (first + piece * together, out.len() / dim);
+            if self.layout != Layout::Columns {
+                let place = first as u64 * self.row as u64;
+                self.with_bytes(place, rows * self.row, |bytes| {
+                    self.put_rows(bytes, first, out)
+                })?;
+                continue;
+            }
+            // A read per column.
+            for column in 0..dim {
+                let place = (column as u64 * self.len as u64 + first as u64) * size as u64;
+                self.with_bytes(place, rows * size, |bytes| {
+                    let put = put_bytes(self.kind, bytes, &mut out[column..], dim);
+                    put.map_err(|row| unsound(first + row, column))
+                })?;
+            }
         }
+        Ok(())
     }
 
     /// Reads some bytes, and does something with them.
@@ -240,59 +251,33 @@ impl<T: Number> Table<T> {
         len: usize,
         work: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bytes = spare().pop().unwrap_or_default();
+        let mut bytes = BYTES.take();
         bytes.resize(len, 0);
         let read = self.bytes.read_at(self.from + place, &mut bytes);
         let read = read.and_then(|()| work(&bytes));
-        spare().push(bytes);
+        BYTES.set(bytes);
         read
     }
 
-    fn read_by_row(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let (count, stride) = (self.layout.before_row(), self.row);
-        let together = (PIECE / stride).max(1);
-        for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
-            let first = first + piece * together;
-            let (place, len) = (first as u64 * stride as u64, out.len() / self.dim * stride);
-            self.with_bytes(place, len, |bytes| {
-                if count == 0 {
-                    let put = put_bytes(self.kind, bytes, out, 1);
-                    return put.map_err(|i| unsound(first + i / self.dim, i % self.dim));
-                }
-                let rows = bytes
-                    .chunks_exact(stride)
-                    .zip(out.chunks_exact_mut(self.dim));
-                for (row, (bytes, out)) in (first..).zip(rows) {
-                    let (found, numbers) = bytes.split_at(count);
-                    if found != (self.dim as u32).to_le_bytes() {
-                        let found = found.iter().rev().fold(0, |n, &b| n << 8 | i64::from(b));
-                        let (found, dim) = (found as i32, self.dim);
-                        let what = format!("row {row} has {found} numbers, but row 0 has {dim}");
-                        return Err(invalid(what));
-                    }
-                    let put = put_bytes(self.kind, numbers, out, 1);
-                    put.map_err(|column| unsound(row, column))?;
-                }
-                Ok(())
-            })?;
+    /// Makes numbers of the bytes of some rows.
+    fn put_rows(&self, bytes: &[u8], first: usize, out: &mut [T]) -> io::Result<()> {
+        let dim = self.dim;
+        if self.layout == Layout::Rows {
+            let put = put_bytes(self.kind, bytes, out, 1);
+            return put.map_err(|i| unsound(first + i / dim, i % dim));
         }
-        Ok(())
-    }
-
-    /// A read per column.
-    fn read_by_column(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let size = self.kind.size();
-        let together = PIECE / size;
-        for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
-            let (first, rows) = (first + piece * together, out.len() / self.dim);
-            for column in 0..self.dim {
-                let place = (column as u64 * self.len as u64 + first as u64) * size as u64;
-                self.with_bytes(place, rows * size, |bytes| {
-                    let put = put_bytes(self.kind, bytes, &mut out[column..], self.dim);
-                    put.map_err(|row| unsound(first + row, column))
-                })?;
+        let rows = bytes.chunks_exact(self.row).zip(out.chunks_exact_mut(dim));
+        for (row, (bytes, out)) in (first..).zip(rows) {
+            let (found, numbers) = bytes
+                .split_first_chunk::<COUNT>()
+                .unwrap_or((&[0; COUNT], &[]));
+            let found = i32::from_le_bytes(*found);
+            if found as u32 as usize != dim {
+                let what = format!("row {row} has {found} numbers, but row 0 has {dim}");
+                return Err(invalid(what));
             }
+            let put = put_bytes(self.kind, numbers, out, 1);
+            put.map_err(|column| unsound(row, column))?;
         }
         Ok(())
     }

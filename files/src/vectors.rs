@@ -3,7 +3,7 @@
 use crate::fault::fault;
 use crate::numbers::{Kind, Number};
 use crate::table::{Layout, OnDisk, ReadAt, Table, table};
-use coremix::{Error, Result};
+use coremix::Result;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl VectorFormat {
     /// The format of a file by how its name ends: `.fvecs`, `.bvecs`, `.fbin` or `.u8bin`.
     ///
     /// # Errors
-    /// [`Error::File`] for another ending.
+    /// [`Error::File`](coremix::Error::File) for another ending.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let ending = path.extension().unwrap_or_default();
@@ -34,10 +34,8 @@ impl VectorFormat {
             Some("fbin") => Self::Fbin,
             Some("u8bin") => Self::U8bin,
             _ => {
-                return Err(Error::File {
-                    path: path.display().to_string(),
-                    what: "its name must end in .fvecs, .bvecs, .fbin or .u8bin".into(),
-                });
+                let what = "its name must end in .fvecs, .bvecs, .fbin or .u8bin";
+                return Err(fault(&path.display().to_string(), what));
             }
         })
     }
@@ -76,62 +74,54 @@ impl<T: Number> VectorFile<T> {
     /// row when the row is read.
     ///
     /// # Errors
-    /// [`Error::File`] for a file that cannot be read, or whose length is another one than its first numbers say.
+    /// [`Error::File`](coremix::Error::File) for a file that cannot be read, or whose length is another one than its first numbers say.
     pub fn open_as(path: impl AsRef<Path>, format: VectorFormat) -> Result<Self> {
-        Self::of(Arc::new(OnDisk::open(path)?), format)
+        Self::over(OnDisk::open(path)?, format)
     }
 
     /// The same for bytes that come from elsewhere.
     ///
     /// # Errors
     /// As [`open_as`](Self::open_as).
-    pub fn over(bytes: impl ReadAt + 'static, format: VectorFormat) -> Result<Self> {
-        Self::of(Arc::new(bytes), format)
-    }
-
-    fn of(file: Arc<dyn ReadAt>, format: VectorFormat) -> Result<Self> {
+    pub fn over(file: impl ReadAt + 'static, format: VectorFormat) -> Result<Self> {
         let damaged = |what: String| fault(&file.name(), what);
-        let (kind, counted) = match format {
-            VectorFormat::Fvecs => (Kind::F32, true),
-            VectorFormat::Bvecs => (Kind::U8, true),
-            VectorFormat::Fbin => (Kind::F32, false),
-            VectorFormat::U8bin => (Kind::U8, false),
+        let (kind, start) = match format {
+            VectorFormat::Fvecs => (Kind::F32, 4),
+            VectorFormat::Bvecs => (Kind::U8, 4),
+            VectorFormat::Fbin => (Kind::F32, 8),
+            VectorFormat::U8bin => (Kind::U8, 8),
         };
-        let start = if counted { 4 } else { 8 };
-        if file.len() < start {
-            let found = file.len();
+        let (found, mut bytes) = (file.len(), [0; 8]);
+        if found < start {
             return Err(damaged(format!(
                 "it must start with {start} bytes that say its shape, but has {found}"
             )));
         }
-        let mut bytes = [0; 8];
-        file.read_at(0, &mut bytes[..start as usize])
-            .map_err(|error| damaged(error.to_string()))?;
+        let read = file.read_at(0, &mut bytes[..start as usize]);
+        read.map_err(|error| damaged(error.to_string()))?;
         let [a, b, c, d, e, f, g, h] = bytes;
-        let (first, second) = ([a, b, c, d], [e, f, g, h]);
-        let of = |bytes: [u8; 4]| u32::from_le_bytes(bytes) as usize;
-        if !counted {
-            let shape = [of(first), of(second)];
-            let table = Table::new(file, start, shape, kind, Layout::Rows)?;
-            let table = table.readable(false)?;
-            return Ok(Self { table });
-        }
-        let dim = i32::from_le_bytes(first);
-        if dim <= 0 {
-            return Err(damaged(format!(
-                "row 0 has {dim} numbers; it must have at least 1"
-            )));
-        }
-        let dim = dim as usize;
-        // A length that is no multiple of that of a row is an error of the table.
-        let row = Layout::Counted.row(dim, kind);
-        let len = row.and_then(|row| usize::try_from(file.len().div_ceil(row as u64)).ok());
-        let Some(len) = len else {
-            return Err(damaged("too many rows for this machine".into()));
+        let [first, second] = [[a, b, c, d], [e, f, g, h]].map(u32::from_le_bytes);
+        let table = if start == 8 {
+            let shape = [first as usize, second as usize];
+            Table::new(Arc::new(file), start, shape, kind, Layout::Rows, false)
+        } else if first as i32 <= 0 {
+            let dim = first as i32;
+            let what = format!("row 0 has {dim} numbers; it must have at least 1");
+            return Err(damaged(what));
+        } else {
+            let row = start + u64::from(first) * kind.size() as u64;
+            // A length that is no multiple of that of a row is an error of the table, and so is one beyond this machine.
+            let len = usize::try_from(found.div_ceil(row)).unwrap_or(usize::MAX);
+            Table::new(
+                Arc::new(file),
+                0,
+                [len, first as usize],
+                kind,
+                Layout::Counted,
+                false,
+            )
         };
-        let table = Table::new(file, 0, [len, dim], kind, Layout::Counted)?;
-        let table = table.readable(false)?;
-        Ok(Self { table })
+        Ok(Self { table: table? })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Properties of `coremix` that hold for any bytes.
 //!
 //! A target takes bytes, makes something of them, and panics if a promise is broken: data and settings, own stages that lie,
-//! files, a fit that is stopped and resumed. libFuzzer looks for such bytes (`fuzz/run`), and what it kept of them is in
-//! `fuzz/corpus`. The test of this crate runs all of these once.
+//! files, a fit that is stopped and resumed. libFuzzer looks for such bytes (`fuzz/run`). Those that it found, and a few that
+//! reach much code, are in `fuzz/corpus`: the test of this crate runs them all once.
 
 mod bits;
 mod bytes;
@@ -11,7 +11,6 @@ mod estimators;
 mod fit;
 mod liars;
 pub mod memory;
-mod places;
 mod readers;
 mod resume;
 mod sound;

@@ -4,7 +4,6 @@ use crate::bits::Bits;
 use crate::bytes::Bytes;
 use crate::damage::damaged;
 use crate::estimators::{self, Boxed, Control};
-use crate::places;
 use crate::table::{FloatOf, Number, Shape, Table};
 use coremix::Float;
 use coremix::data::Data;
@@ -102,7 +101,8 @@ fn goes_on<F: Float>(make: Make<'_, F>, data: &dyn Data<F>, accidents: &Accident
     let Ok(whole) = whole else {
         return;
     };
-    let path = places::file("fit.ckp");
+    // No other process uses it, and one target runs at a time.
+    let path = std::env::temp_dir().join(format!("coremix-fuzz-{}.ckp", std::process::id()));
     std::fs::remove_file(&path).ok();
     let checkpoint = Checkpoint::to(&path).every(Duration::MAX);
     let checkpoint = match accidents.every {

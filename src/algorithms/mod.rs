@@ -21,7 +21,8 @@ use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus};
 /// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$.
 ///
 /// With `.e_step(Bounded::new().near(clusters))` it has the same labels, but for the rounding of distances, and does not read rows
-/// that bounds settle: faster in memory up to about 50 clusters (`docs/performance.md`), for about 40 bytes more per row.
+/// that bounds settle: faster with 2 clusters, and with 16 to 32 from 64 columns on (`docs/performance.md`), for about 40 bytes more per
+/// row.
 pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
     Clusterer::builder().clusters(clusters)
 }

@@ -2,14 +2,13 @@
 
 use super::messages::{Place, damaged};
 use crate::ReadAt;
-use arrow_array::{ArrayRef, FixedSizeListArray, GenericListArray, OffsetSizeTrait, make_array};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::{ArrayRef, OffsetSizeTrait, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::{ArrayDataBuilder, layout};
 use arrow_ipc::{FieldNode, MetadataVersion, RecordBatch};
-use arrow_schema::{DataType, FieldRef, Schema};
+use arrow_schema::{DataType, Schema};
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The buffers of a column: its own, and then those of what its lists consist of.
 pub(super) type Column = Vec<Level>;
@@ -115,68 +114,50 @@ pub(super) fn rows(
     column: &[Level],
     rows: Range<usize>,
 ) -> io::Result<ArrayRef> {
-    let numbers = |item: &FieldRef, values| level(bytes, item.data_type(), &column[1], values);
-    match kind {
+    let level = column.first().ok_or_else(|| damaged("a list of nothing"))?;
+    let array = ArrayDataBuilder::new(kind.clone())
+        .len(rows.len())
+        .nulls(nulls(bytes, &level.nulls, rows.clone())?);
+    let within = |item: &DataType, values| self::rows(bytes, item, &column[1..], values);
+    let array = match kind {
         DataType::FixedSizeList(item, each) => {
-            let size = usize::try_from(*each).map_err(damaged)?;
-            let values = numbers(
-                item,
-                rows.start.saturating_mul(size)..rows.end.saturating_mul(size),
-            )?;
-            let nulls = nulls(bytes, &column[0].nulls, rows)?;
-            let lists = FixedSizeListArray::try_new(Arc::clone(item), *each, values, nulls);
-            Ok(Arc::new(lists.map_err(damaged)?))
+            let each = usize::try_from(*each).map_err(damaged)?;
+            let values = rows.start.saturating_mul(each)..rows.end.saturating_mul(each);
+            array.add_child_data(within(item.data_type(), values)?.to_data())
         }
-        DataType::List(item) => lists::<i32>(bytes, item, column, rows, numbers),
-        DataType::LargeList(item) => lists::<i64>(bytes, item, column, rows, numbers),
-        _ => level(bytes, kind, &column[0], rows),
-    }
+        DataType::List(item) | DataType::LargeList(item) => {
+            let (ends, values) = match kind {
+                DataType::List(_) => offsets::<i32>(bytes, &level.data, rows)?,
+                _ => offsets::<i64>(bytes, &level.data, rows)?,
+            };
+            let values = within(item.data_type(), values)?;
+            array.add_buffer(ends).add_child_data(values.to_data())
+        }
+        _ => {
+            let size = kind.primitive_width();
+            let size = size.ok_or_else(|| damaged("a column of another type"))?;
+            array.add_buffer(part(bytes, &level.data, rows, size)?)
+        }
+    };
+    Ok(make_array(
+        array.align_buffers(true).build().map_err(damaged)?,
+    ))
 }
 
-fn lists<O: OffsetSizeTrait>(
+/// Where the lists of some rows end, counted from the first of their values, and where these are.
+fn offsets<O: OffsetSizeTrait>(
     bytes: &dyn ReadAt,
-    item: &FieldRef,
-    column: &[Level],
+    buffer: &Range<u64>,
     rows: Range<usize>,
-    numbers: impl FnOnce(&FieldRef, Range<usize>) -> io::Result<ArrayRef>,
-) -> io::Result<ArrayRef> {
-    let nulls = nulls(bytes, &column[0].nulls, rows.clone())?;
-    let offsets = part(
-        bytes,
-        &column[0].data,
-        rows.start..rows.end + 1,
-        size_of::<O>(),
-    )?;
-    let offsets = ScalarBuffer::<O>::from(offsets);
-    let (first, last) = (offsets[0].to_usize(), offsets[rows.len()].to_usize());
-    let (Some(first), Some(last)) = (first, last) else {
-        return Err(damaged("a list begins before all"));
-    };
-    if !offsets.is_sorted() {
+) -> io::Result<(Buffer, Range<usize>)> {
+    let ends = part(bytes, buffer, rows.start..rows.end + 1, size_of::<O>())?;
+    let ends = ScalarBuffer::<O>::from(ends);
+    if ends[0] < O::zero() || !ends.is_sorted() {
         return Err(damaged("a list ends before it begins"));
     }
-    let own = offsets.iter().map(|offset| *offset - offsets[0]).collect();
-    let values = numbers(item, first..last)?;
-    let lists = GenericListArray::try_new(Arc::clone(item), OffsetBuffer::new(own), values, nulls);
-    Ok(Arc::new(lists.map_err(damaged)?))
-}
-
-/// Some numbers.
-fn level(
-    bytes: &dyn ReadAt,
-    kind: &DataType,
-    level: &Level,
-    values: Range<usize>,
-) -> io::Result<ArrayRef> {
-    let size = kind
-        .primitive_width()
-        .ok_or_else(|| damaged("a column of another type"))?;
-    let array = ArrayDataBuilder::new(kind.clone())
-        .len(values.len())
-        .nulls(nulls(bytes, &level.nulls, values.clone())?)
-        .add_buffer(part(bytes, &level.data, values, size)?)
-        .align_buffers(true);
-    Ok(make_array(array.build().map_err(damaged)?))
+    let own: Vec<O> = ends.iter().map(|end| *end - ends[0]).collect();
+    let values = ends[0].as_usize()..ends[rows.len()].as_usize();
+    Ok((Buffer::from_vec(own), values))
 }
 
 /// Some items of a buffer.

@@ -5,7 +5,7 @@ mod in_place;
 mod messages;
 
 use crate::batch::Conversion;
-use crate::choice::{self, Columns, columns_of};
+use crate::choice::Columns;
 use crate::fault::{fault, guarded, invalid};
 use crate::keys::Keys;
 use crate::numbers::Number;
@@ -72,7 +72,13 @@ type Slot = Arc<OnceLock<std::result::Result<RecordBatch, String>>>;
 
 /// The columns of a file.
 pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
-    guarded(|| Ok(columns_of(&Messages::read(bytes)?.schema)))
+    guarded(|| {
+        let messages = Messages::read(bytes)?;
+        Ok(Columns {
+            has_rows: !messages.batches.is_empty(),
+            ..Columns::of(&messages.schema)
+        })
+    })
 }
 
 /// The key columns that options name.
@@ -80,7 +86,8 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     let name = bytes.name();
     let opened = guarded(|| {
         let messages = Messages::read(&bytes)?;
-        let places = choice::keys(&columns_of(&messages.schema), options).map_err(invalid)?;
+        let columns = Columns::of(&messages.schema);
+        let places = columns.keys(options).map_err(invalid)?;
         let schema = messages.schema.project(&places).map_err(invalid)?;
         let decoder = FileDecoder::new(messages.schema, messages.version);
         let mut decoder = decoder.with_projection(places);
@@ -137,7 +144,7 @@ impl<T: Number> ArrowFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let messages = Messages::read(&bytes)?;
         let (schema, version) = (messages.schema, messages.version);
-        let mut conversion = Conversion::new::<T>(&columns_of(&schema), options)?;
+        let mut conversion = Conversion::new::<T>(&Columns::of(&schema), options)?;
         let places = conversion.project();
         let (mut batches, mut len) = (Vec::with_capacity(messages.batches.len()), 0);
         for place in messages.batches {

@@ -3,7 +3,7 @@
 use super::pages::Groups;
 use super::thrift;
 use crate::ReadAt;
-use crate::choice::{Columns, columns_of};
+use crate::choice::Columns;
 use crate::fault::invalid;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
@@ -20,10 +20,6 @@ pub(super) struct Footer {
 
 /// Rows for each byte of a file: a row group of a million rows that are all the same takes some dozen bytes.
 const ROWS: u64 = 1 << 16;
-/// Numbers that the lists of a row group can have in few bytes, and those for each byte beyond.
-const SMALL: i64 = 1 << 26;
-const GROWTH: i64 = 1_000;
-
 impl Footer {
     pub(super) fn read(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
         let (len, mut last) = (bytes.len(), [0; 8]);
@@ -55,7 +51,10 @@ impl Footer {
     pub(super) fn columns(&self) -> io::Result<Columns> {
         let schema = self.metadata.file_metadata().schema_descr();
         let schema = parquet_to_arrow_schema(schema, None).map_err(invalid)?;
-        Ok(columns_of(&schema))
+        Ok(Columns {
+            has_rows: self.metadata.file_metadata().num_rows() > 0,
+            ..Columns::of(&schema)
+        })
     }
 
     /// The rows of each group.
@@ -68,22 +67,6 @@ impl Footer {
         let rows = rows.filter(|rows| sum(rows).is_some_and(|sum| Some(sum) == total));
         let rows = rows.filter(|_| total <= usize::try_from(self.bytes.len() * ROWS).ok());
         rows.ok_or_else(|| invalid("damaged footer: rows that the file cannot have"))
-    }
-
-    /// How long the lists of a column are, by how many numbers it has in a row group: rounded up, so that the row that has
-    /// fewer is found.
-    pub(super) fn length(&self, group: usize, column: usize) -> io::Result<usize> {
-        let schema = self.metadata.file_metadata().schema_descr();
-        let leaf = (0..schema.num_columns()).find(|i| schema.get_column_root_idx(*i) == column);
-        let group = self.metadata.row_group(group);
-        let chunk = group.column(leaf.ok_or_else(|| invalid("damaged: a column without numbers"))?);
-        let (values, size) = (chunk.num_values(), chunk.compressed_size());
-        if !(0..=SMALL.max(size.saturating_mul(GROWTH))).contains(&values) {
-            return Err(invalid(format!(
-                "damaged: {values} numbers in {size} bytes"
-            )));
-        }
-        Ok((values as usize).div_ceil(group.num_rows() as usize))
     }
 
     /// Reads columns of some row groups, so many rows at once. Their places are sorted.

@@ -4,19 +4,19 @@ mod footer;
 mod pages;
 mod thrift;
 
-use crate::batch::{Conversion, Sequence};
+use crate::batch::Conversion;
 use crate::choice::{self, Columns};
 use crate::fault::{fault, guarded, invalid};
 use crate::keys::Keys;
 use crate::numbers::Number;
 use crate::options::Options;
-use crate::pool::Pool;
+use crate::pool::{Cursor, Pool};
 use crate::source::source;
 use crate::{OnDisk, ReadAt};
-use arrow_array::RecordBatchReader;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use coremix::Result;
 use footer::Footer;
-use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -74,8 +74,8 @@ const FAR: usize = 16;
 const KEYS: usize = 256;
 
 /// The columns of a file.
-pub(crate) fn columns(bytes: &Arc<dyn ReadAt>) -> io::Result<Columns> {
-    guarded(|| Footer::read(Arc::clone(bytes))?.columns())
+pub(crate) fn columns(bytes: Arc<dyn ReadAt>) -> io::Result<Columns> {
+    guarded(|| Footer::read(bytes)?.columns())
 }
 
 /// The key columns that options name.
@@ -83,7 +83,7 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     let name = bytes.name();
     let opened = guarded(|| {
         let footer = Arc::new(Footer::read(bytes)?);
-        let keys = choice::keys(&footer.columns()?, options).map_err(invalid)?;
+        let keys = footer.columns()?.keys(options).map_err(invalid)?;
         let (places, order) = choice::in_order(&keys);
         let groups = 0..footer.rows()?.len();
         let batches = footer.batches(&places, groups, KEYS, None)?;
@@ -119,7 +119,7 @@ impl<T: Number> ParquetFile<T> {
 
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let path = bytes.name();
-        let footer = Footer::read(bytes)?;
+        let footer = Arc::new(Footer::read(bytes)?);
         let mut conversion = Conversion::new::<T>(&footer.columns()?, options)?;
         let places = conversion.project();
         let (mut groups, mut len) = (Vec::new(), 0);
@@ -127,17 +127,21 @@ impl<T: Number> ParquetFile<T> {
             let (first, end) = (len, len + rows);
             // A group without rows may have no bytes.
             if rows > 0 {
-                if conversion.dim.is_none() {
-                    conversion.dim = Some(footer.length(place, places[0])?);
-                }
                 groups.push(Group { place, first, end });
             }
             len = end;
         }
+        if let (None, Some(Group { place, .. })) = (conversion.dim, groups.first()) {
+            let mut batches = footer.batches(&places, *place..*place + 1, 1, None)?;
+            let first = batches
+                .next()
+                .ok_or_else(|| invalid("damaged: no first row"))?;
+            conversion.see(&first.map_err(invalid)?, 0)?;
+        }
         let dim = conversion.dim.unwrap_or(0);
         Ok(Self {
             path,
-            footer: Arc::new(footer),
+            footer,
             groups,
             places,
             conversion,
@@ -161,7 +165,7 @@ impl<T: Number> ParquetFile<T> {
                 None => self.decode(group, row)?,
             };
             let out = &mut out[(row - first) * dim..(to - first) * dim];
-            sequence.read(row, out, &self.conversion)?;
+            sequence.read(row, out, self)?;
             if to < group.end {
                 self.pool.give(sequence);
             }
@@ -181,8 +185,60 @@ impl<T: Number> ParquetFile<T> {
         let batches = self
             .footer
             .batches(&self.places, range, self.batch, selection)?;
-        Ok(Sequence::new(Box::new(batches), row))
+        let rest = None;
+        Ok(Sequence { batches, row, rest })
     }
 }
 
 source!(ParquetFile);
+
+/// Batches of a row group that are decoded one after the other.
+struct Sequence {
+    batches: ParquetRecordBatchReader,
+    /// The row that comes next.
+    row: usize,
+    /// What is left of the batch with that row.
+    rest: Option<RecordBatch>,
+}
+
+impl Cursor for Sequence {
+    fn row(&self) -> usize {
+        self.row
+    }
+}
+
+impl Sequence {
+    /// Goes on to a row of the file, and reads from there as many as there is room for.
+    fn read<T: Number>(
+        &mut self,
+        row: usize,
+        out: &mut [T],
+        file: &ParquetFile<T>,
+    ) -> io::Result<()> {
+        let end = row + out.len() / file.dim;
+        while self.row < end {
+            let next = self.rest.take().map(Ok).or_else(|| self.batches.next());
+            let none = || {
+                invalid(format!(
+                    "damaged, or has changed: ends before row {}",
+                    self.row
+                ))
+            };
+            let batch = next.ok_or_else(none)?.map_err(invalid)?;
+            let len = batch.num_rows();
+            let from = row.saturating_sub(self.row).min(len);
+            let to = len.min(end - self.row);
+            if from < to {
+                let first = self.row + from;
+                let out = &mut out[(first - row) * file.dim..][..(to - from) * file.dim];
+                file.conversion
+                    .rows(&batch.slice(from, to - from), first, out)?;
+            }
+            if to < len {
+                self.rest = Some(batch.slice(to, len - to));
+            }
+            self.row += to;
+        }
+        Ok(())
+    }
+}

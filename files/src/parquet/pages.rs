@@ -127,6 +127,8 @@ impl Read for Header {
 /// The pages of a column chunk.
 struct Pages {
     pages: SerializedPageReader<Chunks>,
+    /// The name of the column.
+    name: String,
     /// Bytes of a value, at least.
     width: usize,
     /// Kinds of levels before the values: rows of lists, values that can be missing.
@@ -144,6 +146,7 @@ impl Pages {
         let column = chunk.column_descr();
         Ok(Self {
             pages: SerializedPageReader::new(bytes, chunk, rows, None)?,
+            name: column.path().string(),
             width: match column.physical_type() {
                 Type::BOOLEAN => 0,
                 Type::INT32 | Type::FLOAT => 4,
@@ -203,9 +206,12 @@ impl Iterator for Pages {
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.pages.get_next_page()?;
-        page.iter().try_for_each(|page| self.check(page))?;
-        Ok(page)
+        let page = self.pages.get_next_page();
+        let page = page.and_then(|page| {
+            page.iter().try_for_each(|page| self.check(page))?;
+            Ok(page)
+        });
+        page.map_err(|error| wrong(&format!("column {:?}: {error}", self.name)))
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {

@@ -186,6 +186,48 @@ fn files_that_differ() {
     assert!(error.contains("3.parquet: has no column \"x\""), "{error}");
 }
 
+/// Text of several files: one without rows says nothing about columns, and one without names has them nowhere else.
+#[test]
+fn text_in_several_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("a.csv", "name,x,y\n");
+    write("b.csv", "name,x,y\nr,1,2\ns,3,4\n");
+    let opened = open(folder.path(), &Options::new().key("name")).unwrap();
+    assert_eq!(opened.columns, ["x", "y"]);
+    assert_eq!(opened.files.len(), 2);
+    check::<f64>(opened.rows, &ndarray::array![[1.0, 2.0], [3.0, 4.0]]);
+    assert_eq!(opened.keys.unwrap().next(2).unwrap().num_rows(), 2);
+    // Most fields of the next file are empty.
+    write("c.csv", "name,x,y\nt,5,6\nu,,7\nv,,8\n");
+    let opened = open(folder.path(), &Options::new()).unwrap();
+    let AnySource::F64(rows) = opened.rows else {
+        panic!("text is read as f64");
+    };
+    let error = rows.read(0, &mut [0.0; 10]).unwrap_err().to_string();
+    assert!(
+        error.contains("c.csv: column \"x\", line 3: an empty field"),
+        "{error}"
+    );
+    write("c.csv", "1,5,6\n");
+    let error = open(folder.path(), &Options::new())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("c.csv: has no column \"x\", for its first line holds numbers"),
+        "{error}"
+    );
+    // Of one file as well: the second name hides the first one.
+    write("d.csv", "x,y,x\n1,2,3\n");
+    let error = open(folder.path().join("d.csv"), &Options::new()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("columns 1 and 3 are both called \"x\""),
+        "{error}"
+    );
+}
+
 #[test]
 fn matrices_and_vectors() {
     let folder = tempfile::tempdir().unwrap();

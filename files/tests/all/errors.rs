@@ -8,7 +8,7 @@ use arrow_array::{
     ListArray, RecordBatch,
 };
 use coremix::data::{Blocks, Source};
-use coremix_files::{ArrowFile, Batches, CsvFile, Options, ParquetFile, Spool};
+use coremix_files::{ArrowFile, CsvFile, Options, ParquetFile, Spool};
 use std::sync::Arc;
 
 const N: usize = 400;
@@ -28,12 +28,6 @@ fn wrong_at(array: ArrayRef, row: usize, part: &str) {
         let file = ArrowFile::<f64>::over(Arrow::any(&mut rng).write(&table), &options);
         check(file.unwrap(), row, part);
     }
-    let batches = table.clone();
-    let open = move || {
-        let batches = batches.clone();
-        Ok((0..N / 100).map(move |i| Ok(batches.slice(i * 100, 100))))
-    };
-    check(Batches::<f64>::new(open, &options).unwrap(), row, part);
     let parts = (0..N / 50).map(|i| Ok(table.slice(i * 50, 50)));
     let error = Spool::<f64>::of_batches(parts, &options)
         .unwrap_err()
@@ -59,10 +53,7 @@ fn check_named(source: impl Source<Element = f64>, row: usize, name: &str, part:
         .unwrap_err()
         .to_string();
     names(&error, name, part);
-    assert!(
-        error.contains("memory: ") || error.contains("batches: "),
-        "{error}"
-    );
+    assert!(error.contains("memory: "), "{error}");
     let last = source.read(row, &mut out[..d]).unwrap_err().to_string();
     names(&last, name, part);
     let error = Blocks::new(source).map(|_| ()).unwrap_err().to_string();
@@ -96,21 +87,7 @@ fn lists_of_other_lengths() {
         } else {
             "where others have"
         };
-        // In Parquet, the length of lists is that of most of them.
-        let table = table(vec![("x", Arc::new(array) as ArrayRef)], true);
-        for seed in 0..8 {
-            let mut rng = seeded(seed);
-            let options = Options::new();
-            let file = ArrowFile::<f64>::over(Arrow::any(&mut rng).write(&table), &options);
-            check(file.unwrap(), 321, part);
-            let file = ParquetFile::<f64>::over(Parquet::any(&mut rng).write(&table), &options);
-            let file = file.unwrap();
-            let mut out = vec![0.0; file.dim() * N];
-            let rows = file.len();
-            let error = (0..rows).find_map(|row| file.read(row, &mut out[..file.dim()]).err());
-            let error = error.expect("one of the lists differs").to_string();
-            assert!(error.contains("column \"x\", row "), "{error}");
-        }
+        wrong(Arc::new(array), part);
     }
 }
 
@@ -179,6 +156,15 @@ fn text_that_is_no_number() {
         error.contains("line 323 has 1 fields, where others have 2"),
         "{error}"
     );
+    // A column that is asked for is read, though most of its fields are empty.
+    let text = "name,x\na,1\nb,\nc,\nd,\n";
+    let options = Options::new().columns(["x"]);
+    let file = CsvFile::<f64>::over(text.as_bytes().to_vec(), &options).unwrap();
+    let error = file.read(0, &mut [0.0; 4]).unwrap_err().to_string();
+    assert!(
+        error.contains("column \"x\", line 3: an empty field"),
+        "{error}"
+    );
     let file = CsvFile::<u8>::over(b"x\n255\n256\n".to_vec(), &Options::new()).unwrap();
     let error = file.read(0, &mut [0; 2]).unwrap_err().to_string();
     assert!(
@@ -224,6 +210,64 @@ fn columns_that_are_not_there() {
         for error in errors {
             assert!(error.to_string().contains(part), "{error}");
         }
+    }
+}
+
+/// Columns that are chosen: by name, or all that hold numbers but weights and keys, or the only lists.
+#[test]
+fn columns_that_are_chosen() {
+    let ones: ArrayRef = Arc::new(Float32Array::from(vec![1.0; N]));
+    let list = || {
+        lists(
+            Arc::new(Float32Array::from(vec![1.0; 2 * N])),
+            2,
+            Lists::Small,
+        )
+    };
+    let dim = |columns: Vec<(&str, ArrayRef)>, options: &Options| {
+        let file = Parquet::any(&mut seeded(1)).write(&table(columns, false));
+        let file = ParquetFile::<f32>::over(file, options);
+        file.map(|file| file.dim())
+            .map_err(|error| error.to_string())
+    };
+    let plain = || {
+        vec![
+            ("x", ones.clone()),
+            ("w", ones.clone()),
+            ("y", ones.clone()),
+        ]
+    };
+    let mixed = || vec![("x", ones.clone()), ("v", list())];
+    let twice = || {
+        vec![
+            ("x", ones.clone()),
+            ("x", ones.clone()),
+            ("y", ones.clone()),
+        ]
+    };
+    let none = Options::new();
+    assert_eq!(dim(plain(), &none), Ok(3));
+    assert_eq!(dim(plain(), &none.clone().weight("w")), Ok(2));
+    assert_eq!(dim(mixed(), &none.clone().key("x")), Ok(2));
+    assert_eq!(dim(mixed(), &none.clone().columns(["v"])), Ok(2));
+    assert_eq!(dim(twice(), &none.clone().columns(["y"])), Ok(1));
+    for (found, part) in [
+        (dim(mixed(), &none), "say which columns to read"),
+        (
+            dim(mixed(), &none.clone().columns(["v", "x"])),
+            "must be the only column",
+        ),
+        (
+            dim(plain(), &none.clone().columns::<&str>([])),
+            "no columns were asked for",
+        ),
+        (
+            dim(twice(), &none.clone().columns(["x"])),
+            "its columns 2 and 3 are both called \"x\": rename one",
+        ),
+    ] {
+        let error = found.unwrap_err();
+        assert!(error.contains(part), "{error}");
     }
 }
 

@@ -153,8 +153,12 @@ fn parquet_bombs() {
     refused(many(500, i64::MAX / 4), "damaged");
     refused(many(500, 1 << 40), "damaged");
     refused(many(500, -500), "damaged");
-    refused(many(2_000, 1 << 50), "damaged");
-    refused(many(2_000, 1 << 34), "damaged");
+    // How many numbers there are is known from the pages.
+    for numbers in [1 << 50, 1 << 34] {
+        let file = ParquetFile::<f64>::over(many(2_000, numbers), &Options::new()).unwrap();
+        assert_eq!((file.len(), file.dim()), (500, 4));
+        file.read(0, &mut [0.0; 4]).unwrap();
+    }
     // A list of structures that is longer than the footer.
     let list = with_footer(&file, |footer| {
         // Field 4 of the file, row groups: one structure.
@@ -228,7 +232,7 @@ fn pages_that_differ_from_their_checksums() {
         let right = with_checksum(&plain, crc32fast::hash);
         assert!(all(&open(right.clone()), 500).unwrap() == expected);
         let wrong = with_checksum(&plain, |page| crc32fast::hash(page) ^ 1);
-        refused(wrong, "checksum mismatch");
+        refused(wrong, "column \"v.list.item\": ");
         // A byte in the middle of the page.
         let mut damaged = right;
         damaged[2_000] ^= 1;

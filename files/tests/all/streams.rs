@@ -1,16 +1,12 @@
-//! Record batches from elsewhere, compressed text, mapped files.
+//! Record batches from elsewhere, compressed text, files that are written.
 
 use crate::common::{same_rows, seeded};
 use crate::samples::{Lists, csv, lists, numbers, table};
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType};
-use coremix::data::Source;
-use coremix_files::{AnySource, Batches, ElementType, Mapped, NpyWriter, Options, Spool, open};
-use coremix_files::{NpyFile, VectorFile, VectorFormat};
+use coremix_files::{AnySource, ElementType, NpyWriter, Options, Spool, open};
 use ndarray::Array2;
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Batches of some lengths, one of them empty, and their rows.
 fn batches(of_lists: bool) -> (Vec<RecordBatch>, Array2<f64>) {
@@ -40,49 +36,9 @@ fn batches(of_lists: bool) -> (Vec<RecordBatch>, Array2<f64>) {
 }
 
 #[test]
-fn batches_that_are_made_again() {
-    for of_lists in [false, true] {
-        let (batches, rows) = batches(of_lists);
-        let opened = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&opened);
-        let open = move || {
-            count.fetch_add(1, Ordering::SeqCst);
-            Ok(batches.clone().into_iter().map(Ok))
-        };
-        let source = Batches::<f64>::new(open, &Options::new()).unwrap();
-        // From the first row to the last one, and again.
-        let before = opened.load(Ordering::SeqCst);
-        let mut out = vec![0.0; 10 * source.dim()];
-        for _ in 0..2 {
-            (0..100).for_each(|i| source.read(i * 10, &mut out).unwrap());
-        }
-        assert_eq!(opened.load(Ordering::SeqCst) - before, 2);
-        same_rows(&source, &rows);
-    }
-}
-
-#[test]
 fn batches_that_differ() {
-    let (batches, _) = batches(false);
-    let calls = AtomicUsize::new(0);
-    let open = move || {
-        let again = calls.fetch_add(1, Ordering::SeqCst) > 0;
-        let mut batches: Vec<_> = batches.clone().into_iter().map(Ok).collect();
-        if again {
-            batches.truncate(3);
-            batches.push(Err(ArrowError::ComputeError("the tape is torn".into())));
-        }
-        Ok(batches.into_iter())
-    };
-    let source = Batches::<f64>::new(open, &Options::new()).unwrap();
-    let mut out = vec![0.0; 2_000];
-    let error = source.read(0, &mut out).unwrap_err().to_string();
-    assert!(
-        error.contains("record batches: ") && error.contains("the tape is torn"),
-        "{error}"
-    );
-    let none = || Ok(Vec::<Result<RecordBatch, ArrowError>>::new().into_iter());
-    assert!(Batches::<f64>::new(none, &Options::new()).is_err());
+    let none = Vec::<Result<RecordBatch, ArrowError>>::new();
+    assert!(Spool::<f64>::of_batches(none, &Options::new()).is_err());
     // Another schema.
     let (mut other, _) = self::batches(false);
     other.extend(self::batches(true).0);
@@ -139,36 +95,6 @@ fn compressed_text() {
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let error = open(&path, &Options::new().element(ElementType::F32)).unwrap_err();
     assert!(error.to_string().contains("x.tsv.gz: line "), "{error}");
-}
-
-/// A mapped file gives the rows of the same file that is read.
-#[test]
-#[allow(unsafe_code)]
-fn mapped_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.npy");
-    let rows = Array2::from_shape_fn((1_131, 5), |(i, j)| (i * 7 + j) as f32);
-    let columns = Array2::from_shape_fn(ndarray::ShapeBuilder::f(rows.raw_dim()), |i| rows[i]);
-    for written in [&rows, &columns] {
-        ndarray_npy::write_npy(&path, written).unwrap();
-        // SAFETY: nobody changes the file while it is mapped.
-        let mapped = unsafe { Mapped::open(&path) }.unwrap();
-        same_rows(&NpyFile::<f32>::over(mapped).unwrap(), &rows);
-        same_rows(&NpyFile::<f32>::open(&path).unwrap(), &rows);
-    }
-    let path = folder.path().join("x.u8bin");
-    let mut file = [2u32.to_le_bytes(), 3u32.to_le_bytes()].concat();
-    file.extend([1, 2, 3, 4, 5, 6]);
-    std::fs::write(&path, file).unwrap();
-    // SAFETY: nobody changes the file while it is mapped.
-    let mapped = unsafe { Mapped::open(&path) }.unwrap();
-    let expected = ndarray::array![[1u8, 2, 3], [4, 5, 6]];
-    let mapped = VectorFile::<u8>::over(mapped, VectorFormat::U8bin).unwrap();
-    let mut out = [0; 6];
-    mapped.read(0, &mut out).unwrap();
-    assert_eq!(out.as_slice(), expected.as_slice().unwrap());
-    // SAFETY: there is no file.
-    assert!(unsafe { Mapped::open(folder.path()) }.is_err());
 }
 
 /// What is written block by block is what other code reads.

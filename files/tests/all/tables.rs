@@ -194,6 +194,53 @@ fn npy_files_of_all_types() {
     assert!(file.read(0, &mut out[..3]).is_err());
 }
 
+/// Headers as other code may write them, and headers that say something else.
+#[test]
+fn npy_headers() {
+    let open = |text: &str, numbers: usize| {
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend((text.len() as u16).to_le_bytes());
+        file.extend(text.as_bytes());
+        file.extend(vec![0; numbers]);
+        let file = NpyFile::<f32>::over(file);
+        file.map(|file| (file.len(), file.dim()))
+            .map_err(|error| error.to_string())
+    };
+    let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }      \n";
+    assert_eq!(open(text, 24), Ok((3, 2)));
+    let text = "{\"shape\":(3,2,),\"fortran_order\":True,\"descr\":\"|u1\"}";
+    assert_eq!(open(text, 6), Ok((3, 2)));
+    let refused = |descr, order, shape, part: &str| {
+        let entries = [("descr", descr), ("fortran_order", order), ("shape", shape)];
+        let entries = entries.map(|(key, value)| format!("'{key}': {value}"));
+        let error = open(&format!("{{{}}}", entries.join(", ")), 24).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    };
+    for (descr, part) in [
+        ("'>f4'", "\">f4\""),
+        ("'<c8'", "\"<c8\""),
+        ("'|f4'", "\"|f4\""),
+        ("[('a', '<f4')]", "[('a'"),
+    ] {
+        refused(descr, "False", "(3, 2)", part);
+    }
+    for (shape, part) in [
+        ("()", "0 axes"),
+        ("(3,)", "1 axes"),
+        ("(3, 2, 1)", "3 axes"),
+        ("(-3, 2)", "not a number"),
+        ("(99999999999999999999999, 2)", "not a number"),
+        ("(3 2)", "not a number"),
+        ("3", "\"shape\""),
+    ] {
+        refused("'<f4'", "True", shape, part);
+    }
+    refused("'<f4'", "0", "(3, 2)", "neither True");
+    for text in ["", "{}", "{'descr' '<f4'}", "{'descr': '<f4"] {
+        assert!(open(text, 24).unwrap_err().contains("\"descr\""), "{text}");
+    }
+}
+
 /// A vector file, written naively.
 fn vectors(format: VectorFormat, rows: &Array2<u8>) -> Vec<u8> {
     let (n, d) = rows.dim();

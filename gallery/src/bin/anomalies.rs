@@ -1,6 +1,6 @@
 //! Rows unlike the others: the lowest log densities under a mixture.
 //!
-//! `cargo run --release -p gallery --bin anomalies -- [--out anomalies.svg]`: three clusters of different shapes and 20 rows
+//! `cargo run --release -p gallery --bin anomalies -- [--out anomalies.svg]`: three clusters of different shapes and 9 rows
 //! anywhere. A density with a threshold at its lowest percent finds most of them. Distance to the nearest mean alone would
 //! not: in the wide cluster, far is common.
 
@@ -21,8 +21,8 @@ struct Arguments {
 }
 
 /// Rows of the clusters, and rows anywhere.
-const ROWS: usize = 2_000;
-const ODD: usize = 20;
+const ROWS: usize = 900;
+const ODD: usize = 9;
 
 /// Centre and deviations of each cluster.
 const CLUSTERS: [[f64; 4]; 3] = [
