@@ -202,6 +202,12 @@ proptest! {
         for (a, b) in all::<f32>().iter().zip(all::<f64>()).filter(|(a, _)| a.deterministic) {
             let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), 3)).unwrap();
             let b_fit = (b.fit)(&wide, &Settings::fixed(wide_start.view(), 3)).unwrap();
+            // The variance floor (E20) follows the digits of the type: where it holds a component up, F differs, and from
+            // the next iteration on responsibilities and means. A transform may gather the offsets of all columns in one
+            // coordinate.
+            let gathered = if a.rows == Known::WholeSketch { problem.d as f64 } else { 1.0 };
+            let floor = (f64::from(f32::EPSILON) * 1e6).powi(2) * gathered;
+            let held_up = |fit: &Outcome<f32>| fit.narrowest() < 2.0 * floor;
             // A point on a border may change sides in any iteration, and change back; what follows is another path. Values
             // here are multiples of 1/16, and ties are common, which a transform rounds apart.
             let another_path = || {
@@ -211,6 +217,7 @@ proptest! {
                     let a_fit = (a.fit)(&data, &Settings::fixed(start.view(), iterations)).unwrap();
                     let b_fit = (b.fit)(&wide, &Settings::fixed(wide_start.view(), iterations)).unwrap();
                     parted |= a_fit.labels != b_fit.labels || tie(&b_fit.means);
+                    parted |= iterations < 3 && held_up(&a_fit);
                 }
                 parted
             };
@@ -218,12 +225,7 @@ proptest! {
             let far = distance(&a_fit.means.mapv(f64::from), &b_fit.means);
             prop_assert!(far <= 0.04 || another_path(), "{}: means differ by {far}", a.name);
             let (f, g) = (last(&a_fit), last(&b_fit));
-            // The variance floor (E20) follows the digits of the type: where it holds a component up, F differs. A
-            // transform may gather the offsets of all columns in one coordinate.
-            let gathered = if a.rows == Known::WholeSketch { problem.d as f64 } else { 1.0 };
-            let floor = (f64::from(f32::EPSILON) * 1e6).powi(2) * gathered;
-            let floored = a_fit.narrowest() < 2.0 * floor;
-            prop_assert!(floored || close(f, g, 1e-4) || another_path(), "{}: {f} {g}", a.name);
+            prop_assert!(held_up(&a_fit) || close(f, g, 1e-4) || another_path(), "{}: {f} {g}", a.name);
         }
     }
 
