@@ -32,16 +32,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Numbers that are not compressed are read where they lie: in memory are the rows that were asked for. A batch that is
 /// compressed, by lz4 or zstd, is decompressed as a whole. The batches that were read last are kept: one for each processor,
 /// and one more. A null, NaN, an infinity, or a list of another length is an error that names the column and the row.
-///
-/// ```no_run
-/// use coremix::data::Blocks;
-/// use coremix::prelude::*;
-/// use coremix_files::{ArrowFile, Options};
-///
-/// let data = Blocks::new(ArrowFile::<f32>::open("points.arrow", &Options::new().key("id"))?)?;
-/// let fit = algorithms::fast_within(1_000, 1 << 30).build()?.fit(&data)?;
-/// # Ok::<(), Error>(())
-/// ```
 pub struct ArrowFile<T> {
     bytes: Arc<dyn ReadAt>,
     path: String,
