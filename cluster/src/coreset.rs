@@ -7,7 +7,7 @@ use crate::summary::{Range, Summary};
 use crate::table::Table;
 use crate::task::{Sample, Work};
 use coremix::data::Dense;
-use coremix::m_step::{Covariance, GaussianMixture};
+use coremix::m_step::{ExactSums, GaussianMixture};
 use coremix::ndarray::{Array1, Array2};
 use coremix::{Algorithm, Float};
 use std::any::Any;
@@ -101,12 +101,15 @@ impl Coreset {
         let data = Dense::weighted(&points, &self.weights)?;
         let fit = algorithm.boxed::<F>()?.fit(&data)?;
         let any: &dyn Any = &*fit.model;
-        let model = any.downcast_ref::<GaussianMixture<F>>();
-        let model = model.filter(|model| model.covariance_kind() == Covariance::TiedSpherical);
-        model.cloned().ok_or_else(|| coremix::Error::Parameter {
+        let model = any.downcast_ref::<GaussianMixture<F>>().cloned();
+        let model = model.ok_or_else(|| coremix::Error::Parameter {
             name: "algorithm",
             value: algorithm.to_string(),
-            rule: "must share one variance: no other family can be fitted on a table",
-        })
+            rule: "must be of Gaussians: no other family can be fitted on a table",
+        })?;
+        // Over no rows: whether there are such sums for its covariances.
+        let none = Array2::zeros((0, points.ncols()));
+        ExactSums::e_step(&model, &Dense::<F>::batch(&none)?, None, 1)?;
+        Ok(model)
     }
 }

@@ -84,7 +84,7 @@ impl Job {
     /// A job that fits `algorithm` to the rows of these columns: several columns of numbers, or one column of lists that are
     /// all as long (a List or FixedSizeList).
     ///
-    /// The components of the algorithm must share one variance. By default `fast`, `k-means`, `lwcs-k-means` and
+    /// Variances must be shared, spherical or diagonal. By default `fast`, `k-means`, `lwcs-k-means` and
     /// `lazy-k-means` go on with [`Support::Nearest`], `gmm` with [`Support::All`], and all others with the best three.
     #[must_use]
     pub fn new(algorithm: Algorithm, columns: impl IntoIterator<Item = impl Into<String>>) -> Self {

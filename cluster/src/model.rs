@@ -17,8 +17,7 @@ pub enum Precision {
     Double,
 }
 
-/// A mixture of isotropic Gaussians with one shared variance, in `f32` or `f64`: what k-means and the truncated
-/// mixtures of the core fit.
+/// A mixture of Gaussians with a variance for all components, for each of them, or for each of their columns, in `f32` or `f64`.
 ///
 /// ```
 /// use coremix_cluster::{Model, Precision};
@@ -98,7 +97,7 @@ impl Model {
         each!(self, model => model.means().mapv(f64::from))
     }
 
-    /// The variance of every column, in the unit of the columns, squared.
+    /// The mean variance of a column, in the unit of the columns, squared: the one there is, if components share it.
     #[must_use]
     pub fn variance(&self) -> f64 {
         each!(self, model => model.variance())

@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use coremix::Algorithm;
+use coremix::m_step::Covariance;
 use coremix::ndarray::{Array2, array};
 use coremix_cluster::{Error, Job, Model, Precision, Support};
 use datafusion::arrow::array::{
@@ -147,9 +148,10 @@ async fn settings_that_cannot_be() {
     refused(job().coreset(0), &table, "coreset = 0").await;
     refused(job().tolerance(f64::NAN), &table, "tolerance = NaN").await;
     refused(job().support(Support::Best(0)), &table, "support").await;
-    for algorithm in ["dp-gmm", "sparsified-gmm"] {
-        refused(small(algorithm, &["x"]), &table, "share one variance").await;
-    }
+    refused(small("dp-gmm", &["x"]), &table, "must be of Gaussians").await;
+    let full = "gmm".parse::<Algorithm>().unwrap().clusters(2);
+    let full = Job::new(full.covariance(Covariance::Full), ["x"]);
+    refused(full, &table, "a variance per component or column").await;
     // More than all components is all.
     job().support(Support::Best(99)).fit(&table).await.unwrap();
 

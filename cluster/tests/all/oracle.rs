@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use coremix::data::Dense;
-use coremix::m_step::ExactSums;
+use coremix::m_step::{Covariance, ExactSums};
 use coremix::ndarray::Axis;
 use coremix::prelude::{Clusterer, Exhaustive, Given};
 use coremix::{Mixture, algorithms};
@@ -34,15 +34,18 @@ async fn iterations_are_those_in_memory() {
     let (x, folder) = (points.mapv(f64::from), tempfile::tempdir().unwrap());
     write(folder.path(), &points, 3, Layout::WideDouble).await;
     let data = Dense::new(&x).unwrap();
-    for (algorithm, support, width) in [
-        ("k-means", Support::Nearest, 1),
-        ("vc-gmm", Support::Best(3), 3),
-        ("gmm", Support::All, 25),
+    for (algorithm, covariance, support, width) in [
+        ("k-means", Covariance::TiedSpherical, Support::Nearest, 1),
+        ("vc-gmm", Covariance::Spherical, Support::Best(3), 3),
+        ("gmm", Covariance::Diagonal, Support::All, 25),
     ] {
-        let job = job(algorithm).support(support).tolerance(0.0);
+        let settings = algorithm.parse::<coremix::Algorithm>().unwrap();
+        let settings = settings.clusters(25).covariance(covariance);
+        let job = Job::new(settings, ["f0", "f1", "f2", "f3"]).coreset(600);
+        let job = job.support(support).tolerance(0.0);
         let table = open(folder.path(), 2, 300).await;
         let start = job.clone().max_iterations(0).fit(&table).await.unwrap();
-        let fitted = job.max_iterations(3).fit(&table).await.unwrap();
+        let fitted = job.clone().max_iterations(3).fit(&table).await.unwrap();
         let (Model::Double(mut model), mut energies) = (start.model, Vec::new()) else {
             panic!("f64 columns give an f64 model");
         };
@@ -52,7 +55,18 @@ async fn iterations_are_those_in_memory() {
             model = sums.update(&model).unwrap();
         }
         assert_eq!(fitted.free_energies[..3], energies, "{algorithm}");
+        let expected = model.score(&data).unwrap();
         assert!(fitted.model == Model::Double(model), "{algorithm}");
+        let score = job.score(&table, &fitted.model).await.unwrap();
+        for (found, expected) in [
+            (score.quantization_error, expected.quantization_error),
+            (score.log_likelihood, expected.log_likelihood),
+        ] {
+            assert!(
+                (found - expected).abs() <= 1e-12 * expected.abs(),
+                "{score:?}"
+            );
+        }
     }
 }
 
