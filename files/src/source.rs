@@ -39,4 +39,37 @@ macro_rules! source {
         }
     };
 }
-pub(crate) use source;
+
+/// How files whose columns have names are opened: by a method `new` that may panic.
+macro_rules! opened {
+    ($name:ident) => {
+        impl<T: $crate::Number> $name<T> {
+            /// Opens a file, and checks what it says about itself. Only text is gone through, to find its rows.
+            ///
+            /// # Errors
+            /// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns of
+            /// numbers.
+            pub fn open(
+                path: impl AsRef<std::path::Path>,
+                options: &$crate::Options,
+            ) -> coremix::Result<Self> {
+                Self::over($crate::OnDisk::open(path)?, options)
+            }
+
+            /// The same for bytes that come from elsewhere.
+            ///
+            /// # Errors
+            /// As [`open`](Self::open).
+            pub fn over(
+                bytes: impl $crate::ReadAt + 'static,
+                options: &$crate::Options,
+            ) -> coremix::Result<Self> {
+                let path = bytes.name();
+                let made =
+                    $crate::fault::guarded(|| Self::new(std::sync::Arc::new(bytes), options));
+                made.map_err(|error| $crate::fault::fault(&path, error))
+            }
+        }
+    };
+}
+pub(crate) use {opened, source};
