@@ -123,6 +123,8 @@ pub use algorithms::by_name::Algorithm;
 pub use base::cancel::Cancel;
 pub use base::error::{Error, Result};
 pub use base::file_fault::FileFault;
+#[doc(hidden)]
+pub use base::fixed::Fixed;
 pub use base::float::{Element, Float};
 pub use base::rng::Rng;
 pub use base::stage::Stage;

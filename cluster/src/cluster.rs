@@ -11,15 +11,16 @@ use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::SchedulerConfig;
 use ballista_scheduler::scheduler_process::start_server;
+use clap::Parser;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// 256 MiB: the sums of 120,000 components of 128 columns.
-const MESSAGE_LIMIT: u32 = 256 << 20;
+/// In MiB: the sums of 120,000 components of 128 columns.
+const MESSAGE_LIMIT: u32 = 256;
 
 /// How a client connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,80 +34,92 @@ pub struct Connection {
 impl Default for Connection {
     fn default() -> Self {
         Self {
-            message_limit: MESSAGE_LIMIT,
+            message_limit: MESSAGE_LIMIT << 20,
             partitions: 16,
         }
     }
 }
 
-/// What a scheduler needs to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a scheduler needs to know: its command line, with these defaults.
+///
+/// There is no authentication: it belongs into a trusted network.
+#[derive(Clone, Debug, PartialEq, Eq, Parser)]
+#[command(
+    name = "coremix-scheduler",
+    version,
+    about = "Schedules the passes of clustering jobs on its executors."
+)]
 pub struct SchedulerOptions {
-    /// The address it listens on. There is no authentication: it belongs into a trusted network. Default 127.0.0.1:50050.
+    /// The address to listen on.
+    #[arg(long, default_value = "127.0.0.1:50050")]
     pub address: SocketAddr,
-    /// After so many seconds without a sign of life an executor is lost, and its tasks are given to others. Default 20.
+    /// Seconds without a sign of life after which an executor is lost, and its tasks are given to others.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub executor_timeout: u64,
-    /// The largest message in bytes. Default 256 MiB.
+    /// The largest message, in MiB.
+    #[arg(long, default_value_t = MESSAGE_LIMIT, value_parser = clap::value_parser!(u32).range(1..2048))]
     pub message_limit: u32,
     /// The version in the names of the functions: for tests of what happens where versions differ.
     #[doc(hidden)]
+    #[arg(long, hide = true, default_value = crate::VERSION)]
+    pub functions_of: String,
+}
+
+/// What an executor needs to know: its command line, with these defaults.
+///
+/// There is no authentication: it belongs into a trusted network.
+#[derive(Clone, Debug, PartialEq, Eq, Parser)]
+#[command(
+    name = "coremix-executor",
+    version,
+    about = "Runs the passes of clustering jobs for a scheduler."
+)]
+pub struct ExecutorOptions {
+    /// The host of the scheduler.
+    #[arg(long, default_value = "localhost")]
+    pub scheduler_host: String,
+    /// The port of the scheduler.
+    #[arg(long, default_value_t = 50050)]
+    pub scheduler_port: u16,
+    /// The address to listen on.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub bind_host: IpAddr,
+    /// The host that the others reach it at, if it is not where the scheduler sees it.
+    #[arg(long)]
+    pub external_host: Option<String>,
+    /// The port of its results.
+    #[arg(long, default_value_t = 50051)]
+    pub port: u16,
+    /// The port of its tasks.
+    #[arg(long, default_value_t = 50052)]
+    pub grpc_port: u16,
+    /// How many partitions it works on at a time; 0 stands for all cores.
+    #[arg(long, default_value_t = 0)]
+    pub cores: usize,
+    /// The folder for what is passed between stages; by default a temporary one.
+    #[arg(long)]
+    pub work_dir: Option<PathBuf>,
+    /// Seconds between signs of life.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
+    pub heartbeat: u64,
+    /// The largest message, in MiB.
+    #[arg(long, default_value_t = MESSAGE_LIMIT, value_parser = clap::value_parser!(u32).range(1..2048))]
+    pub message_limit: u32,
+    /// As [`SchedulerOptions::functions_of`].
+    #[doc(hidden)]
+    #[arg(long, hide = true, default_value = crate::VERSION)]
     pub functions_of: String,
 }
 
 impl Default for SchedulerOptions {
     fn default() -> Self {
-        Self {
-            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 50050),
-            executor_timeout: 20,
-            message_limit: MESSAGE_LIMIT,
-            functions_of: crate::VERSION.to_string(),
-        }
+        Self::parse_from([""])
     }
-}
-
-/// What an executor needs to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExecutorOptions {
-    /// The host of the scheduler. Default localhost.
-    pub scheduler_host: String,
-    /// The port of the scheduler. Default 50050.
-    pub scheduler_port: u16,
-    /// The address it listens on. Default 127.0.0.1.
-    pub bind_host: IpAddr,
-    /// The host that the others reach it at. Default: where the scheduler sees it.
-    pub external_host: Option<String>,
-    /// The port of its results. Default 50051.
-    pub port: u16,
-    /// The port of its tasks. Default 50052.
-    pub grpc_port: u16,
-    /// How many partitions it works on at a time. 0 stands for all cores. Default 0.
-    pub cores: usize,
-    /// The folder for what is passed between stages. Default: a temporary one.
-    pub work_dir: Option<PathBuf>,
-    /// Seconds between signs of life. Default 2.
-    pub heartbeat: u64,
-    /// The largest message in bytes. Default 256 MiB.
-    pub message_limit: u32,
-    /// As [`SchedulerOptions::functions_of`].
-    #[doc(hidden)]
-    pub functions_of: String,
 }
 
 impl Default for ExecutorOptions {
     fn default() -> Self {
-        Self {
-            scheduler_host: "localhost".to_string(),
-            scheduler_port: 50050,
-            bind_host: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            external_host: None,
-            port: 50051,
-            grpc_port: 50052,
-            cores: 0,
-            work_dir: None,
-            heartbeat: 2,
-            message_limit: MESSAGE_LIMIT,
-            functions_of: crate::VERSION.to_string(),
-        }
+        Self::parse_from([""])
     }
 }
 
@@ -137,7 +150,7 @@ pub async fn connect(url: &str, connection: Connection) -> crate::Result<Session
 /// # Errors
 /// If it cannot listen on its address.
 pub async fn run_scheduler(options: SchedulerOptions) -> crate::Result<()> {
-    let (limit, version) = (options.message_limit, options.functions_of.clone());
+    let (limit, version) = (options.message_limit << 20, options.functions_of);
     let producer: ConfigProducer = Arc::new(move || config(limit));
     let scheduler = SchedulerConfig {
         bind_host: options.address.ip().to_string(),
@@ -167,7 +180,7 @@ pub async fn run_scheduler(options: SchedulerOptions) -> crate::Result<()> {
 /// # Errors
 /// If it cannot listen on its ports, or cannot reach the scheduler within 30 seconds.
 pub async fn run_executor(options: ExecutorOptions) -> crate::Result<()> {
-    let limit = options.message_limit;
+    let limit = options.message_limit << 20;
     let cores = match options.cores {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         cores => cores,

@@ -1,15 +1,17 @@
 //! The lightweight coreset of a table, drawn row by row.
 
 use crate::error::{Error, Result};
-use crate::model::Precision;
-use crate::partial::{Drawn, Partial, Range};
-use crate::summary::{Summary, unchanged};
+use crate::model::{Model, Precision};
+use crate::partial::{Drawn, Found};
+use crate::summary::{Range, Summary};
 use crate::table::Table;
 use crate::task::{Sample, Work};
-use coremix::Fit;
 use coremix::data::Dense;
+use coremix::m_step::{ExactSums, GaussianMixture};
 use coremix::ndarray::{Array1, Array2};
-use coremix::{Algorithm, BoxedMixture, Float};
+use coremix::{Algorithm, Float};
+use std::any::Any;
+use std::collections::BTreeMap;
 
 /// Weighted rows that stand for all rows of a table, sorted by their content and key.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +38,7 @@ pub(crate) async fn draw(
     size: usize,
     seed: u64,
 ) -> Result<Coreset> {
-    let rows = summary.rows as f64;
-    let all = 2.0 * rows;
+    let all = 2.0 * summary.rows as f64;
     // What comes back: a row of `f64` with its key, length, copies and probability.
     let expected = size.min(usize::try_from(summary.rows).unwrap_or(usize::MAX));
     table.check_size(expected.saturating_mul(8 * summary.mean.len() + 64))?;
@@ -54,13 +55,12 @@ pub(crate) async fn draw(
             mean: summary.mean.clone(),
             spread: summary.spread(),
         });
-        let Partial::Sample(drawn) = table.pass(work).await? else {
-            return Err(Error::version("but another pass came back"));
+        let Found::Drawn(drawn) = table.pass_again(range, work).await? else {
+            return Err(Error::other_pass());
         };
-        unchanged(range, drawn.rows)?;
-        let found = drawn.drawn.len();
+        let found = drawn.len();
         if found >= size.div_ceil(2) || rate >= all {
-            return coreset_of(&drawn, summary.mean.len(), table.precision());
+            return Ok(coreset_of(&drawn, summary.mean.len(), table.precision()));
         }
         // Three deviations more than were found: by chance they may be too few, and the next coreset too large.
         let (size, found) = (size as f64, found as f64);
@@ -69,47 +69,47 @@ pub(crate) async fn draw(
     }
 }
 
-fn coreset_of(drawn: &Drawn, dim: usize, precision: Precision) -> Result<Coreset> {
-    let (mut values, mut weights) = (Vec::new(), Vec::new());
-    for (identity, (copies, probability)) in &drawn.drawn {
-        let (numbers, _) = identity.as_chunks::<8>();
-        let row = numbers.iter().take(dim);
-        values.extend(row.map(|bits| f64::from_bits(u64::from_le_bytes(*bits))));
-        weights.push(*copies as f64 / probability);
-    }
-    let points = Array2::from_shape_vec((weights.len(), dim), values)
-        .map_err(|_| Error::version("but its rows have other columns"))?;
-    Ok(Coreset {
-        points,
-        weights: weights.into(),
+fn coreset_of(drawn: &BTreeMap<Vec<u8>, Drawn>, dim: usize, precision: Precision) -> Coreset {
+    // The content of a row comes before its key.
+    let number = |row: &[u8], j: usize| {
+        let bytes = row[8 * j..].first_chunk().copied().unwrap_or_default();
+        f64::from_bits(u64::from_le_bytes(bytes))
+    };
+    let values = drawn
+        .keys()
+        .flat_map(|row| (0..dim).map(move |j| number(row, j)));
+    let points = Array2::from_shape_vec((drawn.len(), dim), values.collect());
+    let weight = |drawn: &Drawn| drawn.copies as f64 / drawn.probability;
+    Coreset {
+        points: points.expect("n x d numbers"),
+        weights: drawn.values().map(weight).collect(),
         precision,
-    })
+    }
 }
 
 impl Coreset {
     /// Fits an algorithm to the rows, in their precision.
-    pub(crate) fn fit(&self, algorithm: &Algorithm) -> coremix::Result<crate::Model> {
+    pub(crate) fn fit(&self, algorithm: &Algorithm) -> coremix::Result<Model> {
         match self.precision {
-            Precision::Single => {
-                let points = self.points.mapv(|x| x as f32);
-                let fit: Fitted<f32> = fit(&points, &self.weights, algorithm)?;
-                crate::Model::of_fit::<f32>(&*fit.model)
-            }
-            Precision::Double => {
-                let fit: Fitted<f64> = fit(&self.points, &self.weights, algorithm)?;
-                crate::Model::of_fit::<f64>(&*fit.model)
-            }
+            Precision::Single => self.fit_in(algorithm).map(Model::Single),
+            Precision::Double => self.fit_in(algorithm).map(Model::Double),
         }
     }
-}
 
-type Fitted<F> = Fit<BoxedMixture<F>>;
-
-fn fit<F: Float>(
-    points: &Array2<F>,
-    weights: &Array1<f64>,
-    algorithm: &Algorithm,
-) -> coremix::Result<Fitted<F>> {
-    let data = Dense::weighted(points.view(), weights.view())?;
-    algorithm.boxed::<F>()?.fit(&data)
+    fn fit_in<F: Float>(&self, algorithm: &Algorithm) -> coremix::Result<GaussianMixture<F>> {
+        let points = self.points.mapv(F::from_f64);
+        let data = Dense::weighted(&points, &self.weights)?;
+        let fit = algorithm.boxed::<F>()?.fit(&data)?;
+        let any: &dyn Any = &*fit.model;
+        let model = any.downcast_ref::<GaussianMixture<F>>().cloned();
+        let model = model.ok_or_else(|| coremix::Error::Parameter {
+            name: "algorithm",
+            value: algorithm.to_string(),
+            rule: "must be of Gaussians: no other family can be fitted on a table",
+        })?;
+        // Over no rows: whether there are such sums for its covariances.
+        let none = Array2::zeros((0, points.ncols()));
+        ExactSums::e_step(&model, &Dense::<F>::batch(&none)?, None, 1)?;
+        Ok(model)
+    }
 }

@@ -1,29 +1,19 @@
 //! What can go wrong in a job.
 
 use datafusion::error::DataFusionError;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The error of a job on a table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What the core crate refuses: settings of the algorithm, a coreset that cannot be clustered.
+    /// What the core crate refuses: settings, also those of a job, and a coreset that cannot be clustered.
     #[error(transparent)]
     Core(#[from] coremix::Error),
-    /// A setting of the job that cannot be.
-    #[error("{name} = {value}: {rule}")]
-    Setting {
-        /// The setting.
-        name: &'static str,
-        /// The value it has.
-        value: String,
-        /// The rule it breaks.
-        rule: &'static str,
-    },
     /// A column that is missing, of a wrong type, or has values that are not numbers.
     #[error("column `{column}`: {what}")]
     Column {
-        /// The name of the column.
+        /// The name of the column, or of several.
         column: String,
         /// What is wrong with it.
         what: String,
@@ -31,20 +21,23 @@ pub enum Error {
     /// The table has no rows.
     #[error("the table has no rows, or lists without numbers: check its path and its filter")]
     Empty,
-    /// Rows that a pass over the table could not use, as its functions say it.
-    #[error("{0}")]
-    Rows(String),
     /// Two passes found different tables.
-    #[error("the table changed during the job, and must not: {0}")]
-    Changed(String),
+    #[error(
+        "the table changed during the job, and must not: {before} rows at first, {after} later"
+    )]
+    Changed {
+        /// Rows in the first pass.
+        before: u64,
+        /// Rows in a later one.
+        after: u64,
+    },
     /// The scheduler or an executor does not have the functions of this version.
     #[error(
-        "versions differ: this program is coremix-cluster {ours}, {theirs}; \
-        run the same version on the scheduler, the executors and the client"
+        "versions differ: this program is coremix-cluster {}, but {theirs}; \
+        run the same version on the scheduler, the executors and the client",
+        crate::VERSION
     )]
     Version {
-        /// The version of this program.
-        ours: &'static str,
         /// What is known of the other side.
         theirs: String,
     },
@@ -84,51 +77,31 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 fn resume(checkpoint: &Option<PathBuf>) -> String {
-    match checkpoint {
-        Some(path) => format!(
-            "; run the job again to go on from the checkpoint {}",
-            path.display()
-        ),
-        None => String::new(),
-    }
+    let way = "; run the job again to go on from the checkpoint";
+    let way = |path: &PathBuf| format!("{way} {}", path.display());
+    checkpoint.as_ref().map_or_else(String::new, way)
 }
 
 impl Error {
+    /// A setting of the job that cannot be.
     pub(crate) fn setting(name: &'static str, value: impl ToString, rule: &'static str) -> Self {
         let value = value.to_string();
-        Self::Setting { name, value, rule }
+        coremix::Error::Parameter { name, value, rule }.into()
     }
 
-    pub(crate) fn column(column: &str, what: impl ToString) -> Self {
-        Self::Column {
-            column: column.to_string(),
-            what: what.to_string(),
-        }
-    }
-
-    pub(crate) fn checkpoint(path: &Path, what: impl ToString) -> Self {
-        Self::Checkpoint {
-            path: path.to_path_buf(),
-            what: what.to_string(),
-        }
+    pub(crate) fn column(column: &str, what: impl Into<String>) -> Self {
+        let (column, what) = (column.to_string(), what.into());
+        Self::Column { column, what }
     }
 
     pub(crate) fn version(theirs: impl Into<String>) -> Self {
-        Self::Version {
-            ours: crate::VERSION,
-            theirs: theirs.into(),
-        }
+        let theirs = theirs.into();
+        Self::Version { theirs }
     }
 
-    /// The same with where the job goes on from.
-    pub(crate) fn with_checkpoint(self, path: Option<&Path>) -> Self {
-        match self {
-            Self::Connection { cause, .. } => Self::Connection {
-                cause,
-                checkpoint: path.filter(|path| path.exists()).map(Path::to_path_buf),
-            },
-            other => other,
-        }
+    /// What came back is of another pass than that which was asked for.
+    pub(crate) fn other_pass() -> Self {
+        Self::version("what came back is no result of it")
     }
 }
 
@@ -136,16 +109,14 @@ impl Error {
 impl From<DataFusionError> for Error {
     fn from(error: DataFusionError) -> Self {
         let text = error.to_string();
-        let unknown = ["is not provided", "There is no UD", "not found in registry"];
-        let is_unknown = unknown.iter().any(|words| text.contains(words));
-        if text.contains(crate::functions::PREFIX) && is_unknown {
-            return Self::version(
-                "but the scheduler or an executor is not: its functions are unknown there",
-            );
+        let has =
+            |words: &[&'static str]| words.iter().copied().find(|words| text.contains(*words));
+        let unknown = has(&["is not provided", "There is no UD", "not found in registry"]);
+        if unknown.is_some() && text.contains(crate::functions::PREFIX) {
+            let theirs = "the scheduler or an executor is not: its functions are unknown there";
+            return Self::version(theirs);
         }
-        // A job that failed was answered: then a connection that broke is one between executors.
-        let answered = text.contains("Job ") && text.contains("failed:");
-        let lost = [
+        let lost = has(&[
             "Connection refused",
             "tcp connect error",
             "h2 protocol error",
@@ -154,17 +125,16 @@ impl From<DataFusionError> for Error {
             "broken pipe",
             "transport error",
             "connection error",
-        ];
-        if let Some(cause) = lost
-            .iter()
-            .find(|words| text.contains(**words) && !answered)
-        {
-            return Self::Connection {
+        ]);
+        // A job that failed was answered: then a connection that broke is one between executors.
+        let answered = text.contains("Job ") && text.contains("failed:");
+        match lost {
+            Some(cause) if !answered => Self::Connection {
                 cause: cause.to_string(),
                 checkpoint: None,
-            };
+            },
+            _ => Self::Engine(Box::new(error)),
         }
-        Self::Engine(Box::new(error))
     }
 }
 
@@ -182,7 +152,7 @@ mod tests {
         assert!(matches!(lost, Error::Connection { .. }));
         let between = of("Job x1 failed: transport error: Connection refused");
         assert!(matches!(between, Error::Engine(_)));
-        let unknown = of("There is no UDF named \"coremix_pass_v9_9_9\" in the TaskContext");
+        let unknown = of("There is no UDAF named \"coremix_pass_v9_9_9\" in the TaskContext");
         assert!(matches!(unknown, Error::Version { .. }));
         let other = of("There is no UDF named \"median\" in the TaskContext");
         assert!(matches!(other, Error::Engine(_)));

@@ -1,15 +1,15 @@
 //! The course of a fit: range, coreset, the local fit, and EM over the table.
 
-use crate::checkpoint::{Identity, State};
+use crate::checkpoint::{Course, Identity, State};
 use crate::coreset;
 use crate::error::{Error, Result};
 use crate::job::{Job, Support};
 use crate::model::Model;
-use crate::partial::Range;
-use crate::step::{e_step, m_step};
-use crate::summary::{self, Bounds};
+use crate::partial::Found;
+use crate::summary::{self, Range};
 use crate::table::Table;
-use coremix::Stop;
+use crate::task::Work;
+use coremix::{Likelihood, Rule, Stop};
 use twox_hash::XxHash3_64;
 
 /// What a fit returns.
@@ -51,60 +51,81 @@ pub(crate) async fn run(
     let range = summary::range(table).await?;
     let identity = identity(job, table, &range);
     let path = job.checkpoint.as_deref();
-    let save = |state: &State| path.map_or(Ok(()), |path| state.save(path, &identity));
+    let save = |state: &State| path.map_or(Ok(()), |path| state.save(path));
     let resumed = match path {
-        Some(path) => State::load(path, &identity)?,
+        Some(path) => State::load(path, table.precision(), &identity)?,
         None => None,
     };
-    let mut state = match resumed {
+    let State {
+        mut model,
+        mut course,
+    } = match resumed {
         Some(state) => state,
         None => {
-            let state = start(job, table, &range).await?;
+            let state = start(job, table, &range, identity).await?;
             save(&state)?;
             state
         }
     };
 
-    let bounds = Bounds::of(&range);
+    let (k, d) = (model.components(), model.columns());
     let width = match job.support {
         Support::Nearest => 1,
         Support::Best(width) => width,
-        Support::All => state.model.components(),
+        Support::All => k,
     };
+    // What comes back: mass, d sums and squares of 16 bytes per component.
+    table.check_size(k.saturating_mul(16 * (d + 2) + 8))?;
+    let mut free_energies: Vec<f64> = course
+        .free_energies
+        .iter()
+        .copied()
+        .map(f64::from_bits)
+        .collect();
     let stop = loop {
-        let found = e_step(table, &range, &bounds, &state.model, width, true).await?;
-        let iteration = state.free_energies.len();
-        let free_energy = found.free_energy;
+        let work = Work::EStep(model.clone(), width);
+        let Found::Sums(sums) = table.pass_again(&range, work).await? else {
+            return Err(Error::other_pass());
+        };
+        let (iteration, free_energy) = (free_energies.len(), sums.free_energy());
         observer(Progress {
             iteration,
             free_energy,
         });
-        let before = state.free_energies.last().copied();
-        state.free_energies.push(free_energy);
-        // E19, per coordinate of every row.
-        let unit = job.tolerance * 0.5 * found.likelihood.entries;
-        if before.is_some_and(|before| (free_energy - before).abs() <= unit) {
+        let of_rows = Likelihood {
+            weight: sums.weight(),
+            entries: sums.weight() * d as f64,
+            ..Likelihood::default()
+        };
+        let rule = Rule::PerCoordinate;
+        let settled = rule.settles(job.tolerance, &free_energies, free_energy, &of_rows);
+        free_energies.push(free_energy);
+        if settled {
             break Stop::Converged;
         }
         if iteration >= job.max_iterations {
             break Stop::MaxIterations;
         }
-        (state.model, state.zero_mass) = m_step(&state.model, &found, &bounds, state.floor)?;
+        model = model.update(&sums)?;
+        course.free_energies.push(free_energy.to_bits());
+        course.zero_mass = sums.masses().filter(|mass| *mass <= 0.0).count();
+        let state = State { model, course };
         save(&state)?;
+        State { model, course } = state;
     };
     Ok(Fitted {
-        model: state.model,
+        model,
         rows: range.rows,
-        coreset_rows: state.coreset_rows,
-        iterations: state.free_energies.len() - 1,
-        free_energies: state.free_energies,
-        zero_mass: state.zero_mass,
+        coreset_rows: course.coreset_rows,
+        iterations: free_energies.len() - 1,
+        free_energies,
+        zero_mass: course.zero_mass,
         stop,
     })
 }
 
 /// The model of the coreset.
-async fn start(job: &Job, table: &Table, range: &Range) -> Result<State> {
+async fn start(job: &Job, table: &Table, range: &Range, identity: Identity) -> Result<State> {
     let summary = summary::summary(table, range).await?;
     let coreset = coreset::draw(table, range, &summary, job.coreset, job.seed).await?;
     let coreset_rows = coreset.weights.len();
@@ -112,22 +133,19 @@ async fn start(job: &Job, table: &Table, range: &Range) -> Result<State> {
     // The fit takes all threads of its pool: the runtime must go on meanwhile.
     let fitted = tokio::task::spawn_blocking(move || coreset.fit(&algorithm)).await;
     let model = fitted.map_err(|e| Error::setting("algorithm", e, "its fit must end"))??;
-    Ok(State {
-        model,
+    let course = Course {
+        identity,
         free_energies: Vec::new(),
-        floor: summary.variance_floor(table.precision()),
         coreset_rows,
         zero_mass: 0,
-    })
+    };
+    Ok(State { model, course })
 }
 
 /// What tells this job from others. The limits of the iterations are no part of it: a job may go on further.
 fn identity(job: &Job, table: &Table, range: &Range) -> Identity {
-    let mut bytes = range.rows.to_le_bytes().to_vec();
-    for (min, max) in &range.ranges {
-        bytes.extend(min.to_bits().to_le_bytes());
-        bytes.extend(max.to_bits().to_le_bytes());
-    }
+    let ends = range.ranges.iter().flat_map(|(min, max)| [min, max]);
+    let bytes: Vec<u8> = ends.flat_map(|end| end.to_bits().to_le_bytes()).collect();
     let settings = (
         &job.algorithm,
         &job.columns,
@@ -138,6 +156,7 @@ fn identity(job: &Job, table: &Table, range: &Range) -> Identity {
         table.precision(),
     );
     Identity {
+        version: crate::VERSION.to_string(),
         settings: format!("{settings:?}"),
         table: format!("{} rows, {:016x}", range.rows, XxHash3_64::oneshot(&bytes)),
     }

@@ -1,37 +1,29 @@
 //! The functions that an engine runs. They travel by name, so the client, the scheduler and the executors must all have
 //! them; their names carry the version.
 
+use crate::model::Model;
 use crate::partial::Partial;
-use crate::pass::{pass, rows_of};
-use crate::task::{Task, Work};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, StringArray, UInt32Array};
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue, exec_err};
+use crate::rows::Rows;
+use crate::task::Task;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
+use datafusion::arrow::datatypes::{DataType, Field, Int32Type};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::execution::FunctionRegistry;
-use datafusion::logical_expr::function::AccumulatorArgs;
+use datafusion::logical_expr::expr_fn::{SimpleAggregateUDF, SimpleScalarUDF};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    Accumulator, AggregateUDF, ColumnarValue, ScalarUDF, Signature, Volatility,
 };
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// How all names begin.
 pub(crate) const PREFIX: &str = "coremix_";
 
-/// A name with its version, such as `coremix_pass_v0_1_0`.
-fn name(what: &str, version: &str) -> String {
-    format!("{PREFIX}{what}_v{}", version.replace(['.', '-'], "_"))
-}
-
 /// The functions of one version.
 #[derive(Clone, Debug)]
 pub(crate) struct Functions {
-    /// The result of a pass on a batch of rows, in the place of its first row; NULL in all others.
-    pub(crate) pass: Arc<ScalarUDF>,
-    /// All results together.
-    pub(crate) merge: Arc<AggregateUDF>,
-    /// The label of each row.
+    /// The result of a task on all rows: of the task in a dictionary of one entry, the key if there is one, and the columns.
+    pub(crate) pass: Arc<AggregateUDF>,
+    /// The label of each row: of a model, and the columns.
     pub(crate) assign: Arc<ScalarUDF>,
     /// The version of whoever runs it. Its own name has none.
     pub(crate) version: Arc<ScalarUDF>,
@@ -45,197 +37,110 @@ impl Functions {
 
     /// Those that are called as in another version: for tests of what happens where versions differ.
     pub(crate) fn of_version(version: &str) -> Self {
-        let scalar = |kind, what: &str| {
-            // What a function says of a row depends on the batch: an engine must not move or repeat it.
-            let volatile = Volatility::Volatile;
-            let (name, signature) = match kind {
-                Kind::Version => (format!("{PREFIX}{what}"), Signature::nullary(volatile)),
-                _ => (name(what, version), Signature::variadic_any(volatile)),
-            };
-            Arc::new(ScalarUDF::from(OfRows {
-                name,
-                kind,
-                version: version.to_string(),
-                signature,
-            }))
-        };
+        let name = |what: &str| format!("{PREFIX}{what}_v{}", version.replace(['.', '-'], "_"));
+        // What executors say of themselves must not be asked of the client.
+        let any = || Signature::variadic_any(Volatility::Volatile);
+        let state = Field::new("found", DataType::Binary, true);
+        let pass = SimpleAggregateUDF::new_with_signature(
+            name("pass"),
+            any(),
+            DataType::Binary,
+            Arc::new(|_| Ok(Box::<Pass>::default())),
+            vec![Arc::new(state)],
+        );
+        let assign = SimpleScalarUDF::new_with_signature(
+            name("assign"),
+            any(),
+            DataType::UInt32,
+            Arc::new(assign),
+        );
+        let own = ColumnarValue::from(ScalarValue::from(version));
+        let version = SimpleScalarUDF::new(
+            format!("{PREFIX}version"),
+            Vec::new(),
+            DataType::Utf8,
+            Volatility::Volatile,
+            Arc::new(move |_| Ok(own.clone())),
+        );
         Self {
-            pass: scalar(Kind::Pass, "pass"),
-            assign: scalar(Kind::Assign, "assign"),
-            version: scalar(Kind::Version, "version"),
-            merge: Arc::new(AggregateUDF::from(Merge {
-                name: name("merge", version),
-                signature: Signature::exact(vec![DataType::Binary], Volatility::Immutable),
-            })),
+            pass: Arc::new(pass.into()),
+            assign: Arc::new(assign.into()),
+            version: Arc::new(version.into()),
         }
     }
 
     /// Makes them known to a session, by name.
     pub(crate) fn register(&self, registry: &mut dyn FunctionRegistry) -> Result<()> {
-        for function in [&self.pass, &self.assign, &self.version] {
-            registry.register_udf(function.clone())?;
-        }
-        registry.register_udaf(self.merge.clone())?;
+        registry.register_udaf(self.pass.clone())?;
+        registry.register_udf(self.assign.clone())?;
+        registry.register_udf(self.version.clone())?;
         Ok(())
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    Pass,
-    Assign,
-    Version,
+fn assign(arguments: &[ColumnarValue]) -> Result<ColumnarValue> {
+    let Some((ColumnarValue::Scalar(ScalarValue::Binary(Some(model))), columns)) =
+        arguments.split_first()
+    else {
+        return exec_err!("{PREFIX}assign: the first argument must be a model");
+    };
+    let wrong = |what: String| exec_datafusion_err!("{PREFIX}assign: {what}");
+    let model: Model = postcard::from_bytes(model).map_err(|e| wrong(e.to_string()))?;
+    let rows = Rows::of(&ColumnarValue::values_to_arrays(columns)?).map_err(wrong)?;
+    if rows.unusable.iter().any(|unusable| unusable.any()) {
+        return Err(wrong("a value is NULL, NaN or infinite".to_string()));
+    }
+    let labels = model.labels(&rows).map_err(|e| wrong(e.to_string()))?;
+    Ok(ColumnarValue::Array(Arc::new(UInt32Array::from(labels))))
 }
 
-/// A function of rows: a task, the key if there is one, and the columns.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct OfRows {
-    name: String,
-    kind: Kind,
-    version: String,
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for OfRows {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    /// Not with the arguments: one of them is a whole model.
-    fn schema_name(&self, _: &[Expr]) -> Result<String> {
-        Ok(self.name.clone())
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(match self.kind {
-            Kind::Pass => DataType::Binary,
-            Kind::Assign => DataType::UInt32,
-            Kind::Version => DataType::Utf8,
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let n = args.number_rows;
-        if self.kind == Kind::Version {
-            let versions = std::iter::repeat_n(Some(&self.version[..]), n);
-            return Ok(array(StringArray::from_iter(versions)));
-        }
-        let Some(ColumnarValue::Scalar(ScalarValue::Binary(Some(message)))) = args.args.first()
-        else {
-            return exec_err!("{}: the first argument must be a task", self.name);
-        };
-        let Some(task) = task_of(message) else {
-            return exec_err!("{}: the first argument is no task", self.name);
-        };
-        let arrays: Result<Vec<ArrayRef>> =
-            args.args[1..].iter().map(|arg| arg.to_array(n)).collect();
-        let mut columns = arrays?;
-        let keyed = task.keyed && !columns.is_empty();
-        let key = keyed.then(|| columns.remove(0));
-        // One name per column is what everything behind relies on.
-        if columns.len() != task.names.len() || columns.iter().any(|column| column.len() != n) {
-            return exec_err!("{}: the task is for other columns", self.name);
-        }
-        match (self.kind, &task.work) {
-            (Kind::Assign, Work::Assign(model)) => {
-                let labels = rows_of(&task, &columns).and_then(|rows| match n {
-                    0 => Ok(Vec::new()),
-                    _ => model.supports(&rows, 1).map_err(|e| e.to_string()),
-                });
-                match labels {
-                    Ok(labels) => Ok(array(UInt32Array::from(labels))),
-                    Err(fault) => exec_err!("{}: {fault}", self.name),
-                }
-            }
-            (Kind::Pass, _) => {
-                let found = (n > 0).then(|| pass(&task, key.as_ref(), &columns).to_bytes());
-                let first = std::iter::once(found.as_deref());
-                let values = first.chain(std::iter::repeat(None)).take(n);
-                Ok(array(BinaryArray::from_iter(values)))
-            }
-            _ => exec_err!("{}: the task is for another function", self.name),
-        }
-    }
-}
-
-fn array(array: impl Array + 'static) -> ColumnarValue {
-    ColumnarValue::Array(Arc::new(array))
-}
-
-/// The task of a message. The last ones are kept: every batch of a pass has the same, and a model takes time to read.
-fn task_of(message: &[u8]) -> Option<Arc<Task>> {
-    type Known = VecDeque<(Vec<u8>, Arc<Task>)>;
-    static LAST: Mutex<Known> = Mutex::new(VecDeque::new());
-    const KEPT: usize = 2;
-
-    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, task)) = last().iter().find(|known| known.0 == message) {
-        return Some(task.clone());
-    }
-    let task = Arc::new(Task::of_bytes(message)?);
-    let mut last = last();
-    last.truncate(KEPT - 1);
-    last.push_front((message.to_vec(), task.clone()));
-    Some(task)
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Merge {
-    name: String,
-    signature: Signature,
-}
-
-impl AggregateUDFImpl for Merge {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Binary)
-    }
-
-    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::<Merged>::default())
-    }
-}
-
-/// All results so far.
+/// A pass so far.
 #[derive(Debug, Default)]
-struct Merged(Option<Partial>);
+struct Pass {
+    task: Option<Task>,
+    found: Option<Partial>,
+}
 
-impl Merged {
-    fn add(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let Some(results) = values.first().and_then(|v| v.as_binary_opt::<i32>()) else {
-            return exec_err!("{PREFIX}merge: results are binary");
-        };
-        for result in results.iter().flatten() {
-            let Some(partial) = Partial::of_bytes(result) else {
-                return exec_err!("{PREFIX}merge: a value is no result of a pass");
-            };
-            self.0 = Some(match self.0.take() {
-                Some(total) => total.merge(partial),
-                None => partial,
-            });
-        }
-        Ok(())
+impl Pass {
+    fn add(&mut self, partial: Partial) {
+        self.found = Some(match self.found.take() {
+            Some(found) => found.merge(partial),
+            None => partial,
+        });
     }
 }
 
-impl Accumulator for Merged {
+impl Accumulator for Pass {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.add(values)
+        let Some((task, columns)) = values.split_first() else {
+            return exec_err!("{PREFIX}pass: the first argument must be a task");
+        };
+        if task.is_empty() {
+            return Ok(());
+        }
+        let task = match self.task.take() {
+            Some(task) => task,
+            None => task_of(task)
+                .ok_or_else(|| exec_datafusion_err!("{PREFIX}pass: this is no task"))?,
+        };
+        self.add(task.run(columns));
+        self.task = Some(task);
+        Ok(())
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.add(states)
+        let Some(states) = states
+            .first()
+            .and_then(|state| state.as_binary_opt::<i32>())
+        else {
+            return exec_err!("{PREFIX}pass: results are binary");
+        };
+        for state in states.iter().flatten() {
+            let partial = postcard::from_bytes(state)
+                .map_err(|_| exec_datafusion_err!("{PREFIX}pass: this is no result of a pass"))?;
+            self.add(partial);
+        }
+        Ok(())
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -243,37 +148,43 @@ impl Accumulator for Merged {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Binary(self.0.as_ref().map(Partial::to_bytes)))
+        let found = self.found.as_ref().map(postcard::to_allocvec).transpose();
+        let bytes = found.map_err(|e| exec_datafusion_err!("{PREFIX}pass: {e}"))?;
+        Ok(ScalarValue::Binary(bytes))
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.0.as_ref().map_or(0, Partial::size)
+        size_of::<Self>()
     }
+}
+
+/// The task that an engine repeats for each row of a batch: in a dictionary, so that there is one.
+fn task_of(repeated: &dyn Array) -> Option<Task> {
+    let entries = repeated.as_dictionary_opt::<Int32Type>()?.values();
+    let tasks = entries.as_binary_opt::<i32>()?;
+    let task = tasks.iter().flatten().next()?;
+    postcard::from_bytes(task).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_carry_the_version() {
-        assert_eq!(name("pass", "0.1.0-rc.1"), "coremix_pass_v0_1_0_rc_1");
-        let functions = Functions::new();
-        assert!(functions.pass.name().starts_with("coremix_pass_v"));
-        assert_eq!(functions.version.name(), "coremix_version");
-    }
+    use datafusion::arrow::array::BinaryArray;
 
     /// Anything may come as an argument: an error, never a panic.
     #[test]
-    fn no_message_panics() {
-        let mut merged = Merged::default();
+    fn no_argument_panics() {
+        let numbers: ArrayRef = Arc::new(UInt32Array::from(vec![1]));
+        let mut pass = Pass::default();
         for bytes in [&[][..], &[9], &[4, 1, 2], &[255; 40]] {
             let array: ArrayRef = Arc::new(BinaryArray::from_iter([Some(bytes)]));
-            assert!(merged.add(&[array]).is_err());
-            assert!(task_of(bytes).is_none());
+            assert!(pass.merge_batch(std::slice::from_ref(&array)).is_err());
+            assert!(pass.update_batch(&[array, numbers.clone()]).is_err());
+            let model = ColumnarValue::Scalar(ScalarValue::Binary(Some(bytes.to_vec())));
+            assert!(assign(&[model, numbers.clone().into()]).is_err());
         }
-        let numbers: ArrayRef = Arc::new(UInt32Array::from(vec![1]));
-        assert!(merged.add(&[numbers]).is_err());
-        assert!(merged.add(&[]).is_err());
+        assert!(pass.merge_batch(std::slice::from_ref(&numbers)).is_err());
+        assert!(pass.merge_batch(&[]).is_err() && pass.update_batch(&[]).is_err());
+        assert!(assign(&[]).is_err() && assign(&[numbers.into()]).is_err());
     }
 }

@@ -4,9 +4,10 @@ use crate::coreset::{self, Coreset};
 use crate::error::{Error, Result};
 use crate::fit::{self, Fitted, Progress};
 use crate::model::Model;
-use crate::score::{self, Score};
+use crate::partial::Found;
 use crate::summary::{self, Summary};
 use crate::table::Table;
+use crate::task::Work;
 use coremix::Algorithm;
 use datafusion::dataframe::DataFrame;
 use std::path::PathBuf;
@@ -20,6 +21,19 @@ pub enum Support {
     Best(usize),
     /// All: EM without approximation.
     All,
+}
+
+/// What a model costs on all rows of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Score {
+    /// Number of rows.
+    pub rows: u64,
+    /// The sum of the squared distances to the nearest mean ([E22](coremix::equations#e22)), in the unit of the columns,
+    /// squared.
+    pub quantization_error: f64,
+    /// The log-likelihood over all components, in nats, for densities in the unit of the columns.
+    pub log_likelihood: f64,
 }
 
 /// A clustering job: the same on a table in the process and on a cluster.
@@ -70,7 +84,7 @@ impl Job {
     /// A job that fits `algorithm` to the rows of these columns: several columns of numbers, or one column of lists that are
     /// all as long (a List or FixedSizeList).
     ///
-    /// The components of the algorithm must share one variance. By default `fast`, `k-means`, `lwcs-k-means` and
+    /// Variances must be shared, spherical or diagonal. By default `fast`, `k-means`, `lwcs-k-means` and
     /// `lazy-k-means` go on with [`Support::Nearest`], `gmm` with [`Support::All`], and all others with the best three.
     #[must_use]
     pub fn new(algorithm: Algorithm, columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -144,7 +158,7 @@ impl Job {
         self
     }
 
-    /// What is known of the table: three passes.
+    /// What is known of the table: two passes.
     ///
     /// # Errors
     /// [`Error::Column`] for a column that is missing, no number, or has values that are none; [`Error::Empty`];
@@ -155,7 +169,7 @@ impl Job {
         summary::summary(&table, &range).await
     }
 
-    /// The coreset alone: four passes, and more where rows have many copies and no key.
+    /// The coreset alone: three passes, and more where rows have many copies and no key.
     ///
     /// # Errors
     /// As [`summary`](Self::summary).
@@ -186,16 +200,30 @@ impl Job {
         observer: &mut (dyn FnMut(Progress) + Send),
     ) -> Result<Fitted> {
         let fitted = async { fit::run(self, &self.open(table).await?, observer).await };
-        let fitted = fitted.await;
-        fitted.map_err(|error| error.with_checkpoint(self.checkpoint.as_deref()))
+        fitted.await.map_err(|error| match error {
+            Error::Connection { cause, .. } => Error::Connection {
+                cause,
+                checkpoint: self.checkpoint.clone().filter(|path| path.exists()),
+            },
+            other => other,
+        })
     }
 
-    /// Quantization error and log-likelihood of a model on the table: two passes.
+    /// Quantization error and log-likelihood of a model on the table: one pass.
     ///
     /// # Errors
     /// As [`summary`](Self::summary); [`Error::Core`] for a model with another number of columns.
     pub async fn score(&self, table: &DataFrame, model: &Model) -> Result<Score> {
-        score::run(&self.open(table).await?, model).await
+        let table = self.open(table).await?;
+        table.fits(model, None)?;
+        let Found::Sums(sums) = table.pass(Work::Score(model.clone())).await?.found else {
+            return Err(Error::other_pass());
+        };
+        Ok(Score {
+            rows: sums.rows(),
+            quantization_error: model.quantization_error(&sums),
+            log_likelihood: sums.free_energy(),
+        })
     }
 
     /// Writes the key and the likeliest component of every row (`label`) as Parquet, below the folder `path`. A local folder
@@ -203,12 +231,12 @@ impl Job {
     /// are.
     ///
     /// # Errors
-    /// As [`score`](Self::score); [`Error::Setting`] without a [`key`](Self::key), and for a folder that exists.
+    /// As [`score`](Self::score); [`Error::Core`] without a [`key`](Self::key), and for a folder that exists.
     pub async fn assign(&self, table: &DataFrame, model: &Model, path: &str) -> Result<()> {
         let table = self.open(table).await?;
         // Values that are no numbers are named before anything is written.
         let range = summary::range(&table).await?;
-        fits(model, range.ranges.len())?;
+        table.fits(model, Some(range.ranges.len()))?;
         table.write_labels(model, &folder(path)?).await
     }
 
@@ -228,18 +256,6 @@ impl Job {
         let table = Table::of(table, &self.columns, self.key.as_deref())?;
         table.handshake().await?;
         Ok(table)
-    }
-}
-
-/// Whether a model has as many columns as the rows.
-pub(crate) fn fits(model: &Model, dim: usize) -> Result<()> {
-    match model.columns() == dim {
-        true => Ok(()),
-        false => Err(Error::Core(coremix::Error::DimensionMismatch {
-            what: "model",
-            expected: dim,
-            found: model.columns(),
-        })),
     }
 }
 

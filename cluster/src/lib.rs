@@ -6,22 +6,17 @@
 #[doc = include_str!("../../docs/guide/src/bigger-than-one-machine.md")]
 struct Guide;
 
-mod bytes;
 mod checkpoint;
 #[cfg(feature = "ballista")]
 mod cluster;
 mod coreset;
 mod error;
 mod fit;
-mod fixed;
 mod functions;
 mod job;
 mod model;
 mod partial;
-mod pass;
 mod rows;
-mod score;
-mod step;
 mod stores;
 mod summary;
 mod table;
@@ -34,9 +29,8 @@ pub use cluster::{
 pub use coreset::Coreset;
 pub use error::{Error, Result};
 pub use fit::{Fitted, Progress};
-pub use job::{Job, Support};
+pub use job::{Job, Score, Support};
 pub use model::{Model, Precision};
-pub use score::Score;
 pub use stores::Stores;
 pub use summary::Summary;
 

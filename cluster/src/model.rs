@@ -2,9 +2,10 @@
 
 use crate::rows::Rows;
 use coremix::data::Dense;
-use coremix::m_step::{Covariance, GaussianMixture};
+use coremix::m_step::{ExactSums, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView2};
-use coremix::{Error, Mixture, ModelInfo, Result, Save};
+use coremix::{Float, Mixture, Result, Save};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The numbers that rows are read as.
@@ -16,19 +17,16 @@ pub enum Precision {
     Double,
 }
 
-/// A mixture of isotropic Gaussians with one shared variance, in `f32` or `f64`: what k-means and the truncated
-/// mixtures of the core fit.
+/// A mixture of Gaussians with a variance for all components, for each of them, or for each of their columns, in `f32` or `f64`.
 ///
 /// ```
 /// use coremix_cluster::{Model, Precision};
 /// # use coremix::ndarray::array;
 /// let model = Model::from_parameters(Precision::Single, array![[0.0, 0.0], [3.0, 4.0]].view(), 0.5)?;
 /// assert_eq!((model.components(), model.columns()), (2, 2));
-/// let bytes = model.to_bytes(&[])?;
-/// assert_eq!(Model::from_bytes(&bytes)?, model);
 /// # Ok::<(), coremix::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Model {
     /// In `f32`.
@@ -66,22 +64,14 @@ impl Model {
         })
     }
 
-    /// The bytes of a model file, with notes, as [`Save::to_bytes`] writes them.
+    /// Loads a model file of this number type.
     ///
     /// # Errors
-    /// As [`Save::to_bytes`].
-    pub fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
-        each!(self, model => model.to_bytes(notes))
-    }
-
-    /// A model from the bytes of a file. The number type is that of the file.
-    ///
-    /// # Errors
-    /// As [`Save::from_bytes`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        match &ModelInfo::read_from(bytes)?.number[..] {
-            "f64" => Save::from_bytes(bytes).map(Self::Double),
-            _ => Save::from_bytes(bytes).map(Self::Single),
+    /// As [`Save::load`].
+    pub fn load(precision: Precision, path: impl AsRef<Path>) -> Result<Self> {
+        match precision {
+            Precision::Single => Save::load(path).map(Self::Single),
+            Precision::Double => Save::load(path).map(Self::Double),
         }
     }
 
@@ -104,13 +94,10 @@ impl Model {
     /// The means (k, d), in the unit of the columns.
     #[must_use]
     pub fn means(&self) -> Array2<f64> {
-        match self {
-            Self::Single(model) => model.means().mapv(f64::from),
-            Self::Double(model) => model.means().to_owned(),
-        }
+        each!(self, model => model.means().mapv(f64::from))
     }
 
-    /// The variance of every column, in the unit of the columns, squared.
+    /// The mean variance of a column, in the unit of the columns, squared: the one there is, if components share it.
     #[must_use]
     pub fn variance(&self) -> f64 {
         each!(self, model => model.variance())
@@ -128,72 +115,43 @@ impl Model {
         each!(self, model => model.means().ncols())
     }
 
-    /// The number type.
-    #[must_use]
-    pub fn precision(&self) -> Precision {
-        match self {
-            Self::Single(_) => Precision::Single,
-            Self::Double(_) => Precision::Double,
-        }
+    /// The sums of an E-step over rows with supports of this width, or without one those of a score.
+    pub(crate) fn sums(&self, rows: &Rows, width: Option<usize>) -> Result<ExactSums> {
+        each!(self, model => sums(model, rows, width))
     }
 
-    /// The model that a boxed fit has, if it is of this family.
-    pub(crate) fn of_fit<F: coremix::Float>(fitted: &dyn Mixture<F>) -> Result<Self> {
-        fn shares<F: coremix::Float>(model: &GaussianMixture<F>) -> bool {
-            model.covariance_kind() == Covariance::TiedSpherical
-        }
-        let any: &dyn std::any::Any = fitted;
-        if let Some(model) = any
-            .downcast_ref::<GaussianMixture<f32>>()
-            .filter(|model| shares(model))
-        {
-            let means = model.means().mapv(f64::from);
-            return Self::from_parameters(Precision::Single, means.view(), model.variance());
-        }
-        if let Some(model) = any
-            .downcast_ref::<GaussianMixture<f64>>()
-            .filter(|model| shares(model))
-        {
-            return Self::from_parameters(Precision::Double, model.means(), model.variance());
-        }
-        Err(Error::Parameter {
-            name: "algorithm",
-            value: "one with variances of its own for each component".to_string(),
-            rule: "must share one variance: no other family can be fitted on a table",
+    /// The model after the M-step.
+    pub(crate) fn update(&self, sums: &ExactSums) -> Result<Self> {
+        Ok(match self {
+            Self::Single(model) => Self::Single(sums.update(model)?),
+            Self::Double(model) => Self::Double(sums.update(model)?),
         })
     }
 
-    /// The `width` best components of every row, best first (n * width).
-    pub(crate) fn supports(&self, rows: &Rows, width: usize) -> Result<Vec<u32>> {
-        match self {
-            Self::Single(model) => {
-                let values: Vec<f32> = rows.values().iter().map(|x| *x as f32).collect();
-                supports(model, &values, rows, width)
-            }
-            Self::Double(model) => supports(model, rows.values(), rows, width),
-        }
+    pub(crate) fn quantization_error(&self, sums: &ExactSums) -> f64 {
+        each!(self, model => sums.quantization_error(model))
+    }
+
+    /// The likeliest component of every row.
+    pub(crate) fn labels(&self, rows: &Rows) -> Result<Vec<u32>> {
+        each!(self, model => labels(model, rows))
     }
 }
 
-fn supports<F: coremix::Float>(
+fn sums<F: Float>(
     model: &GaussianMixture<F>,
-    values: &[F],
     rows: &Rows,
-    width: usize,
-) -> Result<Vec<u32>> {
-    let mismatch = |_| Error::DimensionMismatch {
-        what: "rows",
-        expected: model.means().ncols(),
-        found: rows.dim(),
-    };
-    let view = ArrayView2::from_shape((rows.len(), rows.dim()), values).map_err(mismatch)?;
-    let data = Dense::batch(view)?;
-    let model: &dyn Mixture<F> = model;
-    Ok(match width {
-        1 => model.predict(&data)?.to_vec(),
-        _ => {
-            let (ids, _) = model.truncated_responsibilities(&data, width)?;
-            ids.iter().copied().collect()
-        }
-    })
+    width: Option<usize>,
+) -> Result<ExactSums> {
+    let points = rows.points::<F>();
+    let data = Dense::batch(&points)?;
+    match width {
+        Some(width) => ExactSums::e_step(model, &data, None, width),
+        None => ExactSums::score(model, &data),
+    }
+}
+
+fn labels<F: Float>(model: &GaussianMixture<F>, rows: &Rows) -> Result<Vec<u32>> {
+    let points = rows.points::<F>();
+    Ok(model.predict(&Dense::batch(&points)?)?.to_vec())
 }

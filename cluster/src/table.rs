@@ -3,15 +3,28 @@
 use crate::error::{Error, Result};
 use crate::functions::Functions;
 use crate::model::{Model, Precision};
-use crate::partial::Partial;
-use crate::rows::{item_of, precision_of};
+use crate::partial::{Found, Partial};
+use crate::rows::item_of;
+use crate::summary::Range;
 use crate::task::{Task, Work};
 use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::{DataFrame, DataFrameWriteOptions};
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::prelude::{ident, lit};
+use serde::Serialize;
+
+/// Whether a column can be read, and in which numbers.
+fn precision_of(kind: &DataType) -> Option<Precision> {
+    use DataType::{Float16, Float32, Int8, Int16, UInt8, UInt16};
+    match kind {
+        Float16 | Float32 | Int8 | Int16 | UInt8 | UInt16 => Some(Precision::Single),
+        kind => kind.is_numeric().then_some(Precision::Double),
+    }
+}
 
 /// Some columns of a table, and its key.
 #[derive(Clone, Debug)]
@@ -20,6 +33,7 @@ pub(crate) struct Table {
     names: Vec<String>,
     key: Option<String>,
     precision: Precision,
+    is_list: bool,
 }
 
 impl Table {
@@ -68,6 +82,7 @@ impl Table {
             names: names.to_vec(),
             key: key.map(str::to_string),
             precision,
+            is_list: item_of(known(&names[0])?).is_some(),
         })
     }
 
@@ -75,31 +90,22 @@ impl Table {
         self.precision
     }
 
-    /// The columns, for messages.
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
-    }
-
     /// The name of a coordinate.
     pub(crate) fn name_of(&self, coordinate: usize) -> &str {
         self.names.get(coordinate).unwrap_or(&self.names[0])
     }
 
-    /// The arguments of a function of rows: a task, the key, the columns.
-    fn arguments(&self, work: Work) -> Result<Vec<Expr>> {
-        let keyed = matches!(work, Work::Sample(_)) && self.key.is_some();
-        let task = Task {
-            names: self.names.clone(),
-            precision: self.precision,
-            keyed,
-            work,
-        };
-        let message = task.to_bytes()?;
-        self.check_size(message.len())?;
-        let key = self.key.iter().filter(|_| keyed);
-        let columns = key.chain(&self.names).map(ident);
-        let task = lit(ScalarValue::Binary(Some(message)));
-        Ok(std::iter::once(task).chain(columns).collect())
+    /// Whether a model has as many columns as the rows, as far as that is known: a list says it only when it is read.
+    pub(crate) fn fits(&self, model: &Model, dim: Option<usize>) -> Result<()> {
+        match dim.unwrap_or(self.names.len()) {
+            dim if dim == model.columns() => Ok(()),
+            _ if self.is_list && dim.is_none() => Ok(()),
+            expected => Err(Error::Core(coremix::Error::DimensionMismatch {
+                what: "model",
+                expected,
+                found: model.columns(),
+            })),
+        }
     }
 
     /// Whether a message fits: beyond the limit the engine only says that a connection broke, and no array of the engine
@@ -114,24 +120,60 @@ impl Table {
         }
     }
 
-    /// One pass over all rows.
+    /// A message that fits.
+    fn message(&self, value: &impl Serialize) -> Result<ScalarValue> {
+        let message = postcard::to_allocvec(value);
+        let message = message.map_err(|e| DataFusionError::External(Box::new(e)))?;
+        self.check_size(message.len())?;
+        Ok(ScalarValue::Binary(Some(message)))
+    }
+
+    /// One pass over all rows. Values that cannot be used are an error, and so are no rows.
     pub(crate) async fn pass(&self, work: Work) -> Result<Partial> {
-        let functions = Functions::new();
-        let of_batch = functions.pass.call(self.arguments(work)?);
-        let of_all = functions.merge.call(vec![of_batch]).alias("found");
+        let keyed = matches!(work, Work::Sample(_)) && self.key.is_some();
+        let key = self.key.iter().filter(|_| keyed);
+        let columns = key.chain(&self.names).map(ident);
+        // An engine repeats a literal for each row: of a dictionary that is the number of its entry.
+        let task = self.message(&Task { keyed, work })?;
+        let task = lit(ScalarValue::Dictionary(
+            Box::new(DataType::Int32),
+            Box::new(task),
+        ));
+        let arguments = std::iter::once(task).chain(columns).collect();
+        let of_all = Functions::new().pass.call(arguments).alias("found");
         let frame = self.frame.clone().aggregate(Vec::new(), vec![of_all])?;
         let found = frame.collect().await?;
         let value = |batch: &RecordBatch| {
-            let column = batch.columns().first()?.as_binary_opt::<i32>()?.clone();
-            column.iter().flatten().next().map(<[u8]>::to_vec)
+            let column = batch.columns().first()?.as_binary_opt::<i32>()?;
+            column.iter().flatten().next().map(postcard::from_bytes)
         };
-        let Some(bytes) = found.iter().find_map(value) else {
-            return Err(Error::Empty);
+        let found: Partial = match found.iter().find_map(value) {
+            None => return Err(Error::Empty),
+            Some(found) => found.map_err(|_| Error::other_pass())?,
         };
-        match Partial::of_bytes(&bytes) {
-            Some(Partial::Fault(fault)) => Err(Error::Rows(fault)),
-            Some(partial) => Ok(partial),
-            None => Err(Error::version("but what came back is no result of it")),
+        for (unusable, name) in found.unusable.iter().zip(&self.names) {
+            if unusable.any() {
+                let (nulls, not_finite, rows) = (unusable.nulls, unusable.not_finite, found.rows);
+                let what = format!(
+                    "{nulls} NULL and {not_finite} NaN or infinite values in {rows} rows; every value must be a finite number"
+                );
+                return Err(Error::column(name, what));
+            }
+        }
+        match &found.found {
+            Found::Fault(fault) => Err(Error::column(&self.names.join("`, `"), fault)),
+            _ if found.rows == 0 => Err(Error::Empty),
+            _ => Ok(found),
+        }
+    }
+
+    /// A pass that must find as many rows as the first one.
+    pub(crate) async fn pass_again(&self, range: &Range, work: Work) -> Result<Found> {
+        let found = self.pass(work).await?;
+        let (before, after) = (range.rows, found.rows);
+        match before == after {
+            true => Ok(found.found),
+            false => Err(Error::Changed { before, after }),
         }
     }
 
@@ -148,8 +190,8 @@ impl Table {
         };
         match found.iter().find_map(value) {
             Some(version) if version == crate::VERSION => Ok(()),
-            Some(version) => Err(Error::version(format!("but the cluster runs {version}"))),
-            None => Err(Error::version("but the cluster does not say which it runs")),
+            Some(version) => Err(Error::version(format!("the cluster runs {version}"))),
+            None => Err(Error::version("the cluster does not say which it runs")),
         }
     }
 
@@ -162,9 +204,11 @@ impl Table {
                 "labels need a column that names the rows: set Job::key",
             ));
         };
+        let arguments = std::iter::once(lit(self.message(model)?));
+        let columns = self.names.iter().map(ident);
         let label = Functions::new()
             .assign
-            .call(self.arguments(Work::Assign(model.clone()))?);
+            .call(arguments.chain(columns).collect());
         let frame = self
             .frame
             .clone()

@@ -89,7 +89,7 @@ impl Columns {
                 second + 1
             )),
             _ if !self.named => Err(format!(
-                "has no column {name:?}, for its first line holds numbers: put a line with the names of its {} columns before it",
+                "has no column {name:?}, for its first line does not name its {} columns: put a line with their names before it",
                 self.each.len()
             )),
             _ => {

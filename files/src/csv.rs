@@ -1,20 +1,19 @@
 //! Rows of a CSV file.
 
+use crate::ReadAt;
 use crate::choice::{Column, Columns, Holds};
 use crate::fault::{fault, invalid};
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
-use crate::source::source;
+use crate::source::{opened, source};
 use crate::table::ReadFrom;
-use crate::{OnDisk, ReadAt};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use coremix::Result;
 use csv::{ByteRecord, Position, Reader, ReaderBuilder};
 use std::io::{self, BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 /// The rows of a CSV file, read when they are asked for: a [`Source`](coremix::data::Source).
@@ -243,26 +242,8 @@ fn number<T: Number>(field: &[u8]) -> std::result::Result<T, String> {
 }
 
 impl<T: Number> CsvFile<T> {
-    /// Opens a file, and goes through it once.
-    ///
-    /// # Errors
-    /// [`Error::File`](coremix::Error::File) for a file that cannot be read, whose lines have different numbers of fields,
-    /// or that does not have such columns of numbers.
-    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
-        Self::over(OnDisk::open(path)?, options)
-    }
-
-    /// The same for bytes that come from elsewhere.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn over(bytes: impl ReadAt + 'static, options: &Options) -> Result<Self> {
-        let path = bytes.name();
-        let text = Text::new(Arc::new(bytes), options, false);
-        Self::new(text, options).map_err(|error| fault(&path, error))
-    }
-
-    fn new(text: Text, options: &Options) -> io::Result<Self> {
+    fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
+        let text = Text::new(bytes, options, false);
         let columns = text.columns(options)?;
         let fields = Fields::new(&columns, options)?;
         let (mut lines, mut places) = (text.lines(columns.named)?, Vec::new());
@@ -307,6 +288,7 @@ impl<T: Number> CsvFile<T> {
 }
 
 source!(CsvFile);
+opened!(CsvFile);
 
 /// The rows of a compressed file, one after the other.
 pub(crate) struct Rows {

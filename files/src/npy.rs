@@ -2,7 +2,8 @@
 
 use crate::fault::fault;
 use crate::numbers::{ElementType, Kind, Number};
-use crate::table::{Layout, OnDisk, ReadAt, Table, table};
+use crate::source::source;
+use crate::table::{Layout, OnDisk, ReadAt, Table};
 use coremix::Result;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,19 +16,8 @@ use std::sync::Arc;
 ///
 /// Where the matrix lies column after column (Fortran order), a block of rows takes a read per column, and rows in any
 /// order take one per row and column: for many columns, write the file row after row.
-///
-/// ```no_run
-/// use coremix::data::Blocks;
-/// use coremix::prelude::*;
-/// use coremix_files::NpyFile;
-///
-/// let data = Blocks::new(NpyFile::<f32>::open("points.npy")?)?;
-/// let fit = algorithms::fast(1_000).build()?.fit(&data)?;
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Debug)]
 pub struct NpyFile<T> {
-    table: Table<T>,
+    pub(crate) table: Table<T>,
 }
 
 /// The longest header: that of a matrix has about a hundred bytes.
@@ -44,20 +34,6 @@ impl<T: Number> NpyFile<T> {
     }
 
     /// The same for bytes that come from elsewhere.
-    ///
-    /// ```
-    /// use coremix::data::Source;
-    /// use coremix_files::NpyFile;
-    ///
-    /// let mut bytes = b"\x93NUMPY\x01\x00\x37\x00".to_vec();
-    /// bytes.extend(b"{'descr':'|u1','fortran_order':False,'shape':(3, 2), }\n");
-    /// bytes.extend([1, 2, 3, 4, 5, 6]);
-    /// let rows = NpyFile::<u8>::over(bytes)?;
-    /// let mut out = [0; 4];
-    /// rows.read(1, &mut out).expect("rows 1 and 2");
-    /// assert_eq!(out, [3, 4, 5, 6]);
-    /// # Ok::<(), coremix::Error>(())
-    /// ```
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -90,7 +66,7 @@ pub(crate) fn element(file: &dyn ReadAt) -> Result<ElementType> {
     header.map(|(_, header)| header.kind.element())
 }
 
-table!(NpyFile);
+source!(NpyFile, table);
 
 /// What a header says.
 struct Header {

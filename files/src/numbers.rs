@@ -24,19 +24,6 @@ impl fmt::Display for ElementType {
     }
 }
 
-impl FromStr for ElementType {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "u8" => Ok(Self::U8),
-            "f32" => Ok(Self::F32),
-            "f64" => Ok(Self::F64),
-            _ => Err(format!("{name:?} is no element type; u8, f32 and f64 are")),
-        }
-    }
-}
-
 /// Makes the list of the kinds of numbers that columns hold, from one line for each: how it is stored, its names in Arrow
 /// and `NumPy`, the smallest element type that holds all such numbers exactly (integers of 64 bits as far as they go), and
 /// whether a number is finite and an integer of at most 2^53.

@@ -1,15 +1,16 @@
 //! What sources of rows have in common: a name, a shape, and reads that are checked and whose errors name the file.
 
 /// Makes a [`Source`](coremix::data::Source) of what has the fields `path`, `len` and `dim`, and a method `read_rows` that fills
-/// some rows with what it has from the first of them on.
+/// some rows with what it has from the first of them on; or of what has such a thing in one of its fields.
 macro_rules! source {
-    ($name:ident) => {
+    ($name:ident $(, $($inner:ident).+)?) => {
         impl<T> std::fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let rows = &self$(.$($inner).+)?;
                 f.debug_struct(stringify!($name))
-                    .field("path", &self.path)
-                    .field("len", &self.len)
-                    .field("dim", &self.dim)
+                    .field("path", &rows.path)
+                    .field("len", &rows.len)
+                    .field("dim", &rows.dim)
                     .finish_non_exhaustive()
             }
         }
@@ -18,23 +19,57 @@ macro_rules! source {
             type Element = T;
 
             fn len(&self) -> usize {
-                self.len
+                self$(.$($inner).+)?.len
             }
 
             fn dim(&self) -> usize {
-                self.dim
+                self$(.$($inner).+)?.dim
             }
 
             fn read(&self, first: usize, out: &mut [T]) -> std::io::Result<()> {
                 use $crate::fault::{guarded, rows_asked_for, unread};
-                let asked = rows_asked_for(first, out.len(), [self.len, self.dim]);
-                let read = asked.and_then(|rows| match rows {
+                let rows = &self$(.$($inner).+)?;
+                let asked = rows_asked_for(first, out.len(), [rows.len, rows.dim]);
+                let read = asked.and_then(|asked| match asked {
                     0 => Ok(()),
-                    _ => guarded(|| self.read_rows(first, out)),
+                    _ => guarded(|| rows.read_rows(first, out)),
                 });
-                read.map_err(|error| unread(&self.path, &error))
+                read.map_err(|error| unread(&rows.path, &error))
             }
         }
     };
 }
-pub(crate) use source;
+
+/// How files whose columns have names are opened: by a method `new` that may panic.
+macro_rules! opened {
+    ($name:ident) => {
+        impl<T: $crate::Number> $name<T> {
+            /// Opens a file, and checks what it says about itself. Only text is gone through, to find its rows.
+            ///
+            /// # Errors
+            /// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns of
+            /// numbers.
+            pub fn open(
+                path: impl AsRef<std::path::Path>,
+                options: &$crate::Options,
+            ) -> coremix::Result<Self> {
+                Self::over($crate::OnDisk::open(path)?, options)
+            }
+
+            /// The same for bytes that come from elsewhere.
+            ///
+            /// # Errors
+            /// As [`open`](Self::open).
+            pub fn over(
+                bytes: impl $crate::ReadAt + 'static,
+                options: &$crate::Options,
+            ) -> coremix::Result<Self> {
+                let path = bytes.name();
+                let made =
+                    $crate::fault::guarded(|| Self::new(std::sync::Arc::new(bytes), options));
+                made.map_err(|error| $crate::fault::fault(&path, error))
+            }
+        }
+    };
+}
+pub(crate) use {opened, source};

@@ -3,21 +3,21 @@
 use crate::batch::Conversion;
 use crate::choice::Columns;
 use crate::csv;
-use crate::fault::{fault, guarded, unread};
+use crate::fault::{fault, guarded};
 use crate::numbers::Number;
 use crate::options::Options;
+use crate::source::source;
 use crate::write::{NpyNumber, NpyWriter};
 use crate::{NpyFile, ReadAt};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use coremix::Result;
-use coremix::data::Source;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The rows of a stream that cannot be read twice, such as a query or a pipe: a [`Source`].
+/// The rows of a stream that cannot be read twice, such as a query or a pipe: a [`Source`](coremix::data::Source).
 ///
 /// Making it writes all rows to a temporary file, as they are in memory; reads go there. The file lies in the folder of
 /// [`Options::spool`], or in that for temporary files, and is removed when the source is dropped. A disk that is full is an
@@ -35,7 +35,6 @@ use tempfile::TempDir;
 /// assert_eq!((rows.len(), rows.dim()), (6, 1));
 /// # Ok::<(), coremix::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Spool<T> {
     rows: NpyFile<T>,
     /// Removed with its file when this is dropped.
@@ -117,19 +116,4 @@ impl<T: Number + NpyNumber> Spool<T> {
     }
 }
 
-impl<T: Number> Source for Spool<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn dim(&self) -> usize {
-        self.rows.dim()
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let read = self.rows.read(first, out);
-        read.map_err(|error| unread("spooled rows", &error))
-    }
-}
+source!(Spool, rows.table);

@@ -2,7 +2,6 @@
 
 use crate::fault::{fault, invalid};
 use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
-use crate::source::source;
 use coremix::Result;
 use std::cell::Cell;
 use std::fs::File;
@@ -45,12 +44,9 @@ impl ReadAt for Vec<u8> {
     }
 
     fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
-        let found = usize::try_from(from)
-            .ok()
-            .and_then(|from| self.get(from..)?.get(..out.len()));
-        let found = found.ok_or(io::ErrorKind::UnexpectedEof)?;
-        out.copy_from_slice(found);
-        Ok(())
+        let from = usize::try_from(from).ok();
+        let mut rest = from.and_then(|from| self.get(from..)).unwrap_or_default();
+        io::Read::read_exact(&mut rest, out)
     }
 }
 
@@ -156,12 +152,12 @@ pub(crate) enum Layout {
 
 /// A table of numbers in a file.
 pub(crate) struct Table<T> {
-    path: String,
+    pub(crate) path: String,
     bytes: Arc<dyn ReadAt>,
     /// Where the numbers start.
     from: u64,
-    len: usize,
-    dim: usize,
+    pub(crate) len: usize,
+    pub(crate) dim: usize,
     kind: Kind,
     layout: Layout,
     /// Bytes of a row, with what comes before its numbers.
@@ -217,7 +213,7 @@ impl<T: Number> Table<T> {
         })
     }
 
-    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+    pub(crate) fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let (size, dim) = (self.kind.size(), self.dim);
         let together = match self.layout {
             Layout::Columns => PIECE / size,
@@ -286,27 +282,3 @@ impl<T: Number> Table<T> {
 fn unsound(row: usize, column: usize) -> io::Error {
     invalid(format!("column {column}, row {row}: {UNSOUND}"))
 }
-
-source!(Table);
-
-/// Makes a source of a file that is a table.
-macro_rules! table {
-    ($name:ident) => {
-        impl<T: $crate::Number> coremix::data::Source for $name<T> {
-            type Element = T;
-
-            fn len(&self) -> usize {
-                self.table.len()
-            }
-
-            fn dim(&self) -> usize {
-                self.table.dim()
-            }
-
-            fn read(&self, first: usize, out: &mut [T]) -> std::io::Result<()> {
-                self.table.read(first, out)
-            }
-        }
-    };
-}
-pub(crate) use table;

@@ -2,7 +2,8 @@
 
 use crate::fault::fault;
 use crate::numbers::{Kind, Number};
-use crate::table::{Layout, OnDisk, ReadAt, Table, table};
+use crate::source::source;
+use crate::table::{Layout, OnDisk, ReadAt, Table};
 use coremix::Result;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,19 +46,8 @@ impl VectorFormat {
 ///
 /// `T` is the type of the numbers in the file, or one that holds all of them exactly: `u8` reads u8; `f32` and `f64` read u8
 /// and f32.
-///
-/// ```no_run
-/// use coremix::data::Blocks;
-/// use coremix::prelude::*;
-/// use coremix_files::VectorFile;
-///
-/// let data = Blocks::new(VectorFile::<u8>::open("base.bvecs")?)?;
-/// let fit = algorithms::fast(1_000).build()?.fit(&data)?;
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Debug)]
 pub struct VectorFile<T> {
-    table: Table<T>,
+    pub(crate) table: Table<T>,
 }
 
 impl<T: Number> VectorFile<T> {
@@ -125,4 +115,4 @@ impl<T: Number> VectorFile<T> {
     }
 }
 
-table!(VectorFile);
+source!(VectorFile, table);

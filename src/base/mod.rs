@@ -4,6 +4,7 @@ pub(crate) mod cached;
 pub(crate) mod cancel;
 pub(crate) mod error;
 pub(crate) mod file_fault;
+pub(crate) mod fixed;
 pub(crate) mod float;
 pub(crate) mod linalg;
 pub(crate) mod parallel;

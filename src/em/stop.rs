@@ -92,16 +92,31 @@ impl StopRule {
 
     /// Whether the free energy counts as settled with `last`, after the searches before (E19).
     pub(crate) fn settles(&self, before: &[f64], last: f64, likelihood: &Likelihood) -> bool {
+        self.rule.settles(self.tolerance, before, last, likelihood)
+    }
+}
+
+impl Rule {
+    /// Whether the free energy counts as settled with `last`, after those of the searches before (E19).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn settles(
+        self,
+        tolerance: f64,
+        before: &[f64],
+        last: f64,
+        likelihood: &Likelihood,
+    ) -> bool {
         let [earlier @ .., before] = before else {
             return false;
         };
         let change = (last - before).abs();
-        let (change, unit) = match self.rule {
-            Rule::PerCoordinate => (change, likelihood.entries / 2.0),
-            Rule::RelativeToFreeEnergy => (change, last.abs().max(likelihood.weight)),
+        let (change, unit) = match self {
+            Self::PerCoordinate => (change, likelihood.entries / 2.0),
+            Self::RelativeToFreeEnergy => (change, last.abs().max(likelihood.weight)),
             // Nothing remains, and there is no ratio.
-            Rule::Remaining if change == 0.0 => return true,
-            Rule::Remaining => {
+            Self::Remaining if change == 0.0 => return true,
+            Self::Remaining => {
                 let ratio = earlier
                     .last()
                     .map_or(RATIOS.end, |e| change / (before - e).abs());
@@ -109,7 +124,7 @@ impl StopRule {
                 (change * ratio / (1.0 - ratio), likelihood.entries / 2.0)
             }
         };
-        change <= self.tolerance * unit
+        change <= tolerance * unit
     }
 }
 

@@ -36,6 +36,12 @@ pub(crate) const CHECKPOINT: FileKind = FileKind {
     version: 1,
 };
 
+/// Exact sums of an E-step.
+pub(crate) const SUMS: FileKind = FileKind {
+    magic: *b"\x89coremsu\r\n\x1a\n",
+    version: 1,
+};
+
 /// Bytes before the header: magic bytes, version, length of the file, length of the header.
 const PREFIX: usize = 12 + 4 + 8 + 8;
 

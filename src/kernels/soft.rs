@@ -7,7 +7,7 @@ use pulp::Simd;
 
 /// Responsibilities below 2^-60, of the best one's or of all, are 0 in sums. That changes F by less than its rounding. The rule
 /// depends on the row alone, so the order of rows does not matter.
-const LOST: f64 = 1.0 / (1u64 << 60) as f64;
+pub(crate) const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 
 /// The exponent of [`LOST`], in nats.
 pub(crate) const LOST_NATS: f64 = -60.0 * std::f64::consts::LN_2;

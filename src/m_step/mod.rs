@@ -8,6 +8,7 @@ mod covariance;
 mod dense_products;
 mod dense_sums;
 mod dirichlet_process;
+mod exact_sums;
 mod gaussian;
 mod gaussian_costs;
 mod gaussian_mixture;
@@ -22,6 +23,7 @@ mod stored;
 
 pub use covariance::Covariance;
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
+pub use exact_sums::ExactSums;
 pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
 pub use moments::{Moments, Second};

@@ -126,7 +126,7 @@ pub(crate) fn job_of_lists(algorithm: &str) -> Job {
 
 /// All bits of a fit, those of the model as a hash: the numbers are too many to print.
 pub(crate) fn bits(fitted: &Fitted) -> (u64, Vec<u64>, usize) {
-    let model = XxHash3_64::oneshot(&fitted.model.to_bytes(&[]).unwrap());
+    let model = XxHash3_64::oneshot(&postcard::to_allocvec(&fitted.model).unwrap());
     let energies = fitted.free_energies.iter().map(|f| f.to_bits()).collect();
     (model, energies, fitted.coreset_rows)
 }

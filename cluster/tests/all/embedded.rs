@@ -5,9 +5,13 @@ use coremix::Stop;
 use coremix::data::Dense;
 use coremix::{Mixture, load_model};
 use coremix_cluster::{Error, Stores, Support};
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::arrow::array::Array;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{ColumnarValue, Volatility};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext, create_udf, ident};
 use object_store::ObjectStoreExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partitions_files_and_batches_do_not_matter() {
@@ -138,8 +142,40 @@ async fn scores_and_labels_are_those_of_the_core() {
         let again = job
             .assign(&open(&place, 3, 100).await, &fitted.model, path)
             .await;
-        assert!(matches!(again, Err(Error::Setting { name: "path", .. })));
+        assert!(again.unwrap_err().to_string().starts_with("path = "));
     }
+}
+
+/// A score reads every row once. A fit does so for the range, the moments, the coreset, and each E-step.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passes_read_every_row_once() {
+    let (points, read) = (points(20), Arc::new(AtomicUsize::new(0)));
+    let count = read.clone();
+    let counted = move |column: &[ColumnarValue]| {
+        let [ColumnarValue::Array(rows)] = column else {
+            panic!("a column of rows");
+        };
+        count.fetch_add(rows.len(), Ordering::Relaxed);
+        Ok(column[0].clone())
+    };
+    let (float, volatile) = (DataType::Float32, Volatility::Volatile);
+    let counted = create_udf(
+        "counted",
+        vec![float.clone()],
+        float,
+        volatile,
+        Arc::new(counted),
+    );
+    let columns = ["f0", "f1", "f2"].map(ident);
+    let last = counted.call(vec![ident("f3")]).alias("f3");
+    let table = in_memory(batch(&points, 0, Layout::Wide));
+    let table = table.select(columns.into_iter().chain([last])).unwrap();
+    let job = job("gmm");
+    let fitted = job.fit(&table).await.unwrap();
+    let passes = 3 + fitted.iterations + 1;
+    assert_eq!(read.swap(0, Ordering::Relaxed), passes * points.nrows());
+    job.score(&table, &fitted.model).await.unwrap();
+    assert_eq!(read.load(Ordering::Relaxed), points.nrows());
 }
 
 /// Any object store behind the same call: here one in memory, under the URL of a bucket.

@@ -3,8 +3,10 @@
 use crate::ReadAt;
 use crate::fault::invalid;
 use arrow_ipc::convert::fb_to_schema;
-use arrow_ipc::reader::read_footer_length;
-use arrow_ipc::{Block, Endianness, MessageHeader, MetadataVersion, RecordBatch, root_as_message};
+use arrow_ipc::{
+    Block, Endianness, Message, MessageHeader, MetadataVersion, RecordBatch,
+    root_as_message_with_opts,
+};
 use arrow_schema::SchemaRef;
 use flatbuffers::VerifierOptions;
 use std::io;
@@ -32,59 +34,22 @@ pub(super) fn damaged(what: impl std::fmt::Display) -> io::Error {
 }
 
 impl Messages {
+    /// Goes from one message to the next. A file is a stream after its first eight bytes, and a list of the messages.
     pub(super) fn read(bytes: &dyn ReadAt) -> io::Result<Self> {
-        let (len, mut start) = (bytes.len(), [0; 6]);
-        bytes.read_at(0, &mut start[..len.min(6) as usize])?;
-        match &start {
-            b"ARROW1" => Self::of_file(bytes),
-            [b'F', b'E', b'A', b'1', ..] => {
-                Err(invalid("the first version of Feather, which is not read"))
-            }
-            _ => Self::of_stream(bytes),
-        }
-    }
-
-    fn of_file(bytes: &dyn ReadAt) -> io::Result<Self> {
-        let (len, mut end) = (bytes.len(), [0; 10]);
-        if len < 8 + 10 {
-            return Err(damaged("it ends too early"));
-        }
-        bytes.read_at(len - 10, &mut end)?;
-        let size = read_footer_length(end).map_err(damaged)?;
-        if size as u64 > len - 18 {
-            return Err(damaged(format!(
-                "a footer of {size} bytes in a file of {len}"
-            )));
-        }
-        let mut footer = vec![0; size];
-        bytes.read_at(len - 10 - size as u64, &mut footer)?;
-        let options = VerifierOptions {
-            // Tables can be part of several others: without a limit, few bytes are very many columns.
-            max_tables: size,
-            ..VerifierOptions::default()
+        let (len, mut at) = (bytes.len(), 0);
+        let ends = |from, with: &[u8]| {
+            let mut found = vec![0; with.len()];
+            bytes.read_at(from, &mut found).is_ok() && found == with
         };
-        let footer = arrow_ipc::root_as_footer_with_opts(&options, &footer).map_err(damaged)?;
-        let place = |block: &Block| Place::of(block, len);
-        let (batches, dictionaries) = (footer.recordBatches(), footer.dictionaries());
-        Ok(Self {
-            schema: schema_of(footer.schema())?,
-            version: footer.version(),
-            batches: batches
-                .iter()
-                .flatten()
-                .map(place)
-                .collect::<io::Result<_>>()?,
-            dictionaries: dictionaries
-                .iter()
-                .flatten()
-                .map(place)
-                .collect::<io::Result<_>>()?,
-        })
-    }
-
-    /// From one message to the next.
-    fn of_stream(bytes: &dyn ReadAt) -> io::Result<Self> {
-        let (mut at, len) = (0, bytes.len());
+        if ends(0, b"FEA1") {
+            return Err(invalid("the first version of Feather, which is not read"));
+        }
+        if ends(0, b"ARROW1") {
+            at = 8;
+            if len < 20 || !ends(len - 6, b"ARROW1") {
+                return Err(damaged("it ends too early"));
+            }
+        }
         let mut found: Option<Self> = None;
         let other = || invalid("neither a file nor a stream of Arrow");
         while at < len {
@@ -97,6 +62,11 @@ impl Messages {
                 size => (4, size),
             };
             let size = u64::from(u32::from_le_bytes(size));
+            if size == 0 && found.is_none() && (8..64).contains(&at) {
+                // Some writers begin the stream in a file at a multiple of 64 bytes.
+                at += 8;
+                continue;
+            }
             if size == 0 {
                 break;
             }
@@ -109,7 +79,7 @@ impl Messages {
                 body: end..end,
             };
             let text = place.text(bytes)?;
-            let message = root_as_message(&text).map_err(damaged)?;
+            let message = message(&text)?;
             let body = u64::try_from(message.bodyLength()).map_err(damaged)?;
             at = end.saturating_add(body);
             if at > len {
@@ -134,6 +104,15 @@ impl Messages {
     }
 }
 
+fn message(text: &[u8]) -> io::Result<Message<'_>> {
+    let options = VerifierOptions {
+        // Tables can be part of several others: without a limit, few bytes are very many columns.
+        max_tables: text.len(),
+        ..VerifierOptions::default()
+    };
+    root_as_message_with_opts(&options, text).map_err(damaged)
+}
+
 fn schema_of(schema: Option<arrow_ipc::Schema<'_>>) -> io::Result<SchemaRef> {
     let schema = schema.filter(|schema| schema.fields().is_some());
     let schema = schema.ok_or_else(|| damaged("it has no columns"))?;
@@ -146,19 +125,6 @@ fn schema_of(schema: Option<arrow_ipc::Schema<'_>>) -> io::Result<SchemaRef> {
 }
 
 impl Place {
-    fn of(block: &Block, len: u64) -> io::Result<Self> {
-        let place = || {
-            let start = u64::try_from(block.offset()).ok()?;
-            let middle = start.checked_add(u64::try_from(block.metaDataLength()).ok()?)?;
-            let end = middle.checked_add(u64::try_from(block.bodyLength()).ok()?)?;
-            (end <= len).then_some(Self {
-                head: start..middle,
-                body: middle..end,
-            })
-        };
-        place().ok_or_else(|| damaged("a batch that is not in the file"))
-    }
-
     /// Where it lies in its own bytes, as the decoder of Arrow wants it.
     pub(super) fn block(&self) -> Block {
         let [head, body] = [&self.head, &self.body].map(|range| range.end - range.start);
@@ -198,7 +164,7 @@ impl Place {
         work: impl FnOnce(RecordBatch<'_>) -> io::Result<R>,
     ) -> io::Result<R> {
         let text = self.text(bytes)?;
-        let message = root_as_message(&text).map_err(damaged)?;
+        let message = message(&text)?;
         let dictionary = message.header_as_dictionary_batch();
         let batch = message.header_as_record_batch();
         let batch = batch.or_else(|| dictionary.and_then(|dictionary| dictionary.data()));

@@ -4,14 +4,14 @@
 mod in_place;
 mod messages;
 
+use crate::ReadAt;
 use crate::batch::Conversion;
 use crate::choice::Columns;
 use crate::fault::{fault, guarded, invalid};
 use crate::keys::Keys;
 use crate::numbers::Number;
 use crate::options::Options;
-use crate::source::source;
-use crate::{OnDisk, ReadAt};
+use crate::source::{opened, source};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::FileDecoder;
@@ -20,7 +20,6 @@ use coremix::Result;
 use messages::{Messages, Place, damaged, growth};
 use std::io;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The rows of an Arrow file, read when they are asked for: a [`Source`](coremix::data::Source). Arrow calls the format IPC; files of Feather,
@@ -32,16 +31,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Numbers that are not compressed are read where they lie: in memory are the rows that were asked for. A batch that is
 /// compressed, by lz4 or zstd, is decompressed as a whole. The batches that were read last are kept: one for each processor,
 /// and one more. A null, NaN, an infinity, or a list of another length is an error that names the column and the row.
-///
-/// ```no_run
-/// use coremix::data::Blocks;
-/// use coremix::prelude::*;
-/// use coremix_files::{ArrowFile, Options};
-///
-/// let data = Blocks::new(ArrowFile::<f32>::open("points.arrow", &Options::new().key("id"))?)?;
-/// let fit = algorithms::fast_within(1_000, 1 << 30).build()?.fit(&data)?;
-/// # Ok::<(), Error>(())
-/// ```
 pub struct ArrowFile<T> {
     bytes: Arc<dyn ReadAt>,
     path: String,
@@ -123,24 +112,6 @@ fn decode(decoder: &FileDecoder, place: &Place, bytes: &Buffer) -> io::Result<Re
 }
 
 impl<T: Number> ArrowFile<T> {
-    /// Opens a file, and reads where its batches lie. No row is read yet.
-    ///
-    /// # Errors
-    /// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns.
-    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
-        Self::over(OnDisk::open(path)?, options)
-    }
-
-    /// The same for bytes that come from elsewhere.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn over(bytes: impl ReadAt + 'static, options: &Options) -> Result<Self> {
-        let path = bytes.name();
-        let made = guarded(|| Self::new(Arc::new(bytes), options));
-        made.map_err(|error| fault(&path, error))
-    }
-
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let messages = Messages::read(&bytes)?;
         let (schema, version) = (messages.schema, messages.version);
@@ -252,3 +223,4 @@ impl<T: Number> ArrowFile<T> {
 }
 
 source!(ArrowFile);
+opened!(ArrowFile);

@@ -19,7 +19,8 @@ pub(super) struct Footer {
 }
 
 /// Rows for each byte of a file: a row group of a million rows that are all the same takes some dozen bytes.
-const ROWS: u64 = 1 << 16;
+const ROWS: u128 = 1 << 16;
+
 impl Footer {
     pub(super) fn read(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
         let (len, mut last) = (bytes.len(), [0; 8]);
@@ -60,13 +61,14 @@ impl Footer {
     /// The rows of each group.
     pub(super) fn rows(&self) -> io::Result<Vec<usize>> {
         let groups = self.metadata.row_groups().iter();
-        let rows = groups.map(|group| usize::try_from(group.num_rows()).ok());
-        let rows: Option<Vec<usize>> = rows.collect();
-        let sum = |rows: &Vec<usize>| rows.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
-        let total = usize::try_from(self.metadata.file_metadata().num_rows()).ok();
-        let rows = rows.filter(|rows| sum(rows).is_some_and(|sum| Some(sum) == total));
-        let rows = rows.filter(|_| total <= usize::try_from(self.bytes.len() * ROWS).ok());
-        rows.ok_or_else(|| invalid("damaged footer: rows that the file cannot have"))
+        let rows = groups.map(|group| usize::try_from(group.num_rows()));
+        let rows = rows.collect::<Result<Vec<_>, _>>().unwrap_or_default();
+        let sum: u128 = rows.iter().map(|rows| *rows as u128).sum();
+        let total = u128::try_from(self.metadata.file_metadata().num_rows());
+        match total == Ok(sum) && sum <= u128::from(self.bytes.len()) * ROWS {
+            true => Ok(rows),
+            false => Err(invalid("damaged footer: rows that the file cannot have")),
+        }
     }
 
     /// Reads columns of some row groups, so many rows at once. Their places are sorted.

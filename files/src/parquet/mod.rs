@@ -4,6 +4,7 @@ mod footer;
 mod pages;
 mod thrift;
 
+use crate::ReadAt;
 use crate::batch::Conversion;
 use crate::choice::{self, Columns};
 use crate::fault::{fault, guarded, invalid};
@@ -11,14 +12,12 @@ use crate::keys::Keys;
 use crate::numbers::Number;
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
-use crate::source::source;
-use crate::{OnDisk, ReadAt};
+use crate::source::{opened, source};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use coremix::Result;
 use footer::Footer;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 /// The rows of a Parquet file, read when they are asked for: a [`Source`](coremix::data::Source).
@@ -99,24 +98,6 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
 }
 
 impl<T: Number> ParquetFile<T> {
-    /// Opens a file, and checks its footer. No row is read yet.
-    ///
-    /// # Errors
-    /// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns.
-    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
-        Self::over(OnDisk::open(path)?, options)
-    }
-
-    /// The same for bytes that come from elsewhere.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn over(bytes: impl ReadAt + 'static, options: &Options) -> Result<Self> {
-        let path = bytes.name();
-        let made = guarded(|| Self::new(Arc::new(bytes), options));
-        made.map_err(|error| fault(&path, error))
-    }
-
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let path = bytes.name();
         let footer = Arc::new(Footer::read(bytes)?);
@@ -191,6 +172,7 @@ impl<T: Number> ParquetFile<T> {
 }
 
 source!(ParquetFile);
+opened!(ParquetFile);
 
 /// Batches of a row group that are decoded one after the other.
 struct Sequence {

@@ -61,7 +61,7 @@ pub struct NpyWriter<T> {
 }
 
 /// Bytes of the header: room for every number of rows.
-const HEADER: usize = 128;
+pub(super) const HEADER: usize = 128;
 
 fn header(name: &str, rows: u64, dim: Option<usize>) -> Vec<u8> {
     let shape = match dim {
@@ -94,7 +94,7 @@ impl<T: NpyNumber> NpyWriter<T> {
         Self::new(Output::create(path.as_ref())?, Some(dim))
     }
 
-    fn new(output: Output, dim: Option<usize>) -> Result<Self> {
+    pub(super) fn new(output: Output, dim: Option<usize>) -> Result<Self> {
         let mut writer = Self {
             output,
             dim,
@@ -142,36 +142,5 @@ impl<T: NpyNumber> NpyWriter<T> {
         let replaced = self.output.replace_start(&header);
         self.output.named(replaced)?;
         self.output.finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_leaves_the_old_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("labels.npy");
-        std::fs::write(&path, b"before").unwrap();
-        let files = || std::fs::read_dir(folder.path()).unwrap().count();
-        for room in [0, HEADER, HEADER + 100, HEADER + 100_000] {
-            let output = Output::create(&path).unwrap().on_a_full_disk(room);
-            let written = NpyWriter::<u32>::new(output, None).and_then(|mut writer| {
-                (0..10).try_for_each(|_| writer.write(&[7; 9_999]))?;
-                writer.finish()
-            });
-            let error = written.unwrap_err().to_string();
-            assert!(error.contains("labels.npy: "), "{error}");
-            assert_eq!(std::fs::read(&path).unwrap(), b"before");
-            assert_eq!(files(), 1);
-        }
-        let mut writer = NpyWriter::<u32>::numbers(&path).unwrap();
-        assert_eq!(files(), 2);
-        writer.write(&[7; 10]).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"before");
-        writer.finish().unwrap();
-        assert_eq!(files(), 1);
-        assert_eq!(std::fs::read(&path).unwrap().len(), HEADER + 40);
     }
 }

@@ -21,8 +21,11 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let file =
-            create_beside(path).map_err(|error| fault(&path.display().to_string(), error))?;
+        let made = match path.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            false => create_in(folder_of(path)),
+        };
+        let file = made.map_err(|error| fault(&path.display().to_string(), error))?;
         Ok(Self {
             file: BufWriter::with_capacity(1 << 16, file),
             path: path.to_owned(),
@@ -62,7 +65,10 @@ impl Output {
             self.file.get_ref().as_file().sync_all()?;
             let (file, _) = self.file.into_parts();
             file.persist(&self.path)?;
-            sync_folder(&self.path);
+            // The new name outlives a crash of the machine as well, where folders can be synced.
+            if let Ok(folder) = File::open(folder_of(&self.path)) {
+                folder.sync_all().ok();
+            }
             Ok(())
         });
         finished.map_err(|error| fault(&path, error))
@@ -86,29 +92,16 @@ impl Write for Output {
     }
 }
 
-fn create_beside(path: &Path) -> io::Result<NamedTempFile> {
-    if path.is_dir() {
-        return Err(io::Error::new(
-            io::ErrorKind::IsADirectory,
-            "it is a folder",
-        ));
-    }
+fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
+}
+
+fn create_in(folder: &Path) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new();
     file.prefix(".").suffix(".tmp");
     #[cfg(unix)]
-    let file = {
-        // What others may do with it is what they may do with new files.
-        let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        file.permissions(all)
-    };
-    file.tempfile_in(folder.unwrap_or(Path::new(".")))
-}
-
-/// The new name outlives a crash of the machine as well, where folders can be synced.
-fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-        folder.sync_all().ok();
-    }
+    // What others may do with it is what they may do with new files.
+    file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    file.tempfile_in(folder)
 }

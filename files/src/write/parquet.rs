@@ -60,26 +60,20 @@ impl ParquetWriter {
         Self::new(Output::create(path.as_ref())?, keys, columns)
     }
 
-    fn new(output: Output, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
+    pub(super) fn new(output: Output, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
         let path = output.path();
-        let mut fields: Vec<Field> = Vec::new();
+        let (mut fields, more) = (Vec::new(), columns.len());
         if let Some(keys) = &keys {
             fields.extend(keys.schema().fields().iter().map(|field| (**field).clone()));
         }
         fields.push(Field::new("label", DataType::UInt32, false));
-        fields.extend(
-            columns
-                .iter()
-                .map(|name| Field::new(*name, DataType::Float64, false)),
-        );
-        for (place, field) in fields.iter().enumerate() {
-            if fields[..place]
-                .iter()
-                .any(|other| other.name() == field.name())
-            {
-                let what = format!("would have two columns {:?}: rename the key", field.name());
-                return Err(fault(&path, what));
-            }
+        let columns = columns.iter();
+        fields.extend(columns.map(|name| Field::new(*name, DataType::Float64, false)));
+        let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let what = format!("would have two columns {:?}: rename the key", pair[0]);
+            return Err(fault(&path, what));
         }
         let schema = Arc::new(Schema::new(fields));
         let properties = WriterProperties::builder()
@@ -92,7 +86,7 @@ impl ParquetWriter {
             path,
             schema,
             keys,
-            more: columns.len(),
+            more,
         })
     }
 
@@ -131,39 +125,5 @@ impl ParquetWriter {
     pub fn finish(self) -> Result<()> {
         let output = self.writer.into_inner();
         output.map_err(|error| fault(&self.path, error))?.finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_disk_leaves_the_old_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("labels.parquet");
-        std::fs::write(&path, b"before").unwrap();
-        // Hard to compress.
-        let labels: Vec<u32> = (0..40_000u32)
-            .map(|i| i.wrapping_mul(2_654_435_761))
-            .collect();
-        for room in [0, 100, 10_000, 200_000] {
-            let output = Output::create(&path).unwrap().on_a_full_disk(room);
-            let written = ParquetWriter::new(output, None, &[]).and_then(|mut writer| {
-                (0..3).try_for_each(|_| writer.write(&labels, &[]))?;
-                writer.finish()
-            });
-            let error = written.unwrap_err().to_string();
-            assert!(error.contains("labels.parquet: "), "{error}");
-            assert_eq!(std::fs::read(&path).unwrap(), b"before");
-            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        }
-        assert!(ParquetWriter::create(&path, None, &["x", "x"]).is_err());
-        let mut writer = ParquetWriter::create(&path, None, &["x"]).unwrap();
-        assert!(writer.write(&[1, 2], &[&[1.0]]).is_err());
-        assert!(writer.write(&[1, 2], &[]).is_err());
-        writer.write(&[1, 2], &[&[1.0, 2.0]]).unwrap();
-        writer.finish().unwrap();
-        assert_ne!(std::fs::read(&path).unwrap(), b"before");
     }
 }

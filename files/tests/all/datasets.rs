@@ -214,7 +214,8 @@ fn text_in_several_files() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("c.csv: has no column \"x\", for its first line holds numbers"),
+        error
+            .contains("c.csv: has no column \"x\", for its first line does not name its 3 columns"),
         "{error}"
     );
     // Of one file as well: the second name hides the first one.

@@ -1,51 +1,31 @@
 //! Tables of numbers in `.npy` and vector files, and what is wrong with them.
 
+use crate::common::all;
 use crate::fits::blobs;
 use coremix::data::{Blocks, Source};
 use coremix::prelude::*;
 use coremix::{Float, Rng, testing};
 use coremix_files::{NpyFile, VectorFile, VectorFormat};
 use ndarray::{Array2, ShapeBuilder};
-use std::io;
 use std::path::PathBuf;
+use tempfile::TempDir;
 
 /// A folder that goes with the test.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("coremix-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path
+        std::fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// All rows of a source, read in pieces of this many rows.
-fn all<S: Source>(source: &S, piece: usize) -> io::Result<Array2<S::Element>>
-where
-    S::Element: Default,
-{
-    let (n, d) = (source.len(), source.dim());
-    let mut rows = Array2::from_elem((n, d), S::Element::default());
-    let out = rows.as_slice_mut().unwrap();
-    if d > 0 {
-        for (i, out) in out.chunks_mut(piece * d).enumerate() {
-            source.read(i * piece, out)?;
-        }
-    }
-    Ok(rows)
 }
 
 /// An `.npy` file, written naively.
@@ -69,8 +49,8 @@ fn npy(version: u8, descr: &str, columns: bool, shape: &str, numbers: &[u8]) -> 
 
 #[test]
 fn npy_files_as_other_code_writes_them() {
-    let folder = Folder::new("npy-written");
-    let path = folder.0.join("x.npy");
+    let folder = Folder::new();
+    let path = folder.path("x.npy");
     let x: Array2<f64> = blobs(1_131, 5);
     let columns = Array2::from_shape_fn(x.raw_dim().f(), |i| x[i]);
     assert!(!columns.is_standard_layout());
@@ -135,7 +115,7 @@ fn npy_files_of_all_types() {
             }
         }
     }
-    let folder = Folder::new("npy-types");
+    let folder = Folder::new();
     macro_rules! types {
         ($float:ty, $($descr:expr => $t:ty),+) => {$({
             let numbers = [0 as $t, 1 as $t, <$t>::MAX / 2 as $t, <$t>::MIN / 2 as $t, 7 as $t, 100 as $t];
@@ -179,8 +159,8 @@ fn npy_files_of_all_types() {
         b"\x93NUMPY\x02\x00\xff\xff\x00\x00".to_vec(),
         "the header ends at byte 65547",
     );
-    assert!(NpyFile::<f32>::open(&folder.0).is_err());
-    assert!(NpyFile::<f32>::open(folder.0.join("none.npy")).is_err());
+    assert!(NpyFile::<f32>::open(folder.path("")).is_err());
+    assert!(NpyFile::<f32>::open(folder.path("none.npy")).is_err());
     let none = folder.write("x.npy", &npy(1, "<f4", false, "(0, 2)", &[]));
     let error = Blocks::new(NpyFile::<f32>::open(none).unwrap())
         .map(|_| ())
@@ -273,7 +253,7 @@ const FORMATS: [(&str, VectorFormat); 4] = [
 
 #[test]
 fn vector_files() {
-    let folder = Folder::new("vectors");
+    let folder = Folder::new();
     let rows = Array2::from_shape_fn((1_131, 5), |(n, j)| ((n * (j + 3)) % 251) as u8);
     for (name, format) in FORMATS {
         let mut bytes = vectors(format, &rows);
@@ -368,10 +348,10 @@ fn damaged(good: &[u8], rng: &mut Rng) -> Vec<u8> {
 /// Files that accidents happened to are errors, or hold what they say: nothing panics.
 #[test]
 fn damaged_npy_files() {
-    let folder = Folder::new("npy-damaged");
+    let folder = Folder::new();
     let mut rng = Rng::from_seed(13);
     let numbers: Vec<u8> = (0..48).map(|i| i * 5).collect();
-    let path = folder.0.join("x.npy");
+    let path = folder.path("x.npy");
     let (mut opened, mut refused) = (0, 0);
     for round in 0..6_000 {
         let columns = round % 2 == 0;
@@ -444,7 +424,7 @@ fn damaged_npy_files() {
 
 #[test]
 fn damaged_vector_files() {
-    let folder = Folder::new("vectors-damaged");
+    let folder = Folder::new();
     let mut rng = Rng::from_seed(14);
     let rows = Array2::from_shape_fn((5, 3), |(n, j)| (40 * n + 7 * j) as u8);
     let (mut opened, mut refused) = (0, 0);

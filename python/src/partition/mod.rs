@@ -1,24 +1,51 @@
 //! An iteration of EM on rows that lie in many places: sums of each partition, merged in any order.
 
 mod coreset;
-mod exact;
-mod m_step;
-mod pass;
-mod plain;
-mod sums;
 
 use crate::errors::raise;
-use crate::input::{Input, Weights};
-use crate::model::Model;
+use crate::family::Family;
+use crate::input::{Input, Number, Rows, Weights};
+use crate::model::{Model, OfType, each};
 use crate::threads;
+use coremix::data::Dense;
+use coremix::m_step::{ExactSums, GaussianMixture};
+use coremix::ndarray::{Array2, ArrayView1};
+use coremix::{BoxedMixture, Error, Result};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use sums::Sums;
 
-fn wrong(what: String) -> PyErr {
-    PyValueError::new_err(what)
+fn gaussian<F: Number>(model: &BoxedMixture<F>) -> Result<&GaussianMixture<F>> {
+    match Family::of(&**model)? {
+        Family::Gaussian(model) => Ok(model),
+        Family::DirichletProcess(_) => Err(Error::Parameter {
+            name: "model",
+            value: "a Dirichlet process".into(),
+            rule: "partitions are for Gaussian mixtures, not for a Dirichlet process",
+        }),
+    }
+}
+
+fn sums_of<F: Number>(
+    rows: &Rows<'_>,
+    weights: Option<ArrayView1<'_, f64>>,
+    model: &BoxedMixture<F>,
+    width: Option<usize>,
+) -> Result<ExactSums> {
+    let model = gaussian(model)?;
+    let (k, columns) = model.means().dim();
+    let width = width.unwrap_or(k);
+    if rows.are_unknown() {
+        let none = Array2::zeros((0, columns));
+        return ExactSums::e_step(model, &Dense::<F>::batch(&none)?, weights, width);
+    }
+    ExactSums::e_step(model, &*rows.data::<F>(None)?, weights, width)
+}
+
+fn read(sums: &[u8]) -> PyResult<ExactSums> {
+    let what = "statistics: these are not the bytes that stats or merge made";
+    ExactSums::from_bytes(sums).map_err(|error| PyValueError::new_err(format!("{what} ({error})")))
 }
 
 /// The sums of an E-step on some rows, as bytes. `width`: components that share a row; None means all.
@@ -34,8 +61,9 @@ pub(crate) fn stats<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let rows = x.rows();
     let weights = weights.as_ref().map(|weights| weights.as_array());
-    let sums = py.detach(|| threads::on(threads, || pass::pass(&rows, weights, model, width)))?;
-    Ok(PyBytes::new(py, &sums.map_err(wrong)?.to_bytes()))
+    let work = || each!(model, own: F => sums_of::<F>(&rows, weights, own, width));
+    let sums = py.detach(|| threads::on(threads, work))?.map_err(raise)?;
+    Ok(PyBytes::new(py, &sums.to_bytes()))
 }
 
 /// The sums of all parts together, which must be of the same model.
@@ -44,33 +72,36 @@ pub(crate) fn merge<'py>(
     py: Python<'py>,
     parts: Vec<Bound<'py, PyBytes>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let mut parts = parts.iter().map(|part| Sums::of_bytes(part.as_bytes()));
-    let first = parts
-        .next()
-        .unwrap_or_else(|| Err("no parts to merge: there must be at least one".into()));
-    let merged = parts.try_fold(first.map_err(wrong)?, |all, part| {
-        part.and_then(|part| all.merge(part)).map_err(wrong)
-    })?;
+    let parts = parts.iter().map(|part| read(part.as_bytes()));
+    let merged = parts.reduce(|all, part| all?.merge(part?).map_err(raise));
+    let no_parts = "no parts to merge: there must be at least one";
+    let merged = merged.ok_or_else(|| PyValueError::new_err(no_parts))??;
     Ok(PyBytes::new(py, &merged.to_bytes()))
 }
 
 /// The model after the M-step.
 #[pyfunction]
 pub(crate) fn update(model: &Model, sums: &[u8]) -> PyResult<Model> {
-    let sums = Sums::of_bytes(sums).map_err(wrong)?;
-    m_step::update(model, &sums).map_err(wrong)
+    let sums = read(sums)?;
+    let updated = match &model.0 {
+        OfType::Single(model) => {
+            gaussian(model).and_then(|model| Ok(OfType::Single(Box::new(sums.update(model)?))))
+        }
+        OfType::Double(model) => {
+            gaussian(model).and_then(|model| Ok(OfType::Double(Box::new(sums.update(model)?))))
+        }
+    };
+    updated.map(Model).map_err(raise)
 }
 
 /// What sums say of their rows and model: `rows`, `weight`, `free_energy`, `masses`.
 #[pyfunction]
 pub(crate) fn describe<'py>(py: Python<'py>, sums: &[u8]) -> PyResult<Bound<'py, PyDict>> {
-    let sums = Sums::of_bytes(sums).map_err(wrong)?;
-    let found = PyDict::new(py);
-    found.set_item("rows", sums.rows)?;
-    found.set_item("weight", exact::weight(sums.weight))?;
-    found.set_item("free_energy", exact::nats(sums.free_energy))?;
-    let masses: Vec<f64> = (0..sums.components.len()).map(|c| sums.mass(c)).collect();
-    found.set_item("masses", masses)?;
+    let (sums, found) = (read(sums)?, PyDict::new(py));
+    found.set_item("rows", sums.rows())?;
+    found.set_item("weight", sums.weight())?;
+    found.set_item("free_energy", sums.free_energy())?;
+    found.set_item("masses", sums.masses().collect::<Vec<_>>())?;
     Ok(found)
 }
 
