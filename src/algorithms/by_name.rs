@@ -31,7 +31,7 @@ use std::str::FromStr;
 ///     assert_eq!(fit.model.predict(&data)?.len(), 600);
 /// }
 /// let error = "k-means".parse::<Algorithm>()?.clusters(6).chain(10).boxed::<f64>().err().unwrap();
-/// let has = "coreset, covariance, greedy, refined";
+/// let has = "coreset, covariance, greedy, refined; it is one of lwcs-k-means, var-gmm-s, vc-gmm, d-gmm";
 /// assert_eq!(error.to_string(), format!("chain is no setting of k-means: choose from {has}"));
 /// # Ok::<(), Error>(())
 /// ```
@@ -222,8 +222,20 @@ impl Algorithm {
         let own = self.entry::<F>();
         let has = |given: &&str| COMMON.contains(given) || own.settings.contains(given);
         if let Some(setting) = self.settings.given().find(|given| !has(given)) {
-            let what = format!("setting of {}", self.name);
-            return Err(Error::unknown(setting, &what, &own.settings.join(", ")));
+            let of = |name: &&'static str| {
+                let other = Self {
+                    name,
+                    ..self.clone()
+                };
+                other.entry::<F>().settings.contains(&setting)
+            };
+            let others: Vec<&str> = Self::NAMES.into_iter().filter(of).collect();
+            let (own, others) = (own.settings.join(", "), others.join(", "));
+            let (what, known) = (
+                format!("setting of {}", self.name),
+                format!("{own}; it is one of {others}"),
+            );
+            return Err(Error::unknown(setting, &what, &known));
         }
         let rule = "must be given: .clusters(k)";
         let missing = || Error::parameter("clusters", "unset", rule);

@@ -138,18 +138,28 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         Phase::new(Bounded::new().near(near))
             .rows(rows)
             .columns(columns)
-            .moves(ROUNDS)
+            .split_and_merge(ROUNDS)
     };
     let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
     // Iterations on few rows are worth their time.
     let all = (shape.rows as f64 / MANY).clamp(0.1, 1.0);
-    let mut phases = vec![phase(PhaseRows::Coreset).starts(starts).factor(3.0)];
+    let mut phases = vec![
+        phase(PhaseRows::Coreset)
+            .starts(starts)
+            .tolerance_factor(3.0),
+    ];
     phases.extend(larger(k, shape.rows / 4).map(|size| {
         let larger = PhaseRows::Larger(Lightweight::new(size));
-        phase(larger).factor(3.0)
+        phase(larger).tolerance_factor(3.0)
     }));
-    phases.push(phase(PhaseRows::All).transfers(ROUNDS).factor(all));
-    let columns = Phase::new(last).rows(PhaseRows::All).factor(2.0 * all);
+    phases.push(
+        phase(PhaseRows::All)
+            .transfers(ROUNDS)
+            .tolerance_factor(all),
+    );
+    let columns = Phase::new(last)
+        .rows(PhaseRows::All)
+        .tolerance_factor(2.0 * all);
     phases.push(columns.after_subspace());
     phases
 }
@@ -204,9 +214,13 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
     // The largest one follows, four times as large at least.
     within.extend(larger(shape.clusters, largest / 4).map(on_larger));
     if first < largest {
-        within.push(on_larger(largest).factor(1.0));
+        within.push(on_larger(largest).tolerance_factor(1.0));
     }
-    within.push(Phase::new(streaming).rows(PhaseRows::All).factor(3.0));
+    within.push(
+        Phase::new(streaming)
+            .rows(PhaseRows::All)
+            .tolerance_factor(3.0),
+    );
     within
 }
 
