@@ -188,8 +188,8 @@ class CoremixEstimator(BaseEstimator):
             return callback
 
         def tell(step: dict[str, Any]) -> object:
-            told = (f"{name} {value}" for name, value in step.items() if value is not None and name != "stage")
-            print(f"{type(self).__name__}: {step['stage']}: {', '.join(told)}")
+            told = {name: value for name, value in step.items() if value is not None and name != "stage"}
+            print(f"{type(self).__name__}: {step['stage']}:", ", ".join(f"{n} {v:.7g}" for n, v in told.items()))
             return None if callback is None else callback(step)
 
         return tell
@@ -222,20 +222,22 @@ class CoremixEstimator(BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the fitted model to a file that :meth:`load`, Rust and the command ``coremix`` read.
 
-        Beside the model it has the parameters that are numbers or text, and the names of the columns; neither ``labels_``
+        Beside the model it has the names of the columns, and the parameters that are numbers or text; neither ``labels_``
         nor ``report_``.
         """
         check_is_fitted(self, "_model")
-        plain = (bool, int, float, str, type(None))
+        default = type(self)().get_params(deep=False)
         parameters = {n: v.item() if isinstance(v, np.generic) else v for n, v in self.get_params(deep=False).items()}
-        notes = {
-            "estimator": type(self).__name__,
-            "parameters": {name: value for name, value in parameters.items() if isinstance(value, plain)},
-            "fitted": {name: getattr(self, name) for name in self._kept if hasattr(self, name)},
-        }
+        plain = {n: v for n, v in parameters.items() if isinstance(v, (int, float, str)) and v != default[n]}
+        fitted = {name: getattr(self, name) for name in self._kept if hasattr(self, name)}
+        notes = [
+            ("estimator", type(self).__name__),
+            ("parameters", json.dumps(plain)),
+            ("fitted", json.dumps(fitted)),
+        ]
         if hasattr(self, "feature_names_in_"):
-            notes["columns"] = list(self.feature_names_in_)
-        self._model.save(path, [(name, json.dumps(value)) for name, value in notes.items()])
+            notes.append(("columns", json.dumps(list(self.feature_names_in_))))
+        self._model.save(path, notes)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -245,7 +247,7 @@ class CoremixEstimator(BaseEstimator):
             raise ValueError(f"{path}: {cls.__name__} has no models of the family {model.family}; see {_LOADERS}")
         estimator = cls()
         parameters = {cls._clusters: model.components, "covariance_type": model.family}
-        if notes.get("estimator") == json.dumps(cls.__name__):
+        if notes.get("estimator") == cls.__name__:
             parameters = json.loads(notes["parameters"])
             estimator.__dict__.update(json.loads(notes["fitted"]))
         known = estimator.get_params(deep=False).keys()
