@@ -12,6 +12,9 @@ struct WhichAlgorithm;
 #[doc = include_str!("../docs/guide/src/how-many-clusters.md")]
 struct HowManyClusters;
 
+#[doc = include_str!("../docs/guide/src/faq.md")]
+struct QuestionsAndTroubles;
+
 #[doc = include_str!("../docs/guide/src/how-large-a-coreset.md")]
 struct HowLargeACoreset;
 
