@@ -10,7 +10,8 @@ use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
 use crate::m_step::{Covariance, DirichletProcess, MStep, Save};
-use crate::seed::{AfkMc2, KMeansPlusPlus};
+use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
+use ndarray::Array2;
 use std::fmt;
 use std::str::FromStr;
 
@@ -94,6 +95,8 @@ settings! {
     /// Seeds that are the means of [`algorithms::fast`](crate::algorithms::fast), where the seeder is [`KMeansPlusPlus`]:
     /// mixtures often end at higher densities. Default: none.
     refined: bool,
+    /// Centres to start from, in place of the algorithm's seeder: see [`Given`]. Default: none.
+    centres: Array2<f64>,
     /// How much nearer a component must be, of `lazy-k-means`. Default 0.1.
     epsilon: f64,
     /// Concentration of the Dirichlet process. Default 1.
@@ -115,6 +118,7 @@ settings! {
 /// The settings that all algorithms have.
 const COMMON: &[&str] = &[
     "clusters",
+    "centres",
     "tolerance",
     "stop_rule",
     "max_iterations",
@@ -140,8 +144,8 @@ macro_rules! algorithms {
             /// All names.
             pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
 
-            fn entry<F: Float>(&self) -> Entry<F> {
-                match self.name {
+            fn entry<F: Float>(name: &str) -> Entry<F> {
+                match name {
                     $($name => Entry {
                         settings: &[$(stringify!($setting)),*],
                         make: |$s, $k| Made::$family($made),
@@ -219,22 +223,14 @@ impl Algorithm {
     /// As [`Builder::build`]; [`Error::Unknown`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let own = self.entry::<F>();
+        let own = Self::entry::<F>(self.name);
         let has = |given: &&str| COMMON.contains(given) || own.settings.contains(given);
         if let Some(setting) = self.settings.given().find(|given| !has(given)) {
-            let of = |name: &&'static str| {
-                let other = Self {
-                    name,
-                    ..self.clone()
-                };
-                other.entry::<F>().settings.contains(&setting)
-            };
+            let of = |name: &&str| Self::entry::<F>(name).settings.contains(&setting);
             let others: Vec<&str> = Self::NAMES.into_iter().filter(of).collect();
             let (own, others) = (own.settings.join(", "), others.join(", "));
-            let (what, known) = (
-                format!("setting of {}", self.name),
-                format!("{own}; it is one of {others}"),
-            );
+            let known = format!("{own}; it is one of {others}");
+            let what = format!("setting of {}", self.name);
             return Err(Error::unknown(setting, &what, &known));
         }
         let rule = "must be given: .clusters(k)";
@@ -280,6 +276,9 @@ impl Algorithm {
         }
         if let (Some(true), Some(k)) = (s.refined, s.clusters) {
             builder = builder.seeder(MeansOf::new(own::fast::<F>(k).build()?));
+        }
+        if let Some(centres) = &s.centres {
+            builder = builder.seeder(Given::new(centres.mapv(F::from_f64).view()));
         }
         Ok(Box::new(builder.build()?))
     }
