@@ -6,6 +6,9 @@
 #[doc = include_str!("../docs/guide/src/ten-lines.md")]
 struct TenLines;
 
+#[doc = include_str!("../docs/guide/src/coming-from.md")]
+struct ComingFrom;
+
 #[doc = include_str!("../docs/guide/src/which-algorithm.md")]
 struct WhichAlgorithm;
 
