@@ -5,10 +5,11 @@ use crate::von_mises_fisher::{
     VonMisesFisher, VonMisesFisherMixture, bessel, concentration, normalise,
 };
 use coremix::data::{Centres, Frame};
+use coremix::e_step::{EStep, Search};
 use coremix::m_step::{MStep, Moments, Second};
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};
-use coremix::{Rng, Stage, testing};
+use coremix::{Float, Rng, Stage, testing};
 use ndarray::{Array1, Array2, ArrayView1, Axis, array};
 use std::f64::consts::{PI, TAU};
 
@@ -288,6 +289,27 @@ impl MStep<f64> for WrongSums {
     }
 }
 
+/// An exhaustive search that says it has bounds.
+#[derive(Clone, Copy, Debug)]
+struct Bounds;
+
+impl Stage for Bounds {}
+
+impl<F: Float> EStep<F> for Bounds {
+    fn begin(
+        &self,
+        model: &dyn Mixture<F>,
+        saved: Option<&[u8]>,
+        rng: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        Exhaustive::nearest().begin(model, saved, rng)
+    }
+
+    fn bounds(&self) -> Option<usize> {
+        Some(2)
+    }
+}
+
 #[test]
 fn what_does_not_suit_a_family_is_said() {
     let (x, _) = counts(50);
@@ -324,4 +346,9 @@ fn what_does_not_suit_a_family_is_said() {
     refused(testing::family(&Poisson, &far, 2), "too far from 0");
     let fast = algorithms::fast(2).m_step(Poisson).fit(&data).map(|_| ());
     refused(fast, "take gmm, vc-gmm or another E-step");
+    let own = algorithms::k_means(2).e_step(Bounds).m_step(Poisson);
+    refused(
+        own.fit(&data).map(|_| ()),
+        "one variance for all components",
+    );
 }
