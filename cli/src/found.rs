@@ -35,7 +35,7 @@ impl<F: Float> Found<F> {
             .coreset
             .as_ref()
             .map_or(weights, |own| Some(&own.weights[..]));
-        for (row, label) in fit.labels.iter().enumerate() {
+        for (row, label) in fit.search_labels.iter().enumerate() {
             sizes[*label as usize] += weights.map_or(1.0, |weights| weights[row]);
         }
         Self {
