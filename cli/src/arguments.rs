@@ -105,7 +105,7 @@ pub(crate) struct Input {
     /// The first line of CSV files names the columns [default: unless all of it are numbers]
     #[arg(long, conflicts_with = "no_header")]
     pub(crate) header: bool,
-    /// It does not: they are column_1, column_2 and so on
+    /// The first line of CSV files is a row: columns are column_1, column_2 and so on
     #[arg(long)]
     pub(crate) no_header: bool,
     /// The folder for temporary files, of formats that cannot be read at any place, such as .csv.gz
