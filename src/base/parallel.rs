@@ -126,6 +126,11 @@ pub(crate) fn map_chunks<U: Send, T: Send>(
     })
 }
 
+/// Threads of the pool that work runs on here.
+pub(crate) fn threads() -> usize {
+    rayon::current_num_threads()
+}
+
 /// What `work` returns on a pool of so many threads.
 pub(crate) fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
