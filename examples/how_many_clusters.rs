@@ -94,11 +94,10 @@ fn panel(
     let values = selection.candidates().iter();
     let values = values.filter_map(|one| Some((one.clusters as u32, one.value(criterion)?)));
     let values: Vec<(u32, f64)> = values.collect();
-    let better = match criterion {
-        Criterion::HeldOut => "log-likelihood of held-out rows: higher is better",
-        _ => "lower is better",
+    let title = match criterion {
+        Criterion::HeldOut => "log-likelihood per held-out row: higher is better".into(),
+        _ => format!("{criterion}: lower is better"),
     };
-    let title = format!("{criterion}, {better}");
     let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(low, high), v| {
         (low.min(v.1), high.max(v.1))
     });
@@ -106,6 +105,7 @@ fn panel(
         return Ok(()); // No model has a value.
     }
     let room = (0.08 * (high - low)).max(1e-9);
+    let digits = (1.0 - (high - low).log10()).clamp(0.0, 9.0) as usize;
     let last = values.last().map_or(1, |v| v.0);
     let mut chart: Chart<'_, '_> = ChartBuilder::on(area)
         .margin(16)
@@ -117,7 +117,8 @@ fn panel(
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(WHITE)
-        .x_desc("clusters")
+        .x_desc("clusters; red is the best")
+        .y_label_formatter(&|value| format!("{value:.digits$}"))
         .label_style(("sans-serif", 15).into_font().color(&INK))
         .draw()?;
     let line = PathElement::new(values.clone(), BLUE.stroke_width(2));

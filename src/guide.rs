@@ -6,11 +6,17 @@
 #[doc = include_str!("../docs/guide/src/ten-lines.md")]
 struct TenLines;
 
+#[doc = include_str!("../docs/guide/src/coming-from.md")]
+struct ComingFrom;
+
 #[doc = include_str!("../docs/guide/src/which-algorithm.md")]
 struct WhichAlgorithm;
 
 #[doc = include_str!("../docs/guide/src/how-many-clusters.md")]
 struct HowManyClusters;
+
+#[doc = include_str!("../docs/guide/src/faq.md")]
+struct QuestionsAndTroubles;
 
 #[doc = include_str!("../docs/guide/src/how-large-a-coreset.md")]
 struct HowLargeACoreset;

@@ -1,7 +1,9 @@
 //! What can be written after `coremix`.
 
 use crate::bytes::Bytes;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use coremix::Algorithm;
 use std::path::PathBuf;
 
 /// Clusters the rows of files, larger than memory if need be, and labels them.
@@ -9,15 +11,15 @@ use std::path::PathBuf;
 #[command(
     name = "coremix",
     version,
-    max_term_width = 100,
+    max_term_width = 80,
     arg_required_else_help = true
 )]
 #[command(after_help = "\
 Examples:
-  coremix clusters points.parquet --key id --to 20
-  coremix fit points.parquet --key id -k 1000 --model points.coremix
-  coremix assign points.coremix more.parquet --labels labels.parquet --key id
-  coremix score points.coremix more.parquet --key id
+  coremix clusters points.csv --key id --to 20
+  coremix fit points.csv --key id -k 8 --model points.coremix --labels labels.csv
+  coremix assign points.coremix more.csv --key id --labels more-labels.csv
+  coremix score points.coremix more.csv
   coremix info points.coremix
 
 'coremix help fit' says more. Exit codes: 0 done, 1 failed, 2 wrong arguments, 130 interrupted.")]
@@ -50,29 +52,33 @@ pub(crate) enum Command {
 
 const FIT_HELP: &str = "\
 Which algorithm?
-  fast             k-means for large data: start here. Needs only -k; streams rows beyond --memory
-  k-means, gmm     exact k-means, EM with one shared variance: all rows against all clusters
-  vc-gmm           truncated EM on a coreset: for many clusters, in little memory
+  fast             k-means for large data: start here; beyond --memory, too
+  k-means, gmm     exact k-means, EM: all rows against all clusters
+  vc-gmm           truncated EM on a coreset: many clusters, little memory
   var-gmm-s, d-gmm truncated EM on all rows
   lwcs-k-means     k-means on a coreset
-  dp-gmm           a Dirichlet process: merges clusters that are not needed, of -k at first; full covariances
-  k-means-c-prime, lazy-k-means, sparsified-gmm: see the documentation of the crate
+  dp-gmm           a Dirichlet process: merges clusters that are not needed
+  others           see the documentation of the crate
 
-A fit that is interrupted goes on where it was, if the same command is run again: its state is saved every minute beside
-the model, in MODEL.checkpoint, and removed at the end. The result is the same as without the interruption.";
+Which covariances? fast has one variance for all columns: give --standardise, if their units differ. \
+With '-a gmm --covariance diagonal' or 'full' each cluster has its own.
+
+A fit that is interrupted goes on where it was, if the same command is run again: its state is saved \
+every minute beside the model, in MODEL.checkpoint, and removed at the end. The result is the same as \
+without the interruption.";
 
 const CLUSTERS_HELP: &str = "\
-A star marks the best number by each criterion. BIC, AIC and ICL: lower is better. BIC is for densities, and ICL for
-clusters: components that overlap count as one more often. For k-means and fast, use ICL. Held-out is the mean
-log-likelihood of rows that no model was fitted to: higher is better. Its star is the fewest clusters within one standard
-error of the best.
+A star marks the best number by each criterion. BIC, AIC and ICL: lower is better. BIC is for densities, and \
+ICL for clusters: components that overlap count as one more often. For k-means and fast, use ICL. Held-out is \
+the mean log-likelihood of rows that no model was fitted to: higher is better. Its star is the fewest clusters \
+within one standard error of the best.
 
 Then fit the number that you choose: coremix fit ... -k K --model FILE";
 
 /// Which rows, and which columns of them.
 #[derive(Args, Debug)]
 pub(crate) struct Input {
-    /// Files of rows (one, a folder, or several of the same kind): .parquet .arrow .csv .npy .fvecs .bvecs .fbin .u8bin
+    /// Files of rows, or a folder of them: .csv .parquet .arrow .npy .fvecs .bvecs .fbin .u8bin
     #[arg(required = true, value_name = "ROWS")]
     pub(crate) rows: Vec<PathBuf>,
     /// The format, where the name of the file does not say it: its usual ending, such as parquet
@@ -93,7 +99,10 @@ pub(crate) struct Input {
     /// What separates the fields of CSV files [default: a comma, or a tab for .tsv]
     #[arg(long, value_name = "SIGN")]
     pub(crate) delimiter: Option<char>,
-    /// CSV files do not begin with the names of the columns: these are column_1, column_2 and so on
+    /// The first line of CSV files names the columns [default: unless all of it are numbers]
+    #[arg(long, conflicts_with = "no_header")]
+    pub(crate) header: bool,
+    /// It does not: they are column_1, column_2 and so on
     #[arg(long)]
     pub(crate) no_header: bool,
     /// The folder for temporary files, of formats that cannot be read at any place, such as .csv.gz
@@ -122,15 +131,22 @@ pub(crate) struct Fit {
     #[command(flatten)]
     pub(crate) input: Input,
     /// The algorithm, by its name
-    #[arg(long, short, default_value = "fast", value_name = "NAME")]
+    #[arg(
+        long,
+        short,
+        default_value = "fast",
+        value_name = "NAME",
+        hide_possible_values = true
+    )]
+    #[arg(value_parser = PossibleValuesParser::new(Algorithm::NAMES))]
     pub(crate) algorithm: String,
-    /// Clusters; at most, for dp-gmm
+    /// The number of clusters; for dp-gmm, the most
     #[arg(long, short = 'k', value_name = "K")]
     pub(crate) clusters: usize,
     /// Where to save the model
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
-    /// Where to write the cluster of every row, as with 'assign': .npy, or .parquet with the --key column
+    /// Where to write the cluster of every row: .csv or .parquet, with the --key columns, or .npy
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: Option<PathBuf>,
     /// Where to write what the fit did and cost, as JSON
@@ -146,15 +162,20 @@ pub(crate) struct Fit {
     /// Draws of the coreset [default: that of the algorithm]
     #[arg(long, value_name = "N")]
     pub(crate) coreset: Option<usize>,
-    /// Change of the free energy that ends a phase, per coordinate, in half nats [default: that of the algorithm]
+    /// How small an improvement ends a fit: for k-means, about the relative change of the error [default: that of the
+    /// algorithm]
     #[arg(long, value_name = "X")]
     pub(crate) tolerance: Option<f64>,
-    /// Iterations of a phase, at most [default: that of the algorithm]
+    /// The most iterations [default: that of the algorithm]
     #[arg(long, value_name = "N")]
     pub(crate) max_iterations: Option<usize>,
     /// Fits from different seeds, of which the best is kept
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) restarts: usize,
+    /// Fit to columns of mean 0 and deviation 1, for columns of different units. The model is for rows as they are, with
+    /// variances for each column
+    #[arg(long)]
+    pub(crate) standardise: bool,
     /// Covariances of the components [default: those of the algorithm]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,
@@ -167,6 +188,9 @@ pub(crate) struct Fit {
     /// Concentration of dp-gmm
     #[arg(long, value_name = "X")]
     pub(crate) concentration: Option<f64>,
+    /// Print also what each stage cost, and the free energy
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// Seconds between checkpoints; 0 writes none
     #[arg(long, default_value_t = 60.0, value_name = "SECONDS", value_parser = not_negative)]
     pub(crate) checkpoint_every: f64,
@@ -177,7 +201,14 @@ pub(crate) struct Clusters {
     #[command(flatten)]
     pub(crate) input: Input,
     /// The algorithm, by its name
-    #[arg(long, short, default_value = "gmm", value_name = "NAME")]
+    #[arg(
+        long,
+        short,
+        default_value = "gmm",
+        value_name = "NAME",
+        hide_possible_values = true
+    )]
+    #[arg(value_parser = PossibleValuesParser::new(Algorithm::NAMES))]
     pub(crate) algorithm: String,
     /// The fewest clusters
     #[arg(long, default_value_t = 1, value_name = "K")]
@@ -185,7 +216,7 @@ pub(crate) struct Clusters {
     /// The most clusters
     #[arg(long, value_name = "K")]
     pub(crate) to: usize,
-    /// From one number to the next
+    /// How far apart the numbers of clusters are
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) step: usize,
     /// The part of the rows that no model is fitted to; 0 for none
@@ -194,6 +225,10 @@ pub(crate) struct Clusters {
     /// Draws of a coreset that all models are fitted to [default: all rows]
     #[arg(long, value_name = "N")]
     pub(crate) coreset: Option<usize>,
+    /// Fit to columns of mean 0 and deviation 1, for columns of different units. The model is for rows as they are, with
+    /// variances for each column
+    #[arg(long)]
+    pub(crate) standardise: bool,
     /// Covariances of the components [default: those of the algorithm]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,
@@ -245,10 +280,10 @@ pub(crate) struct Assign {
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Where to write the labels: .npy, or .parquet with the --key column
+    /// Where to write the cluster of every row: .csv or .parquet, with the --key columns, or .npy
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
-    /// Write the log density of every row as well (.parquet only)
+    /// Write the log density of every row as well (not to .npy)
     #[arg(long)]
     pub(crate) densities: bool,
 }

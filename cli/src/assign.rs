@@ -3,7 +3,7 @@
 use crate::arguments::Assign;
 use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
-use crate::outputs;
+use crate::outputs::{self, item};
 use crate::rows::{self, with_rows};
 use coremix::data::Source;
 use coremix::{BoxedMixture, Cancel, Element, ModelInfo, Save};
@@ -42,5 +42,11 @@ fn of_rows<T: Element>(
         keys,
         densities: assign.densities,
     };
-    labels::write(&*model, &ReadAhead::new(rows), labels, (cancel, quiet))
+    let n = rows.len();
+    labels::write(&*model, &ReadAhead::new(rows), labels, (cancel, quiet))?;
+    if quiet {
+        return Ok(());
+    }
+    item("rows", &n.to_string())?;
+    item("labels", &assign.labels.display().to_string())
 }

@@ -3,34 +3,41 @@
 use crate::arguments::Clusters;
 use crate::bytes::Bytes;
 use crate::failure::{Failure, Result};
+use crate::fit::has_one_variance;
 use crate::memory::{self, Shape};
 use crate::outputs::say;
 use crate::progress::Bar;
-use crate::rows::{self, with_rows};
+use crate::rows::{self, Shared, with_rows};
+use crate::standard::Scale;
 use coremix::data::Source as _;
 use coremix::prelude::*;
 use coremix::selection::Sweep;
 use coremix::{Element, Error, Estimator};
-use coremix_files::Rows;
 
 pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<()> {
-    // An unknown name is told before the files are read.
-    clusters.algorithm.parse::<Algorithm>()?;
     let opened = rows::for_fit(&clusters.input)?;
-    if let Some(columns) = rows::columns_of(&opened).filter(|_| !quiet) {
-        say(&columns)?;
+    if !quiet {
+        rows::say_columns(&opened)?;
+        say("")?;
     }
-    let weights = opened.weights;
-    with_rows!(opened.rows, |rows| of_rows(
-        clusters,
-        (rows, weights),
-        (cancel, quiet)
-    ))
+    let (weights, columns) = (opened.weights, opened.columns);
+    with_rows!(opened.rows, |rows| {
+        let rows = Shared::new(rows);
+        match clusters.standardise {
+            false => of_rows(clusters, &rows, weights, &columns, (cancel, quiet)),
+            true => {
+                let rows = Scale::of(&rows, weights.as_deref())?.apply(&rows);
+                of_rows(clusters, &rows, weights, &columns, (cancel, quiet))
+            }
+        }
+    })
 }
 
 fn of_rows<T: Element>(
     clusters: &Clusters,
-    (rows, weights): (Rows<T>, Option<Vec<f64>>),
+    rows: &Shared<T>,
+    weights: Option<Vec<f64>>,
+    columns: &[String],
     (cancel, quiet): (&Cancel, bool),
 ) -> Result<()> {
     let shape = Shape {
@@ -63,7 +70,10 @@ fn of_rows<T: Element>(
         "fitting {} to {} clusters",
         clusters.from, clusters.to
     ));
-    let data = rows::data(rows, weights, loaded, &bar)?;
+    let data = rows::data(rows.clone(), weights, loaded, &bar)?;
+    let one_variance =
+        !clusters.standardise && has_one_variance(&clusters.algorithm, clusters.covariance);
+    rows::warn_of_columns(columns, data.as_data().summary(), one_variance);
     let mut sweep = Sweep::new((clusters.from..=clusters.to).step_by(clusters.step.max(1)))
         .held_out(clusters.held_out)
         .seed(clusters.seed);

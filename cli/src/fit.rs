@@ -1,31 +1,34 @@
 //! `coremix fit`
 
-use crate::arguments::Fit;
+use crate::arguments::{self, Fit as Arguments};
 use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
 use crate::memory::{self, Shape};
-use crate::outputs::{self, say};
+use crate::outputs::{self, item, say, short, warn};
 use crate::progress::Bar;
-use crate::rows::{self, COLUMNS, with_rows};
+use crate::rows::{self, COLUMNS, Shared, with_rows};
+use crate::standard::Scale;
 use coremix::data::Source as _;
 use coremix::prelude::*;
-use coremix::{Checkpoint, Element, Estimator};
-use coremix_files::{Keys, Rows};
+use coremix::{BoxedMixture, Checkpoint, Element, Estimator, Float};
+use coremix_files::{Keys, ReadAhead, Rows};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-pub(crate) fn run(fit: &Fit, cancel: &Cancel, quiet: bool) -> Result<()> {
+pub(crate) fn run(fit: &Arguments, cancel: &Cancel, quiet: bool) -> Result<()> {
     if let Some(path) = &fit.labels {
         labels::check(path, false)?;
     }
     let outputs = [Some(&fit.model), fit.labels.as_ref(), fit.report.as_ref()];
     outputs::check(outputs.into_iter().flatten(), fit.input.rows.iter())?;
-    // An unknown name is told before the files are read.
-    fit.algorithm.parse::<Algorithm>()?;
+    if fit.standardise && matches!(&*fit.algorithm, "dp-gmm" | "sparsified-gmm") {
+        let what = "--standardise: models of dp-gmm and sparsified-gmm have no other units";
+        return Err(Failure::arguments(what));
+    }
     let opened = rows::for_fit(&fit.input)?;
-    if let Some(columns) = rows::columns_of(&opened).filter(|_| !quiet) {
-        say(&columns)?;
+    if !quiet {
+        rows::say_columns(&opened)?;
     }
     let (columns, beside) = (opened.columns, (opened.weights, opened.keys));
     with_rows!(opened.rows, |rows| of_rows(
@@ -38,52 +41,31 @@ pub(crate) fn run(fit: &Fit, cancel: &Cancel, quiet: bool) -> Result<()> {
 }
 
 fn of_rows<T: Element>(
-    fit: &Fit,
+    fit: &Arguments,
     rows: Rows<T>,
     columns: &[String],
     (weights, keys): (Option<Vec<f64>>, Option<Keys>),
     (cancel, quiet): (&Cancel, bool),
 ) -> Result<()> {
-    let shape = Shape {
-        rows: rows.len(),
-        columns: rows.dim(),
-        clusters: fit.clusters,
-        bytes: size_of::<T::Float>(),
-        weighted: weights.is_some(),
-    };
-    let loaded = memory::holds_all(fit.memory, shape, size_of::<T>());
-    let checkpoint = (fit.checkpoint_every > 0.0).then(|| checkpoint_of(fit));
-    let algorithm = algorithm(fit, shape, loaded)?.cancel(cancel);
-    let algorithm = match &checkpoint {
-        Some(checkpoint) => algorithm.checkpoint(checkpoint),
-        None => algorithm,
-    };
-    let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
-    let bar = Bar::of_fit(quiet);
-    bar.say(format!(
-        "checking {} rows of {} columns",
-        shape.rows, shape.columns
-    ));
-    let data = rows::data(rows, weights, loaded, &bar)?;
-    let found = estimator.fit_observed(data.as_data(), &mut |progress| {
-        bar.see(progress);
-        ControlFlow::Continue(())
-    });
-    drop(bar);
-    let again = match &checkpoint {
-        Some(checkpoint) if checkpoint.path().exists() => ": the same command goes on where it was",
-        _ => "",
-    };
-    let found = match found {
-        Ok(found) if found.report.stop != Stop::Cancelled => found,
-        Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(again.into())),
-        Err(error) => return Err(error.into()),
+    let (started, rows) = (Instant::now(), Shared::new(rows));
+    let found = match fit.standardise {
+        false => fitted(fit, &rows, weights, columns, (cancel, quiet))?,
+        true => {
+            let scale = Scale::of(&rows, weights.as_deref())?;
+            let scaled = scale.apply(&rows);
+            let mut found = fitted(fit, &scaled, weights, columns, (cancel, quiet))?;
+            found.model = scale.undo(&*found.model)?;
+            if let Quality::Likelihood(each, _) = &mut found.quality {
+                *each -= scale.log_density();
+            }
+            found
+        }
     };
     if let Some(fault) = &found.report.checkpoint_fault {
-        eprintln!("coremix: warning: a checkpoint could not be written: {fault}");
+        warn(&format!("a checkpoint could not be written: {fault}"));
     }
 
-    let notes = notes(fit, shape, columns)?;
+    let notes = notes(fit, rows.len(), columns, &found.sizes)?;
     let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();
     found.model.save_with_notes(&fit.model, &notes)?;
     if let Some(path) = &fit.report {
@@ -98,19 +80,208 @@ fn of_rows<T: Element>(
             keys,
             densities: false,
         };
-        labels::write(&*found.model, data.source(), labels, (cancel, quiet))?;
+        let rows = ReadAhead::new(rows.clone());
+        labels::write(&*found.model, &rows, labels, (cancel, quiet))?;
     }
-    if let Some(checkpoint) = &checkpoint {
-        std::fs::remove_file(checkpoint.path()).ok();
+    std::fs::remove_file(checkpoint_of(fit)).ok();
+    match quiet {
+        true => Ok(()),
+        false => say_what_was_found(fit, &found, rows.len(), started.elapsed()),
     }
-    if !quiet {
-        say(&format!("{}\nsaved {}", found.report, fit.model.display()))?;
+}
+
+/// What a fit found.
+struct Found<F: Float> {
+    model: BoxedMixture<F>,
+    report: Report,
+    /// The weight of the rows of each cluster: how many they are, where rows have no weights. Estimates, of a coreset.
+    sizes: Vec<f64>,
+    /// The rows of the coreset, if that is all that was fitted.
+    coreset: Option<usize>,
+    quality: Quality,
+}
+
+/// How well a model fits the rows it was fitted to, per unit of weight.
+enum Quality {
+    /// The squared distance to the nearest centre.
+    Distance(f64),
+    /// The log-likelihood, in nats, and whether it may be higher than this.
+    Likelihood(f64, bool),
+}
+
+/// Fits a model to rows, in memory where they fit.
+fn fitted<T: Element>(
+    fit: &Arguments,
+    rows: &Shared<T>,
+    weights: Option<Vec<f64>>,
+    columns: &[String],
+    (cancel, quiet): (&Cancel, bool),
+) -> Result<Found<T::Float>> {
+    let shape = Shape {
+        rows: rows.len(),
+        columns: rows.dim(),
+        clusters: fit.clusters,
+        bytes: size_of::<T::Float>(),
+        weighted: weights.is_some(),
+    };
+    let loaded = memory::holds_all(fit.memory, shape, size_of::<T>());
+    let mut algorithm = algorithm(fit, shape, loaded)?.cancel(cancel);
+    if fit.checkpoint_every > 0.0 {
+        let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
+        let checkpoint = Checkpoint::to(checkpoint_of(fit)).every(every);
+        algorithm = algorithm.checkpoint(&checkpoint.resume_if_there());
+    }
+    let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
+    let bar = Bar::of_fit(quiet);
+    bar.say(format!(
+        "checking {} rows of {} columns",
+        shape.rows, shape.columns
+    ));
+    let data = rows::data(rows.clone(), weights, loaded, &bar)?;
+    let data = data.as_data();
+    let one_variance = !fit.standardise && has_one_variance(&fit.algorithm, fit.covariance);
+    rows::warn_of_columns(columns, data.summary(), one_variance);
+    let found = estimator.fit_observed(data, &mut |progress| {
+        bar.see(progress);
+        ControlFlow::Continue(())
+    });
+    drop(bar);
+    let again = match checkpoint_of(fit).exists() {
+        true if fit.checkpoint_every > 0.0 => ": the same command goes on where it was",
+        _ => "",
+    };
+    let found = match found {
+        Ok(found) if found.report.stop != Stop::Cancelled => found,
+        Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(again.into())),
+        Err(error) => return Err(error.into()),
+    };
+    let coreset = found.coreset.as_ref().map(|coreset| coreset.rows.len());
+    let of_coreset = found.coreset.as_ref().map(|coreset| &*coreset.weights);
+    let (mut sizes, weights) = (
+        vec![0.0; found.model.components()],
+        of_coreset.or(data.weights()),
+    );
+    for (row, label) in found.labels.iter().enumerate() {
+        sizes[*label as usize] += weights.map_or(1.0, |weights| weights[row]);
+    }
+    let quality = quality(&found, sizes.iter().sum());
+    Ok(Found {
+        model: found.model,
+        report: found.report,
+        sizes,
+        coreset,
+        quality,
+    })
+}
+
+/// From the last free energy, F, of rows of this weight, W. Where each row belongs to the nearest centre, F is
+/// -W (ln k + d/2 ln 2 pi v) - E / 2 v, with the variance v and the quantization error E (E3, E22).
+fn quality<F: Float>(found: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
+    let free_energy = found.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
+    let (model, shared) = (&found.model, found.supports.as_ref().map(|all| all.ncols()));
+    let (k, d) = (model.components(), model.means().ncols());
+    if model.likeliest_is_nearest() && shared.unwrap_or(k) == 1 {
+        let v = model.variances()[[0, 0]];
+        let constant = (k as f64).ln() + 0.5 * d as f64 * (std::f64::consts::TAU * v).ln();
+        return Quality::Distance((-2.0 * v * (free_energy + constant)).max(0.0));
+    }
+    Quality::Likelihood(
+        free_energy,
+        shared.is_some() || model.free_parameters().is_none(),
+    )
+}
+
+/// What a user wants to know of a fit.
+fn say_what_was_found<F: Float>(
+    fit: &Arguments,
+    found: &Found<F>,
+    rows: usize,
+    time: Duration,
+) -> Result<()> {
+    let report = &found.report;
+    let coreset = found
+        .coreset
+        .map(|rows| format!(", estimated from a coreset of {rows}"));
+    let coreset = coreset.unwrap_or_default();
+    item("rows", &rows.to_string())?;
+    let mut sizes: Vec<f64> = found.sizes.clone();
+    sizes.retain(|size| *size > 0.0);
+    sizes.sort_unstable_by(f64::total_cmp);
+    let k = fit.clusters;
+    item(
+        "clusters",
+        &match sizes.len() {
+            with_rows if with_rows == k => format!("{k}, all with rows"),
+            with_rows => format!("{k} asked for, {with_rows} with rows"),
+        },
+    )?;
+    if let [smallest, .., largest] = &sizes[..] {
+        let (median, of) = (
+            sizes[sizes.len() / 2],
+            match fit.input.weights {
+                Some(_) => "of weight ",
+                None => "",
+            },
+        );
+        item(
+            "sizes",
+            &format!("{of}{smallest:.0} to {largest:.0}, median {median:.0}{coreset}"),
+        )?;
+    }
+    let scaled = if fit.standardise {
+        ", of standardised columns"
+    } else {
+        ""
+    };
+    match found.quality {
+        Quality::Distance(each) => item(
+            "error",
+            &format!(
+                "{}, the mean squared distance to the centre{scaled}{coreset}",
+                short(each)
+            ),
+        ),
+        Quality::Likelihood(each, more) => {
+            let least = if more { "at least " } else { "" };
+            item(
+                "log-likelihood",
+                &format!("{least}{each:.5} per row{coreset}"),
+            )
+        }
+    }?;
+    let (seconds, iterations) = (time.as_secs_f64(), report.iterations);
+    item(
+        "time",
+        &format!(
+            "{seconds:.2} s, {} after {iterations} iterations",
+            report.stop
+        ),
+    )?;
+    if fit.verbose {
+        say(&format!("\n{report}"))?;
+    }
+    let written = [
+        ("model", Some(&fit.model)),
+        ("labels", fit.labels.as_ref()),
+        ("report", fit.report.as_ref()),
+    ];
+    for (name, path) in written {
+        path.map_or(Ok(()), |path| item(name, &path.display().to_string()))?;
     }
     Ok(())
 }
 
+/// Whether the variance of a component is that of all columns.
+pub(crate) fn has_one_variance(algorithm: &str, covariance: Option<arguments::Covariance>) -> bool {
+    use arguments::Covariance::{Spherical, TiedSpherical};
+    match covariance {
+        Some(covariance) => matches!(covariance, Spherical | TiedSpherical),
+        None => !matches!(algorithm, "dp-gmm" | "sparsified-gmm"),
+    }
+}
+
 /// The algorithm with its settings.
-fn algorithm(fit: &Fit, shape: Shape, loaded: bool) -> Result<Algorithm> {
+fn algorithm(fit: &Arguments, shape: Shape, loaded: bool) -> Result<Algorithm> {
     let mut algorithm = fit.algorithm.parse::<Algorithm>()?;
     algorithm = algorithm.clusters(fit.clusters);
     algorithm = algorithm.seed(fit.seed).restarts(fit.restarts);
@@ -134,23 +305,25 @@ fn algorithm(fit: &Fit, shape: Shape, loaded: bool) -> Result<Algorithm> {
 }
 
 /// Beside the model.
-fn checkpoint_of(fit: &Fit) -> Checkpoint {
+fn checkpoint_of(fit: &Arguments) -> PathBuf {
     let mut name = fit.model.clone().into_os_string();
     name.push(".checkpoint");
-    let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
-    Checkpoint::to(PathBuf::from(name))
-        .every(every)
-        .resume_if_there()
+    PathBuf::from(name)
 }
 
 /// What the file of the model says of the fit.
-fn notes(fit: &Fit, shape: Shape, columns: &[String]) -> Result<Vec<(&'static str, String)>> {
+fn notes(
+    fit: &Arguments,
+    rows: usize,
+    columns: &[String],
+    sizes: &[f64],
+) -> Result<Vec<(&'static str, String)>> {
     let mut notes = vec![
         ("algorithm", fit.algorithm.clone()),
         ("clusters", fit.clusters.to_string()),
         ("seed", fit.seed.to_string()),
         ("restarts", fit.restarts.to_string()),
-        ("rows", shape.rows.to_string()),
+        ("rows", rows.to_string()),
         ("memory", fit.memory.0.to_string()),
     ];
     let mut add = |name, value: Option<String>| notes.extend(value.map(|value| (name, value)));
@@ -160,6 +333,9 @@ fn notes(fit: &Fit, shape: Shape, columns: &[String]) -> Result<Vec<(&'static st
     add("c-prime", fit.c_prime.map(|x| x.to_string()));
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
+    add("standardised", fit.standardise.then(|| "yes".into()));
+    let sizes: Vec<_> = sizes.iter().map(|size| format!("{size:.0}")).collect();
+    notes.push(("sizes", sizes.join(" ")));
     if !columns.is_empty() {
         let names = serde_json::to_string(columns);
         let names = names.map_err(|error| Failure::arguments(error.to_string()))?;

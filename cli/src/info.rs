@@ -2,7 +2,7 @@
 
 use crate::arguments::Info;
 use crate::failure::Result;
-use crate::outputs::say;
+use crate::outputs::{item, say};
 use crate::{parameters, rows};
 use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
 use coremix_files::{Options, open};
@@ -47,20 +47,21 @@ fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
         say(&text.to_string())?;
         return Ok(());
     }
-    say(&format!(
-        "model       {}, in {}",
-        found.family, found.number
-    ))?;
-    say(&format!("components  {}", found.components))?;
-    say(&format!("columns     {}", found.columns))?;
-    say(&format!(
-        "written by  coremix {}, format {}",
-        found.crate_version, found.format
-    ))?;
-    for (name, value) in &found.notes {
-        say(&format!("{name:<11} {value}"))?;
+    item("model", &format!("{}, in {}", found.family, found.number))?;
+    item("components", &found.components.to_string())?;
+    let (d, names) = (found.columns, rows::columns_of(found).unwrap_or_default());
+    let colon = if names.is_empty() { "" } else { ": " };
+    item("columns", &format!("{d}{colon}{}", names.join(", ")))?;
+    item(
+        "written by",
+        &format!("coremix {}, format {}", found.crate_version, found.format),
+    )?;
+    for (name, value) in found.notes.iter().filter(|note| note.0 != rows::COLUMNS) {
+        item(name, value)?;
     }
-    Ok(())
+    info.parameters.as_ref().map_or(Ok(()), |path| {
+        item("parameters", &path.display().to_string())
+    })
 }
 
 fn of_rows(info: &Info) -> Result<()> {
@@ -76,21 +77,17 @@ fn of_rows(info: &Info) -> Result<()> {
         say(&text.to_string())?;
         return Ok(());
     }
-    say(&format!(
-        "rows     {rows}, in {files} file{}",
-        if files == 1 { "" } else { "s" }
-    ))?;
-    say(&format!("columns  {columns} of numbers, read as {element}"))?;
-    if let Some(names) = rows::columns_of(&opened) {
-        say(&names)?;
-    }
-
+    let s = if files == 1 { "" } else { "s" };
+    item("rows", &format!("{rows}, in {files} file{s}"))?;
+    rows::say_columns(&opened)?;
     let bytes = match element {
         coremix_files::ElementType::U8 => 1,
         coremix_files::ElementType::F32 => 4,
         _ => 8,
     };
     let mib = (rows as f64 * columns as f64 * f64::from(bytes)) / f64::from(1 << 20);
-    say(&format!("memory   {mib:.1} MiB, if all were read at once"))?;
-    Ok(())
+    item(
+        "memory",
+        &format!("{mib:.1} MiB, if all were read at once, as {element}"),
+    )
 }

@@ -6,15 +6,9 @@ use crate::progress::Bar;
 use coremix::data::Source;
 use coremix::prelude::*;
 use coremix::{Element, Mixture};
-use coremix_files::{Keys, NpyWriter, ParquetWriter};
+use coremix_files::{Keys, LabelWriter};
 use ndarray::ArrayView2;
 use std::path::Path;
-
-/// Where labels go.
-enum Writer {
-    Npy(NpyWriter<u32>),
-    Parquet(Box<ParquetWriter>),
-}
 
 /// What is written.
 pub(crate) struct Labels<'a> {
@@ -24,19 +18,15 @@ pub(crate) struct Labels<'a> {
     pub(crate) densities: bool,
 }
 
+/// What is written beside labels.
+fn columns(densities: bool) -> &'static [&'static str] {
+    if densities { &["log_density"] } else { &[] }
+}
+
 /// An error if nothing can be written there, before hours of work.
 pub(crate) fn check(path: &Path, densities: bool) -> Result<()> {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("npy") if densities => {
-            let what = "an .npy file holds labels alone; a .parquet file has room for densities";
-            Err(Failure::arguments(format!("{}: {what}", path.display())))
-        }
-        Some("npy" | "parquet") => Ok(()),
-        _ => {
-            let what = "labels are written as .npy or .parquet";
-            Err(Failure::arguments(format!("{}: {what}", path.display())))
-        }
-    }
+    LabelWriter::check(path, columns(densities))
+        .map_err(|error| Failure::arguments(error.to_string()))
 }
 
 /// Bytes of rows that are labelled at once, and rows at most.
@@ -55,11 +45,7 @@ pub(crate) fn write<T: Element>(
         keys,
         densities,
     } = labels;
-    let columns: &[&str] = if densities { &["log_density"] } else { &[] };
-    let mut writer = match path.extension().is_some_and(|ending| ending == "npy") {
-        true => Writer::Npy(NpyWriter::numbers(path)?),
-        false => Writer::Parquet(Box::new(ParquetWriter::create(path, keys, columns)?)),
-    };
+    let mut writer = LabelWriter::create(path, keys, columns(densities))?;
     let (n, dim) = (rows.len(), rows.dim());
     let at_once = (PIECE / (dim * size_of::<T>()).max(1)).clamp(1, MOST);
     let bar = Bar::of_rows(quiet, n);
@@ -73,21 +59,13 @@ pub(crate) fn write<T: Element>(
         let block = ArrayView2::from_shape((count, dim), &values).expect("rows of d numbers");
         let data = Dense::batch(block).map_err(|error| numbered(error, first))?;
         let found = model.predict(&data)?.to_vec();
-        match &mut writer {
-            Writer::Npy(writer) => writer.write(&found)?,
-            Writer::Parquet(writer) if densities => {
-                let densities = model.log_densities(&data)?.to_vec();
-                writer.write(&found, &[&densities])?;
-            }
-            Writer::Parquet(writer) => writer.write(&found, &[])?,
-        }
+        let densities = densities.then(|| model.log_densities(&data)).transpose()?;
+        let densities = densities.map(|densities| densities.to_vec());
+        let columns: Vec<&[f64]> = densities.iter().map(Vec::as_slice).collect();
+        writer.write(&found, &columns)?;
         bar.at(first + count);
     }
-    match writer {
-        Writer::Npy(writer) => writer.finish()?,
-        Writer::Parquet(writer) => writer.finish()?,
-    }
-    Ok(())
+    Ok(writer.finish()?)
 }
 
 /// The error, with the number of its row in the file.

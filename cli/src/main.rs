@@ -15,6 +15,7 @@ mod parameters;
 mod progress;
 mod rows;
 mod score;
+mod standard;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

@@ -52,6 +52,44 @@ pub(crate) fn replace(
     })
 }
 
+/// Prints what something is: its name, and as many lines as its words need.
+pub(crate) fn item(name: &str, text: &str) -> Result<()> {
+    /// Where the words begin, without the blank before each.
+    const AT: usize = 15;
+    say(&wrapped(&format!("{name:<AT$}"), AT, text))
+}
+
+/// Says on the standard error what may be wrong.
+pub(crate) fn warn(what: &str) {
+    eprintln!("{}", wrapped("coremix: warning:", 2, what));
+}
+
+/// Words after the first ones, in lines of 80 signs: those after the first have blanks before them.
+fn wrapped(first: &str, blanks: usize, text: &str) -> String {
+    const WIDTH: usize = 80;
+    let (mut lines, mut line) = (String::new(), first.to_string());
+    let mut begun = false;
+    for word in text.split(' ') {
+        if begun && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines += &format!("{line}\n");
+            line = " ".repeat(blanks);
+        }
+        line += " ";
+        line += word;
+        begun = true;
+    }
+    lines + &line
+}
+
+/// A number of six digits that count.
+pub(crate) fn short(x: f64) -> String {
+    match x.abs() {
+        0.0 => "0".into(),
+        size @ 1e-3..1e9 => format!("{x:.0$}", (5 - size.log10().floor() as i32).max(0) as usize),
+        _ => format!("{x:.5e}"),
+    }
+}
+
 /// Prints a line, unless nobody reads it any more.
 pub(crate) fn say(text: &str) -> Result<()> {
     match writeln!(std::io::stdout().lock(), "{text}") {

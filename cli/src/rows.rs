@@ -2,8 +2,9 @@
 
 use crate::arguments::{Input, Number};
 use crate::failure::{Failure, Result};
+use crate::outputs::{item, warn};
 use crate::progress::Bar;
-use coremix::data::{Blocks, Data, Dense, Source};
+use coremix::data::{Blocks, Data, Dense, Source, Summary};
 use coremix::{Element, ModelInfo};
 use coremix_files::ReadAhead;
 use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
@@ -11,6 +12,7 @@ use indicatif::ProgressBar;
 use ndarray::Array2;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Runs `$body` with the rows of a source, whatever their type is.
 macro_rules! with_rows {
@@ -27,9 +29,39 @@ macro_rules! with_rows {
 }
 pub(crate) use with_rows;
 
+/// Rows that several read.
+#[derive(Clone)]
+pub(crate) struct Shared<T>(Arc<Rows<T>>);
+
+impl<T> Shared<T> {
+    pub(crate) fn new(rows: Rows<T>) -> Self {
+        Self(Arc::new(rows))
+    }
+}
+
+impl<T: Element> Source for Shared<T> {
+    type Element = T;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        self.0.read(first, out)
+    }
+}
+
 /// Rows that are read ahead; a bar counts them.
 pub(crate) struct Counted<T: Element> {
-    rows: ReadAhead<Rows<T>>,
+    rows: ReadAhead<Shared<T>>,
     bar: ProgressBar,
 }
 
@@ -57,30 +89,22 @@ impl<T: Element> Source for Counted<T> {
 
 /// Rows of files: loaded, or read when they are asked for. The fits are the same, bit for bit.
 pub(crate) enum FileData<T: Element> {
-    Loaded(Dense<'static, T>, Counted<T>),
+    Loaded(Dense<'static, T>),
     Streamed(Blocks<Counted<T>>),
 }
 
 impl<T: Element> FileData<T> {
     pub(crate) fn as_data(&self) -> &dyn Data<T::Float> {
         match self {
-            Self::Loaded(rows, _) => rows,
+            Self::Loaded(rows) => rows,
             Self::Streamed(rows) => rows,
-        }
-    }
-
-    /// The rows of the files.
-    pub(crate) fn source(&self) -> &Counted<T> {
-        match self {
-            Self::Loaded(_, source) => source,
-            Self::Streamed(rows) => rows.source(),
         }
     }
 }
 
 /// Checks all rows, and makes data of them. The bar counts all rows that are read.
 pub(crate) fn data<T: Element>(
-    rows: Rows<T>,
+    rows: Shared<T>,
     weights: Option<Vec<f64>>,
     loaded: bool,
     bar: &Bar,
@@ -109,7 +133,7 @@ pub(crate) fn data<T: Element>(
         Some(weights) => Dense::owned_weighted(values, weights)?,
         None => Dense::owned(values)?,
     };
-    Ok(FileData::Loaded(dense, source))
+    Ok(FileData::Loaded(dense))
 }
 
 /// Opens the files for a fit.
@@ -117,22 +141,74 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
     opened(input, options(input, &input.columns)?)
 }
 
-/// Which columns are read, in one line; none where they have no names.
-pub(crate) fn columns_of(opened: &Opened) -> Option<String> {
-    const SHOWN: usize = 20;
-    let list = |names: &[String]| {
-        let shown = names[..names.len().min(SHOWN)].join(", ");
-        match names.len() > SHOWN {
-            true => format!("{shown}, ... ({} in all)", names.len()),
+/// Prints which columns are read, and which are not, with what they hold.
+pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
+    /// Names that are printed, at most.
+    const SHOWN: usize = 50;
+    let list = |names: &mut dyn Iterator<Item = String>, all: usize| {
+        let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+        match all > SHOWN {
+            true => format!("{shown}, ... ({all} in all)"),
             false => shown,
         }
     };
-    let not_used = match opened.not_used.is_empty() {
-        true => String::new(),
-        false => format!(" (not used: {})", list(&opened.not_used)),
+    let (used, others) = (&opened.columns, &opened.not_used);
+    match used.is_empty() {
+        true => item("columns", &format!("{}, without names", opened.rows.dim()))?,
+        false => item("columns", &list(&mut used.iter().cloned(), used.len()))?,
+    }
+    let mut named = others
+        .iter()
+        .map(|(name, holds)| format!("{name} ({holds})"));
+    match others.is_empty() {
+        true => Ok(()),
+        false => item("not used", &list(&mut named, others.len())),
+    }
+}
+
+/// Says what is wrong with the columns of a model of one variance for all of them, or of an id, if anything seems to be.
+pub(crate) fn warn_of_columns(names: &[String], of: &Summary, one_variance: bool) {
+    let name = |j: usize| {
+        names
+            .get(j)
+            .map_or(format!("column {j}"), |name| format!("{name:?}"))
     };
-    let named = !opened.columns.is_empty();
-    named.then(|| format!("columns: {}{not_used}", list(&opened.columns)))
+    let n = of.rows as f64;
+    for (j, (mean, (low, high))) in of.mean.iter().zip(&of.range).enumerate() {
+        // Numbers in a row: of no others are range, mean and variance these.
+        let (steps, middle, variance) = (n - 1.0, 0.5 * (low + high), (n * n - 1.0) / 12.0);
+        let is = |x: f64, expected: f64| (x - expected).abs() <= 1e-9 * expected.abs();
+        if n > 2.0
+            && low.fract() == 0.0
+            && !names.is_empty()
+            && high - low == steps
+            && is(*mean, middle)
+            && is(of.variance[j], variance)
+        {
+            warn(&format!(
+                "{} numbers the rows: --key leaves it out",
+                name(j)
+            ));
+        }
+    }
+    let deviations = of.variance.iter().map(|variance| variance.sqrt());
+    let varying = deviations
+        .enumerate()
+        .filter(|(_, deviation)| *deviation > 0.0);
+    let by = |one: &(usize, f64), other: &(usize, f64)| one.1.total_cmp(&other.1);
+    let (narrow, wide) = (varying.clone().min_by(by), varying.max_by(by));
+    // Pixels and the like have one unit, also where some hardly vary.
+    if let (true, 2..=100, Some((i, narrow)), Some((j, wide))) =
+        (one_variance, of.mean.len(), narrow, wide)
+        && wide > 100.0 * narrow
+    {
+        warn(&format!(
+            "{} varies {:.0} times as much as {}, so that it decides alone: see --standardise",
+            name(j),
+            wide / narrow,
+            name(i),
+        ));
+    }
 }
 
 /// The format of a file, or of files in a folder.
@@ -142,11 +218,14 @@ fn format_of(path: &Path) -> Option<Format> {
     Format::of(path).or_else(|| formats.into_iter().next())
 }
 
+/// The names of the columns that a model was fitted on.
+pub(crate) fn columns_of(info: &ModelInfo) -> Option<Vec<String>> {
+    serde_json::from_str(info.note(COLUMNS)?).ok()
+}
+
 /// Opens the files for a model: the columns are those it was fitted on, by their names where both have them.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
-    let fitted = info
-        .note(COLUMNS)
-        .and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
+    let fitted = columns_of(info);
     let named = input.format.as_ref().map_or_else(
         || input.rows.first().and_then(|path| format_of(path)),
         |name| Format::named(name),
@@ -186,8 +265,8 @@ pub(crate) const COLUMNS: &str = "columns";
 
 fn options(input: &Input, columns: &[String]) -> Result<Options> {
     let mut options = Options::new();
-    if input.no_header {
-        options = options.header(false);
+    if input.no_header || input.header {
+        options = options.header(input.header);
     }
     if !columns.is_empty() {
         options = options.columns(columns);

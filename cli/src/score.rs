@@ -2,9 +2,9 @@
 
 use crate::arguments::Score;
 use crate::failure::Result;
-use crate::outputs::say;
+use crate::outputs::{item, say};
 use crate::progress::Bar;
-use crate::rows::{self, with_rows};
+use crate::rows::{self, Shared, with_rows};
 use coremix::{BoxedMixture, Element, ModelInfo, Save};
 use coremix_files::Rows;
 
@@ -23,7 +23,7 @@ fn of_rows<T: Element>(
     let model: BoxedMixture<T::Float> = Save::load(&score.model)?;
     let bar = Bar::of_fit(quiet);
     bar.say("reading");
-    let data = rows::data(rows, weights, false, &bar)?;
+    let data = rows::data(Shared::new(rows), weights, false, &bar)?;
     let data = data.as_data();
     bar.say("scoring");
     let found = model.score(data)?;
@@ -40,14 +40,20 @@ fn of_rows<T: Element>(
         say(&numbers.to_string())?;
         return Ok(());
     }
-    say(&format!("rows                {rows}, of weight {weight}"))?;
-    say(&format!(
-        "quantization error  {error:.9e}, per weight {:.9e}",
-        error / weight
-    ))?;
-    say(&format!(
-        "log-likelihood      {likelihood:.9e} nats, per weight {:.6}",
-        likelihood / weight
-    ))?;
-    Ok(())
+    let weighted = if weight == rows as f64 {
+        String::new()
+    } else {
+        format!(", of weight {weight}")
+    };
+    item("rows", &format!("{rows}{weighted}"))?;
+    let each = error / weight;
+    item(
+        "error",
+        &format!("{each:.9e}, the mean squared distance to the nearest centre; {error:.9e} in all"),
+    )?;
+    let each = likelihood / weight;
+    item(
+        "log-likelihood",
+        &format!("{each:.6} per row; {likelihood:.9e} in all"),
+    )
 }

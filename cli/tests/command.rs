@@ -109,7 +109,7 @@ fn a_model_is_fitted_saved_and_used() {
     fit.extend(["--labels", "labels.parquet", "--report", "report.json"]);
     fit.extend(input);
     let said = folder.done(&fit);
-    assert!(said.contains("saved m.coremix"), "{said}");
+    assert!(said.contains("model           m.coremix\n"), "{said}");
     assert!(!folder.at("m.coremix.checkpoint").exists());
 
     // The same fit by the crate.
@@ -231,7 +231,7 @@ fn what_is_wrong_is_said_in_one_line() {
         (
             fit(&["rows.csv", "-a", "quick"]),
             2,
-            "from k-means, k-means-c",
+            "[possible values: k-means, k-means-c",
         ),
         (
             fit(&["rows.csv", "-a", "k-means", "--neighbors", "3"]),
@@ -424,9 +424,10 @@ fn numbers_of_clusters_are_compared() {
     };
     let table = folder.done(&with(&["--from", "4", "--to", "8"]));
     let lines: Vec<&str> = table.lines().collect();
-    assert_eq!(lines.len(), 7, "{table}");
-    assert!(lines[4].trim_start().starts_with('6'), "{table}");
-    assert!(lines[4].matches('*').count() >= 2, "{table}");
+    assert_eq!(lines.len(), 9, "{table}");
+    assert!(lines[6].trim_start().starts_with('6'), "{table}");
+    assert!(lines[6].matches('*').count() >= 2, "{table}");
+    assert!(lines.iter().all(|line| line.len() <= 80), "{table}");
     assert_eq!(
         table,
         folder.done(&with(&["--from", "4", "--to", "8", "--threads", "1"]))
@@ -448,14 +449,14 @@ fn numbers_of_clusters_are_compared() {
         "-a",
         "k-means",
     ];
-    assert_eq!(folder.done(&with(&coreset)).lines().count(), 6);
+    assert_eq!(folder.done(&with(&coreset)).lines().count(), 8);
     for wrong in [
         vec!["--from", "5", "--to", "4"],
         vec!["--to", "4", "--held-out", "1"],
         vec!["--to", "4", "-a", "unknown"],
     ] {
         let (code, said) = folder.fails(&with(&wrong));
-        assert_eq!((code, said.lines().count()), (2, 1), "{said}");
+        assert_eq!(code, 2, "{said}");
     }
 }
 
@@ -480,10 +481,8 @@ fn columns_are_found_by_their_names() {
     });
     write("pq.csv", "id,p,q", &|i| format!("{i},{},{}\n", x(i), y(i)));
     let said = folder.done(&["fit", "xy.csv", "--key", "id", "-k", "6", "-m", "m"]);
-    assert!(
-        said.starts_with("columns: x, y (not used: city)\n"),
-        "{said}"
-    );
+    let expected = "columns         x, y\nnot used        city (text)\n";
+    assert!(said.starts_with(expected), "{said}");
     for (rows, to) in [("xy.csv", "a.parquet"), ("yx.csv", "b.parquet")] {
         folder.done(&["assign", "m", rows, "--key", "id", "--labels", to]);
     }
@@ -525,12 +524,9 @@ fn columns_are_found_by_their_names() {
     assert_eq!(of("plain.npy"), of("l.npy"));
     // An id that is not named as a key is a feature, and is seen to be one.
     let said = folder.done(&["info", "xy.csv"]);
-    assert!(
-        said.contains("columns: id, x, y (not used: city)"),
-        "{said}"
-    );
+    assert!(said.contains("columns         id, x, y\n"), "{said}");
     let said = folder.done(&["info", "m"]);
-    assert!(said.contains("[\"x\",\"y\"]"), "{said}");
+    assert!(said.contains("columns         2: x, y\n"), "{said}");
     let bytes = fs::read(folder.at("m")).unwrap();
     fs::write(folder.at("half"), &bytes[..bytes.len() - 9]).unwrap();
     let (code, said) = folder.fails(&["info", "half"]);
@@ -555,8 +551,11 @@ fn values_that_are_missing_are_told() {
     // The first line is a row, where all of it are numbers.
     fs::write(folder.at("plain.csv"), "1,2\n3,4\n5,6\n7,8\n").unwrap();
     let said = folder.done(&["info", "plain.csv"]);
-    assert!(said.contains("rows     4"), "{said}");
-    assert!(said.contains("columns: column_1, column_2"), "{said}");
+    assert!(said.contains("rows            4,"), "{said}");
+    assert!(
+        said.contains("columns         column_1, column_2"),
+        "{said}"
+    );
     // In the second file: its name, its row and its column.
     let mut x = rows(50);
     write_npy(folder.at("a.npy"), &x).unwrap();
@@ -570,4 +569,285 @@ fn values_that_are_missing_are_told() {
         let (code, said) = folder.fails(&["fit", "a.npy", second, "-k", "3", "-m", "m"]);
         assert!(code == 1 && said.contains(expected), "{said}");
     }
+}
+
+/// The words after a name, of what a command prints.
+fn words<'a>(said: &'a str, name: &str) -> &'a str {
+    let mut lines = said.lines().filter(|line| line.starts_with(name));
+    lines.next().unwrap_or_else(|| panic!("no {name}: {said}"))[name.len()..].trim()
+}
+
+/// The first number among words.
+fn number(words: &str) -> f64 {
+    let mut numbers = words.split([' ', ',']).filter_map(|word| word.parse().ok());
+    numbers.next().unwrap()
+}
+
+#[test]
+fn a_fit_says_what_it_found() {
+    let folder = Folder::new("said");
+    csv(&folder, &rows(1_200));
+    let input = ["rows.csv", "--key", "id", "--columns", "x,y,z"];
+    let fit = |more: &[&str]| folder.done(&[&["fit", "-m", "m"], &input[..], more].concat());
+    let score = |name: &str| {
+        let said = folder.done(&[&["score", "m", "--json"], &input[..]].concat());
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        said[name].as_f64().unwrap() / said["weight"].as_f64().unwrap()
+    };
+    let labels = ["-k", "6", "--labels", "l.csv"];
+    for algorithm in ["fast", "k-means", "lazy-k-means"] {
+        let said = fit(&[&labels[..], &["-a", algorithm]].concat());
+        assert_eq!(words(&said, "rows"), "1200");
+        assert_eq!(words(&said, "clusters"), "6, all with rows");
+        assert_eq!(words(&said, "sizes"), "200 to 200, median 200");
+        let error = score("quantization_error");
+        let found = number(words(&said, "error"));
+        assert!(
+            (found - error).abs() <= 1e-3 * error,
+            "{algorithm}: {found} {error}"
+        );
+        assert_eq!(
+            (words(&said, "model"), words(&said, "labels")),
+            ("m", "l.csv")
+        );
+        assert!(!said.contains("free energy") && words(&said, "time").contains("iterations"));
+        assert_eq!(
+            words(&folder.done(&["info", "m"]), "sizes"),
+            ["200"; 6].join(" ")
+        );
+    }
+    let text = fs::read_to_string(folder.at("l.csv")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (1_201, "id,label"));
+    assert!(lines[1].starts_with("row-0,") && lines[1_200].starts_with("row-1199,"));
+    for more in [
+        &["--covariance", "diagonal"][..],
+        &["--covariance", "full"],
+        &[],
+    ] {
+        let said = fit(&[&["-k", "6", "-a", "gmm", "--verbose"], more].concat());
+        assert!(
+            said.contains("free energy") && said.contains("seeding"),
+            "{said}"
+        );
+        let found = number(words(&said, "log-likelihood"));
+        assert!((found - score("log_likelihood")).abs() < 1e-4, "{said}");
+    }
+    // Bounds and estimates say so.
+    let said = fit(&["-k", "6", "-a", "var-gmm-s"]);
+    assert!(
+        words(&said, "log-likelihood").starts_with("at least"),
+        "{said}"
+    );
+    let said = fit(&["-k", "6", "-a", "vc-gmm", "--coreset", "500"]);
+    assert!(said.contains("estimated from a coreset of 500"), "{said}");
+    assert_eq!(fit(&["-k", "6", "-q"]), "");
+    let said = folder.done(&[
+        "assign", "m", "rows.csv", "--key", "id", "--labels", "l.csv",
+    ]);
+    assert_eq!(
+        (words(&said, "rows"), words(&said, "labels")),
+        ("1200", "l.csv")
+    );
+}
+
+#[test]
+fn lines_are_80_signs_long() {
+    let folder = Folder::new("wide");
+    let names: Vec<String> = (0..60).map(|j| format!("column-{j}")).collect();
+    let row = ["1"; 60].join(",");
+    let rows: Vec<String> = (0..40).map(|i| format!("{i}{}", &row[1..])).collect();
+    let text = format!("{}\n{}\n", names.join(","), rows.join("\n"));
+    fs::write(folder.at("rows.csv"), text).unwrap();
+    let mut all = vec![folder.done(&["--help"])];
+    for command in ["fit", "clusters", "assign", "score", "info"] {
+        all.push(folder.done(&["help", command]));
+    }
+    all.push(folder.done(&["fit", "rows.csv", "-k", "40", "-m", "m", "-v"]));
+    all.push(folder.done(&["score", "m", "rows.csv"]));
+    all.push(folder.done(&["info", "m"]));
+    towns(&folder);
+    let warned = folder.run(&["fit", "towns.csv", "-k", "3", "-m", "m"]);
+    all.push(String::from_utf8(warned.stderr).unwrap());
+    assert!(all[9].contains("warning"));
+    all.push(folder.done(&["info", "rows.csv"]));
+    for line in all.iter().flat_map(|said| said.lines()) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+/// The warnings among what a command says.
+fn warnings(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let warned = said.lines().filter(|line| !line.contains("phase"));
+    warned.collect::<Vec<_>>().join("\n")
+}
+
+/// Three towns, which two columns of very different units tell.
+fn towns(folder: &Folder) -> Vec<u32> {
+    let mut rng = coremix::Rng::from_seed(8);
+    let mut text = String::from("id,town,age,income,since\n");
+    let truth: Vec<u32> = (0..900).map(|i| i * 7 % 3).collect();
+    for (i, town) in truth.iter().enumerate() {
+        let age = 20.0 + 20.0 * f64::from(*town) + 2.0 * rng.normal();
+        let income = 50_000.0 + 15_000.0 * f64::from(*town % 2) + 5_000.0 * rng.normal();
+        text += &format!("u{i},town {town},{age},{income},2020-01-01\n");
+    }
+    fs::write(folder.at("towns.csv"), text).unwrap();
+    truth
+}
+
+#[test]
+fn columns_of_different_units_are_standardised() {
+    let folder = Folder::new("units");
+    let truth = ndarray::Array1::from(towns(&folder));
+    let input = ["towns.csv", "--key", "id", "--float", "f64"];
+    let agreement = |more: &[&str]| {
+        let fit = ["fit", "-k", "3", "-m", "m", "--labels", "l.npy"];
+        let output = folder.run(&[&fit[..], &input, more].concat());
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let warned = warnings(&output);
+        let labels: ndarray::Array1<u32> = read_npy(folder.at("l.npy")).unwrap();
+        let index = metrics::adjusted_rand_index(labels.view(), truth.view()).unwrap();
+        (index, said, warned)
+    };
+    let (index, said, warned) = agreement(&[]);
+    assert!(index < 0.7, "{index}");
+    assert_eq!(words(&said, "not used"), "town (text), since (text)");
+    assert!(
+        warned.contains("\"income\" varies") && warned.contains("\"age\""),
+        "{warned}"
+    );
+    assert!(warned.contains("--standardise"), "{warned}");
+    // Exactly a k-means of scaled rows: so says one by hand.
+    let opened = open(folder.at("towns.csv"), &Options::new()).unwrap();
+    let AnySource::F64(rows) = opened.rows else {
+        panic!("text is read as f64")
+    };
+    let mut x = Array2::zeros((900, 2));
+    rows.read(0, x.as_slice_mut().unwrap()).unwrap();
+    let (mean, deviation) = (
+        x.mean_axis(ndarray::Axis(0)).unwrap(),
+        x.std_axis(ndarray::Axis(0), 0.0),
+    );
+    let z = (&x - &mean) / &deviation;
+    for algorithm in ["fast", "k-means"] {
+        let (index, said, warned) = agreement(&["--standardise", "-a", algorithm]);
+        assert!(index > 0.95, "{algorithm}: {index}");
+        assert_eq!(warned, "");
+        let info = ModelInfo::of_file(folder.at("m")).unwrap();
+        assert_eq!(
+            (&*info.family, info.note("standardised")),
+            ("Diagonal", Some("yes"))
+        );
+        let model: BoxedMixture<f64> = Save::load(folder.at("m")).unwrap();
+        let means = (&model.means() - &mean) / &deviation;
+        let labels: ndarray::Array1<u32> = read_npy(folder.at("l.npy")).unwrap();
+        let mut error = 0.0;
+        for (row, label) in z.outer_iter().zip(&labels) {
+            let squared = |mean: ndarray::ArrayView1<'_, f64>| (&row - &mean).mapv(|x| x * x).sum();
+            let least = means
+                .outer_iter()
+                .map(squared)
+                .fold(f64::INFINITY, f64::min);
+            let own = squared(means.row(*label as usize));
+            assert!(own <= least * (1.0 + 1e-9), "{own} {least}");
+            error += own / 900.0;
+        }
+        assert!(
+            (number(words(&said, "error")) - error).abs() < 1e-4,
+            "{said} {error}"
+        );
+        // Whoever loads the model gives it rows as they are.
+        let found = model.predict(&Dense::new(&x).unwrap()).unwrap();
+        assert_eq!(found, labels);
+        folder.done(&["assign", "m", "towns.csv", "--labels", "a.npy"]);
+        assert_eq!(
+            read_npy::<_, ndarray::Array1<u32>>(folder.at("a.npy")).unwrap(),
+            labels
+        );
+    }
+    // Densities are those of rows as they are, for every kind of covariance.
+    for kind in ["tied-spherical", "spherical", "diagonal", "tied", "full"] {
+        let (_, said, _) = agreement(&["--standardise", "-a", "gmm", "--covariance", kind]);
+        let score = folder.done(&["score", "m", "towns.csv"]);
+        let (found, scored) = (
+            words(&said, "log-likelihood"),
+            words(&score, "log-likelihood"),
+        );
+        assert!(
+            (number(found) - number(scored)).abs() < 1e-4,
+            "{kind}: {found} {scored}"
+        );
+    }
+    let (_, _, warned) = agreement(&["-a", "gmm", "--covariance", "diagonal"]);
+    assert_eq!(warned, "");
+    let (code, said) = folder.fails(&[
+        "fit",
+        "towns.csv",
+        "-k",
+        "3",
+        "-m",
+        "m",
+        "--standardise",
+        "-a",
+        "dp-gmm",
+    ]);
+    assert!(code == 2 && said.contains("dp-gmm"), "{said}");
+    // So that the number of clusters can be chosen, too.
+    let clusters = |more: &[&str]| {
+        let output =
+            folder.run(&[&["clusters", "--from", "2", "--to", "5"], &input[..], more].concat());
+        let table = String::from_utf8_lossy(&output.stdout);
+        let three = table
+            .lines()
+            .find(|line| line.trim_start().starts_with("3 "))
+            .unwrap();
+        (three.matches('*').count(), warnings(&output))
+    };
+    let (stars, warned) = clusters(&["--standardise", "--covariance", "diagonal"]);
+    assert!(stars >= 3 && warned.is_empty(), "{stars} {warned}");
+    assert!(clusters(&[]).1.contains("\"income\" varies"));
+}
+
+#[test]
+fn what_columns_hold_is_told() {
+    let folder = Folder::new("holds");
+    let fit = |name: &str, text: &str, more: &[&str]| {
+        fs::write(folder.at(name), text).unwrap();
+        let output = folder.run(&[&["fit", name, "-k", "2", "-m", "m"], more].concat());
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let rows: String = (0..9)
+        .map(|i| format!("{};{i},5;;{i}.5\n", i + 3))
+        .collect();
+    let semicolons = format!("id;x;spend;y\n{rows}");
+    let said = fit("a.csv", &semicolons, &["--delimiter", ";"]);
+    assert_eq!(
+        words(&said, "not used"),
+        "x (decimal commas), spend (empty fields)"
+    );
+    let warned = "warning: \"id\" numbers the rows: --key leaves it out";
+    assert!(said.contains(warned), "{said}");
+    let said = fit("a.csv", &semicolons, &["--delimiter", ";", "--key", "id"]);
+    assert!(!said.contains("warning"), "{said}");
+    let said = fit("b.csv", &semicolons.replace(",5", ".5"), &[]);
+    let expected = "are its fields separated by \";\"?";
+    assert!(said.contains(expected), "{said}");
+    let said = fit("c.csv", "a,b\nx,2020-01-01\ny,2020-01-02\n", &[]);
+    assert!(
+        said.contains("no column of numbers, but a (text), b (text)"),
+        "{said}"
+    );
+    // Names that are numbers must be told.
+    let years = "2019,2020\n1,2\n3,4\n5,7\n";
+    assert_eq!(words(&fit("d.csv", years, &[]), "rows"), "4");
+    let said = fit("d.csv", years, &["--header"]);
+    assert_eq!(
+        (words(&said, "rows"), words(&said, "columns")),
+        ("3", "2019, 2020")
+    );
+    let said = fit("d.csv", years, &["-a", "kmeans"]);
+    assert!(said.contains("a similar value exists: 'k-means'"), "{said}");
 }

@@ -8,7 +8,7 @@ use clap::Parser;
 use coremix::data::{Blocks, Data, Source};
 use coremix::{Algorithm, Element, Float};
 use coremix_files::ReadAhead;
-use coremix_files::{AnySource, Keys, Opened, Options, ParquetWriter, open};
+use coremix_files::{AnySource, Keys, LabelWriter, Opened, Options, open};
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -121,7 +121,7 @@ fn fit<F: Float>(
     };
     let begun = Instant::now();
     let labels = fit.model.predict(data)?;
-    let mut writer = ParquetWriter::create(path, keys, &[])?;
+    let mut writer = LabelWriter::create(path, keys, &[])?;
     for labels in labels.to_vec().chunks(1 << 16) {
         writer.write(labels, &[])?;
     }

@@ -38,11 +38,29 @@ impl Holds {
     }
 }
 
+/// Names in an error, at most.
+const SHOWN: usize = 20;
+
 /// A column of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) holds: Holds,
+    /// The same in words.
+    pub(crate) words: String,
+}
+
+/// What values of a type are, in words.
+fn words(kind: &DataType) -> String {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
+        DataType::Boolean => "true or false".into(),
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => "times".into(),
+        DataType::Dictionary(_, values) => words(values),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "lists".into(),
+        kind if Kind::of(kind).is_some() => "numbers".into(),
+        kind => kind.to_string(),
+    }
 }
 
 /// The columns of a table.
@@ -61,6 +79,7 @@ impl Columns {
         let each = fields.map(|field| Column {
             name: field.name().clone(),
             holds: Holds::of(field.data_type()),
+            words: words(field.data_type()),
         });
         Self {
             each: each.collect(),
@@ -79,7 +98,6 @@ impl Columns {
 
     /// The column of this name.
     fn find(&self, name: &str) -> Result<usize, String> {
-        const SHOWN: usize = 20;
         let mut found = (0..self.each.len()).filter(|place| self.each[*place].name == name);
         match (found.next(), found.next()) {
             (Some(place), None) => Ok(place),
@@ -138,9 +156,28 @@ impl Columns {
         match (each.is_empty(), lists.len()) {
             (false, 0) => Ok(each),
             (true, 1) => Ok(lists),
-            (true, 0) => Err("has no column of numbers".into()),
+            (true, 0) => Err(self.no_numbers()),
             _ => Err("has columns of lists beside others: say which columns to read".into()),
         }
+    }
+
+    /// That there are none, and what there is instead.
+    fn no_numbers(&self) -> String {
+        let alone = self.each.first().filter(|_| self.each.len() == 1);
+        if let Some(sign) = alone.and_then(|one| {
+            one.name
+                .find([';', '\t', '|'])
+                .map(|at| &one.name[at..][..1])
+        }) {
+            return format!(
+                "has a single column, and no numbers: are its fields separated by {sign:?}?"
+            );
+        }
+        let shown = self.each.iter().take(SHOWN);
+        let shown: Vec<_> = shown
+            .map(|one| format!("{} ({})", one.name, one.words))
+            .collect();
+        format!("has no column of numbers, but {}", shown.join(", "))
     }
 
     /// The places of the key columns.

@@ -173,22 +173,35 @@ impl Text {
             false => format!("column_{}", i + 1),
         };
         let names: Vec<String> = (0..lines.record.len()).map(name).collect();
-        let mut others = vec![0; names.len()];
+        // Fields that are no numbers; those that are empty, and those with a decimal comma, among them.
+        let (mut others, mut kinds) = (vec![0; names.len()], vec![[0; 2]; names.len()]);
         let mut more = some && (!named || lines.next()?);
         while more && rows < SAMPLE {
-            for (others, field) in others.iter_mut().zip(&lines.record) {
-                *others += usize::from(!is_number(field));
+            let counts = others.iter_mut().zip(&mut kinds).zip(&lines.record);
+            for ((others, [empty, commas]), field) in counts.filter(|(_, field)| !is_number(field))
+            {
+                let field = text(field).unwrap_or_default();
+                *others += 1;
+                *empty += usize::from(field.is_empty());
+                *commas += usize::from(is_number(field.replacen(',', ".", 1).as_bytes()));
             }
             rows += 1;
             more = lines.next()?;
         }
-        let each = names.into_iter().zip(others).map(|(name, others)| {
-            let holds = match 2 * others > rows {
-                true => Holds::Text,
-                false => Holds::Numbers(Kind::F64),
-            };
-            Column { name, holds }
-        });
+        let counts = others.into_iter().zip(kinds);
+        let each = names
+            .into_iter()
+            .zip(counts)
+            .map(|(name, (others, [empty, commas]))| {
+                let (holds, words) = match 2 * others > rows {
+                    true if 2 * empty > others => (Holds::Text, "empty fields"),
+                    true if 2 * commas > others => (Holds::Text, "decimal commas"),
+                    true => (Holds::Text, "text"),
+                    false => (Holds::Numbers(Kind::F64), "numbers"),
+                };
+                let words = words.to_owned();
+                Column { name, holds, words }
+            });
         Ok(Columns {
             each: each.collect(),
             named,

@@ -3,7 +3,7 @@
 //! [`open`] opens files of any format. [`ParquetFile`], [`ArrowFile`], [`CsvFile`], [`NpyFile`], [`VectorFile`] and [`Spool`] are sources of one
 //! kind each; [`Blocks`](coremix::data::Blocks) makes data of a source, for every algorithm. Fits are those of the same
 //! rows in memory, bit for bit. [`ReadAhead`] reads while others compute.
-//! [`NpyWriter`] and [`ParquetWriter`] write labels, block by block.
+//! [`NpyWriter`] and [`LabelWriter`] write labels, block by block.
 //!
 #![doc = include_str!("../docs/formats.md")]
 
@@ -46,4 +46,4 @@ pub use read_ahead::ReadAhead;
 pub use spool::Spool;
 pub use table::{OnDisk, ReadAt};
 pub use vectors::{VectorFile, VectorFormat};
-pub use write::{NpyNumber, NpyWriter, ParquetWriter};
+pub use write::{LabelWriter, NpyNumber, NpyWriter};

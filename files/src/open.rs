@@ -98,8 +98,8 @@ pub struct Opened {
     pub files: Vec<PathBuf>,
     /// The names of the columns of the rows, in their order; none in formats without names.
     pub columns: Vec<String>,
-    /// The names of the columns that are neither of these nor weights or keys.
-    pub not_used: Vec<String>,
+    /// The columns that are neither of these nor weights or keys: their names, and what they hold, such as `text`.
+    pub not_used: Vec<(String, String)>,
 }
 
 /// Opens files of any format: one file, a folder of files, or a pattern such as `part-*.parquet`. Several files are read in
@@ -149,12 +149,11 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
             .map_err(|what| part.fault(what))?;
         let name = |place: usize| &columns.each[place].name;
         let known: Vec<&String> = options.weight.iter().chain(&options.keys).collect();
-        let others = (0..columns.each.len())
-            .filter(|place| !used.contains(place))
-            .map(name);
+        let others = columns.each.iter().enumerate();
+        let others =
+            others.filter(|(place, one)| !used.contains(place) && !known.contains(&&one.name));
         not_used = others
-            .filter(|name| !known.contains(name))
-            .cloned()
+            .map(|(_, one)| (one.name.clone(), one.words.clone()))
             .collect();
         options.columns = Some(used.iter().map(|place| name(*place).clone()).collect());
     }

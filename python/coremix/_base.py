@@ -1,29 +1,53 @@
-"""What all estimators share: the fit itself."""
+"""What all estimators share: the fit itself, and files."""
 
 from __future__ import annotations
 
+import json
 import numbers
-from typing import Any
+import warnings
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _coremix
-from ._input import rows_of, weights_of
+from ._input import Rows, rows_of, weights_of
 from ._report import Report
+
+RandomState: TypeAlias = int | np.random.RandomState | None
+Callback: TypeAlias = Callable[[dict[str, Any]], object]
 
 # Up to so many rows, `merge_rows="auto"` merges equal rows: sorting them takes milliseconds.
 FEW_ROWS = 10_000
 
+# Parameters of scikit-learn that have no counterpart, and what to do.
+_PRIORS = "the prior follows from the rows; weight_concentration_prior can be set"
+ABSENT = {
+    "reg_covar": "variances have a floor that follows from the rows: leave it out",
+    "copy_x": "rows are never changed: leave it out",
+    "weights_init": "give means_init, or fit with warm_start=True",
+    "precisions_init": "give means_init, or fit with warm_start=True",
+    "verbose_interval": "verbose shows each step; callback can show fewer",
+    "batch_size": "give coreset_size",
+    "mean_prior": _PRIORS,
+    "mean_precision_prior": _PRIORS,
+    "degrees_of_freedom_prior": _PRIORS,
+    "covariance_prior": _PRIORS,
+    "weight_concentration_prior_type": "it is a Dirichlet process: leave it out",
+}
 
-def seed_of(random_state: Any) -> int:
+
+def seed_of(random_state: RandomState) -> int:
     """The seed of the core: an integer as it is, else one that is drawn."""
     if isinstance(random_state, numbers.Integral):
-        if random_state < 0:
-            raise ValueError(f"random_state = {random_state}: must not be negative")
+        if not 0 <= random_state < 2**64:
+            raise ValueError(f"random_state = {random_state}: must not be negative, and less than 2**64")
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
@@ -40,26 +64,49 @@ def threads_of(n_jobs: int | None) -> int:
 class CoremixEstimator(BaseEstimator):
     """Base of all estimators. Parameters are stored by ``__init__``, and checked by ``fit``."""
 
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+    n_iter_: int
+    converged_: bool
+    report_: Report
+
     # The parameter that holds the number of clusters.
-    _clusters = "n_components"
+    _clusters: ClassVar[str] = "n_components"
     # The names of parameters whose names in the core differ.
-    _names = {
+    _names: ClassVar[dict[str, str]] = {
         "coreset": "coreset_size",
         "size": "coreset_size",
         "tolerance": "tol",
         "max_iterations": "max_iter",
         "restarts": "n_init",
     }
+    # The families of models that it can have.
+    _families: ClassVar[tuple[str, ...]]
+    # What a file keeps of a fit beside the model.
+    _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_")
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        for name in ABSENT.keys() & parameters.keys():
+            raise TypeError(f"{cls.__name__} has no {name}: {ABSENT[name]}")
+        return super().__new__(cls)
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Stores the parameters of ``__init__``, as its ``locals()``."""
+        self.__dict__.update((name, value) for name, value in parameters.items() if name != "self")
 
     def _settings(self) -> dict[str, Any]:
         """The settings of the core, by name."""
         raise NotImplementedError
 
+    def _initial(self) -> tuple[str, ArrayLike | None]:
+        """The name of the parameter with initial means, and its value."""
+        return "means_init", self.means_init
+
     def _sketch(self, n_features: int) -> int | None:
         """How many coordinates of each row the fit works on; None for all columns."""
         return None
 
-    def _fit_model(self, X: Any, sample_weight: Any) -> None:
+    def _fit_model(self, X: Rows, sample_weight: ArrayLike | None) -> None:
         """Fits, and stores the model and the report."""
         rows = rows_of(self, X, reset=True)
         n_samples = len(rows)
@@ -73,8 +120,10 @@ class CoremixEstimator(BaseEstimator):
             "coreset": self.coreset_size if self.coreset_size != "all" else None,
             "max_iterations": self.max_iter,
             "tolerance": self.tol,
-            "restarts": self.n_init,
+            "restarts": None if self.n_init == "auto" else self.n_init,
             "seed": seed,
+            "centres": self._centres(clusters),
+            "start_from": getattr(self, "_model", None) if self.warm_start else None,
         } | self._settings()
         coordinates = self._sketch(self.n_features_in_)
         model, found = _coremix.fit(
@@ -85,18 +134,65 @@ class CoremixEstimator(BaseEstimator):
             merge=clusters if self._merges(n_samples) else None,
             sketch=None if coordinates is None else (coordinates, seed),
             threads=threads_of(self.n_jobs),
-            callback=self.callback,
+            callback=self._observer(),
         )
-        self._model = model
+        self._take(model)
         self.report_ = Report(found["report"])
         # A fit whose seeds are already its means has no step.
         self.n_iter_ = max(1, self.report_["iterations"])
         self.converged_ = self.report_["stop"] == "converged"
+        distinct = self._distinct(found)
+        if distinct < clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({distinct}) found smaller than {self._clusters} ({clusters}). "
+                "Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self._after_fit(rows, weights, found)
 
-    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
-        """Sets the fitted attributes."""
+    def _take(self, model: _coremix.Model) -> None:
+        """Takes a model as its own."""
+        self._model = model
+        self._set_parameters(model.parameters())
+
+    def _set_parameters(self, parameters: dict[str, Any]) -> None:
+        """Sets the fitted attributes that are parameters of the model."""
         raise NotImplementedError
+
+    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
+        """Sets the other fitted attributes."""
+        raise NotImplementedError
+
+    def _distinct(self, found: dict[str, Any]) -> float:
+        """Number of distinct rows, if it is known to be small."""
+        return np.inf if found["distinct"] is None else found["distinct"]
+
+    def _centres(self, clusters: int) -> NDArray[np.float64] | None:
+        """Initial means (clusters, n_features), if they were given."""
+        name, given = self._initial()
+        if given is None:
+            return None
+        centres = check_array(given, dtype=np.float64, input_name=name)
+        if centres.shape != (clusters, self.n_features_in_):
+            shape = (clusters, self.n_features_in_)
+            raise ValueError(f"{name} has the shape {centres.shape}, expected {shape}: a row per cluster")
+        return centres
+
+    def _observer(self) -> Callback | None:
+        """What is told of each step."""
+        callback = self.callback
+        if not (callback is None or callable(callback)):
+            raise TypeError(f"callback = {callback!r}: must be callable, or None")
+        if not self.verbose:
+            return callback
+
+        def tell(step: dict[str, Any]) -> object:
+            told = {name: value for name, value in step.items() if value is not None and name != "stage"}
+            print(f"{type(self).__name__}: {step['stage']}:", ", ".join(f"{n} {v:.7g}" for n, v in told.items()))
+            return None if callback is None else callback(step)
+
+        return tell
 
     def _count(self, name: str) -> int:
         value = getattr(self, name)
@@ -113,12 +209,54 @@ class CoremixEstimator(BaseEstimator):
             return bool(self.merge_rows)
         raise ValueError(f"merge_rows = {self.merge_rows!r}: must be 'auto', True or False")
 
-    def _ask(self, X: Any) -> Any:
+    def _ask(self, X: Rows) -> Any:
         """The rows of X, to ask the model about."""
         check_is_fitted(self, "_model")
         return rows_of(self, X, reset=False)
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    def predict(self, X: Rows) -> NDArray[np.int32]:
         """The likeliest component of each row, over all components: shape (n_samples,)."""
         rows = self._ask(X)
         return self._model.predict(rows, threads_of(self.n_jobs))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the fitted model to a file that :meth:`load`, Rust and the command ``coremix`` read.
+
+        Beside the model it has the names of the columns, and the parameters that are numbers or text; neither ``labels_``
+        nor ``report_``.
+        """
+        check_is_fitted(self, "_model")
+        default = type(self)().get_params(deep=False)
+        parameters = {n: v.item() if isinstance(v, np.generic) else v for n, v in self.get_params(deep=False).items()}
+        plain = {n: v for n, v in parameters.items() if isinstance(v, (int, float, str)) and v != default[n]}
+        fitted = {name: getattr(self, name) for name in self._kept if hasattr(self, name)}
+        notes = [
+            ("estimator", type(self).__name__),
+            ("parameters", json.dumps(plain)),
+            ("fitted", json.dumps(fitted)),
+        ]
+        if hasattr(self, "feature_names_in_"):
+            notes.append(("columns", json.dumps(list(self.feature_names_in_))))
+        self._model.save(path, notes)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The estimator of a file: one that :meth:`save` wrote, or Rust, or the command ``coremix``."""
+        model, notes = _coremix.Model.load(path), _coremix.Model.notes(path)
+        if model.family not in cls._families:
+            raise ValueError(f"{path}: {cls.__name__} has no models of the family {model.family}; see {_LOADERS}")
+        estimator = cls()
+        parameters = {cls._clusters: model.components, "covariance_type": model.family}
+        if notes.get("estimator") == cls.__name__:
+            parameters = json.loads(notes["parameters"])
+            estimator.__dict__.update(json.loads(notes["fitted"]))
+        known = estimator.get_params(deep=False).keys()
+        estimator.set_params(**{name: value for name, value in parameters.items() if name in known})
+        estimator.n_features_in_ = model.columns
+        if "columns" in notes:
+            estimator.feature_names_in_ = np.asarray(json.loads(notes["columns"]), dtype=object)
+        estimator._take(model)
+        return estimator
+
+
+_LOADERS = "KMeans (tied-spherical), BayesianGaussianMixture (dirichlet-process), GaussianMixture (all others)"

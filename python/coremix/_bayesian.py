@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ._base import Callback, RandomState
 from ._mixture import CoremixMixture
 
 
@@ -27,7 +27,7 @@ class BayesianGaussianMixture(CoremixMixture):
         Most iterations. None: 1,000.
     tol : float or None, default=None
         The fit ends when the lower bound gains less than half of this per row and column. None: 1e-5.
-    coreset_size, init_params, greedy, n_init, merge_rows, n_jobs, random_state, callback
+    coreset_size, init_params, greedy, n_init, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -44,8 +44,28 @@ class BayesianGaussianMixture(CoremixMixture):
         The evidence lower bound per row, in nats.
     converged_, n_iter_, report_, n_features_in_, feature_names_in_
         As in :class:`GaussianMixture`. ``score_samples`` is about the predictive density, a mixture of Student t.
+        ``bic`` and ``aic`` are errors: there is no number of parameters.
+
+    See Also
+    --------
+    GaussianMixture : A fixed number of components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import BayesianGaussianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (500, 2)), rng.normal(9, 1, (500, 2))])
+    >>> mixture = BayesianGaussianMixture(n_components=10, random_state=0).fit(X)
+    >>> int((mixture.weights_ > 0.01).sum())
+    2
     """
 
+    degrees_of_freedom_: NDArray[np.float64]
+    mean_precision_: NDArray[np.float64]
+    weight_concentration_: NDArray[np.float64]
+
+    _families: ClassVar[tuple[str, ...]] = ("dirichlet-process",)
     _names = CoremixMixture._names | {"concentration": "weight_concentration_prior"}
 
     def __init__(
@@ -54,35 +74,26 @@ class BayesianGaussianMixture(CoremixMixture):
         *,
         weight_concentration_prior: float | None = None,
         coreset_size: int | None = None,
-        init_params: str = "kmeans",
+        init_params: Literal["kmeans", "k-means++"] = "kmeans",
         greedy: bool = False,
-        n_init: int = 1,
+        n_init: int | Literal["auto"] = 1,
         max_iter: int | None = None,
         tol: float | None = None,
-        merge_rows: bool | str = "auto",
+        means_init: ArrayLike | None = None,
+        merge_rows: bool | Literal["auto"] = "auto",
+        warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.weight_concentration_prior = weight_concentration_prior
-        self.coreset_size = coreset_size
-        self.init_params = init_params
-        self.greedy = greedy
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.merge_rows = merge_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self._store(locals())
 
     def _settings(self) -> dict[str, Any]:
         return {"algorithm": "dp-gmm", "concentration": self.weight_concentration_prior} | self._careful(1e-5)
 
-    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
-        super()._after_fit(rows, weights, found)
-        parameters = self._model.parameters()
+    def _set_parameters(self, parameters: dict[str, Any]) -> None:
+        super()._set_parameters(parameters)
         self.degrees_of_freedom_ = parameters["degrees_of_freedom"]
         self.mean_precision_ = parameters["mean_precisions"]
         self.weight_concentration_ = parameters["sticks"]

@@ -13,7 +13,8 @@ def _common(ours: Any, theirs: Any) -> Any:
     theirs.n_features_in_ = ours.n_features_in_
     if hasattr(ours, "feature_names_in_"):
         theirs.feature_names_in_ = ours.feature_names_in_
-    theirs.n_iter_ = ours.n_iter_
+    # A file of the command or of Rust does not say.
+    theirs.n_iter_ = getattr(ours, "n_iter_", 1)
     return theirs
 
 
@@ -66,7 +67,7 @@ def _parameters(ours: Any, theirs: Any, covariances: Any) -> Any:
     else:
         theirs.precisions_cholesky_ = 1 / np.sqrt(covariances)
         theirs.precisions_ = 1 / covariances
-    theirs.converged_ = ours.converged_
-    theirs.lower_bound_ = ours.lower_bound_
-    theirs.lower_bounds_ = [ours.lower_bound_]
+    theirs.converged_ = getattr(ours, "converged_", True)
+    theirs.lower_bound_ = getattr(ours, "lower_bound_", np.nan)
+    theirs.lower_bounds_ = [theirs.lower_bound_]
     return _common(ours, theirs)

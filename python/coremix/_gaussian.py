@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
+from numpy.typing import ArrayLike
 
-from ._mixture import CoremixMixture
+from ._base import Callback, RandomState
+from ._mixture import Covariance, CoremixMixture
 
 
 class GaussianMixture(CoremixMixture):
@@ -18,10 +18,10 @@ class GaussianMixture(CoremixMixture):
     n_components : int, default=1
         The number of components.
     covariance_type : {"full", "tied", "diag", "spherical", "tied-spherical"}, default="diag"
-        A matrix per component, one matrix for all, a variance per component and column, one per component, or one for all. With ``"tied-spherical"`` the mixing
-        proportions are equal, too.
-    n_init : int, default=1
-        Restarts; the best one is kept.
+        A matrix per component, one matrix for all, a variance per component and column, one per component, or one for
+        all. With ``"tied-spherical"`` the mixing proportions are equal, too.
+    n_init : int or "auto", default=1
+        Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None
         Most iterations. None: 200.
     tol : float or None, default=None
@@ -32,8 +32,10 @@ class GaussianMixture(CoremixMixture):
         Where components start: at the means of :class:`KMeans`, or at seeds of k-means++.
     greedy : bool, default=False
         Several candidates for each seed of k-means++.
-    merge_rows, n_jobs, random_state, callback
-        As in :class:`KMeans`.
+    means_init : array of shape (n_components, n_features) or None, default=None
+        Where the means start, in place of what ``init_params`` says.
+    merge_rows, warm_start, n_jobs, random_state, verbose, callback
+        As in :class:`KMeans`. A warm start keeps proportions and covariances, too.
 
     Attributes
     ----------
@@ -51,38 +53,48 @@ class GaussianMixture(CoremixMixture):
         What the fit did, and what it cost.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
-    """
 
-    _names = CoremixMixture._names | {"covariance": "covariance_type"}
+    See Also
+    --------
+    VcGmm : The same for many rows and many components.
+    BayesianGaussianMixture : The data decide how many components are used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import GaussianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (500, 2)), rng.normal(9, 3, (500, 2))])
+    >>> mixture = GaussianMixture(n_components=2, covariance_type="spherical", random_state=0).fit(X)
+    >>> sorted(mixture.covariances_.round().tolist())
+    [1.0, 9.0]
+    >>> mixture.predict_proba(X).shape
+    (1000, 2)
+    >>> unusual = mixture.score_samples(X) < np.quantile(mixture.score_samples(X), 0.01)
+    >>> int(unusual.sum())
+    10
+    """
 
     def __init__(
         self,
         n_components: int = 1,
         *,
-        covariance_type: str = "diag",
-        n_init: int = 1,
+        covariance_type: Covariance = "diag",
+        n_init: int | Literal["auto"] = 1,
         max_iter: int | None = None,
         tol: float | None = None,
         coreset_size: int | None = None,
-        init_params: str = "kmeans",
+        init_params: Literal["kmeans", "k-means++"] = "kmeans",
         greedy: bool = False,
-        merge_rows: bool | str = "auto",
+        means_init: ArrayLike | None = None,
+        merge_rows: bool | Literal["auto"] = "auto",
+        warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.coreset_size = coreset_size
-        self.init_params = init_params
-        self.greedy = greedy
-        self.merge_rows = merge_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self._store(locals())
 
     def _settings(self) -> dict[str, Any]:
         return {"algorithm": "gmm", "covariance": self.covariance_type} | self._careful(1e-4)
@@ -99,7 +111,7 @@ class VcGmm(CoremixMixture):
     n_components : int, default=8
         The number of components.
     coreset_size : int, "all" or None, default=None
-        Draws of the coreset. None: 16 per component, and at least 8,192. "all": no coreset, which is var-GMM-S.
+        Draws of the coreset. None: 100 per component, and at least 8,192. "all": no coreset, which is var-GMM-S.
     c_prime : int, default=3
         Components that share a row.
     n_neighbors : int, default=5
@@ -112,16 +124,30 @@ class VcGmm(CoremixMixture):
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
-    n_init, max_iter, merge_rows, n_jobs, random_state, callback
+    n_init, max_iter, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
     ----------
     See :class:`GaussianMixture`. ``lower_bound_`` is about the rows of the coreset.
+
+    See Also
+    --------
+    KMeans : One label per row, without overlap.
+    DGmm : Fewer distances per iteration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import VcGmm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1_000, (50, 2)).repeat(200, axis=0) + rng.normal(size=(10_000, 2))
+    >>> mixture = VcGmm(n_components=50, coreset_size=2_000, random_state=0).fit(X)
+    >>> mixture.means_.shape, mixture.report_["coreset_size"] <= 2_000
+    ((50, 2), True)
     """
 
     _names = CoremixMixture._names | {
-        "covariance": "covariance_type",
         "neighbors": "n_neighbors",
         "g": "n_neighbors",
         "random": "n_random",
@@ -132,34 +158,24 @@ class VcGmm(CoremixMixture):
         self,
         n_components: int = 8,
         *,
-        coreset_size: int | str | None = None,
+        coreset_size: int | Literal["all"] | None = None,
         c_prime: int = 3,
         n_neighbors: int = 5,
         n_random: int = 0,
         chain_length: int | None = None,
-        covariance_type: str = "tied-spherical",
-        n_init: int = 1,
+        covariance_type: Covariance = "tied-spherical",
+        n_init: int | Literal["auto"] = 1,
         max_iter: int | None = None,
         tol: float | None = None,
-        merge_rows: bool | str = "auto",
+        means_init: ArrayLike | None = None,
+        merge_rows: bool | Literal["auto"] = "auto",
+        warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.coreset_size = coreset_size
-        self.c_prime = c_prime
-        self.n_neighbors = n_neighbors
-        self.n_random = n_random
-        self.chain_length = chain_length
-        self.covariance_type = covariance_type
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.merge_rows = merge_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self._store(locals())
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -189,16 +205,28 @@ class DGmm(CoremixMixture):
         Components drawn per row and search.
     chain_length : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²).
-    covariance_type, n_init, max_iter, tol, merge_rows, n_jobs, random_state, callback
+    covariance_type, n_init, max_iter, tol, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`VcGmm`.
 
     Attributes
     ----------
     See :class:`GaussianMixture`.
+
+    See Also
+    --------
+    VcGmm : Truncated EM that searches neighbors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import DGmm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1_000, (50, 2)).repeat(200, axis=0) + rng.normal(size=(10_000, 2))
+    >>> DGmm(n_components=50, random_state=0).fit(X).predict_proba(X).shape
+    (10000, 50)
     """
 
     _names = CoremixMixture._names | {
-        "covariance": "covariance_type",
         "drawn": "n_drawn",
         "r": "n_drawn",
         "h": "c_prime",
@@ -213,28 +241,19 @@ class DGmm(CoremixMixture):
         c_prime: int = 3,
         n_drawn: int = 5,
         chain_length: int | None = None,
-        covariance_type: str = "tied-spherical",
-        n_init: int = 1,
+        covariance_type: Covariance = "tied-spherical",
+        n_init: int | Literal["auto"] = 1,
         max_iter: int | None = None,
         tol: float | None = None,
-        merge_rows: bool | str = "auto",
+        means_init: ArrayLike | None = None,
+        merge_rows: bool | Literal["auto"] = "auto",
+        warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.coreset_size = coreset_size
-        self.c_prime = c_prime
-        self.n_drawn = n_drawn
-        self.chain_length = chain_length
-        self.covariance_type = covariance_type
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.merge_rows = merge_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self._store(locals())
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -261,45 +280,51 @@ class SparsifiedGmm(CoremixMixture):
         As in :class:`GaussianMixture`; variances of ``"diag"`` are those of the coordinates.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
-    coreset_size, greedy, n_init, max_iter, merge_rows, n_jobs, random_state, callback
+    coreset_size, greedy, n_init, max_iter, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
     ----------
     See :class:`GaussianMixture`. ``covariances_`` of ``"diag"`` are the variances of the columns, the diagonals of the
     full covariances of the model.
+
+    See Also
+    --------
+    GaussianMixture : All coordinates of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import SparsifiedGmm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(0, 5, (3, 100)).repeat(200, axis=0) + rng.normal(size=(600, 100))
+    >>> mixture = SparsifiedGmm(n_components=3, n_coordinates=20, random_state=0).fit(X)
+    >>> mixture.means_.shape
+    (3, 100)
     """
 
-    _names = CoremixMixture._names | {"covariance": "covariance_type", "q": "n_coordinates"}
+    _names = CoremixMixture._names | {"q": "n_coordinates"}
 
     def __init__(
         self,
         n_components: int = 8,
         *,
         n_coordinates: int | None = None,
-        covariance_type: str = "diag",
+        covariance_type: Covariance = "diag",
         coreset_size: int | None = None,
         greedy: bool = False,
-        n_init: int = 1,
+        n_init: int | Literal["auto"] = 1,
         max_iter: int | None = None,
         tol: float | None = None,
-        merge_rows: bool | str = "auto",
+        means_init: ArrayLike | None = None,
+        merge_rows: bool | Literal["auto"] = "auto",
+        warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.n_coordinates = n_coordinates
-        self.covariance_type = covariance_type
-        self.coreset_size = coreset_size
-        self.greedy = greedy
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.merge_rows = merge_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self._store(locals())
 
     def _settings(self) -> dict[str, Any]:
         return {"algorithm": "sparsified-gmm", "covariance": self.covariance_type, "greedy": self.greedy}

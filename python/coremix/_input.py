@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
@@ -15,28 +15,57 @@ from . import _coremix
 NUMBERS = [np.float64, np.float32, np.float16, np.uint8, np.int8]
 
 
-def is_arrow(X: Any) -> bool:
-    """Whether X is a table or a batch of the Arrow C data interface; data frames of pandas go through NumPy."""
+class ArrowStream(Protocol):
+    """Tables, and frames of polars and pandas."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class ArrowArray(Protocol):
+    """Record batches."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> Any: ...
+
+
+Rows: TypeAlias = ArrayLike | ArrowStream | ArrowArray | _coremix.Table
+
+
+def table_of(X: Any) -> _coremix.Table | None:
+    """X as a table, if it is one of the Arrow C data interface; frames of pandas go through NumPy."""
+    if isinstance(X, _coremix.Table):
+        return X
+    if hasattr(X, "collect") and not hasattr(X, "__len__"):
+        raise TypeError(f"a {type(X).__name__} has no rows before they are collected: give X.collect()")
     if type(X).__module__.partition(".")[0] == "pandas":
-        return False
-    return hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+        return None
+    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
+        return _coremix.Table(X)
+    return None
 
 
-def rows_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def rows_of(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Any:
     """The rows of X for the native part. ``reset`` notes the number of columns and their names, else they are compared."""
-    if isinstance(X, _coremix.Table) or is_arrow(X):
-        table = X if isinstance(X, _coremix.Table) else _coremix.Table(X)
+    table = table_of(X)
+    if table is not None:
         _check_table(estimator, table, reset)
         return table
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=NUMBERS,
-        # The native part says which row and column it is.
-        ensure_all_finite=False,
-    )
-    return readable(X)
+    try:
+        # The native part says which number is not finite.
+        return readable(validate_data(estimator, X, reset=reset, dtype=NUMBERS, ensure_all_finite=False))
+    except ValueError as error:
+        kinds: Any = getattr(X, "dtypes", None)
+        if kinds is None or not str(error).startswith("could not convert"):
+            raise
+        text = [name for name, kind in kinds.items() if kind.kind not in "biufc"]
+        raise ValueError(f"the columns {text} are not of numbers: select the columns of numbers ({error})") from error
+
+
+def rows_alone(X: Rows) -> Any:
+    """The rows of X, of which there may be none, for the native part."""
+    table = table_of(X)
+    if table is not None:
+        return table
+    return readable(check_array(X, dtype=NUMBERS, ensure_all_finite=False, ensure_min_samples=0))
 
 
 def readable(X: NDArray[Any]) -> NDArray[Any]:
@@ -46,7 +75,7 @@ def readable(X: NDArray[Any]) -> NDArray[Any]:
     return X
 
 
-def weights_of(sample_weight: Any, n_samples: int) -> NDArray[np.float64] | None:
+def weights_of(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
     """Weights (n_samples,), or None."""
     if sample_weight is None:
         return None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.metrics.pairwise import euclidean_distances
 
-from ._base import CoremixEstimator, threads_of
-from ._input import weights_of
+from ._base import Callback, CoremixEstimator, RandomState, threads_of
+from ._input import Rows, weights_of
 
 # Names in the core, and parameters that the algorithm has beside those of all.
 ALGORITHMS: dict[str, tuple[str, list[str]]] = {
@@ -34,8 +32,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         ``"fast"`` (on coresets, then on all rows, with split and merge), ``"lloyd"``, ``"k-means-c-prime"`` (each row is
         shared by its ``c_prime`` nearest clusters), ``"lazy-k-means"`` (a row changes its cluster only for one that is
         nearer by a factor 1 + ``epsilon``) or ``"lwcs-k-means"`` (on a lightweight coreset).
-    n_init : int, default=1
-        Restarts; the best one is kept.
+    init : "k-means++" or array of shape (n_clusters, n_features), default="k-means++"
+        Where the clusters start: at seeds that the algorithm draws in the manner of k-means++, or at these means.
+    n_init : int or "auto", default=1
+        Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None
         Most iterations of a phase. None: 100 for ``fast``, 200 for the others.
     tol : float or None, default=None
@@ -56,10 +56,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     merge_rows : {"auto", True, False}, default="auto"
         Whether equal rows become one, with the sum of their weights, in ascending order. Then the fit depends neither on
         the order of the rows, nor on whether rows are repeated or weighted. "auto": up to 10,000 rows.
+    warm_start : bool, default=False
+        Whether a further fit starts at the centres of the one before.
     n_jobs : int or None, default=None
         Threads. None and -1: one per processor, or as many as ``RAYON_NUM_THREADS`` says. The result has the same bits.
     random_state : int, RandomState instance or None, default=None
         An integer is the seed of the core.
+    verbose : int, default=0
+        Whether each step of the fit prints a line.
     callback : callable or None, default=None
         Called with a dictionary after each step of the fit. Return False to stop.
 
@@ -77,16 +81,42 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         What the fit did, and what it cost.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
+
+    See Also
+    --------
+    GaussianMixture : Clusters that overlap, with widths and probabilities.
+    VcGmm : Many overlapping clusters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import KMeans
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0], [1.0, 4.0], [9.0, 0.0], [9.0, 2.0], [9.0, 4.0]])
+    >>> kmeans = KMeans(n_clusters=2, init=X[[0, 3]], random_state=0).fit(X)
+    >>> kmeans.cluster_centers_
+    array([[1., 2.],
+           [9., 2.]])
+    >>> kmeans.predict([[0.0, 0.0], [12.0, 3.0]])
+    array([0, 1], dtype=int32)
+    >>> kmeans.inertia_
+    16.0
     """
 
+    cluster_centers_: NDArray[np.floating]
+    labels_: NDArray[np.int32]
+    inertia_: float
+
     _clusters = "n_clusters"
+    _names = CoremixEstimator._names | {"given centres": "init"}
+    _families: ClassVar[tuple[str, ...]] = ("tied-spherical",)
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        algorithm: str = "fast",
-        n_init: int = 1,
+        algorithm: Literal["fast", "lloyd", "k-means-c-prime", "lazy-k-means", "lwcs-k-means"] = "fast",
+        init: Literal["k-means++"] | ArrayLike = "k-means++",
+        n_init: int | Literal["auto"] = 1,
         max_iter: int | None = None,
         tol: float | None = None,
         coreset_size: int | None = None,
@@ -95,26 +125,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         greedy: bool = False,
         memory: int | None = None,
         compute_labels: bool = True,
-        merge_rows: bool | str = "auto",
+        merge_rows: bool | Literal["auto"] = "auto",
+        warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.algorithm = algorithm
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.coreset_size = coreset_size
-        self.c_prime = c_prime
-        self.epsilon = epsilon
-        self.greedy = greedy
-        self.memory = memory
-        self.compute_labels = compute_labels
-        self.merge_rows = merge_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self._store(locals())
 
     def _settings(self) -> dict[str, Any]:
         if self.algorithm not in ALGORITHMS:
@@ -122,7 +140,20 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         name, own = ALGORITHMS[self.algorithm]
         return {"algorithm": name} | {parameter: getattr(self, parameter) for parameter in own}
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:
+    def _initial(self) -> tuple[str, ArrayLike | None]:
+        if not isinstance(self.init, str):
+            return "init", self.init
+        if self.init != "k-means++":
+            rule = "must be 'k-means++', or an array of initial centres, such as rows of X"
+            raise ValueError(f"init = {self.init!r}: {rule}")
+        return "init", None
+
+    def _distinct(self, found: dict[str, Any]) -> float:
+        if found["distinct"] is None:
+            return self.n_clusters - found["report"]["emptied"]
+        return found["distinct"]
+
+    def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Finds the centres.
 
         Parameters
@@ -138,26 +169,28 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         self._fit_model(X, sample_weight)
         return self
 
-    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
-        self.cluster_centers_ = self._model.parameters()["means"]
+    def _set_parameters(self, parameters: dict[str, Any]) -> None:
+        self.cluster_centers_ = parameters["means"]
         self._n_features_out = len(self.cluster_centers_)
+
+    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         if self.compute_labels:
             threads = threads_of(self.n_jobs)
             labels = found["labels"]
             self.labels_ = self._model.predict(rows, threads) if labels is None else labels
             self.inertia_ = self._model.quantization_error(rows, weights, threads)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+    def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """Finds the centres, and returns the nearest one of each row: shape (n_samples,)."""
         self.fit(X, y, sample_weight)
         return self.labels_ if self.compute_labels else self.predict(X)
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Rows) -> NDArray[np.floating]:
         """The distances to all centres: shape (n_samples, n_clusters)."""
         rows = self._ask(X)
         return self._model.distances(rows, threads_of(self.n_jobs))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the sum of weighted squared distances to the nearest centres."""
         rows = self._ask(X)
         weights = weights_of(sample_weight, len(rows))

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import CoremixEstimator, seed_of, threads_of
-from ._input import weights_of
+from ._input import Rows, weights_of
+
+Covariance: TypeAlias = Literal["full", "tied", "diag", "spherical", "tied-spherical"]
 
 
 class CoremixMixture(DensityMixin, CoremixEstimator):
     """Base of the mixture models."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CoremixMixture:
+    weights_: NDArray[np.float64]
+    means_: NDArray[np.floating]
+    covariances_: NDArray[np.float64] | float
+    lower_bound_: float
+
+    _names = CoremixEstimator._names | {"covariance": "covariance_type"}
+    _families: ClassVar[tuple[str, ...]] = ("full", "tied", "diag", "spherical", "tied-spherical")
+
+    def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fits the mixture.
 
         Parameters
@@ -35,55 +45,58 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
     def _careful(self, tolerance: float) -> dict[str, Any]:
         """Settings of mixtures whose densities are asked for: where they start, and that they end late."""
         found: dict[str, Any] = {"tolerance": tolerance if self.tol is None else self.tol}
-        if self.init_params == "kmeans":
+        if self.init_params == "kmeans" and self.means_init is None:
             return found | {"refined": True}
-        if self.init_params == "k-means++":
+        if self.init_params in ("kmeans", "k-means++"):
             return found | {"greedy": self.greedy}
         raise ValueError(f"init_params = {self.init_params!r}: must be 'kmeans' or 'k-means++'")
 
-    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
-        parameters = self._model.parameters()
+    def _set_parameters(self, parameters: dict[str, Any]) -> None:
         self.means_ = parameters["means"]
         self.weights_ = parameters["weights"]
         self.covariances_ = parameters["covariances"]
+
+    def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         self.lower_bound_ = self.report_["free_energies"][-1] / found["weight"]
         if self.report_["stop"] == "iterations used up":
             warnings.warn(
                 f"{type(self).__name__} has not converged in {self.n_iter_} iterations: raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+    def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """Fits the mixture, and returns the likeliest component of each row: shape (n_samples,)."""
         return self.fit(X, y, sample_weight).predict(X)
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: Rows) -> NDArray[np.floating]:
         """The posteriors of all components: shape (n_samples, n_components), each row sums to 1."""
         rows = self._ask(X)
         return self._model.predict_proba(rows, threads_of(self.n_jobs))
 
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
+    def score_samples(self, X: Rows) -> NDArray[np.float64]:
         """The log-density of each row, in nats: shape (n_samples,)."""
         rows = self._ask(X)
         return self._model.log_densities(rows, threads_of(self.n_jobs))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """The weighted mean of the log-densities."""
         densities = self.score_samples(X)
         return float(np.average(densities, weights=weights_of(sample_weight, len(densities))))
 
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
+    def bic(self, X: Rows, sample_weight: ArrayLike | None = None) -> float:
         """The Bayesian information criterion; the lower the better. The number of rows is the sum of the weights."""
+        free = self._free_parameters()
         likelihood, total = self._likelihood(X, sample_weight)
-        return self._n_parameters() * float(np.log(total)) - 2 * likelihood
+        return free * float(np.log(total)) - 2 * likelihood
 
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
+    def aic(self, X: Rows, sample_weight: ArrayLike | None = None) -> float:
         """The Akaike information criterion; the lower the better."""
+        free = self._free_parameters()
         likelihood, _ = self._likelihood(X, sample_weight)
-        return 2 * self._n_parameters() - 2 * likelihood
+        return 2 * free - 2 * likelihood
 
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
         """Draws rows from the fitted mixture: rows (n_samples, n_features), and the components that they came from."""
         check_is_fitted(self, "_model")
         if n_samples < 1:
@@ -97,22 +110,17 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
 
         return mixture(self)
 
-    def _likelihood(self, X: Any, sample_weight: Any) -> tuple[float, float]:
+    def _likelihood(self, X: Rows, sample_weight: ArrayLike | None) -> tuple[float, float]:
         densities = self.score_samples(X)
         weights = weights_of(sample_weight, len(densities))
         if weights is None:
             return float(densities.sum()), float(len(densities))
         return float(densities @ weights), float(weights.sum())
 
-    def _n_parameters(self) -> int:
-        """Free parameters: means, variances, and mixing proportions where they are learned."""
-        family = self._model.parameters()["family"]
-        k, d = self.means_.shape
-        return {
-            "tied-spherical": k * d + 1,
-            "spherical": k * d + k + k - 1,
-            "diag": 2 * k * d + k - 1,
-            "tied": k * d + d * (d + 1) // 2 + k - 1,
-            "full": k * d + k * d * (d + 1) // 2 + k - 1,
-            "dirichlet-process": k * d + k * d * (d + 1) // 2 + k - 1,
-        }[family]
+    def _free_parameters(self) -> int:
+        check_is_fitted(self, "_model")
+        free = self._model.free_parameters
+        if free is None:
+            rule = "a Dirichlet process has no number of parameters, so no criterion: compare score() of rows held out"
+            raise ValueError(f"{type(self).__name__}: {rule}")
+        return free

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from . import _coremix
-from ._base import CoremixEstimator, threads_of
+from ._base import CoremixEstimator, seed_of, threads_of
 from ._coremix import Model
-from ._input import NUMBERS, is_arrow, readable, weights_of
+from ._input import Rows, rows_alone, weights_of
 from ._kmeans import KMeans
 
 __all__ = ["assign", "describe", "merge", "model_of", "sample", "stats", "update"]
@@ -34,7 +34,7 @@ def model_of(model: Model | CoremixEstimator) -> Model:
 
 
 def stats(
-    batch: Any,
+    batch: Rows,
     model: Model | CoremixEstimator,
     weights: ArrayLike | None = None,
     *,
@@ -50,7 +50,7 @@ def stats(
         width = 1
     if width is not None and width < 1:
         raise ValueError(f"width = {width}: must be at least 1")
-    rows = _rows(batch)
+    rows = rows_alone(batch)
     return _coremix.stats(
         rows,
         model_of(model),
@@ -77,34 +77,25 @@ def describe(statistics: bytes) -> dict[str, Any]:
 
 
 def sample(
-    batch: Any,
+    batch: Rows,
     size: int,
     seed: int,
     weights: ArrayLike | None = None,
     *,
     n_jobs: int | None = None,
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
+) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
     """A lightweight coreset: at most ``size`` rows, and their weights.
 
     Coresets of several partitions, one below the other, are a coreset of all; ``sample`` with these weights makes it
     smaller. Give each partition a seed of its own.
     """
-    rows = _rows(batch)
-    return _coremix.sample(rows, size, seed, weights=_weights(weights, len(rows)), threads=threads_of(n_jobs))
+    rows = rows_alone(batch)
+    return _coremix.sample(rows, size, seed_of(seed), weights=_weights(weights, len(rows)), threads=threads_of(n_jobs))
 
 
-def assign(batch: Any, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:
+def assign(batch: Rows, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:
     """The likeliest component of each row. The batch may have no rows."""
-    return model_of(model).predict(_rows(batch), threads_of(n_jobs))
-
-
-def _rows(batch: Any) -> Any:
-    if isinstance(batch, _coremix.Table):
-        return batch
-    if is_arrow(batch):
-        return _coremix.Table(batch)
-    rows = check_array(batch, dtype=NUMBERS, ensure_all_finite=False, ensure_min_samples=0)
-    return readable(rows)
+    return model_of(model).predict(rows_alone(batch), threads_of(n_jobs))
 
 
 def _weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:

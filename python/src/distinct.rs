@@ -9,13 +9,13 @@ use std::cmp::Ordering;
 
 /// The distinct rows of positive weight in ascending order, with the sums of their weights.
 ///
-/// Where they are fewer than `least`, each is there several times, with its weight in equal parts: seeds need as many rows
+/// How many there are comes with them. Where they are fewer than `least`, each is there several times, with its weight in equal parts: seeds need as many rows
 /// as there are clusters.
 pub(crate) fn distinct<F: Number>(
     rows: &Rows<'_>,
     weights: Option<ArrayView1<'_, f64>>,
     least: usize,
-) -> Result<Dense<'static, F>> {
+) -> Result<(Dense<'static, F>, usize)> {
     let source = F::read(rows);
     let (n, dim) = (source.len(), source.dim());
     let mut values = vec![F::default(); n * dim];
@@ -41,9 +41,10 @@ pub(crate) fn distinct<F: Number>(
     let mut order: Vec<usize> = (0..n).filter(|n| weight(*n) > 0.0).collect();
     order.sort_unstable_by(compare);
     let groups: Vec<&[usize]> = order.chunk_by(|a, b| row(*a) == row(*b)).collect();
-    let copies = least.div_ceil(groups.len()).max(1);
-    let mut kept = Vec::with_capacity(groups.len() * copies * dim);
-    let mut sums = Vec::with_capacity(groups.len() * copies);
+    let found = groups.len();
+    let copies = least.div_ceil(found).max(1);
+    let mut kept = Vec::with_capacity(found * copies * dim);
+    let mut sums = Vec::with_capacity(found * copies);
     for group in groups {
         let sum: f64 = group.iter().map(|n| weight(*n)).sum();
         for _ in 0..copies {
@@ -52,5 +53,5 @@ pub(crate) fn distinct<F: Number>(
         }
     }
     let kept = Array2::from_shape_vec((sums.len(), dim), kept).expect("n x d numbers");
-    Dense::owned_weighted(kept, sums)
+    Ok((Dense::owned_weighted(kept, sums)?, found))
 }

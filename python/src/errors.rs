@@ -1,9 +1,10 @@
 //! Errors of the core as exceptions.
 
-use coremix::Error;
+use coremix::{Error, FileFault};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use std::collections::HashMap;
+use std::io;
 
 /// The name of a parameter in Python, where it is another than the core's.
 pub(crate) type Names = HashMap<String, String>;
@@ -26,6 +27,11 @@ pub(crate) fn named(error: Error, names: &Names) -> PyErr {
             let (name, known) = (own(name), known.join(", "));
             PyValueError::new_err(format!("{name} is no {what}: choose from {known}"))
         }
+        // Python has an exception for each kind, such as FileNotFoundError.
+        Error::Model {
+            fault: FileFault::System { kind, .. },
+            ..
+        } => io::Error::new(*kind, error.to_string()).into(),
         Error::File { .. } | Error::Checkpoint { .. } => PyOSError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),
     }

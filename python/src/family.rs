@@ -25,12 +25,24 @@ impl<'a, F: Number> Family<'a, F> {
             fault: FileFault::NoFormat,
         })
     }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::DirichletProcess(_) => "dirichlet-process",
+            Self::Gaussian(model) => match model.covariance_kind() {
+                Covariance::TiedSpherical => "tied-spherical",
+                Covariance::Spherical => "spherical",
+                Covariance::Diagonal => "diag",
+                Covariance::Tied => "tied",
+                _ => "full",
+            },
+        }
+    }
 }
 
 /// The parameters of a model beside its means.
 pub(crate) enum Parameters {
     Gaussian {
-        family: &'static str,
         covariances: Covariances,
         /// Where covariances are diagonal in another basis alone.
         full: Option<Array3<f64>>,
@@ -59,25 +71,20 @@ impl Parameters {
         let proportions = model.proportions();
         Ok(match Family::of(model)? {
             Family::Gaussian(own) => {
-                let (family, covariances) = match own.covariance_kind() {
-                    Covariance::TiedSpherical => {
-                        ("tied-spherical", Covariances::One(own.variance()))
-                    }
+                let kind = own.covariance_kind();
+                let covariances = match kind {
+                    Covariance::TiedSpherical => Covariances::One(own.variance()),
                     Covariance::Spherical => {
-                        let variances = own.variances().column(0).to_owned();
-                        ("spherical", Covariances::PerComponent(variances))
+                        Covariances::PerComponent(own.variances().column(0).to_owned())
                     }
-                    Covariance::Diagonal => {
-                        ("diag", Covariances::PerColumn(own.column_variances()))
-                    }
-                    Covariance::Tied => ("tied", Covariances::Matrix(own.covariance(0)?)),
-                    _ => ("full", Covariances::Matrices(own.covariances())),
+                    Covariance::Diagonal => Covariances::PerColumn(own.column_variances()),
+                    Covariance::Tied => Covariances::Matrix(own.covariance(0)?),
+                    _ => Covariances::Matrices(own.covariances()),
                 };
+                let turned = kind == Covariance::Diagonal && model.frame().basis().is_some();
                 Self::Gaussian {
-                    family,
                     covariances,
-                    full: (family == "diag" && model.frame().basis().is_some())
-                        .then(|| own.covariances()),
+                    full: turned.then(|| own.covariances()),
                     proportions,
                 }
             }
@@ -96,12 +103,10 @@ impl Parameters {
         let py = found.py();
         match self {
             Self::Gaussian {
-                family,
                 covariances,
                 full,
                 proportions,
             } => {
-                found.set_item("family", family)?;
                 match covariances {
                     Covariances::One(variance) => found.set_item("covariances", variance)?,
                     Covariances::PerComponent(own) => {
@@ -127,7 +132,6 @@ impl Parameters {
                 mean_precisions,
                 sticks,
             } => {
-                found.set_item("family", "dirichlet-process")?;
                 found.set_item("covariances", covariances.into_pyarray(py))?;
                 found.set_item("weights", proportions.into_pyarray(py))?;
                 let degrees = degrees_of_freedom.into_pyarray(py);

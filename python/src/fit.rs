@@ -32,10 +32,12 @@ struct Found {
     labels: Option<Array1<u32>>,
     /// Of the rows that the free energy is about.
     weight: f64,
+    /// Number of distinct rows, if equal ones were merged.
+    distinct: Option<usize>,
 }
 
 /// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (of
-/// all rows if the fit found them exactly, or None), `weight`.
+/// all rows if the fit found them exactly, or None), `weight`, `distinct` (distinct rows, if equal ones were merged).
 #[pyfunction]
 #[pyo3(signature = (x, settings, *, weights=None, names=None, merge=None, sketch=None, threads=0, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -83,6 +85,7 @@ pub(crate) fn fit<'py>(
     let labels = found.labels.map(|l| l.mapv(|c| c as i32).into_pyarray(py));
     result.set_item("labels", labels)?;
     result.set_item("weight", found.weight)?;
+    result.set_item("distinct", found.distinct)?;
     Ok((Model(model), result))
 }
 
@@ -97,12 +100,13 @@ struct Task<'a> {
 impl Task<'_> {
     fn fit<F: Number>(&self, callback: Option<&mut Callback>) -> Result<(BoxedMixture<F>, Found)> {
         if let Some(least) = self.preparation.merge {
-            let merged: Dense<'_, F> = distinct(self.rows, self.weights, least)?;
+            let (merged, rows): (Dense<'_, F>, _) = distinct(self.rows, self.weights, least)?;
             let (model, mut found) = match self.preparation.sketch {
                 Some((q, seed)) => self.of_sketch(Sketch::of_dense(&merged, q, seed)?, callback)?,
                 None => self.of_dense(&merged, callback)?,
             };
             found.labels = None;
+            found.distinct = Some(rows);
             return Ok((model, found));
         }
         if let Some(sketch) = self.preparation.sketch {
@@ -129,6 +133,7 @@ impl Task<'_> {
             report: fit.report,
             labels,
             weight,
+            distinct: None,
         };
         Ok((fit.model, found))
     }
@@ -150,6 +155,7 @@ impl Task<'_> {
             report: fit.report,
             labels: None,
             weight,
+            distinct: None,
         };
         Ok((model, found))
     }

@@ -25,30 +25,32 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input<'py> {
     type Error = PyErr;
 
     fn extract(x: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(array) = x.extract() {
-            return Ok(Self::F32(array));
+        if let Some(input) = Self::known(&x) {
+            return Ok(input);
         }
-        if let Ok(array) = x.extract() {
-            return Ok(Self::F64(array));
-        }
-        if let Ok(array) = x.extract() {
-            return Ok(Self::U8(array));
-        }
-        if let Ok(array) = x.extract() {
-            return Ok(Self::I8(array));
-        }
-        if let Ok(array) = x.extract() {
-            return Ok(Self::F16(array));
-        }
-        if let Ok(table) = x.extract() {
-            return Ok(Self::Table(table));
+        // Lists, other numbers, frames and tables.
+        let read = x.py().import("coremix._input")?;
+        let read = read.call_method1("rows_alone", (x,))?;
+        if let Some(input) = Self::known(&read) {
+            return Ok(input);
         }
         let rule = "X must be a table, or a matrix of float32, float64, float16, uint8 or int8";
         Err(PyTypeError::new_err(rule))
     }
 }
 
-impl Input<'_> {
+impl<'py> Input<'py> {
+    /// What is read as it is.
+    fn known(x: &Bound<'py, PyAny>) -> Option<Self> {
+        let array = x.extract().ok().map(Self::F32);
+        array
+            .or_else(|| x.extract().ok().map(Self::F64))
+            .or_else(|| x.extract().ok().map(Self::U8))
+            .or_else(|| x.extract().ok().map(Self::I8))
+            .or_else(|| x.extract().ok().map(Self::F16))
+            .or_else(|| x.extract().ok().map(Self::Table))
+    }
+
     /// What the threads of a fit read.
     pub(crate) fn rows(&self) -> Rows<'_> {
         match self {

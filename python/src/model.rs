@@ -2,7 +2,7 @@
 
 use crate::distances::distances;
 use crate::errors::raise;
-use crate::family::{Parameters, sample};
+use crate::family::{Family, Parameters, sample};
 use crate::input::{Input, Rows, Weights, weights_of_rows};
 use crate::threads;
 use crate::watch::interruptible;
@@ -12,6 +12,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -87,6 +88,21 @@ impl Model {
         model.map(Self).map_err(raise)
     }
 
+    /// The notes in the file of a model, by name.
+    #[staticmethod]
+    fn notes(path: PathBuf) -> PyResult<HashMap<String, String>> {
+        let info = ModelInfo::of_file(&path).map_err(raise)?;
+        Ok(info.notes.into_iter().collect())
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        let (family, k, d) = (self.family()?, self.components(), self.columns());
+        let dtype = self.dtype();
+        Ok(format!(
+            "Model(family='{family}', components={k}, columns={d}, dtype='{dtype}')"
+        ))
+    }
+
     /// Pickled as its file.
     fn __reduce__<'py>(
         &self,
@@ -111,6 +127,19 @@ impl Model {
         }
     }
 
+    /// The name of the family: the kind of its covariances, or `dirichlet-process`.
+    #[getter]
+    fn family(&self) -> PyResult<&'static str> {
+        let name = each!(self, model: F => Family::of(&**model).map(|family| family.name()));
+        name.map_err(raise)
+    }
+
+    /// Number of free parameters; None for a Dirichlet process.
+    #[getter]
+    fn free_parameters(&self) -> Option<usize> {
+        each!(self, model: F => model.free_parameters())
+    }
+
     /// Number of components.
     #[getter]
     fn components(&self) -> usize {
@@ -126,6 +155,7 @@ impl Model {
     /// The parameters by name; `family` is the name of the family.
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
+        found.set_item("family", self.family()?)?;
         each!(self, model: F => Parameters::of(&**model).map_err(raise)?.put(&found)?);
         each!(self, model: F => found.set_item("means", model.means().into_pyarray(py))?);
         Ok(found)
@@ -259,7 +289,7 @@ impl Model {
         }
         let mut each = self.components().saturating_mul(self.columns()).max(1);
         // The Dirichlet process, which has no fixed number of parameters, has a matrix per component.
-        if each!(self, model: F => model.free_parameters()).is_none() {
+        if self.free_parameters().is_none() {
             each = each.saturating_mul(self.columns());
         }
         let size = (PRODUCTS / each).max(1 << 10);

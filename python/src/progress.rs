@@ -43,8 +43,26 @@ impl Callback {
     }
 }
 
+/// What a callback is always told; None where a stage does not have it.
+const KEYS: [&str; 11] = [
+    "stage",
+    "restart",
+    "start",
+    "phase",
+    "rows",
+    "weight",
+    "iteration",
+    "limit",
+    "free_energy",
+    "evaluations",
+    "seconds",
+];
+
 fn told<'py, F: Float>(py: Python<'py>, step: &Progress<'_, F>) -> PyResult<Bound<'py, PyDict>> {
     let told = PyDict::new(py);
+    for key in KEYS {
+        told.set_item(key, py.None())?;
+    }
     let spent = |stage: &str, evaluations: u64, elapsed: Duration| {
         told.set_item("stage", stage)?;
         told.set_item("evaluations", evaluations)?;

@@ -1,8 +1,10 @@
 //! The settings of a fit by name.
 
 use crate::errors::{Names, named};
+use crate::model::{Model, each};
 use coremix::m_step::Covariance;
 use coremix::{Algorithm, Cancel};
+use numpy::PyReadonlyArray2;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -45,6 +47,14 @@ pub(crate) fn algorithm(
             "concentration" => algorithm.concentration(number(own, &value)?),
             "tolerance" => algorithm.tolerance(number(own, &value)?),
             "covariance" => algorithm.covariance(covariance(own, value.extract()?)?),
+            "centres" => {
+                let centres: PyReadonlyArray2<'_, f64> = value.extract()?;
+                algorithm.centres(centres.as_array().to_owned())
+            }
+            "start_from" => {
+                let model = value.cast::<Model>()?;
+                each!(model.get(), model: F => algorithm.start_from(model))
+            }
             "seed" => algorithm.seed(value.extract()?),
             other => return Err(PyTypeError::new_err(format!("no setting {other}"))),
         };

@@ -1,5 +1,7 @@
 """Time against error: a curve per peer over its iterations, one panel per set."""
 
+import re
+
 import matplotlib
 
 matplotlib.use("svg")
@@ -14,8 +16,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 # Colour, marker and line of each peer; where lines are grey on paper, the markers tell them apart.
 STYLES = {
     "fast": ("#d62728", "*", "-"),
-    "vc-gmm": ("#d62728", "<", ":"),
-    "var-gmm-s": ("#d62728", ">", ":"),
+    "vc-gmm": ("#d62728", "<", ""),
+    "var-gmm-s": ("#d62728", ">", ""),
     "faiss AFK-MC2": ("#1b7837", "o", "-"),
     "faiss k-means++": ("#1b7837", "s", "-"),
     "faiss random": ("#1b7837", "x", "--"),
@@ -28,6 +30,8 @@ STYLES = {
     "scikit-learn mini-batch": ("#5a9bd4", "d", "-"),
     "scikit-learn bisecting": ("#5a9bd4", "h", "-"),
 }
+# Algorithms of this crate.
+OWN = ("fast", "vc-gmm", "var-gmm-s")
 # In percent; the axis is linear between -1 and 1, and logarithmic outside.
 TICKS = (-100, -30, -10, -3, -1, -0.3, 0, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 TOP = 1000.0
@@ -64,7 +68,7 @@ def panel(axis, found):
             markeredgecolor="black" if fast else colour,
             markeredgewidth=0.7,
             zorder=4 if fast else 3,
-            label=name,
+            label=f"coremix {name}" if name in OWN else name,
         )
     errors = [error for points in of_all.values() for _, error in points]
     axis.set_ylim(min(-0.6, 1.7 * min(errors)), min(TOP, max(3.0, 1.5 * max(errors))))
@@ -76,7 +80,9 @@ def panel(axis, found):
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.margins(x=0.06)
     axis.tick_params(labelsize=8)
-    axis.set_title(f"{found.name} ({found.shape[0]} x {found.shape[1]})", fontsize=9.5)
+    # Names of generated sets have their shape, too.
+    name = re.sub(r"-\d+x\d+-\d+", "", found.name)
+    axis.set_title(f"{name} ({found.shape[0]:,} x {found.shape[1]})", fontsize=9.5)
 
 
 def draw(all_found, path):
@@ -93,7 +99,8 @@ def draw(all_found, path):
     handles = {}
     for axis in axes.flat:
         handles |= dict(zip(*reversed(axis.get_legend_handles_labels())))
-    order = [name for name in STYLES if name in handles] + [name for name in handles if name not in STYLES]
+    styled = [f"coremix {name}" if name in OWN else name for name in STYLES]
+    order = [name for name in styled if name in handles] + [name for name in handles if name not in styled]
     figure.legend(
         [handles[name] for name in order],
         order,
@@ -104,6 +111,6 @@ def draw(all_found, path):
         handlelength=2.6,
     )
     figure.supxlabel("seconds", fontsize=9)
-    figure.supylabel("error, relative to converged k-means++", fontsize=9)
+    figure.supylabel("error relative to converged k-means++ (axis linear between -1 % and +1 %)", fontsize=9)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)

@@ -239,14 +239,17 @@ def write(runs, out, docs):
     picture.draw(all_found, out / "peers.svg")
     print(overview(all_found))
     if docs:
-        picture.draw(largest(all_found), docs / "frontier.svg")
+        picture.draw(shown(all_found), docs / "frontier.svg")
 
 
-def largest(all_found, count=4):
-    """The sets on which the reference takes longest, in the order of all."""
+def shown(all_found, count=3):
+    """The sets on which the reference takes longest, and the one where `fast` does worst, in the order of all."""
     seconds = {
         found.name: max((figures.seconds for figures in found.steps.get(REFERENCE, {}).values()), default=0.0)
         for found in all_found
     }
     names = sorted(seconds, key=seconds.get)[-count:]
+    others = [found for found in all_found if found.name not in names]
+    ratios = {found.name: (ratio(found, TARGETS[0]) or (math.inf,))[0] for found in others}
+    names += sorted(ratios, key=ratios.get)[:1]
     return [found for found in all_found if found.name in names]

@@ -11,7 +11,8 @@ use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
 use crate::m_step::{Covariance, DirichletProcess, MStep, Save};
-use crate::seed::{AfkMc2, KMeansPlusPlus};
+use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
+use ndarray::Array2;
 use std::fmt;
 use std::str::FromStr;
 
@@ -96,6 +97,8 @@ settings! {
     /// Seeds that are the means of [`algorithms::fast`](crate::algorithms::fast), where the seeder is [`KMeansPlusPlus`]:
     /// mixtures often end at higher densities. Default: none.
     refined: bool,
+    /// Centres to start from, in place of the algorithm's seeder: see [`Given`]. Default: none.
+    centres: Array2<f64>,
     /// How much nearer a component must be, of `lazy-k-means`. Default 0.1.
     epsilon: f64,
     /// Concentration of the Dirichlet process. Default 1.
@@ -117,6 +120,7 @@ settings! {
 /// The settings that all algorithms have.
 const COMMON: &[&str] = &[
     "clusters",
+    "centres",
     "tolerance",
     "stop_rule",
     "max_iterations",
@@ -337,6 +341,9 @@ impl Algorithm {
         }
         if let (Some(true), Some(k)) = (s.refined, s.clusters) {
             builder = builder.seeder(MeansOf::new(own::fast::<F>(k).build()?));
+        }
+        if let Some(centres) = &s.centres {
+            builder = builder.seeder(Given::new(centres.mapv(F::from_f64).view()));
         }
         Ok(Box::new(builder.build()?))
     }

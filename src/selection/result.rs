@@ -87,34 +87,29 @@ impl<F: Float> fmt::Display for Selection<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:>8} {:>6} {:>10} {:>12}",
-            "clusters", "in use", "parameters", "mean log-lik"
+            "{:>8} {:>6} {:>12}",
+            "clusters", "in use", "mean log-lik"
         )?;
         for criterion in Criterion::ALL {
-            write!(f, " {criterion:>14}")?;
+            write!(f, " {criterion:>11} ")?;
         }
         let best = Criterion::ALL.map(|criterion| self.best(criterion).map(|one| one.clusters));
         for one in &self.candidates {
             let Criteria {
-                free_parameters,
                 log_likelihood,
                 in_use,
                 ..
             } = one.criteria;
-            let parameters = free_parameters.map_or("-".to_string(), |p| p.to_string());
-            write!(
-                f,
-                "\n{:>8} {in_use:>6} {parameters:>10} {log_likelihood:>12.5}",
-                one.clusters
-            )?;
+            let clusters = one.clusters;
+            write!(f, "\n{clusters:>8} {in_use:>6} {log_likelihood:>12.5}")?;
             for (criterion, best) in Criterion::ALL.into_iter().zip(best) {
                 let star = if best == Some(one.clusters) { "*" } else { " " };
                 let value = match (criterion, one.value(criterion)) {
                     (_, None) => "-".to_string(),
                     (Criterion::HeldOut, Some(x)) => format!("{x:.5}"),
-                    (_, Some(x)) => format!("{x:.2}"),
+                    (_, Some(x)) => format!("{x:.1}"),
                 };
-                write!(f, " {value:>13}{star}")?;
+                write!(f, " {value:>11}{star}")?;
             }
         }
         Ok(())

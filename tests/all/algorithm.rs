@@ -41,6 +41,12 @@ fn settings_of_seeders_and_searches_reach_them() {
     assert_eq!(by_name, chain.model.means());
     assert_ne!(by_name, means_of(&named("var-gmm-s"), &data));
 
+    let rows = x.slice(ndarray::s![..8, ..]);
+    let given = algorithms::k_means(8).seeder(Given::new(rows));
+    let given = given.seed(3).build().unwrap().fit(&data).unwrap();
+    let from_rows = named("k-means").centres(rows.to_owned()).refined(true);
+    assert_eq!(means_of(&from_rows, &data), given.model.means());
+
     let random = algorithms::var_gmm_s(8, 2, 2).e_step(Neighborhood::new(2, 2).random(2));
     let random = random.seed(3).build().unwrap().fit(&data).unwrap();
     let few = named("var-gmm-s").c_prime(2).neighbors(2);

@@ -6,8 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, Int64Array, StringArray};
 use arrow_schema::DataType;
 use coremix_files::{
-    AnySource, ElementType, Format, NpyWriter, Number, Opened, Options, ParquetWriter, open,
-    open_all,
+    AnySource, ElementType, Format, LabelWriter, Number, Opened, Options, open, open_all,
 };
 use ndarray::Array2;
 use std::path::Path;
@@ -276,17 +275,18 @@ fn matrices_and_vectors() {
     }
 }
 
-/// Labels as Parquet beside the keys of the rows, through all readers of keys.
+/// Labels beside the keys of the rows, through all readers of keys and to both formats that have room for keys.
 #[test]
 fn labels_beside_keys() {
-    for ending in ["parquet", "arrow", "csv"] {
+    let all = ["parquet", "arrow", "csv"].into_iter();
+    for (ending, to) in all.flat_map(|ending| [(ending, "parquet"), (ending, "csv")]) {
         let folder = tempfile::tempdir().unwrap();
         let (rows, _) = write(folder.path(), ending, &DataType::Float32);
         let options = Options::new().columns(["x"]).key("text").key("id");
         let opened = open(folder.path(), &options).unwrap();
         let out = tempfile::tempdir().unwrap();
-        let path = out.path().join("labels.parquet");
-        let mut writer = ParquetWriter::create(&path, opened.keys, &["score"]).unwrap();
+        let path = out.path().join("labels").with_extension(to);
+        let mut writer = LabelWriter::create(&path, opened.keys, &["score"]).unwrap();
         let labels: Vec<u32> = (0..rows.nrows() as u32).map(|i| i % 7).collect();
         let scores: Vec<f64> = labels.iter().map(|l| f64::from(*l) / 8.0).collect();
         for (labels, scores) in labels.chunks(130).zip(scores.chunks(130)) {
@@ -298,7 +298,7 @@ fn labels_beside_keys() {
         assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
 
         let opened = open(folder.path(), &options).unwrap();
-        let mut writer = ParquetWriter::create(&path, opened.keys, &["score"]).unwrap();
+        let mut writer = LabelWriter::create(&path, opened.keys, &["score"]).unwrap();
         writer.write(&labels, &[&scores]).unwrap();
         writer.finish().unwrap();
         let written = open(
@@ -316,8 +316,13 @@ fn labels_beside_keys() {
         let texts = written.keys.unwrap().next(labels.len()).unwrap();
         let texts: &StringArray = texts.column(0).as_string();
         assert!(texts.value(0).starts_with("row") && texts.null_count() == 0);
-        let mut npy = NpyWriter::<u32>::numbers(out.path().join("labels.npy")).unwrap();
-        npy.write(&labels).unwrap();
+        // Labels alone have no room for keys.
+        let keys = open(folder.path(), &options).unwrap().keys;
+        let mut npy = LabelWriter::create(out.path().join("labels.npy"), keys, &[]).unwrap();
+        npy.write(&labels, &[]).unwrap();
         npy.finish().unwrap();
+        let found: ndarray::Array1<u32> =
+            ndarray_npy::read_npy(out.path().join("labels.npy")).unwrap();
+        assert_eq!(found.to_vec(), labels);
     }
 }

@@ -1,7 +1,7 @@
 //! Rows unlike the others: the lowest log densities under a mixture.
 //!
-//! `cargo run --release -p gallery --bin anomalies -- [--out anomalies.svg]`: three clusters of different shapes and 9 rows
-//! anywhere. A density with a threshold at its lowest percent finds most of them. Distance to the nearest mean alone would
+//! `cargo run --release -p gallery --bin anomalies -- [--out anomalies.svg]`: three clusters of different shapes and 9
+//! scattered rows. A density with a threshold at its lowest percent finds most of them. Distance to the nearest mean alone would
 //! not: in the wide cluster, far is common.
 
 use clap::Parser;
@@ -20,7 +20,7 @@ struct Arguments {
     seed: u64,
 }
 
-/// Rows of the clusters, and rows anywhere.
+/// Rows of the clusters, and scattered rows.
 const ROWS: usize = 900;
 const ODD: usize = 9;
 
@@ -80,13 +80,21 @@ fn draw(
     let root = SVGBackend::new(path, (900, 640)).into_drawing_area();
     root.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&root)
-        .margin(20)
-        .x_label_area_size(36)
-        .y_label_area_size(44)
+        .margin(15)
+        .caption(
+            "Rows unlike the others: low density under a mixture",
+            ("sans-serif", 20),
+        )
+        .x_label_area_size(40)
+        .y_label_area_size(50)
         .build_cartesian_2d(-10.0..10.0, -8.5..8.5)?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
+        .x_desc("column 0")
+        .y_desc("column 1")
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&|y| format!("{y:.0}"))
         .draw()?;
     let at = |n: usize| (x[[n, 0]], x[[n, 1]]);
     let (blue, red) = (RGBColor(46, 107, 180), RGBColor(205, 55, 66));
@@ -98,12 +106,12 @@ fn draw(
     let odd = (ROWS..x.nrows()).map(|n| Circle::new(at(n), 4, BLACK.filled()));
     chart
         .draw_series(odd)?
-        .label("rows anywhere")
+        .label("scattered rows")
         .legend(|at| Circle::new(at, 4, BLACK.filled()));
     let rings = (0..x.nrows()).filter(|&n| marked[n]);
     chart
         .draw_series(rings.map(|n| Circle::new(at(n), 8, red.stroke_width(2))))?
-        .label("lowest percent of the densities")
+        .label("the percent of rows with the lowest density")
         .legend(move |at| Circle::new(at, 6, red.stroke_width(2)));
     chart
         .configure_series_labels()

@@ -37,7 +37,11 @@ fn stream(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     let pointer: *mut FFI_ArrowArrayStream = pointer(&capsule, c"arrow_array_stream")?;
     // SAFETY: a capsule of this name holds a valid stream (Arrow PyCapsule interface). Reading moves the stream out and
     // leaves a released one behind, which the capsule's destructor accepts; the capsule lives until then.
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer) }.map_err(wrong)?;
+    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer) };
+    let reader = reader.map_err(|error| {
+        let rule = "a column is no table: give a frame or a table that has it";
+        PyValueError::new_err(format!("Arrow: {error}; {rule}"))
+    })?;
     let schema = arrow_array::RecordBatchReader::schema(&reader);
     let batches = reader.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     Ok((schema.as_ref().clone(), batches))

@@ -72,7 +72,9 @@ impl Table {
                 double |= own;
                 Ok(())
             }
-            None => Err(format!("column {name:?} is of type {kind}, not of numbers")),
+            None => Err(format!(
+                "column {name:?} is of type {kind}, not of numbers: select the columns of numbers"
+            )),
         };
         let lists = match fields
             .first()

@@ -352,7 +352,7 @@ fn picture(settings: &Settings, path: &Path) -> Outcome<()> {
         let (low, high) = values.iter().fold((f32::MAX, f32::MIN), |(low, high), &v| {
             (low.min(v), high.max(v))
         });
-        let margin = f64::from(high - low) * 0.06;
+        let margin = f64::from(high - low) * 0.15;
         f64::from(low) - margin..f64::from(high) + margin
     };
     let every: Vec<usize> = (0..x.nrows()).collect();
@@ -364,12 +364,12 @@ fn picture(settings: &Settings, path: &Path) -> Outcome<()> {
     ]) {
         let per_point = fit.model.log_likelihood(&data)? / x.nrows() as f64;
         let caption = format!(
-            "{name}: {} points, {per_point:.2} nats per point",
+            "{name}: {} points, {per_point:.2} nats per point; two deviations, faint: few points",
             rows.len()
         );
         let mut chart = ChartBuilder::on(panel)
             .margin(18)
-            .caption(caption, ("sans-serif", 24).into_font().color(&INK))
+            .caption(caption, ("sans-serif", 18).into_font().color(&INK))
             .build_cartesian_2d(range(0), range(1))?;
         chart
             .configure_mesh()

@@ -1,0 +1,111 @@
+//! Columns of mean 0 and deviation 1 for a fit, and its model in the columns' own units.
+
+use crate::failure::{Failure, Result};
+use crate::rows::Shared;
+use coremix::data::{Blocks, Data as _, Source, Summary};
+use coremix::m_step::{Covariance, GaussianMixture};
+use coremix::prelude::*;
+use coremix::{BoxedMixture, Element, Float};
+use coremix_files::ReadAhead;
+use ndarray::{Array1, Array2};
+use std::any::Any;
+use std::io;
+
+/// Mean and deviation of every column (d) of the rows of a fit. The deviation of a constant column is 1.
+#[derive(Clone)]
+pub(crate) struct Scale {
+    means: Array1<f64>,
+    deviations: Array1<f64>,
+}
+
+/// Rows whose columns have mean 0 and deviation 1.
+struct Scaled<T: Element>(Shared<T>, Scale);
+
+impl Scale {
+    /// That of rows with these weights, from one pass over them.
+    pub(crate) fn of<T: Element>(rows: &Shared<T>, weights: Option<&[f64]>) -> Result<Self> {
+        let rows = ReadAhead::new(rows.clone());
+        let rows = match weights {
+            Some(weights) => Blocks::weighted(rows, weights.to_vec())?,
+            None => Blocks::new(rows)?,
+        };
+        let Summary { mean, variance, .. } = rows.summary();
+        let deviation = |v: &f64| if *v > 0.0 { v.sqrt() } else { 1.0 };
+        Ok(Self {
+            means: Array1::from(mean.clone()),
+            deviations: variance.iter().map(deviation).collect(),
+        })
+    }
+
+    /// The rows in units of it.
+    pub(crate) fn apply<T: Element>(&self, rows: &Shared<T>) -> Shared<T::Float> {
+        Shared::new(Box::new(Scaled(rows.clone(), self.clone())))
+    }
+
+    /// How much higher the log-density of a row is in units of it.
+    pub(crate) fn log_density(&self) -> f64 {
+        self.deviations.iter().map(|s| s.ln()).sum()
+    }
+
+    /// The same mixture for rows in their own units: of means and covariances of columns in units of it. Variances that all
+    /// columns share become those of each column.
+    pub(crate) fn undo<F: Float>(&self, model: &dyn Mixture<F>) -> Result<BoxedMixture<F>> {
+        let any: &dyn Any = model;
+        let Some(model) = any.downcast_ref::<GaussianMixture<F>>() else {
+            return Err(Failure::arguments("--standardise: no model of this family"));
+        };
+        let mut means = model.means().mapv(Float::to_f64);
+        means = means * &self.deviations + &self.means;
+        let means = means.mapv(F::from_f64);
+        let (s, proportions) = (&self.deviations, model.proportions());
+        let pair = |((i, j), v): ((usize, usize), &f64)| v * s[i] * s[j];
+        let (k, d) = means.dim();
+        let model = match model.covariance_kind() {
+            kind @ Covariance::Tied => {
+                let all = model.covariance(0)?;
+                let all = Array2::from_shape_vec((d, d), all.indexed_iter().map(pair).collect());
+                let all = all.expect("d x d covariances");
+                GaussianMixture::from_parameters(kind, means.view(), all.view(), proportions)
+            }
+            kind @ Covariance::Full => {
+                let mut all = model.covariances();
+                all.indexed_iter_mut()
+                    .for_each(|((_, i, j), v)| *v *= s[i] * s[j]);
+                GaussianMixture::from_parameters(kind, means.view(), all.view(), proportions)
+            }
+            _ => {
+                let all = model.column_variances() * s * s;
+                debug_assert_eq!(all.dim(), (k, d));
+                let kind = Covariance::Diagonal;
+                GaussianMixture::from_parameters(kind, means.view(), all.view(), proportions)
+            }
+        };
+        Ok(Box::new(model?))
+    }
+}
+
+impl<T: Element> Source for Scaled<T> {
+    type Element = T::Float;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn read(&self, first: usize, out: &mut [T::Float]) -> io::Result<()> {
+        let mut own = vec![T::default(); out.len()];
+        self.0.read(first, &mut own)?;
+        let scale = self.1.means.iter().zip(&self.1.deviations).cycle();
+        for ((out, x), (mean, deviation)) in out.iter_mut().zip(own).zip(scale) {
+            *out = T::Float::from_f64((x.widen().to_f64() - mean) / deviation);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Labels and other results, with the keys of the rows.
+
+use super::npy::NpyWriter;
+use super::output::Output;
+use crate::fault::fault;
+use crate::keys::Keys;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
+use arrow_csv::WriterBuilder;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use coremix::Result;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Writes a file of results, block by block: the keys of the rows, their labels, and columns of `f64`, such as scores.
+///
+/// How its name ends is its format: `.parquet`, `.csv`, or `.npy` for labels alone. The columns are the key columns, `label`
+/// (u32), and those that are named. The file gets its name in [`finish`](Self::finish), when all of it is on the disk. Until
+/// then, and after an error, what was there before stays as it was. In memory is one row group of 65,536 rows.
+///
+/// ```
+/// use coremix_files::LabelWriter;
+///
+/// let path = std::env::temp_dir().join(format!("coremix-labels-{}.csv", std::process::id()));
+/// let mut labels = LabelWriter::create(&path, None, &["score"])?;
+/// labels.write(&[0, 1, 0], &[&[0.5, 0.25, 0.125]])?;
+/// labels.finish()?;
+/// # std::fs::remove_file(path).expect("it is there");
+/// # Ok::<(), coremix::Error>(())
+/// ```
+pub struct LabelWriter {
+    to: To,
+    path: String,
+    schema: SchemaRef,
+    keys: Option<Keys>,
+    /// Columns of `f64`.
+    more: usize,
+}
+
+/// A file of one of the formats.
+enum To {
+    Npy(NpyWriter<u32>),
+    Parquet(Box<ArrowWriter<Output>>),
+    Csv(Output),
+}
+
+impl fmt::Debug for LabelWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LabelWriter")
+            .field("path", &self.path)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Rows of a row group.
+const GROUP: usize = 1 << 16;
+
+impl LabelWriter {
+    /// An error if labels, and so many columns beside them, have no place in a file of this name.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) for a name of another format, and for columns in an `.npy` file.
+    pub fn check(path: impl AsRef<Path>, columns: &[&str]) -> Result<()> {
+        let path = path.as_ref();
+        let what = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("npy") if !columns.is_empty() => {
+                "an .npy file holds labels alone: .csv and .parquet have room for more"
+            }
+            Some("npy" | "csv" | "parquet") => return Ok(()),
+            _ => "labels are written as .csv, .parquet or .npy: choose one of these endings",
+        };
+        Err(fault(&path.display().to_string(), what))
+    }
+
+    /// Begins a file. `keys` are those of the file that the rows come from: an `.npy` file leaves them out. `columns` names what
+    /// is written beside labels.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check). [`Error::File`](coremix::Error::File) where nothing can be written to its folder, or two
+    /// columns have one name.
+    pub fn create(path: impl AsRef<Path>, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
+        Self::check(&path, columns)?;
+        Self::new(Output::create(path.as_ref())?, keys, columns)
+    }
+
+    pub(super) fn new(output: Output, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
+        let path = output.path();
+        let (mut fields, more) = (Vec::new(), columns.len());
+        if let Some(keys) = &keys {
+            fields.extend(keys.schema().fields().iter().map(|field| (**field).clone()));
+        }
+        fields.push(Field::new("label", DataType::UInt32, false));
+        let columns = columns.iter();
+        fields.extend(columns.map(|name| Field::new(*name, DataType::Float64, false)));
+        let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let what = format!("would have two columns {:?}: rename the key", pair[0]);
+            return Err(fault(&path, what));
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let to = match &path {
+            path if path.ends_with(".npy") => To::Npy(NpyWriter::new(output, None)?),
+            path if path.ends_with(".csv") => {
+                // The names of the columns, also where no rows follow.
+                let names = RecordBatch::new_empty(Arc::clone(&schema));
+                let mut output = output;
+                let written = WriterBuilder::new().build(&mut output).write(&names);
+                written.map_err(|error| fault(path, error))?;
+                To::Csv(output)
+            }
+            _ => {
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                    .set_max_row_group_row_count(Some(GROUP))
+                    .build();
+                let writer = ArrowWriter::try_new(output, Arc::clone(&schema), Some(properties));
+                To::Parquet(Box::new(writer.map_err(|error| fault(&path, error))?))
+            }
+        };
+        Ok(Self {
+            to,
+            path,
+            schema,
+            keys,
+            more,
+        })
+    }
+
+    /// Writes the labels of the rows that follow, and what was named: as many numbers for each column.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where there are not as many, where the file of the keys ends or is damaged, and
+    /// where it cannot be written: a disk is full.
+    pub fn write(&mut self, labels: &[u32], columns: &[&[f64]]) -> Result<()> {
+        let rows = labels.len();
+        if columns.len() != self.more || columns.iter().any(|column| column.len() != rows) {
+            let what = format!(
+                "{rows} labels need as many numbers in {} columns",
+                self.more
+            );
+            return Err(fault(&self.path, what));
+        }
+        if let To::Npy(writer) = &mut self.to {
+            return writer.write(labels);
+        }
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        if let Some(keys) = &mut self.keys {
+            arrays.extend(keys.next(rows)?.columns().iter().cloned());
+        }
+        arrays.push(Arc::new(UInt32Array::from(labels.to_vec())));
+        for column in columns {
+            arrays.push(Arc::new(Float64Array::from(column.to_vec())));
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
+        let batch = batch.map_err(|error| fault(&self.path, error))?;
+        let named = |what: &dyn fmt::Display| fault(&self.path, what);
+        match &mut self.to {
+            To::Npy(_) => Ok(()),
+            To::Parquet(writer) => writer.write(&batch).map_err(|error| named(&error)),
+            To::Csv(output) => {
+                let mut writer = WriterBuilder::new().with_header(false).build(output);
+                writer.write(&batch).map_err(|error| named(&error))
+            }
+        }
+    }
+
+    /// Ends the file, and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where that is not possible; what was there before stays.
+    pub fn finish(self) -> Result<()> {
+        match self.to {
+            To::Npy(writer) => writer.finish(),
+            To::Parquet(writer) => {
+                let output = writer.into_inner();
+                output.map_err(|error| fault(&self.path, error))?.finish()
+            }
+            To::Csv(output) => output.finish(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+"""The Python of the READMEs and of the guide runs, page by page, and so do the examples of docstrings."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import coremix
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "python" / "README.md", *sorted((ROOT / "docs/guide/src").glob("*.md"))]
+MODULES = [module.name for module in pkgutil.iter_modules(coremix.__path__, "coremix.")]
+
+
+class Frame:
+    """A data frame of Spark, as far as a page needs one."""
+
+    def __init__(self, table):
+        self.batches = table.to_batches(max_chunksize=1_000)
+
+    def mapInArrow(self, function, schema):
+        return pa.Table.from_batches(function(self.batches))
+
+
+@pytest.fixture
+def points(tmp_path, monkeypatch):
+    """A folder with points.npy, points.csv and points.parquet: 10,000 rows around 25 means."""
+    rng = np.random.default_rng(0)
+    means = np.stack(np.meshgrid(range(5), range(5)), axis=-1).reshape(25, 2)
+    X = 10.0 * means[rng.integers(25, size=10_000)] + rng.normal(size=(10_000, 2))
+    table = pa.table({"x": X[:, 0], "y": X[:, 1]})
+    np.save(tmp_path / "points.npy", X)
+    pa.csv.write_csv(table, tmp_path / "points.csv")
+    pa.parquet.write_table(table, tmp_path / "points.parquet")
+    monkeypatch.chdir(tmp_path)
+    return X, table
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_run(page, points, capsys):
+    scope = {}
+    for block in re.finditer(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        line = page.read_text()[: block.start()].count("\n") + 1
+        if "mapInArrow" in block[1]:
+            X, table = points
+            scope |= {"frame": Frame(table), "model": coremix.KMeans(25, random_state=0).fit(X)}
+        exec(compile("\n" * line + block[1], str(page), "exec"), scope)
+
+
+def test_all_code_of_the_tables_of_tasks_runs(points):
+    """Of the columns coremix and scikit-learn; a cell without code says that there is nothing."""
+    page = (ROOT / "docs/guide/src/coming-from.md").read_text()
+    X, table = points
+    imports = {
+        0: "from coremix import *",
+        1: "from sklearn.cluster import *; from sklearn.mixture import *; import joblib",
+    }
+    rows = re.findall(r"^\| \d+\. .*", page, re.MULTILINE)
+    assert len(rows) == 10
+    for column, imported in imports.items():
+        scope = {"np": np, "X": X, "table": table, "w": np.ones(len(X)), "C": X[:25], "k": 25}
+        exec(imported, scope)
+        for row in rows:
+            for code in re.findall(r"`([^`]+)`", row.split(" | ")[column + 1]):
+                exec(code, scope)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_of_docstrings(module):
+    if module.endswith("._coremix"):
+        pytest.skip("native")
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+@pytest.mark.parametrize("name", ["KMeans", "GaussianMixture", "BayesianGaussianMixture", "VcGmm", "DGmm", "SparsifiedGmm"])
+def test_docstrings_name_every_parameter(name):
+    estimator = getattr(coremix, name)
+    assert "Examples\n" in estimator.__doc__ and "See Also\n" in estimator.__doc__
+    listed = estimator.__doc__.partition("Attributes\n")[0]
+    missing = [p for p in estimator().get_params() if not re.search(rf"\b{p}\b", listed)]
+    assert missing == []

@@ -1,0 +1,237 @@
+"""What new users type: parameters of scikit-learn, files, and mistakes."""
+
+import json
+import os
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import coremix
+from conftest import blobs
+from test_estimators import ALL
+
+@pytest.mark.parametrize("estimator", ALL, ids=repr)
+def test_initial_means_take_the_place_of_seeds(X, estimator):
+    name = "init" if isinstance(estimator, coremix.KMeans) else "means_init"
+    clusters = estimator.get_params()[estimator._clusters]
+    given = clone(estimator).set_params(**{name: X[:clusters].tolist()})
+    fits = [clone(given).set_params(random_state=seed).fit(X) for seed in (1, 1)]
+    assert fits[0].report_["evaluations"]["seeding"] == 0
+    assert fits[0]._model == fits[1]._model != clone(estimator).set_params(random_state=1).fit(X)._model
+
+
+def test_a_fit_starts_at_the_initial_means(X):
+    """From the means of a converged fit there is nothing to do."""
+    lloyd = coremix.KMeans(6, algorithm="lloyd", tol=0.0, random_state=0).fit(X)
+    again = coremix.KMeans(6, algorithm="lloyd", init=lloyd.cluster_centers_, random_state=1, max_iter=1).fit(X)
+    np.testing.assert_allclose(again.cluster_centers_, lloyd.cluster_centers_, rtol=1e-12)
+    np.testing.assert_array_equal(again.labels_, lloyd.labels_)
+
+
+def test_initial_means_are_checked(X):
+    for wrong, what in [
+        (X[:5], r"init has the shape \(5, 5\), expected \(6, 5\)"),
+        (X[:6, :4], r"init has the shape \(6, 4\), expected \(6, 5\)"),
+        (np.full((6, 5), np.nan), "init contains NaN"),
+        ("random", "init = 'random': must be 'k-means\\+\\+', or an array"),
+    ]:
+        with pytest.raises(ValueError, match=what):
+            coremix.KMeans(6, init=wrong).fit(X)
+    with pytest.raises(ValueError, match="means_init has the shape"):
+        coremix.VcGmm(6, means_init=X[:5]).fit(X)
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=repr)
+def test_a_warm_start_goes_on(X, estimator):
+    estimator = clone(estimator).set_params(warm_start=True)
+    fresh = estimator.fit(X)._model
+    assert estimator.report_["evaluations"]["seeding"] > 0
+    estimator.fit(X)
+    assert estimator.report_["evaluations"]["seeding"] == 0
+    assert clone(estimator).fit(X)._model == fresh
+
+
+def test_auto_is_one_restart(X):
+    one, auto = (coremix.KMeans(6, n_init=n, random_state=0).fit(X) for n in (1, "auto"))
+    assert one._model == auto._model and len(auto.report_["restarts"]) == 1
+
+
+def test_verbose_prints_each_step(X, capsys):
+    steps = []
+    coremix.KMeans(6, verbose=1, callback=steps.append).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(steps) > 2
+    assert lines[-1].startswith("KMeans: iteration: restart 0, phase ")
+    assert "None" not in "".join(lines)
+    coremix.KMeans(6).fit(X)
+    assert capsys.readouterr().out == ""
+
+
+def test_absent_parameters_say_what_to_do():
+    for name in ["reg_covar", "precisions_init"]:
+        with pytest.raises(TypeError, match=f"GaussianMixture has no {name}: "):
+            coremix.GaussianMixture(2, **{name: 1})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        coremix.KMeans(2, colour=1)
+
+
+def test_callbacks_always_have_the_same_keys(X):
+    steps = []
+    coremix.KMeans(6, callback=steps.append).fit(X)
+    assert {step["stage"] for step in steps} == {"coreset", "seeded", "iteration"}
+    assert {tuple(step) for step in steps} == {tuple(steps[0])}
+    assert steps[0]["phase"] is None and steps[-1]["phase"] >= 0
+
+
+def test_a_dirichlet_process_has_no_criterion(X):
+    model = coremix.BayesianGaussianMixture(8, random_state=0).fit(X)
+    for criterion in [model.bic, model.aic]:
+        with pytest.raises(ValueError, match="no number of parameters"):
+            criterion(X)
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=repr)
+def test_fewer_distinct_rows_than_clusters_warn(estimator):
+    X = np.repeat([[0.0, 0.0, 0.0], [1.0, 3.0, 2.0]], 10, axis=0)
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(2\) found smaller than n_\w+ \([68]\)") as found:
+        model = clone(estimator).fit(X)
+    assert os.path.samefile(found[0].filename, __file__)
+    assert len(set(model.predict(X))) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(estimator).fit(blobs())
+
+
+def test_unmerged_rows_warn_as_well():
+    X = np.repeat([[0.0, 0.0], [1.0, 3.0]], 20_000, axis=0)
+    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(2\)"):
+        coremix.KMeans(5, random_state=0).fit(X)
+
+
+# Files.
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=repr)
+def test_estimators_are_saved_and_loaded(X, estimator, tmp_path):
+    frame = pd.DataFrame(X, columns=[f"column {j}, \u00e4\"\n" for j in range(5)])
+    fitted = clone(estimator).set_params(callback=print, tol=np.float64(1e-3)).set_params(callback=None).fit(frame)
+    fitted.save(tmp_path / "model.cmx")
+    again = type(estimator).load(tmp_path / "model.cmx")
+    assert again.get_params() == fitted.get_params()
+    assert again._model == fitted._model and again.n_iter_ == fitted.n_iter_
+    assert list(again.feature_names_in_) == list(frame.columns)
+    np.testing.assert_array_equal(again.predict(frame), fitted.predict(frame))
+    np.testing.assert_array_equal(again.to_sklearn().predict(frame), fitted.predict(frame))
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.predict(frame.rename(columns={frame.columns[0]: "other"}))
+    notes = coremix.Model.notes(tmp_path / "model.cmx")
+    assert json.loads(notes["columns"]) == list(frame.columns)
+    names = again.get_feature_names_out() if hasattr(again, "transform") else []
+    assert len(names) in (0, 6)
+
+
+def test_models_of_others_are_loaded(X, tmp_path):
+    """As Rust and the command write them: without what an estimator notes."""
+    path = tmp_path / "model.cmx"
+    fitted = coremix.GaussianMixture(4, covariance_type="full", random_state=0).fit(X)
+    fitted._model.save(path)
+    again = coremix.GaussianMixture.load(path)
+    assert (again.n_components, again.covariance_type, again.n_features_in_) == (4, "full", 5)
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_allclose(again.to_sklearn().score_samples(X), fitted.score_samples(X))
+    for other in [coremix.KMeans, coremix.BayesianGaussianMixture]:
+        with pytest.raises(ValueError, match="no models of the family full; see .*GaussianMixture"):
+            other.load(path)
+    coremix.KMeans(4, random_state=0).fit(X).save(path)
+    assert coremix.VcGmm.load(path).n_components == 4
+
+
+def test_files_that_are_not_there(X, tmp_path):
+    model = coremix.KMeans(2, random_state=0).fit(X)
+    for load in [coremix.Model.load, coremix.Model.notes, coremix.KMeans.load]:
+        with pytest.raises(FileNotFoundError, match="absent.cmx"):
+            load(tmp_path / "absent.cmx")
+    for save in [model.save, model._model.save]:
+        with pytest.raises(FileNotFoundError, match="folder"):
+            save(tmp_path / "folder" / "model.cmx")
+    with pytest.raises(IsADirectoryError):
+        coremix.Model.load(tmp_path)
+    (tmp_path / "text").write_text("not a model, but a text that is long enough to be read")
+    with pytest.raises(ValueError, match="not a file of coremix"):
+        coremix.Model.load(tmp_path / "text")
+
+
+def test_models_say_what_they_are(X):
+    model = coremix.GaussianMixture(4, random_state=0).fit(X)._model
+    assert repr(model) == "Model(family='diag', components=4, columns=5, dtype='float64')"
+    assert model.free_parameters == 4 * 10 + 3
+
+
+def test_models_read_lists_integers_and_tables(X):
+    import pyarrow as pa
+
+    X = np.round(X).astype(np.int64)
+    model = coremix.KMeans(6, random_state=0).fit(X)._model
+    expected = model.predict(X.astype(np.float64))
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    for rows in [X, X.tolist(), frame, pa.Table.from_pandas(frame), X.astype(np.int32)]:
+        np.testing.assert_array_equal(model.predict(rows), expected)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        model.predict([1.0, 2.0])
+
+
+# Mistakes.
+
+
+class Lazy:
+    """As a LazyFrame of polars: a plan without rows."""
+
+    def collect(self):
+        return None
+
+
+class Column:
+    """As a Series of polars: one column with the Arrow C interface."""
+
+    def __init__(self, values):
+        import pyarrow as pa
+
+        self.values = pa.chunked_array([values])
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.values.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    "X, error, what",
+    [
+        (Lazy(), TypeError, r"a Lazy has no rows before they are collected: give X.collect\(\)"),
+        (Column([1.0, 2.0]), ValueError, "a column is no table: give a frame or a table"),
+        (pd.Series([1.0, 2.0]), ValueError, "2D array|2-dimensional"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), ValueError, r"columns \['b'\] are not of numbers: select"),
+        ([1.0, 2.0], ValueError, "Expected 2D array"),
+    ],
+)
+def test_wrong_rows(X, error, what):
+    for read in [coremix.KMeans(1).fit, coremix.KMeans(1).fit([[1.0, 2.0]])._model.predict]:
+        if "numbers" in what and read.__name__ == "predict":
+            continue
+        with pytest.raises(error, match=what):
+            read(X)
+
+
+@pytest.mark.parametrize(
+    "parameters, error, what",
+    [
+        ({"callback": 3}, TypeError, "callback = 3: must be callable, or None"),
+        ({"random_state": 2**64}, ValueError, r"random_state = 18446744073709551616: .* less than 2\*\*64"),
+        ({"n_init": "many"}, TypeError, "n_init = many: must be an integer"),
+    ],
+)
+def test_wrong_parameters(X, parameters, error, what):
+    with pytest.raises(error, match=what):
+        coremix.KMeans(2, **parameters).fit(X)
