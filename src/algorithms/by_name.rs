@@ -1,6 +1,6 @@
 //! Algorithms by name: which one, and its settings, chosen at run time.
 
-use super::memory::Sizes;
+use super::memory::{self, Sizes};
 use crate::algorithms as own;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result};
@@ -245,7 +245,13 @@ impl Algorithm {
         };
         let searched = coreset.map_or(rows, |draws| draws.min(rows));
         let (members, by_component) = match self.name {
-            "fast" => return Ok(of_fast(s.memory) + self.copies(8) * rows),
+            "fast" => {
+                let saved = match (s.memory, &self.checkpoint) {
+                    (None, Some(_)) => sizes.saved_bounds(),
+                    _ => 0,
+                };
+                return Ok(of_fast(s.memory) + (self.copies(8) + saved) * rows);
+            }
             "gmm" | "sparsified-gmm" | "dp-gmm" => (0, false),
             "k-means-c-prime" => (s.members(), false),
             "var-gmm-s" | "vc-gmm" | "d-gmm" => (s.members(), true),
@@ -262,7 +268,9 @@ impl Algorithm {
         if by_component {
             per_row += supports + sizes.in_order();
         }
-        let mut needed = searched * per_row.max(sizes.seeding()) + sizes.sums(second);
+        let mut needed = searched
+            * per_row.max(sizes.seeding(by_component || self.name == "lwcs-k-means"))
+            + sizes.sums(second);
         if let Some(draws) = coreset {
             needed += sizes.coreset(draws);
         }
@@ -272,13 +280,15 @@ impl Algorithm {
         })
     }
 
-    /// What is kept of `kept` bytes for each row in copies: of the best restart, for whoever stops the fit, and in a checkpoint, where
-    /// a number of four bytes takes five at most.
+    /// What there is besides of `kept` bytes for each row: of the best restart, for whoever stops the fit, and in a checkpoint.
     fn copies(&self, kept: usize) -> usize {
         let several = self.settings.restarts.is_some_and(|restarts| restarts > 1);
         let whole = usize::from(several) + usize::from(self.cancel.is_some());
-        let saved = usize::from(self.checkpoint.is_some());
-        whole * kept + saved * (kept + kept / 4)
+        let saved = match self.checkpoint {
+            Some(_) => memory::saved(kept, self.settings.clusters.unwrap_or(1)),
+            None => 0,
+        };
+        whole * kept + saved
     }
 
     /// Clusters.

@@ -29,10 +29,16 @@ const SUMS: usize = 32 + 8;
 const NUMBERS: usize = 1 << 27;
 
 /// Bytes of pairs of components that a row brings together, until they are summed up: on few rows and components most.
-const PAIRS: usize = 160;
+const PAIRS: usize = 200;
 
 /// Small things.
 const LITTLE: usize = 1 << 20;
+
+/// A checkpoint of so many bytes of components of four: in a vector that grows, and seven bits to a byte.
+pub(super) fn saved(bytes: usize, clusters: usize) -> usize {
+    let bits = usize::BITS - clusters.leading_zeros();
+    3 * bytes * bits.div_ceil(7) as usize / size_of::<u32>()
+}
 
 impl Sizes {
     pub(super) fn of<F: Float>(shape: Shape) -> Self {
@@ -101,9 +107,14 @@ impl Sizes {
         peak + self.sums(0)
     }
 
-    /// Per row while seeds are drawn: squared distances, and twice a proposal density.
-    pub(super) fn seeding(self) -> usize {
-        self.number + 2 * size_of::<f64>()
+    /// Per row where rows have bounds, in a checkpoint.
+    pub(super) fn saved_bounds(self) -> usize {
+        3 * (self.bounds - size_of::<Change>()) / 4
+    }
+
+    /// Per row while seeds are drawn: squared distances, and for chains a density twice.
+    pub(super) fn seeding(self, chains: bool) -> usize {
+        self.number + if chains { 2 * size_of::<f64>() } else { 0 }
     }
 
     /// Per row where rows are searched in the order of their components: the order, twice, and pairs of components.

@@ -21,7 +21,6 @@ fn line(tokens: &impl ToTokens) -> String {
     let signs = [
         ("# [", "#["),
         ("? ", "?"),
-        ("=(", "= ("),
         (" ;", ";"),
         (" ,", ","),
         (" :", ":"),
@@ -44,11 +43,12 @@ fn line(tokens: &impl ToTokens) -> String {
         ("{ ", "{"),
         (" }", "}"),
         (",}", "}"),
+        ("=(", "= ("),
     ];
     for (from, to) in signs {
         line = line.replace(from, to);
     }
-    line
+    line.trim_end_matches(',').to_string()
 }
 
 /// The attributes that belong to the surface.
