@@ -86,7 +86,7 @@ class CoremixEstimator(BaseEstimator):
     _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_")
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        for name in ABSENT.keys() & parameters.keys():
+        for name in ABSENT.keys() & parameters.keys() - cls._get_param_names():
             raise TypeError(f"{cls.__name__} has no {name}: {ABSENT[name]}")
         return super().__new__(cls)
 
@@ -248,15 +248,26 @@ class CoremixEstimator(BaseEstimator):
         estimator = cls()
         parameters = {cls._clusters: model.components, "covariance_type": model.family}
         if notes.get("estimator") == cls.__name__:
-            parameters = json.loads(notes["parameters"])
-            estimator.__dict__.update(json.loads(notes["fitted"]))
+            parameters = _noted(notes, "parameters", dict)
+            fitted = _noted(notes, "fitted", dict)
+            estimator.__dict__.update((name, fitted[name]) for name in cls._kept if name in fitted)
         known = estimator.get_params(deep=False).keys()
         estimator.set_params(**{name: value for name, value in parameters.items() if name in known})
         estimator.n_features_in_ = model.columns
-        if "columns" in notes:
-            estimator.feature_names_in_ = np.asarray(json.loads(notes["columns"]), dtype=object)
+        names = _noted(notes, "columns", list)
+        if len(names) == model.columns:
+            estimator.feature_names_in_ = np.asarray(names, dtype=object)
         estimator._take(model)
         return estimator
+
+
+def _noted(notes: dict[str, str], name: str, kind: type) -> Any:
+    """The value of a note, empty if it is not there or of another kind."""
+    try:
+        value = json.loads(notes[name])
+    except (KeyError, ValueError):
+        return kind()
+    return value if isinstance(value, kind) else kind()
 
 
 _LOADERS = "KMeans (tied-spherical), BayesianGaussianMixture (dirichlet-process), GaussianMixture (all others)"

@@ -107,7 +107,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     inertia_: float
 
     _clusters = "n_clusters"
-    _names = CoremixEstimator._names | {"given centres": "init"}
     _families: ClassVar[tuple[str, ...]] = ("tied-spherical",)
 
     def __init__(

@@ -45,9 +45,9 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
     def _careful(self, tolerance: float) -> dict[str, Any]:
         """Settings of mixtures whose densities are asked for: where they start, and that they end late."""
         found: dict[str, Any] = {"tolerance": tolerance if self.tol is None else self.tol}
-        if self.init_params == "kmeans" and self.means_init is None:
+        if self.init_params == "kmeans":
             return found | {"refined": True}
-        if self.init_params in ("kmeans", "k-means++"):
+        if self.init_params == "k-means++":
             return found | {"greedy": self.greedy}
         raise ValueError(f"init_params = {self.init_params!r}: must be 'kmeans' or 'k-means++'")
 

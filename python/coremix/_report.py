@@ -13,5 +13,5 @@ class Report(dict[str, Any]):
     ``emptied`` (components without mass), ``restart`` (the one that was kept) and ``restarts`` (their free energies).
     """
 
-    def __str__(self) -> str:
-        return str(self.get("text", dict.__repr__(self)))
+    def __repr__(self) -> str:
+        return str(self.get("text", super().__repr__()))

@@ -78,6 +78,12 @@ def test_absent_parameters_say_what_to_do():
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         coremix.KMeans(2, colour=1)
 
+    class Batched(coremix.KMeans):
+        def __init__(self, batch_size=1):
+            self.batch_size = batch_size
+
+    assert Batched(batch_size=3).batch_size == 3
+
 
 def test_callbacks_always_have_the_same_keys(X):
     steps = []
@@ -148,6 +154,14 @@ def test_models_of_others_are_loaded(X, tmp_path):
             other.load(path)
     coremix.KMeans(4, random_state=0).fit(X).save(path)
     assert coremix.VcGmm.load(path).n_components == 4
+
+
+def test_notes_of_others_do_no_harm(X, tmp_path):
+    path = tmp_path / "model.cmx"
+    model = coremix.KMeans(6, random_state=0).fit(X)._model
+    for wrong in ["[]", "3", "no JSON", '{"predict": 1, "colour": 2}', '["a", "b"]']:
+        model.save(path, [("estimator", "KMeans"), *((n, wrong) for n in ("parameters", "fitted", "columns"))])
+        np.testing.assert_array_equal(coremix.KMeans.load(path).predict(X), model.predict(X))
 
 
 def test_files_that_are_not_there(X, tmp_path):
