@@ -5,6 +5,7 @@ use crate::algorithms as own;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
+use crate::base::parallel;
 use crate::coreset::Lightweight;
 use crate::e_step::Neighborhood;
 use crate::em::Rule;
@@ -268,9 +269,10 @@ impl Algorithm {
         if by_component {
             per_row += supports + sizes.in_order();
         }
-        let mut needed = searched
-            * per_row.max(sizes.seeding(by_component || self.name == "lwcs-k-means"))
-            + sizes.sums(second);
+        let seeding = sizes.seeding(by_component || self.name == "lwcs-k-means");
+        // Restarts on few rows run beside each other.
+        let beside = parallel::fits_beside(s.restarts.unwrap_or(1), searched);
+        let mut needed = beside * (searched * per_row.max(seeding) + sizes.sums(second));
         if let Some(draws) = coreset {
             needed += sizes.coreset(draws);
         }

@@ -44,6 +44,11 @@ pub(crate) fn fits_apart(n: usize, rows: usize) -> bool {
     n > 1 && n >= rayon::current_num_threads() && rows < MANY_ROWS && !ALONE.get()
 }
 
+/// How many of `n` fits of so many rows run at the same time.
+pub(crate) fn fits_beside(n: usize, rows: usize) -> usize {
+    if fits_apart(n, rows) { threads() } else { 1 }
+}
+
 /// `f(0), .., f(n - 1)` in order, where each is a whole fit of so many rows.
 pub(crate) fn map_fits<T: Send>(n: usize, rows: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if !fits_apart(n, rows) {
