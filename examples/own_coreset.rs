@@ -40,7 +40,7 @@ fn main() -> Result<()> {
     let poisson = Poisson { size: 500.0 };
     testing::coreset(&poisson, &data)?;
     println!("the laws of coresets hold");
-    let fit = algorithms::fast(25).coreset(poisson).build()?.fit(&data)?;
+    let fit = algorithms::fast(25).coreset(poisson).fit(&data)?;
     println!(
         "k-means of 25 clusters, from a coreset of {} rows:",
         fit.report.coreset_size

@@ -6,16 +6,16 @@ use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::{Block, Float, Rng, Stage, testing};
 
-/// Supports of `c_prime` components. Each search compares them with `looks` others, drawn anew for every row.
+/// Supports of `c_prime` components. Each search compares them with `random` others, drawn anew for every row.
 #[derive(Clone, Copy, Debug)]
-struct RandomLooks {
+struct RandomSearch {
     c_prime: usize,
-    looks: usize,
+    random: usize,
 }
 
-impl Stage for RandomLooks {}
+impl Stage for RandomSearch {}
 
-impl<F: Float> EStep<F> for RandomLooks {
+impl<F: Float> EStep<F> for RandomSearch {
     fn begin(
         &self,
         model: &dyn Mixture<F>,
@@ -27,7 +27,7 @@ impl<F: Float> EStep<F> for RandomLooks {
     }
 }
 
-impl<F: Float> Search<F> for RandomLooks {
+impl<F: Float> Search<F> for RandomSearch {
     fn width(&self) -> usize {
         self.c_prime
     }
@@ -35,7 +35,7 @@ impl<F: Float> Search<F> for RandomLooks {
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
         let mut ids = Vec::new();
         for i in 0..rows.len() {
-            rng.distinct(&mut ids, self.looks.max(self.c_prime), model.components());
+            rng.distinct(&mut ids, self.random.max(self.c_prime), model.components());
             block.keep_best(i, model, rows, &ids);
         }
     }
@@ -44,18 +44,17 @@ impl<F: Float> Search<F> for RandomLooks {
 fn main() -> Result<()> {
     let birch = Birch::grid(100).generate::<f32>(1)?;
     let data = Dense::new(birch.points.view())?;
-    let looks = RandomLooks {
+    let e_step = RandomSearch {
         c_prime: 3,
-        looks: 5,
+        random: 5,
     };
-    testing::e_step(&looks, &data, 25)?;
+    testing::e_step(&e_step, &data, 25)?;
     println!("the laws of searches hold");
-    let own = algorithms::gmm(25).e_step(looks).build()?.fit(&data)?;
+    let own = algorithms::gmm(25).e_step(e_step).fit(&data)?;
     let all = algorithms::gmm(25)
         .e_step(Exhaustive::truncated(3))
-        .build()?
         .fit(&data)?;
-    for (name, fit) in [("random looks", own), ("all components", all)] {
+    for (name, fit) in [("random components", own), ("all components", all)] {
         let (error, cost) = (
             fit.model.quantization_error(&data)?,
             fit.report.evaluations.search,

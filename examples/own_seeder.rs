@@ -40,11 +40,8 @@ fn main() -> Result<()> {
     let data = Dense::new(birch.points.view())?;
     testing::seeder(&Farthest, &data, 25)?;
     println!("the laws of seeders hold");
-    let own = algorithms::k_means(25)
-        .seeder(Farthest)
-        .build()?
-        .fit(&data)?;
-    let known = algorithms::k_means(25).build()?.fit(&data)?;
+    let own = algorithms::k_means(25).seeder(Farthest).fit(&data)?;
+    let known = algorithms::k_means(25).fit(&data)?;
     for (name, fit) in [("farthest rows", own), ("k-means++", known)] {
         let error = fit.model.quantization_error(&data)?;
         println!("k-means from {name}: quantization error {error:.4e}");

@@ -33,5 +33,8 @@ struct Reproducibility;
 #[doc = include_str!("../docs/guide/src/own-stage.md")]
 struct OwnStage;
 
+#[doc = include_str!("../docs/guide/src/own-family.md")]
+struct OwnFamily;
+
 #[doc = include_str!("../docs/guide/src/inside.md")]
 struct Inside;

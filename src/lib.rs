@@ -10,7 +10,7 @@
 //! let birch = Birch::grid(100).generate::<f32>(1)?; // 2,500 points in 25 clusters
 //! let data = Dense::new(&birch.points)?;            // or Dense::weighted(&points, &weights)
 //!
-//! let fit = algorithms::fast(25).seed(42).build()?.fit(&data)?;
+//! let fit = algorithms::fast(25).seed(42).fit(&data)?;
 //!
 //! assert_eq!(fit.model.means().dim(), (25, 2));     // in the data's own unit
 //! let labels = fit.model.predict(&data)?;           // one per row
@@ -34,8 +34,8 @@
 //! $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta) \le \sum_n w_n \ln p(y_n \mid \theta)$$
 //!
 //! Algorithms differ only in their stages, which combine freely. Supports of one component are k-means, of all are EM, and
-//! between them each point is shared by few. A named algorithm is a builder with its stages set; [`build`](Builder::build) checks
-//! every setting.
+//! between them each point is shared by few. A named algorithm is a builder with its stages set; [`fit`](Builder::fit) checks
+//! every setting, and [`build`](Builder::build) makes a [`Clusterer`] for several data sets.
 //!
 //! ```
 //! use coremix::prelude::*;
@@ -46,7 +46,6 @@
 //!     .seeder(AfkMc2::new(200))
 //!     .covariance(Covariance::Spherical)
 //!     .restarts(2)
-//!     .build()?
 //!     .fit(&data)?;
 //! let (components, shares) = fit.model.truncated_responsibilities(&data, 3)?; // how sure labels are
 //! # assert!(components.dim() == (2_500, 3) && shares.dim() == (2_500, 3));

@@ -47,6 +47,6 @@ fn of_rows<T: Element>(
     if quiet {
         return Ok(());
     }
-    item("rows", &n.to_string())?;
-    item("labels", &assign.labels.display().to_string())
+    item("rows", n)?;
+    item("labels", assign.labels.display())
 }

@@ -2,15 +2,16 @@
 
 use crate::arguments::{self, Fit as Arguments};
 use crate::failure::{Failure, Result};
+use crate::found::{self, Found, Quality};
 use crate::labels::{self, Labels};
 use crate::memory::Room;
-use crate::outputs::{self, item, say, short, warn};
+use crate::outputs::{self, warn};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, Shared, with_rows};
 use crate::standard::Scale;
 use coremix::data::Source as _;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Checkpoint, Element, Estimator, Float};
+use coremix::{Checkpoint, Element, Estimator};
 use coremix_files::{Keys, ReadAhead, Rows};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -51,7 +52,7 @@ fn of_rows<T: Element>(
     let found = match fit.standardise {
         false => fitted(fit, &rows, weights, columns, (cancel, quiet))?,
         true => {
-            let scale = Scale::of(&rows, weights.as_deref())?;
+            let scale = Scale::of(&rows, weights.as_deref(), quiet)?;
             let scaled = scale.apply(&rows);
             let mut found = fitted(fit, &scaled, weights, columns, (cancel, quiet))?;
             found.model = scale.undo(&*found.model)?;
@@ -83,30 +84,13 @@ fn of_rows<T: Element>(
         let rows = ReadAhead::new(rows.clone());
         labels::write(&*found.model, &rows, labels, (cancel, quiet))?;
     }
-    std::fs::remove_file(checkpoint_of(fit)).ok();
+    if fit.checkpoint_every > 0.0 {
+        std::fs::remove_file(checkpoint_of(fit)).ok();
+    }
     match quiet {
         true => Ok(()),
-        false => say_what_was_found(fit, &found, rows.len(), started.elapsed()),
+        false => found.say(fit, rows.len(), started.elapsed()),
     }
-}
-
-/// What a fit found.
-struct Found<F: Float> {
-    model: BoxedMixture<F>,
-    report: Report,
-    /// The weight of the rows of each cluster: how many they are, where rows have no weights. Estimates, of a coreset.
-    sizes: Vec<f64>,
-    /// The rows of the coreset, if that is all that was fitted.
-    coreset: Option<usize>,
-    quality: Quality,
-}
-
-/// How well a model fits the rows it was fitted to, per unit of weight.
-enum Quality {
-    /// The squared distance to the nearest centre.
-    Distance(f64),
-    /// The log-likelihood, in nats, and whether it may be higher than this.
-    Likelihood(f64, bool),
 }
 
 /// Fits a model to rows, in memory where they fit.
@@ -150,120 +134,7 @@ fn fitted<T: Element>(
         Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(again.into())),
         Err(error) => return Err(error.into()),
     };
-    let coreset = found.coreset.as_ref().map(|coreset| coreset.rows.len());
-    let of_coreset = found.coreset.as_ref().map(|coreset| &*coreset.weights);
-    let (mut sizes, weights) = (
-        vec![0.0; found.model.components()],
-        of_coreset.or(data.weights()),
-    );
-    for (row, label) in found.labels.iter().enumerate() {
-        sizes[*label as usize] += weights.map_or(1.0, |weights| weights[row]);
-    }
-    let quality = quality(&found, sizes.iter().sum());
-    Ok(Found {
-        model: found.model,
-        report: found.report,
-        sizes,
-        coreset,
-        quality,
-    })
-}
-
-/// From the last free energy, F, of rows of this weight, W. Where each row belongs to the nearest centre, F is
-/// -W (ln k + d/2 ln 2 pi v) - E / 2 v, with the variance v and the quantization error E (E3, E22).
-fn quality<F: Float>(found: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
-    let free_energy = found.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
-    let (model, shared) = (&found.model, found.supports.as_ref().map(|all| all.ncols()));
-    let (k, d) = (model.components(), model.means().ncols());
-    if model.likeliest_is_nearest() && shared.unwrap_or(k) == 1 {
-        let v = model.variances()[[0, 0]];
-        let constant = (k as f64).ln() + 0.5 * d as f64 * (std::f64::consts::TAU * v).ln();
-        return Quality::Distance((-2.0 * v * (free_energy + constant)).max(0.0));
-    }
-    Quality::Likelihood(
-        free_energy,
-        shared.is_some() || model.free_parameters().is_none(),
-    )
-}
-
-/// What a user wants to know of a fit.
-fn say_what_was_found<F: Float>(
-    fit: &Arguments,
-    found: &Found<F>,
-    rows: usize,
-    time: Duration,
-) -> Result<()> {
-    let report = &found.report;
-    let coreset = found
-        .coreset
-        .map(|rows| format!(", estimated from a coreset of {rows}"));
-    let coreset = coreset.unwrap_or_default();
-    item("rows", &rows.to_string())?;
-    let mut sizes: Vec<f64> = found.sizes.clone();
-    sizes.retain(|size| *size > 0.0);
-    sizes.sort_unstable_by(f64::total_cmp);
-    let k = fit.clusters;
-    item(
-        "clusters",
-        &match sizes.len() {
-            with_rows if with_rows == k => format!("{k}, all with rows"),
-            with_rows => format!("{k} asked for, {with_rows} with rows"),
-        },
-    )?;
-    if let [smallest, .., largest] = &sizes[..] {
-        let (median, of) = (
-            sizes[sizes.len() / 2],
-            match fit.input.weights {
-                Some(_) => "of weight ",
-                None => "",
-            },
-        );
-        item(
-            "sizes",
-            &format!("{of}{smallest:.0} to {largest:.0}, median {median:.0}{coreset}"),
-        )?;
-    }
-    let scaled = if fit.standardise {
-        ", of standardised columns"
-    } else {
-        ""
-    };
-    match found.quality {
-        Quality::Distance(each) => item(
-            "error",
-            &format!(
-                "{}, the mean squared distance to the centre{scaled}{coreset}",
-                short(each)
-            ),
-        ),
-        Quality::Likelihood(each, more) => {
-            let least = if more { "at least " } else { "" };
-            item(
-                "log-likelihood",
-                &format!("{least}{each:.5} per row{coreset}"),
-            )
-        }
-    }?;
-    let (seconds, iterations) = (time.as_secs_f64(), report.iterations);
-    item(
-        "time",
-        &format!(
-            "{seconds:.2} s, {} after {iterations} iterations",
-            report.stop
-        ),
-    )?;
-    if fit.verbose {
-        say(&format!("\n{report}"))?;
-    }
-    let written = [
-        ("model", Some(&fit.model)),
-        ("labels", fit.labels.as_ref()),
-        ("report", fit.report.as_ref()),
-    ];
-    for (name, path) in written {
-        path.map_or(Ok(()), |path| item(name, &path.display().to_string()))?;
-    }
-    Ok(())
+    Ok(Found::new(found, data.weights()))
 }
 
 /// Whether the variance of a component is that of all columns.
@@ -322,7 +193,10 @@ fn notes(
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
     add("standardised", fit.standardise.then(|| "yes".into()));
-    let sizes: Vec<_> = sizes.iter().map(|size| format!("{size:.0}")).collect();
+    let sizes: Vec<_> = sizes
+        .iter()
+        .map(|size| found::in_words(fit, *size))
+        .collect();
     notes.push(("sizes", sizes.join(" ")));
     if !columns.is_empty() {
         let names = serde_json::to_string(columns);

@@ -47,21 +47,24 @@ fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
         say(&text.to_string())?;
         return Ok(());
     }
-    item("model", &format!("{}, in {}", found.family, found.number))?;
-    item("components", &found.components.to_string())?;
+    item(
+        "model",
+        format_args!("{}, in {}", found.family, found.number),
+    )?;
+    item("components", found.components)?;
     let (d, names) = (found.columns, rows::columns_of(found).unwrap_or_default());
     let colon = if names.is_empty() { "" } else { ": " };
-    item("columns", &format!("{d}{colon}{}", names.join(", ")))?;
+    item("columns", format_args!("{d}{colon}{}", names.join(", ")))?;
     item(
         "written by",
-        &format!("coremix {}, format {}", found.crate_version, found.format),
+        format_args!("coremix {}, format {}", found.crate_version, found.format),
     )?;
     for (name, value) in found.notes.iter().filter(|note| note.0 != rows::COLUMNS) {
         item(name, value)?;
     }
-    info.parameters.as_ref().map_or(Ok(()), |path| {
-        item("parameters", &path.display().to_string())
-    })
+    info.parameters
+        .as_ref()
+        .map_or(Ok(()), |path| item("parameters", path.display()))
 }
 
 fn of_rows(info: &Info) -> Result<()> {
@@ -78,7 +81,7 @@ fn of_rows(info: &Info) -> Result<()> {
         return Ok(());
     }
     let s = if files == 1 { "" } else { "s" };
-    item("rows", &format!("{rows}, in {files} file{s}"))?;
+    item("rows", format_args!("{rows}, in {files} file{s}"))?;
     rows::say_columns(&opened)?;
     let bytes = match element {
         coremix_files::ElementType::U8 => 1,
@@ -88,6 +91,6 @@ fn of_rows(info: &Info) -> Result<()> {
     let mib = (rows as f64 * columns as f64 * f64::from(bytes)) / f64::from(1 << 20);
     item(
         "memory",
-        &format!("{mib:.1} MiB, if all were read at once, as {element}"),
+        format_args!("{mib:.1} MiB, if all were read at once, as {element}"),
     )
 }

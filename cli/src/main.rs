@@ -6,6 +6,7 @@ mod bytes;
 mod clusters;
 mod failure;
 mod fit;
+mod found;
 mod info;
 mod interrupt;
 mod labels;

@@ -1,6 +1,7 @@
 //! Where results go: files, checked before the work, and the standard output.
 
 use crate::failure::{Failure, Result};
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -53,10 +54,10 @@ pub(crate) fn replace(
 }
 
 /// Prints what something is: its name, and as many lines as its words need.
-pub(crate) fn item(name: &str, text: &str) -> Result<()> {
+pub(crate) fn item(name: &str, text: impl Display) -> Result<()> {
     /// Where the words begin, without the blank before each.
     const AT: usize = 15;
-    say(&wrapped(&format!("{name:<AT$}"), AT, text))
+    say(&wrapped(&format!("{name:<AT$}"), AT, &text.to_string()))
 }
 
 /// Says on the standard error what may be wrong.

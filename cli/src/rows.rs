@@ -154,15 +154,18 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
     };
     let (used, others) = (&opened.columns, &opened.not_used);
     match used.is_empty() {
-        true => item("columns", &format!("{}, without names", opened.rows.dim()))?,
-        false => item("columns", &list(&mut used.iter().cloned(), used.len()))?,
+        true => item(
+            "columns",
+            format_args!("{}, without names", opened.rows.dim()),
+        )?,
+        false => item("columns", list(&mut used.iter().cloned(), used.len()))?,
     }
     let mut named = others
         .iter()
         .map(|(name, holds)| format!("{name} ({holds})"));
     match others.is_empty() {
         true => Ok(()),
-        false => item("not used", &list(&mut named, others.len())),
+        false => item("not used", list(&mut named, others.len())),
     }
 }
 

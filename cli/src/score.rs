@@ -45,15 +45,17 @@ fn of_rows<T: Element>(
     } else {
         format!(", of weight {weight}")
     };
-    item("rows", &format!("{rows}{weighted}"))?;
+    item("rows", format_args!("{rows}{weighted}"))?;
     let each = error / weight;
     item(
         "error",
-        &format!("{each:.9e}, the mean squared distance to the nearest centre; {error:.9e} in all"),
+        format_args!(
+            "{each:.9e}, the mean squared distance to the nearest centre; {error:.9e} in all"
+        ),
     )?;
     let each = likelihood / weight;
     item(
         "log-likelihood",
-        &format!("{each:.6} per row; {likelihood:.9e} in all"),
+        format_args!("{each:.6} per row; {likelihood:.9e} in all"),
     )
 }

@@ -1,12 +1,12 @@
 //! Columns of mean 0 and deviation 1 for a fit, and its model in the columns' own units.
 
 use crate::failure::{Failure, Result};
-use crate::rows::Shared;
-use coremix::data::{Blocks, Data as _, Source, Summary};
+use crate::progress::Bar;
+use crate::rows::{self, Shared};
+use coremix::data::{Source, Summary};
 use coremix::m_step::{Covariance, GaussianMixture};
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Element, Float};
-use coremix_files::ReadAhead;
 use ndarray::{Array1, Array2};
 use std::any::Any;
 use std::io;
@@ -23,13 +23,15 @@ struct Scaled<T: Element>(Shared<T>, Scale);
 
 impl Scale {
     /// That of rows with these weights, from one pass over them.
-    pub(crate) fn of<T: Element>(rows: &Shared<T>, weights: Option<&[f64]>) -> Result<Self> {
-        let rows = ReadAhead::new(rows.clone());
-        let rows = match weights {
-            Some(weights) => Blocks::weighted(rows, weights.to_vec())?,
-            None => Blocks::new(rows)?,
-        };
-        let Summary { mean, variance, .. } = rows.summary();
+    pub(crate) fn of<T: Element>(
+        rows: &Shared<T>,
+        weights: Option<&[f64]>,
+        quiet: bool,
+    ) -> Result<Self> {
+        let bar = Bar::of_fit(quiet);
+        bar.say("finding the scales of the columns");
+        let rows = rows::data(rows.clone(), weights.map(<[f64]>::to_vec), false, &bar)?;
+        let Summary { mean, variance, .. } = rows.as_data().summary();
         let deviation = |v: &f64| if *v > 0.0 { v.sqrt() } else { 1.0 };
         Ok(Self {
             means: Array1::from(mean.clone()),

@@ -123,7 +123,7 @@ fn a_model_is_fitted_saved_and_used() {
         .unwrap();
     let saved: BoxedMixture<f32> = Save::load(folder.at("m.coremix")).unwrap();
     assert_eq!(saved.means(), own.model.means());
-    let expected: Vec<f64> = own.labels.iter().map(|l| f64::from(*l)).collect();
+    let expected: Vec<f64> = own.search_labels.iter().map(|l| f64::from(*l)).collect();
     assert_eq!(labels(&folder.at("labels.parquet")), expected);
     let report = fs::read_to_string(folder.at("report.json")).unwrap();
     let report: Report = serde_json::from_str(&report).unwrap();
@@ -148,7 +148,7 @@ fn a_model_is_fitted_saved_and_used() {
     write_npy(folder.at("rows.npy"), &x).unwrap();
     folder.done(&["assign", "m.coremix", "rows.npy", "--labels", "labels.npy"]);
     let found: ndarray::Array1<u32> = read_npy(folder.at("labels.npy")).unwrap();
-    assert_eq!(found, own.labels);
+    assert_eq!(found, own.search_labels);
     // Scores, of weighted rows.
     let mut score = vec!["score", "m.coremix", "--json"];
     score.extend(input);

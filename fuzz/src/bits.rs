@@ -51,7 +51,7 @@ impl Bits {
         });
         Self {
             model: fit.model.to_bytes(&[]).expect("a family of the crate"),
-            labels: fit.labels.clone(),
+            labels: fit.search_labels.clone(),
             supports: fit.supports.clone(),
             coreset,
             free_energies: energies.map(|f| f.to_bits()).collect(),

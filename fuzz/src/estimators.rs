@@ -217,9 +217,9 @@ fn phase<F: Float>(bytes: &mut Bytes<'_>) -> Phase<F> {
         .rows(rows)
         .columns(columns)
         .starts(bytes.few(3))
-        .moves(bytes.few(4))
+        .split_and_merge(bytes.few(4))
         .transfers(bytes.few(4))
-        .factor(factor);
+        .tolerance_factor(factor);
     match bytes.one_in(4) {
         true => phase.after_subspace(),
         false => phase,

@@ -144,7 +144,7 @@ fn goes_on<F: Float>(make: Make<'_, F>, data: &dyn Data<F>, accidents: &Accident
     std::fs::write(&path, forged).expect("a file");
     if let Ok(fit) = fit.fit(data) {
         let k = whole.model.components();
-        assert!(fit.labels.iter().all(|label| (*label as usize) < k));
+        assert!(fit.search_labels.iter().all(|label| (*label as usize) < k));
         fit.model.predict(data).ok();
     }
 }

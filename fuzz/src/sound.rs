@@ -30,8 +30,8 @@ pub(crate) fn fit<F: Float>(fit: &Fit<BoxedMixture<F>>, data: &dyn Data<F>) {
         assert_eq!(phase.free_energies.len(), phase.iterations + 1, "searches");
         never_falls::<F>(&phase.free_energies, (weight * of_density).max(of_priors));
     }
-    assert_eq!(fit.labels.len(), last.rows, "labels");
-    labels(fit.labels.iter(), k);
+    assert_eq!(fit.search_labels.len(), last.rows, "labels");
+    labels(fit.search_labels.iter(), k);
     if let Some(members) = &fit.supports {
         assert_eq!(members.nrows(), last.rows, "supports");
         supports(members, k);

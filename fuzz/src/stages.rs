@@ -138,7 +138,7 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         }
         6 => {
             let phases = |_| {
-                let moving = Phase::new(Bounded::new().near(3)).moves(2);
+                let moving = Phase::new(Bounded::new().near(3)).split_and_merge(2);
                 let all = Phase::new(Bounded::new()).rows(PhaseRows::All);
                 vec![moving, all.transfers(3)]
             };
@@ -169,9 +169,9 @@ where
     };
     let k = cast.clusters;
     assert!(
-        fit.labels.iter().all(|c| (*c as usize) < k),
+        fit.search_labels.iter().all(|c| (*c as usize) < k),
         "{:?}",
-        fit.labels
+        fit.search_labels
     );
     if let Some(supports) = &fit.supports {
         assert!(supports.iter().all(|c| (*c as usize) < k), "{supports}");

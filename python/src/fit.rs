@@ -128,7 +128,7 @@ impl Task<'_> {
         };
         let weight = weight_of(&fit, data.summary().total_weight);
         let own = fit.exact && fit.coreset.is_none();
-        let labels = own.then_some(fit.labels);
+        let labels = own.then_some(fit.search_labels);
         let found = Found {
             report: fit.report,
             labels,

@@ -34,7 +34,7 @@ use std::str::FromStr;
 ///     assert_eq!(fit.model.predict(&data)?.len(), 600);
 /// }
 /// let error = "k-means".parse::<Algorithm>()?.clusters(6).chain(10).boxed::<f64>().err().unwrap();
-/// let has = "coreset, covariance, greedy, refined";
+/// let has = "coreset, covariance, greedy, refined; it is one of lwcs-k-means, var-gmm-s, vc-gmm, d-gmm";
 /// assert_eq!(error.to_string(), format!("chain is no setting of k-means: choose from {has}"));
 /// # Ok::<(), Error>(())
 /// ```
@@ -147,8 +147,8 @@ macro_rules! algorithms {
             /// All names.
             pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
 
-            fn entry<F: Float>(&self) -> Entry<F> {
-                match self.name {
+            fn entry<F: Float>(name: &str) -> Entry<F> {
+                match name {
                     $($name => Entry {
                         settings: &[$(stringify!($setting)),*],
                         make: |$s, $k| Made::$family($made),
@@ -306,11 +306,15 @@ impl Algorithm {
     /// As [`Builder::build`]; [`Error::Unknown`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let own = self.entry::<F>();
+        let own = Self::entry::<F>(self.name);
         let has = |given: &&str| COMMON.contains(given) || own.settings.contains(given);
         if let Some(setting) = self.settings.given().find(|given| !has(given)) {
+            let of = |name: &&str| Self::entry::<F>(name).settings.contains(&setting);
+            let others: Vec<&str> = Self::NAMES.into_iter().filter(of).collect();
+            let (own, others) = (own.settings.join(", "), others.join(", "));
+            let known = format!("{own}; it is one of {others}");
             let what = format!("setting of {}", self.name);
-            return Err(Error::unknown(setting, &what, &own.settings.join(", ")));
+            return Err(Error::unknown(setting, &what, &known));
         }
         match (
             (own.make)(&self.settings, self.number()?),

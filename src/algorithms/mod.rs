@@ -136,22 +136,20 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         2..=8 => (TOGETHER / k).min(8),
         _ => 1,
     };
-    let phase = |rows| {
-        Phase::new(Bounded::new().near(near))
-            .rows(rows)
-            .columns(columns)
-            .moves(ROUNDS)
+    let phase = |rows, factor| {
+        let phase = Phase::new(Bounded::new().near(near)).rows(rows);
+        let phase = phase.columns(columns).split_and_merge(ROUNDS);
+        phase.tolerance_factor(factor)
     };
     let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
     // Iterations on few rows are worth their time.
     let all = (shape.rows as f64 / MANY).clamp(0.1, 1.0);
-    let mut phases = vec![phase(PhaseRows::Coreset).starts(starts).factor(3.0)];
-    phases.extend(larger(k, shape.rows / 4).map(|size| {
-        let larger = PhaseRows::Larger(Lightweight::new(size));
-        phase(larger).factor(3.0)
-    }));
-    phases.push(phase(PhaseRows::All).transfers(ROUNDS).factor(all));
-    let columns = Phase::new(last).rows(PhaseRows::All).factor(2.0 * all);
+    let mut phases = vec![phase(PhaseRows::Coreset, 3.0).starts(starts)];
+    let larger = larger(k, shape.rows / 4).map(Lightweight::new);
+    phases.extend(larger.map(|larger| phase(PhaseRows::Larger(larger), 3.0)));
+    phases.push(phase(PhaseRows::All, all).transfers(ROUNDS));
+    let columns = Phase::new(last).rows(PhaseRows::All);
+    let columns = columns.tolerance_factor(2.0 * all);
     phases.push(columns.after_subspace());
     phases
 }
@@ -206,9 +204,9 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
         // The largest one follows, four times as large at least.
         within.extend(larger(shape.clusters, largest / 4).map(on_larger));
         if first < largest {
-            within.push(on_larger(largest).factor(1.0));
+            within.push(on_larger(largest).tolerance_factor(1.0));
         }
-        within.push(Phase::new(streaming).rows(PhaseRows::All).factor(3.0));
+        within.push(Phase::new(streaming).rows(PhaseRows::All).tolerance_factor(3.0));
         within
     };
     let (mut largest, mut most) = (first, shape.rows / 4);

@@ -13,24 +13,27 @@ use std::fmt::Debug;
 ///
 /// #[derive(Debug)]
 /// struct Own {
-///     looks: usize,
+///     random: usize,
 /// }
 ///
 /// impl Stage for Own {
 ///     fn check(&self, clusters: usize) -> Result<()> {
-///         if self.looks == 0 || self.looks > clusters {
+///         if self.random == 0 || self.random > clusters {
 ///             return Err(Error::Parameter {
-///                 name: "looks",
-///                 value: self.looks.to_string(),
+///                 name: "random",
+///                 value: self.random.to_string(),
 ///                 rule: "must be at least 1, and at most the number of clusters",
 ///             });
 ///         }
 ///         Ok(())
 ///     }
 /// }
-/// let error = Own { looks: 7 }.check(5).unwrap_err();
-/// assert!(error.to_string().starts_with("looks = 7: must be at least 1"));
+/// let error = Own { random: 7 }.check(5).unwrap_err();
+/// assert!(error.to_string().starts_with("random = 7: must be at least 1"));
 /// ```
+#[diagnostic::on_unimplemented(
+    note = "every stage derives `Debug` and is a `Stage`, most often with nothing to check: `impl Stage for Own {{}}`"
+)]
 pub trait Stage: Debug {
     /// Checks the settings, knowing the number of clusters.
     ///

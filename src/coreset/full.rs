@@ -14,7 +14,7 @@ use crate::data::View;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
 /// let fit = algorithms::vc_gmm(25, 300, 3, 5).coreset(Full).build()?.fit(&data)?;
-/// assert!(fit.coreset.is_none() && fit.labels.len() == 1_000);
+/// assert!(fit.coreset.is_none() && fit.search_labels.len() == 1_000);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

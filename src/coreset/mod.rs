@@ -62,6 +62,9 @@ impl Subset {
 /// of the data. Rows of weight 0 are never chosen.
 ///
 /// `examples/own_coreset.rs` writes one; [`testing::coreset`](crate::testing::coreset) holds it against the laws.
+#[diagnostic::on_unimplemented(
+    note = "a coreset is one of `coremix::coreset`, or a struct of yours that implements `Coreset<F>`: `examples/own_coreset.rs` writes one"
+)]
 pub trait Coreset<F: Float>: Stage + Send + Sync {
     /// Chooses rows, or `None` for all rows as they are.
     ///

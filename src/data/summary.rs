@@ -1,6 +1,6 @@
 //! What a fit needs to know of the whole data before it starts, in one pass.
 
-use crate::base::error::{Error, Result, sound_total, sound_weight};
+use crate::base::error::{Error, Result, ensure, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -163,6 +163,16 @@ impl<F: Float> Frame<F> {
     #[must_use]
     pub fn of(summary: &Summary) -> Self {
         Self::around(summary, F::EPSILON * summary.max_abs())
+    }
+
+    /// The data's own coordinates, where neither rows nor their squares leave the range of the type.
+    pub(crate) fn raw(summary: &Summary) -> Result<Self> {
+        let (farthest, most) = (summary.max_abs(), Self::most().to_f64());
+        let rule = "is too far from 0 for a family in raw coordinates: use another unit";
+        ensure(farthest <= most, || {
+            Error::parameter("largest number of the data", farthest, rule)
+        })?;
+        Ok(Self::new(&vec![0.0; summary.mean.len()], 1.0).with_mean(&summary.mean))
     }
 
     /// A frame for rows of this summary, whose widest column is taken to be as wide as `least` at least.

@@ -41,6 +41,9 @@ use serde::de::DeserializeOwned;
 /// A way to search: settings that begin a [`Search`] for each phase.
 ///
 /// `examples/own_e_step.rs` writes one; [`testing::e_step`](crate::testing::e_step) holds it against the laws.
+#[diagnostic::on_unimplemented(
+    note = "an E-step is one of `coremix::e_step`, or a struct of yours that implements `EStep<F>`: `examples/own_e_step.rs` writes one"
+)]
 pub trait EStep<F: Float>: Stage + Send + Sync {
     /// The search of a phase that begins with this model. `saved` is what [`Search::save`] gave, if the phase goes on from
     /// a checkpoint.
@@ -122,7 +125,7 @@ pub trait Search<F: Float>: Send + Sync {
 /// An error unless the scores of the model are squared distances: a search that compares distances needs one variance for
 /// all components.
 fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) -> Result<()> {
-    let rule = "needs one variance for all components: another family needs another search";
+    let rule = "needs one variance for all components: for other families take gmm, vc-gmm or another E-step";
     ensure(model.likeliest_is_nearest(), || {
         Error::parameter("e_step", search, rule)
     })

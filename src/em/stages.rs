@@ -200,7 +200,8 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// The M-step from kept statistics.
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
-        if self.m_step.statistics(&self.model).kind() != Second::Total {
+        let kind = self.m_step.statistics(&self.model).kind();
+        if kind != Second::Total || !self.model.likeliest_is_nearest() {
             return Err(no_one_variance());
         }
         self.m_step.update(moments, &mut self.model, false);

@@ -180,7 +180,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
     ///
-    /// In every phase, after its last move; times the [factor](Phase::factor) of the phase.
+    /// In every phase, after its last round of split and merge; times the [factor](Phase::tolerance_factor) of the phase.
     pub fn tolerance(mut self, tolerance: f64) -> Self {
         self.0.settings.rule.tolerance = tolerance;
         self

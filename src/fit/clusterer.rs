@@ -1,6 +1,6 @@
 //! A fit, from its stages to its result.
 
-use super::builder::{Clusterer, Settings};
+use super::builder::{Builder, Clusterer, Settings};
 use super::phase::Phase;
 use super::result::Fit;
 use super::warm::WarmStart;
@@ -10,6 +10,16 @@ use crate::data::Data;
 use crate::em::{Identity, Progress};
 use crate::m_step::MStep;
 use std::ops::ControlFlow;
+
+impl<F: Float, M: MStep<F>> Builder<F, M> {
+    /// Builds, and fits the model to the data: [`build`](Self::build) and [`Clusterer::fit`].
+    ///
+    /// # Errors
+    /// As of both.
+    pub fn fit(self, data: &dyn Data<F>) -> Result<Fit<M::Model>> {
+        self.build()?.fit(data)
+    }
+}
 
 impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     /// Fits the model to the data.

@@ -102,8 +102,8 @@ impl<F: Float> Phase<F> {
     /// Rounds of split and merge ([E37](crate::equations#e37)), at most, where the E-step keeps bounds. They end after a round
     /// that is sure to gain less than 0.2 % of the quantization error. Default 0.
     #[must_use]
-    pub fn moves(mut self, moves: usize) -> Self {
-        self.outline.moves = moves;
+    pub fn split_and_merge(mut self, rounds: usize) -> Self {
+        self.outline.moves = rounds;
         self
     }
 
@@ -112,14 +112,14 @@ impl<F: Float> Phase<F> {
     /// its component where there are few rows per component, so transfers gain most there. Rounds begin once the phase
     /// would have ended, and end with one that gains less than the tolerance. Default 0.
     #[must_use]
-    pub fn transfers(mut self, transfers: usize) -> Self {
-        self.outline.transfers = transfers;
+    pub fn transfers(mut self, rounds: usize) -> Self {
+        self.outline.transfers = rounds;
         self
     }
 
     /// Times the builder's tolerance. Default 1.
     #[must_use]
-    pub fn factor(mut self, factor: f64) -> Self {
+    pub fn tolerance_factor(mut self, factor: f64) -> Self {
         self.outline.factor = factor;
         self
     }
@@ -150,6 +150,6 @@ impl<F: Float> Stage for Phase<F> {
         if let PhaseRows::Larger(coreset) = rows {
             coreset.check(clusters)?;
         }
-        not_negative("factor", factor)
+        not_negative("tolerance_factor", factor)
     }
 }

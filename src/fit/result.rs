@@ -11,8 +11,8 @@ use std::time::Instant;
 
 /// A model, what the last search under it found, and the report.
 ///
-/// Labels, supports, model and the last free energy belong together. With a coreset they are about its
-/// rows; [`Mixture::predict`] labels all points.
+/// Labels, supports, model and the last free energy belong together: they are those of the last search, about the rows that it
+/// ran on. [`Mixture::predict`] labels any rows.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Fit<M> {
@@ -20,8 +20,9 @@ pub struct Fit<M> {
     pub model: M,
     /// What the fit did, and what it cost.
     pub report: Report,
-    /// The best component of each row of the last phase (n, or the size of its coreset).
-    pub labels: Array1<u32>,
+    /// The best component of each row of the last search: the rows of the [coreset](Self::coreset), if there is one, and all
+    /// rows otherwise. Labels of the data are `fit.model.predict(&data)?`.
+    pub search_labels: Array1<u32>,
     /// Whether these labels are exact: the last search compared every row with every component, or bounds say that the others
     /// are farther, but for the rounding of distances. Where it did not, [`relabel`](Fit::relabel) makes them so.
     pub exact: bool,
@@ -45,7 +46,7 @@ impl<M> Fit<M> {
         Fit {
             model: make(self.model),
             report: self.report,
-            labels: self.labels,
+            search_labels: self.search_labels,
             exact: self.exact,
             supports: self.supports,
             coreset: self.coreset,
@@ -65,7 +66,7 @@ impl<M> Fit<M> {
             return Ok(());
         }
         let last = self.coreset.as_ref().and_then(|s| s.rows.iter().max());
-        let fitted = last.map_or(self.labels.len(), |last| last + 1);
+        let fitted = last.map_or(self.search_labels.len(), |last| last + 1);
         let found = data.len();
         if found < fitted || self.coreset.is_none() && found != fitted {
             return Err(Error::LengthMismatch {
@@ -74,7 +75,7 @@ impl<M> Fit<M> {
                 found,
             });
         }
-        self.labels = match &self.coreset {
+        self.search_labels = match &self.coreset {
             Some(subset) => {
                 let rows = data.select(&subset.rows, subset.weights.clone())?;
                 self.model.predict(&*rows)?
@@ -82,7 +83,7 @@ impl<M> Fit<M> {
             None => self.model.predict(data)?,
         };
         if let Some(supports) = &mut self.supports {
-            let labels = self.labels.clone().insert_axis(ndarray::Axis(1));
+            let labels = self.search_labels.clone().insert_axis(ndarray::Axis(1));
             *supports = labels;
         }
         self.exact = true;

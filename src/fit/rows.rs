@@ -52,6 +52,7 @@ impl<'a, F: Float> Plan<'a, F> {
     /// Draws the coreset, or reads it from a checkpoint, and leaves out phases whose rows are not worth it.
     pub(super) fn new(
         data: &'a dyn Data<F>,
+        frame: Frame<F>,
         coreset: &dyn Coreset<F>,
         list: Vec<Phase<F>>,
         settings: &Settings,
@@ -62,7 +63,7 @@ impl<'a, F: Float> Plan<'a, F> {
         seed::enough_rows(data, k, "data")?;
         let mut plan = Self {
             data,
-            frame: data.frame(),
+            frame,
             sets: Vec::new(),
             phases: Vec::new(),
             principal: OnceLock::new(),

@@ -10,7 +10,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
-use crate::data::{Centres, Data, Guarded, Rows, View};
+use crate::data::{Centres, Data, Frame, Guarded, Rows, View};
 use crate::em::trace;
 use crate::em::{
     self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, Progress,
@@ -71,7 +71,13 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             }
             None => (None, None),
         };
-        let plan = Plan::new(data, &*self.coreset, phases, settings, known, &mut context)?;
+        let frame = match self.m_step.raw_coordinates() {
+            true => Frame::raw(data.summary())?,
+            false => data.frame(),
+        };
+        data.check(&frame)?;
+        let coreset = &*self.coreset;
+        let plan = Plan::new(data, frame, coreset, phases, settings, known, &mut context)?;
         let mut course = match from {
             Some((cost, course, middle)) => {
                 let sound = cost.check();
@@ -131,11 +137,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             checkpoint_fault: monitor.checkpoint_fault(),
             phases: best.phases,
         };
-        let (labels, supports) = supports.into_arrays();
+        let (search_labels, supports) = supports.into_arrays();
         Ok(Fit {
             model: best.model,
             report,
-            labels,
+            search_labels,
             exact: best.exact,
             supports,
             coreset: self.plan.subset(place).cloned(),
@@ -301,10 +307,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (k, d) = (seeds.len(), seeds.dim());
         let model = m_step.start(seeds, frame, self.data)?;
         let ([components, centres, dim], in_frame) = (shape(&model), model.frame().dim());
-        if [components, centres, dim, in_frame] != [k, k, d, d] {
+        let sums = m_step.statistics(&model);
+        let (of, by) = (sums.masses().len(), sums.dim());
+        if [components, centres, of, dim, in_frame, by] != [k, k, k, d, d, d] {
             let what = format!(
-                "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}: \
-                 there must be one for each of {k} seeds of {d} coordinates"
+                "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}, \
+                 and sums over {of} components of {by}: there must be one for each of {k} seeds of {d} coordinates"
             );
             return Err(Error::stage(m_step.name(), what));
         }

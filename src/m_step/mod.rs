@@ -45,7 +45,8 @@ use serde::de::DeserializeOwned;
 /// Laws: given the responsibilities, [`update`](Self::update) never lowers the free energy; statistics of
 /// disjoint blocks add up.
 ///
-/// `examples/own_family.rs` writes one; [`testing::family`](crate::testing::family) holds it against the laws.
+/// [`start`](Self::start) and [`update`](Self::update) must be written. The guide has a chapter on families of your own, with two
+/// examples; [`testing::family`](crate::testing::family) holds one against the laws.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -54,12 +55,24 @@ use serde::de::DeserializeOwned;
 /// coremix::testing::family(&Gaussian::new(Covariance::Spherical), &data, 4)?; // the laws hold
 /// # Ok::<(), Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no component family",
+    note = "Gaussian components of a kind are set by `.covariance(Covariance::Diagonal)`; `.m_step(..)` takes a family of your own, \
+            which implements `MStep<F>`: the guide's chapter \"A family of your own\" writes two"
+)]
 pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde.
     type Model: Mixture<F> + Clone + Serialize + DeserializeOwned;
 
-    /// The model at the seeds. Its variance is not known yet, so scores are squared distances. `data` is the whole data,
-    /// also if EM runs on a coreset.
+    /// Whether rows, seeds and centres keep the data's own numbers, for a family with an origin or a unit of its own, such as
+    /// counts and directions. By default they are in coordinates near the data ([`Frame`]), which keep the digits of far-off
+    /// data. Raw coordinates need dense rows, no farther from 0 than $10^{16}$ ($10^{151}$ in `f64`).
+    fn raw_coordinates(&self) -> bool {
+        false
+    }
+
+    /// The model at the seeds. If the variance is to be started by [`calibrate`](Self::calibrate), scores are squared distances
+    /// until then. `data` is the whole data, also if EM runs on a coreset.
     ///
     /// # Errors
     /// Settings that do not suit the data: [`Error::Parameter`](crate::Error::Parameter) or [`Error::DimensionMismatch`](crate::Error::DimensionMismatch), by name.
@@ -94,18 +107,24 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// as [`start`](Self::start) left it.
     fn calibrate(&self, _model: &mut Self::Model, _first: &Likelihood) {}
 
-    /// The sums over no points: of the kind of second moments that the family needs, and any
-    /// [of its own](Moments::with_own).
-    fn statistics(&self, model: &Self::Model) -> Moments;
+    /// The sums over no points, of k components in d columns: of the kind of second moments that the family needs, and any
+    /// [of its own](Moments::with_own). By default masses and first moments.
+    fn statistics(&self, model: &Self::Model) -> Moments {
+        let centres = model.centres();
+        Moments::zeros(centres.len(), centres.dim(), Second::Total)
+    }
 
-    /// Adds a block of rows, shared out by its responsibilities ([E5](crate::equations#e5)).
+    /// Adds a block of rows, shared out by its responsibilities ([E5](crate::equations#e5)): by default to moments about the
+    /// centres.
     fn accumulate(
         &self,
         rows: &Rows<F>,
         block: &Block<F>,
         model: &Self::Model,
         statistics: &mut Moments,
-    );
+    ) {
+        rows.accumulate(block, model.centres(), statistics);
+    }
 
     /// The parameters that maximise the free energy for the responsibilities behind the statistics, within the
     /// simpler family as long as the steps are `restricted`.

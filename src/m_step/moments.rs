@@ -115,6 +115,15 @@ impl Moments {
         &self.mass
     }
 
+    /// The masses as shares of their sum (k): new mixing proportions (E32). Each is at least the smallest normal number, so that
+    /// its logarithm is finite.
+    #[must_use]
+    pub fn proportions(&self) -> Vec<f64> {
+        let total: f64 = self.mass.iter().sum();
+        let share = |mass: &f64| (mass / total).max(f64::MIN_POSITIVE);
+        self.mass.iter().map(share).collect()
+    }
+
     /// Mass of coordinate `j` of component `c`: the weight of the points of the component that know `j`.
     #[must_use]
     pub fn observed(&self, c: usize, j: usize) -> f64 {
@@ -404,7 +413,6 @@ impl Moments {
     }
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).
-    #[must_use]
     pub fn about_new_means<F: Float>(&self, centres: &mut Centres<F>) -> Vec<f64> {
         let (stride, mut squared) = (stride(self.dim), self.second().to_vec());
         self.move_centres(centres, |c, j, fall| {

@@ -41,6 +41,9 @@ use std::fmt;
 /// assert_eq!(score.labels, labels);
 /// # Ok::<(), Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    note = "a model of your own implements `Scores<F>` and `Mixture<F>`, as in the guide's chapter \"A family of your own\""
+)]
 pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// The means, in the coordinates of the [frame](Self::frame).
     fn centres(&self) -> &Centres<F>;
@@ -48,8 +51,14 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// The coordinates of the model ([E24](crate::equations#e24)).
     fn frame(&self) -> &Frame<F>;
 
-    /// From scores to log-joints ([E1](crate::equations#e1)).
-    fn log_joint(&self) -> LogJoint;
+    /// From scores to log-joints ([E1](crate::equations#e1)). By default scores are $-\ln p(c, y \mid \theta)$.
+    fn log_joint(&self) -> LogJoint {
+        LogJoint {
+            alpha: 0.0,
+            gamma: 0.0,
+            beta: 1.0,
+        }
+    }
 
     /// What the free energy has besides the points, in nats: 0, unless the model has distributions of its own. Then
     /// it is minus their divergence from the prior ([E30](crate::equations#e30)).

@@ -92,6 +92,9 @@ impl<F: Float> Seeds<F> {
 /// Laws: a row of weight 0 is never chosen; weight w is as good as w copies.
 ///
 /// `examples/own_seeder.rs` writes one; [`testing::seeder`](crate::testing::seeder) holds it against the laws.
+#[diagnostic::on_unimplemented(
+    note = "a seeder is one of `coremix::seed`, or a struct of yours that implements `Seeder<F>`: `examples/own_seeder.rs` writes one"
+)]
 pub trait Seeder<F: Float>: Stage + Send + Sync {
     /// Chooses `k` seeds; the data has at least `k` rows of positive weight.
     ///

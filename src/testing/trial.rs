@@ -158,7 +158,7 @@ pub(super) fn same<S: ?Sized, F: Float, A: Mixture<F>, B: Mixture<F>>(
     let energies = [&a.report, &b.report].map(|report| bits(&report.free_energies));
     for (what, same) in [
         ("free energies", energies[0] == energies[1]),
-        ("labels", a.labels == b.labels),
+        ("labels", a.search_labels == b.search_labels),
         ("coresets", a.coreset == b.coreset),
         ("means", a.model.means() == b.model.means()),
     ] {

@@ -101,6 +101,8 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
                     assert!(!has, "{algorithm}: {error}");
                     let start = format!("{setting} is no setting of {algorithm}: choose from ");
                     assert!(error.to_string().starts_with(&start), "{error}");
+                    let end = format!("; it is one of {}", of.replace(' ', ", "));
+                    assert!(error.to_string().ends_with(&end), "{error}");
                 }
             }
         }
@@ -184,8 +186,8 @@ fn a_boxed_fit_is_relabelled_and_mapped() {
     fit.relabel(&data).unwrap();
     let all = fit.model.predict(&data).unwrap();
     let rows = &fit.coreset.as_ref().unwrap().rows;
-    assert_eq!(rows.len(), fit.labels.len());
-    for (&row, &label) in rows.iter().zip(&fit.labels) {
+    assert_eq!(rows.len(), fit.search_labels.len());
+    for (&row, &label) in rows.iter().zip(&fit.search_labels) {
         assert_eq!(label, all[row]);
     }
 

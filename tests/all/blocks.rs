@@ -101,7 +101,11 @@ fn same_fits<T: Element>(rows: &Array2<T>, dense: &Dense<'_, T>, weights: Option
         assert_eq!(a.model.means(), b.model.means(), "{name}");
         assert_eq!(a.model.variances(), b.model.variances(), "{name}");
         assert_eq!(a.model.proportions(), b.model.proportions(), "{name}");
-        assert_eq!((&a.labels, &a.supports), (&b.labels, &b.supports), "{name}");
+        assert_eq!(
+            (&a.search_labels, &a.supports),
+            (&b.search_labels, &b.supports),
+            "{name}"
+        );
         assert_eq!(a.coreset, b.coreset, "{name}");
         let energies = [&a, &b].map(|fit| fit.report.free_energies.clone());
         assert_eq!(energies[0], energies[1], "{name}");

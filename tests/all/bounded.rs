@@ -78,11 +78,13 @@ fn without_moves_it_is_lloyd() {
                 .mapv(f64::abs)
                 .fold(0.0f64, |m, v| m.max(*v));
             assert!(off < 1e-9, "n {n} d {d} k {k} after {iterations}: {off:e}");
-            assert_eq!(fit.labels.to_vec(), nearest(&x, &expected));
+            assert_eq!(fit.search_labels.to_vec(), nearest(&x, &expected));
             // F is about the quantization error, which the kept sums know without a look at the rows (E36).
             let (weight, dims) = (w.sum(), d as f64);
             let phi: f64 = (0..n)
-                .map(|i| w[i] * squared_distance(x.row(i), expected.row(fit.labels[i] as usize)))
+                .map(|i| {
+                    w[i] * squared_distance(x.row(i), expected.row(fit.search_labels[i] as usize))
+                })
                 .sum();
             let variance = fit.model.variance();
             let f = weight
@@ -110,7 +112,10 @@ fn k_means_with_bounds_is_k_means() {
             let all = builder.build().unwrap().fit(&data).unwrap();
             let fit = bounded.build().unwrap().fit(&data).unwrap();
             assert!(fit.exact);
-            assert_eq!(fit.labels, all.labels, "{n} {d} {k} after {iterations}");
+            assert_eq!(
+                fit.search_labels, all.search_labels,
+                "{n} {d} {k} after {iterations}"
+            );
             let off = (&fit.model.means() - &all.model.means()).mapv(f64::abs);
             assert!(off.iter().all(|off| *off < 1e-9));
             let (few, many) = (fit.report.evaluations.search, all.report.evaluations.search);
@@ -133,8 +138,8 @@ fn a_component_without_rows_is_counted() {
     let bounded = builder.clone().e_step(Bounded::new().near(5));
     let all = builder.build().unwrap().fit(&data).unwrap();
     let fit = bounded.build().unwrap().fit(&data).unwrap();
-    assert_eq!(fit.labels, all.labels);
-    assert!(fit.labels.iter().all(|label| *label != 4));
+    assert_eq!(fit.search_labels, all.search_labels);
+    assert!(fit.search_labels.iter().all(|label| *label != 4));
     assert_eq!((fit.report.emptied, all.report.emptied), (1, 1));
 }
 
@@ -174,7 +179,7 @@ fn lists_of_more_centres_than_there_are() {
     let fit = |near: usize| {
         let phase = move |columns| {
             let phase = Phase::new(Bounded::new().near(near)).rows(PhaseRows::All);
-            phase.columns(columns).transfers(2).moves(1)
+            phase.columns(columns).transfers(2).split_and_merge(1)
         };
         let phases = move |_| vec![phase(Columns::Principal(3)), phase(Columns::All)];
         let builder = algorithms::k_means(9).phases(phases);
@@ -252,7 +257,7 @@ fn after_lloyd<F: Float>(
         let near = Bounded::new().near(near);
         vec![
             Phase::new(exact).rows(PhaseRows::All),
-            Phase::new(near).rows(PhaseRows::All).moves(moves),
+            Phase::new(near).rows(PhaseRows::All).split_and_merge(moves),
         ]
     }
 }
@@ -309,7 +314,9 @@ fn in_a_subspace_the_free_energy_is_that_of_the_rows() {
                 .unwrap();
             let (means, variance) = (fit.model.means(), fit.model.variance());
             let phi: f64 = (0..n)
-                .map(|i| w[i] * squared_distance(x.row(i), means.row(fit.labels[i] as usize)))
+                .map(|i| {
+                    w[i] * squared_distance(x.row(i), means.row(fit.search_labels[i] as usize))
+                })
                 .sum();
             let f = w.sum()
                 * (-(k as f64).ln()
@@ -355,7 +362,7 @@ fn an_observer_sees_the_model_of_every_step() -> Result<()> {
         assert_eq!(*variances.last().unwrap(), observed.model.variance());
         let alone = clusterer.fit(&data)?;
         assert_eq!(alone.model, observed.model);
-        assert_eq!(alone.labels, observed.labels);
+        assert_eq!(alone.search_labels, observed.search_labels);
         assert_eq!(alone.report.free_energies, observed.report.free_energies);
     }
     Ok(())
@@ -461,7 +468,7 @@ fn the_coarse_quantizer_misses_little() {
     // Rows are compared with all centres in groups, by the nearest of 31.
     assert_eq!(all.report.evaluations.search, 20_000 * (1_000 + 31));
     assert!(3 * few.report.evaluations.search < all.report.evaluations.search);
-    let differ = (all.labels.iter().zip(&few.labels)).filter(|(a, b)| a != b);
+    let differ = (all.search_labels.iter().zip(&few.search_labels)).filter(|(a, b)| a != b);
     let differ = differ.count();
     assert!(differ > 0 && differ < 20_000 / 8, "{differ} of 20,000");
     let (all, few) = (fit(1_000, 6), fit(48, 6));
@@ -556,7 +563,7 @@ fn stop_anywhere(clusterer: &Clusterer<f32>, data: &Dense<'_, f32>) {
             })
             .unwrap();
         let rows = fit.report.phases.last().unwrap().rows;
-        assert_eq!(fit.labels.len(), rows);
+        assert_eq!(fit.search_labels.len(), rows);
         let on_all_rows = fit.coreset.is_none();
         assert_eq!(on_all_rows, rows == 4_000);
         if let Some(coreset) = &fit.coreset {
@@ -697,7 +704,7 @@ fn a_restart_that_is_broken_off_is_no_better_than_one_that_is_finished() -> Resu
         assert_eq!(fit.report.restarts[1], reached);
         assert_eq!(fit.report.restart, 0);
         assert_eq!(fit.model, one.model);
-        assert_eq!(fit.labels, one.labels);
+        assert_eq!(fit.search_labels, one.search_labels);
         assert!(fit.coreset.is_none());
         assert_eq!(fit.report.free_energies, one.report.free_energies);
         assert_eq!(fit.report.phases.len(), 2);
@@ -790,7 +797,7 @@ where
         }
     }
     // The labels are exact, and far better than those of the seeds.
-    assert_eq!(fit.labels, fit.model.predict(&sketch)?);
+    assert_eq!(fit.search_labels, fit.model.predict(&sketch)?);
     let seeded = algorithms::fast(k).seed(1).max_iterations(0).build()?;
     let seeded = seeded.fit(&sketch)?.model.quantization_error(&sketch)?;
     assert!(fit.model.quantization_error(&sketch)? < 0.95 * seeded);
@@ -800,10 +807,10 @@ where
         .seed(1)
         .phases(move |_| {
             vec![
-                Phase::new(Exhaustive::nearest()).factor(3.0),
+                Phase::new(Exhaustive::nearest()).tolerance_factor(3.0),
                 Phase::new(Exhaustive::nearest())
                     .rows(PhaseRows::All)
-                    .factor(factor),
+                    .tolerance_factor(factor),
             ]
         })
         .build()?

@@ -333,7 +333,7 @@ fn moves_of_rows_of_little_weight_raise_the_free_energy() {
         };
         let w: ndarray::Array1<f64> = (0..n).map(weight).collect();
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let phase = Phase::new(Bounded::new()).moves(10);
+        let phase = Phase::new(Bounded::new()).split_and_merge(10);
         let fit = algorithms::k_means(k)
             .phases(move |_| vec![phase.clone()])
             .tolerance(1e-6)

@@ -136,7 +136,7 @@ fn the_last_complete_search_counts() {
                 found.report.free_energies, stopped.report.free_energies,
                 "{name}"
             );
-            assert_eq!(found.labels, stopped.labels, "{name}");
+            assert_eq!(found.search_labels, stopped.search_labels, "{name}");
             assert_eq!(found.supports, stopped.supports, "{name}");
             assert_eq!(found.exact, stopped.exact, "{name}");
             assert_eq!(found.model.means(), stopped.model.means(), "{name}");
@@ -206,7 +206,7 @@ fn a_flag_alone_changes_nothing() {
             with.report.free_energies, without.report.free_energies,
             "{name}"
         );
-        assert_eq!(with.labels, without.labels, "{name}");
+        assert_eq!(with.search_labels, without.search_labels, "{name}");
         assert_eq!(with.report.stop, without.report.stop, "{name}");
     }
 }
@@ -232,7 +232,7 @@ fn the_observer_may_cancel() {
         (fit.report.stop, fit.report.iterations),
         (Stop::Cancelled, 2)
     );
-    assert_eq!(fit.labels, fit.model.predict(&data).unwrap());
+    assert_eq!(fit.search_labels, fit.model.predict(&data).unwrap());
 }
 
 /// A cancelled restart is worth less than a finished one.
@@ -251,7 +251,7 @@ fn finished_restarts_are_kept() {
     });
     let fit = fit.unwrap();
     assert_eq!((fit.report.restart, fit.report.stop), (0, Stop::Cancelled));
-    assert_eq!(fit.labels, first.labels);
+    assert_eq!(fit.search_labels, first.search_labels);
 }
 
 /// In the middle of a later start, the best of those before it is what a cancelled fit returns, unless the later one is better.

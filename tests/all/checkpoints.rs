@@ -85,7 +85,7 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
     let others = (emptied, unobserved, restart, fit.exact, checkpoint_fault);
     Bits {
         model: fit.model.to_bytes(&[]).unwrap(),
-        labels: fit.labels.clone(),
+        labels: fit.search_labels.clone(),
         supports: fit.supports.clone(),
         coreset: fit.coreset.clone(),
         report: format!("{numbers:?} {others:?} {phases:?}"),
@@ -589,7 +589,7 @@ fn forged_checkpoints_do_not_panic() {
             let checkpoint = place.checkpoint().resume();
             match boxed::<f64>(&algorithm, Some(checkpoint)).fit(&data) {
                 Ok(fit) => {
-                    assert!(fit.labels.iter().all(|label| *label < 4));
+                    assert!(fit.search_labels.iter().all(|label| *label < 4));
                     fitted += 1;
                 }
                 Err(_) => refused += 1,

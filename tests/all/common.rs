@@ -339,18 +339,18 @@ pub fn phases<F: Float>(
             Phase::new(Bounded::new().near(near))
                 .rows(rows)
                 .columns(columns)
-                .moves(moves)
+                .split_and_merge(moves)
                 .transfers(moves)
         };
         let larger = larger.map(|size| PhaseRows::Larger(Lightweight::new(size)));
         let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
-        let mut list = vec![phase(PhaseRows::Coreset).factor(3.0)];
-        list.extend(larger.map(|rows| phase(rows).factor(3.0)));
+        let mut list = vec![phase(PhaseRows::Coreset).tolerance_factor(3.0)];
+        list.extend(larger.map(|rows| phase(rows).tolerance_factor(3.0)));
         list.push(phase(PhaseRows::All));
         list.push(
             Phase::new(last)
                 .rows(PhaseRows::All)
-                .factor(2.0)
+                .tolerance_factor(2.0)
                 .after_subspace(),
         );
         list
@@ -457,7 +457,7 @@ where
         variances: Family::variances(&fit.model),
         covariances: Family::covariances(&fit.model),
         proportions: Family::proportions(&fit.model),
-        labels: fit.labels,
+        labels: fit.search_labels,
         supports: fit.supports,
         coreset: fit.coreset,
         report: fit.report,

@@ -93,10 +93,10 @@ fn a_fit_from_the_builder() -> Result<()> {
     // What belongs to the fit: labels and supports of the rows EM ran on.
     let coreset = fit.coreset.as_ref().expect("a coreset was asked for");
     assert_eq!(coreset.rows.len(), coreset_size);
-    assert_eq!(fit.labels.len(), coreset_size);
+    assert_eq!(fit.search_labels.len(), coreset_size);
     let supports: &Array2<u32> = fit.supports.as_ref().expect("supports are truncated");
     assert_eq!(supports.dim(), (coreset_size, 5));
-    assert_eq!(supports.column(0), fit.labels);
+    assert_eq!(supports.column(0), fit.search_labels);
 
     // One configuration fits any number of data sets; with an observer it is the same fit.
     let clusterer = algorithms::k_means(50).seed(42).build()?;
@@ -289,7 +289,7 @@ fn families_and_sketches() -> Result<()> {
     assert_eq!(means.dim(), (6, 8));
     assert_eq!(sketch.indices().dim(), (600, q));
     let labels: Array1<u32> = sparsified.model.predict(&sketch)?;
-    assert_eq!(labels, sparsified.labels);
+    assert_eq!(labels, sparsified.search_labels);
     let (of_rows, of_entries): (f64, f64) = (
         sparsified.model.log_likelihood(&data)?,
         sparsified.model.log_likelihood(&weighted)?,
@@ -368,7 +368,7 @@ fn all_storage_types() -> Result<()> {
     let of_bytes: Fit<GaussianMixture<f32>> = algorithms::k_means(4)
         .build()?
         .fit(&Dense::new(bytes.view())?)?;
-    assert_eq!(fit.labels, of_singles.labels);
+    assert_eq!(fit.search_labels, of_singles.search_labels);
     assert_eq!(of_bytes.model.means().dim(), (4, 3));
     Ok(())
 }
@@ -446,7 +446,7 @@ fn bits(fit: &Fit<GaussianMixture<f32>>) -> impl PartialEq + std::fmt::Debug + u
         fit.model.means().mapv(f32::to_bits),
         floats(&[fit.model.variance()]),
         floats(&report.free_energies),
-        (fit.labels.clone(), fit.supports.clone()),
+        (fit.search_labels.clone(), fit.supports.clone()),
         fit.coreset
             .as_ref()
             .map(|c| (c.rows.clone(), floats(&c.weights))),
@@ -540,7 +540,7 @@ fn restarts_keep_the_best(name: &str, builder: Builder<f32>) {
             report.distance_evaluations,
             "{name}"
         );
-        assert_eq!(five.labels.len(), report.coreset_size, "{name}");
+        assert_eq!(five.search_labels.len(), report.coreset_size, "{name}");
         later_ones_won += usize::from(report.restart > 0);
         first_ones_won += usize::from(report.restart == 0);
         // The whole fit is that of the restart that was kept.
@@ -576,14 +576,14 @@ fn labels_are_predictions(x: ArrayView2<'_, f64>, given: ArrayView2<'_, f64>, it
         let seeded = builder(k, e_step, given).max_iterations(iterations);
         let fit = seeded.build().unwrap().fit(&data).unwrap();
         let predicted = fit.model.predict(&data).unwrap();
-        assert_eq!(fit.labels, predicted, "{e_step:?}, f64");
+        assert_eq!(fit.search_labels, predicted, "{e_step:?}, f64");
         let score = fit.model.score(&data).unwrap();
         assert_eq!(score.labels, predicted, "{e_step:?}, f64");
         let data = Dense::new(single.view()).unwrap();
         let seeded = builder(k, e_step, single_given.view()).max_iterations(iterations);
         let fit = seeded.build().unwrap().fit(&data).unwrap();
         let predicted = fit.model.predict(&data).unwrap();
-        assert_eq!(fit.labels, predicted, "{e_step:?}, f32");
+        assert_eq!(fit.search_labels, predicted, "{e_step:?}, f32");
         let score = fit.model.score(&data).unwrap();
         assert_eq!(score.labels, predicted, "{e_step:?}, f32");
     }
@@ -746,7 +746,7 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
     // On the coreset and on all rows: a larger coreset would not be much smaller than these.
     assert_eq!(rows, [8_192, 20_000]);
     assert!(fit.coreset.is_none());
-    assert_eq!(fit.labels.len(), 20_000);
+    assert_eq!(fit.search_labels.len(), 20_000);
     assert_eq!(fit.supports.as_ref().map(|s| s.dim()), Some((20_000, 1)));
     let searched = report.phases.iter().map(|phase| phase.evaluations);
     assert_eq!(report.evaluations.search, searched.sum::<u64>());
@@ -811,8 +811,14 @@ fn settings_of_phases_are_checked() {
     assert_eq!(refused(vec![phase().starts(0)]), "starts");
     let columns = Columns::Principal(0);
     assert_eq!(refused(vec![phase().columns(columns)]), "coordinates");
-    assert_eq!(refused(vec![phase().factor(-1.0)]), "factor");
-    assert_eq!(refused(vec![phase().factor(f64::NAN)]), "factor");
+    assert_eq!(
+        refused(vec![phase().tolerance_factor(-1.0)]),
+        "tolerance_factor"
+    );
+    assert_eq!(
+        refused(vec![phase().tolerance_factor(f64::NAN)]),
+        "tolerance_factor"
+    );
     assert_eq!(
         refused(vec![phase().rows(PhaseRows::Larger(none))]),
         "coreset"

@@ -337,7 +337,7 @@ fn a_support_of_all_is_the_full_one_and_a_narrow_one_bounds_from_below() {
     };
     let full = run(Exhaustive::all(), 12);
     same(&full, &run(Exhaustive::truncated(6), 12), 0.0, "width T");
-    assert_eq!(full.labels, full.model.predict(&data).unwrap());
+    assert_eq!(full.search_labels, full.model.predict(&data).unwrap());
     let first = |width| run(Exhaustive::truncated(width), 0).report.free_energies[0];
     let bounds: Vec<f64> = (1..=6).map(first).collect();
     assert!(
@@ -846,7 +846,7 @@ fn truncated_searches_do_not_merge() {
     };
     let (one, other) = (fit(true), fit(false));
     assert_eq!(one.report.free_energies, other.report.free_energies);
-    assert_eq!(one.labels, other.labels);
+    assert_eq!(one.search_labels, other.search_labels);
     // Nor is there a pass for them.
     assert_eq!(one.report.evaluations, other.report.evaluations);
 }

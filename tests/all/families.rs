@@ -36,7 +36,7 @@ fn truncated_searches_start_with_one_variance() {
             if restricted {
                 let far = (&isotropic.model.means() - &shared.model.means()).mapv(f64::abs);
                 assert!(far.iter().all(|far| *far < 1e-12), "{far}");
-                assert_eq!(isotropic.labels, shared.labels);
+                assert_eq!(isotropic.search_labels, shared.search_labels);
             }
         }
     }

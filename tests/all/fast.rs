@@ -69,7 +69,7 @@ fn threads_do_not_matter() {
             let energies = fit.report.phases.iter().flat_map(|p| &p.free_energies);
             let energies: Vec<u64> = energies.map(|f| f.to_bits()).collect();
             let work = fit.report.evaluations;
-            (fit.model, energies, fit.labels, fit.supports, work)
+            (fit.model, energies, fit.search_labels, fit.supports, work)
         };
         let one = on(1);
         for threads in [2, 3, 7] {
@@ -129,8 +129,8 @@ fn a_weight_is_so_many_copies() {
         assert!(close(a.model.variance(), b.model.variance(), 1e-8));
         let last = |report: &Report| *report.free_energies.last().unwrap();
         assert!(close(last(&a.report), last(&b.report), 1e-8));
-        for (row, label) in rows.iter().zip(&b.labels) {
-            assert_eq!(a.labels[*row], *label, "{n} x {d}");
+        for (row, label) in rows.iter().zip(&b.search_labels) {
+            assert_eq!(a.search_labels[*row], *label, "{n} x {d}");
         }
     }
 }

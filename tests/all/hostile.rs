@@ -1337,7 +1337,7 @@ fn an_observer_can_stop_anywhere() {
                 assert_eq!(fit.report.free_energies.len(), fit.report.iterations + 1);
                 assert_eq!((fit.report.restart, fit.report.restarts.len()), (0, 1));
                 assert!(fit.report.free_energies.iter().all(|f| f.is_finite()));
-                assert_eq!(fit.labels.len(), fit.report.coreset_size);
+                assert_eq!(fit.search_labels.len(), fit.report.coreset_size);
                 let labels = fit.model.predict(&data).unwrap();
                 assert!(labels.iter().all(|&label| label < 4));
                 assert!(fit.model.log_likelihood(&data).unwrap().is_finite());

@@ -351,7 +351,7 @@ proptest! {
                 .e_step(Neighborhood::new(k - 1, k).start(Start::Seeds))
                 .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
             prop_assert!(close(last(&nearly), last(&neighbors), 1e-9));
-            prop_assert_eq!(nearly.labels, neighbors.labels);
+            prop_assert_eq!(nearly.search_labels, neighbors.search_labels);
         }
 
         for iterations in 0..4 {
@@ -359,7 +359,7 @@ proptest! {
                 .max_iterations(iterations).build().unwrap().fit(&data).unwrap();
             let (centres, labels) = lloyd(&x, start.clone(), iterations);
             prop_assert!(distance(&fit.model.means().to_owned(), &centres) < 1e-9);
-            prop_assert_eq!(fit.labels.to_vec(), labels);
+            prop_assert_eq!(fit.search_labels.to_vec(), labels);
         }
 
         let ones = Array1::<f64>::ones(problem.n);
@@ -410,7 +410,10 @@ fn similarities_have_no_unit() {
     for unit in [1024.0, 1.0 / 1024.0] {
         let b = fit(&x.mapv(|v| v * unit));
         assert_eq!(a.model.means().mapv(|v| v * unit), b.model.means());
-        assert_eq!((&a.supports, &a.labels), (&b.supports, &b.labels));
+        assert_eq!(
+            (&a.supports, &a.search_labels),
+            (&b.supports, &b.search_labels)
+        );
     }
 }
 
@@ -551,7 +554,7 @@ fn lazy_points_are_near_enough() {
         let lloyd = lloyd.fit(&data).unwrap();
         assert_eq!(plain.model.means(), lloyd.model.means());
         let mut stayed = 0;
-        for (n, &label) in fit.labels.iter().enumerate() {
+        for (n, &label) in fit.search_labels.iter().enumerate() {
             let d = |c: usize| squared_distance(x.row(n), fit.model.means().row(c)).sqrt();
             let nearest = (0..8).map(d).fold(f64::INFINITY, f64::min);
             assert!(d(label as usize) <= (1.0 + epsilon) * nearest * (1.0 + 1e-12));

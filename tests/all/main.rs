@@ -12,6 +12,13 @@ mod hard;
 /// The naive assignment problem.
 #[path = "../../src/metrics/least_cost.rs"]
 mod least_cost;
+/// The families of the guide.
+#[path = "../../examples/own_family_poisson.rs"]
+#[allow(dead_code)]
+mod poisson;
+#[path = "../../examples/own_family_vmf.rs"]
+#[allow(dead_code)]
+mod von_mises_fisher;
 
 mod algorithm;
 mod blocks;
@@ -36,6 +43,7 @@ mod metrics;
 mod observed;
 mod one_pass;
 mod other_stages;
+mod own_families;
 mod own_stages;
 mod phases;
 mod pools;

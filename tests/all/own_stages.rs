@@ -172,7 +172,7 @@ fn what_is_wrong_with_seeds_is_said() {
     let given = algorithms::k_means(3).seeder(Given::new(x.slice(ndarray::s![..3, ..])));
     let own = own.build().unwrap().fit(&data).unwrap();
     let given = given.build().unwrap().fit(&data).unwrap();
-    assert_eq!(own.labels, given.labels);
+    assert_eq!(own.search_labels, given.search_labels);
 }
 
 // ---- E-steps --------------------------------------------------------------------------------------------

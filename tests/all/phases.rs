@@ -107,13 +107,13 @@ fn exact_is_about_the_search_that_ran() {
     assert!(!fit(0).exact);
     let exact = fit(5);
     assert!(exact.exact);
-    assert_eq!(exact.labels, exact.model.predict(&data).unwrap());
+    assert_eq!(exact.search_labels, exact.model.predict(&data).unwrap());
     // On a sketch every search is over all components.
     let sketch = Sketch::new(points.view(), 2, 1).unwrap();
     let fit = algorithms::k_means(30).e_step(Bounded::new().near(3));
     let fit = fit.build().unwrap().fit(&sketch).unwrap();
     assert!(fit.exact);
-    assert_eq!(fit.labels, fit.model.predict(&sketch).unwrap());
+    assert_eq!(fit.search_labels, fit.model.predict(&sketch).unwrap());
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn weights_of_very_different_size() {
         .coreset(UniformCoreset::new(3))
         .build();
     let fit = fit.unwrap().fit(&data).unwrap();
-    assert_eq!(fit.labels.len(), 3);
+    assert_eq!(fit.search_labels.len(), 3);
     let sums = data.summary();
     assert_eq!(arr1(&sums.mean), points.row(7));
 }
@@ -186,7 +186,7 @@ fn other_data_are_not_labelled_again() {
     let all = fit.model.predict(&data).unwrap();
     assert!(
         rows.iter()
-            .zip(&fit.labels)
+            .zip(&fit.search_labels)
             .all(|(n, label)| all[*n] == *label)
     );
 }

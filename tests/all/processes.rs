@@ -52,7 +52,7 @@ fn text<F: Float>(name: &str, data: &dyn Data<F>, to: &mut String) {
     let sums = [score.log_likelihood, score.quantization_error].map(f64::to_bits);
     let work = fit.report.evaluations;
     writeln!(to, "{name} {energies:?} {sums:?} {work:?}").unwrap();
-    writeln!(to, "{model:?} {:?} {:?}", fit.labels, fit.supports).unwrap();
+    writeln!(to, "{model:?} {:?} {:?}", fit.search_labels, fit.supports).unwrap();
     let coreset = fit.coreset.map(|c| (c.rows, c.weights));
     writeln!(to, "{coreset:?} {:?}", score.labels).unwrap();
 }

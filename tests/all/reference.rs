@@ -150,10 +150,10 @@ fn against_fixture<F: Float>(
         relative(error, 4, "quantization error");
 
         let predicted = fit.model.predict(&data).unwrap();
-        assert_eq!(predicted, fit.labels, "{name}");
+        assert_eq!(predicted, fit.search_labels, "{name}");
         if let Some(labels) = &labels {
             let expected = labels.column(run).mapv(|label| label as u32);
-            assert_eq!(fit.labels, expected, "{name}");
+            assert_eq!(fit.search_labels, expected, "{name}");
         }
         assert_eq!(report.emptied, 0, "{name}");
     }

@@ -18,7 +18,7 @@ fn bits(fit: &Found) -> Vec<u64> {
         .collect();
     bits.extend(report.free_energies.iter().map(|x| x.to_bits()));
     bits.extend(report.restarts.iter().map(|x| x.to_bits()));
-    bits.extend(fit.labels.iter().map(|c| u64::from(*c)));
+    bits.extend(fit.search_labels.iter().map(|c| u64::from(*c)));
     bits.extend(fit.supports.iter().flatten().map(|c| u64::from(*c)));
     let counts = report.evaluations;
     bits.extend([counts.coreset, counts.seeding, counts.search]);

@@ -322,7 +322,7 @@ fn tables_print() {
             .iter()
             .all(|line| line.len() == lines[0].len() || line.ends_with(['*', ' ']))
     );
-    assert!(lines[0].ends_with("held-out") && lines[2].trim_start().starts_with('3'));
+    assert!(lines[0].trim_end().ends_with("held-out") && lines[2].trim_start().starts_with('3'));
     assert_eq!(text.matches('*').count(), 4);
     let without = table(&Sweep::new(2..=4).held_out(0.0), &data).unwrap();
     assert_eq!(without.matches('*').count(), 3);

@@ -621,7 +621,7 @@ fn never_falls<F, M>(
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
             let fit = pool.unwrap().install(|| clusterer.fit(sketch)).unwrap();
             let score = fit.model.score(sketch).unwrap();
-            (fit.report, score, fit.labels)
+            (fit.report, score, fit.search_labels)
         };
         let (report, score, labels) = fit(1);
         for (a, b) in report.free_energies.iter().zip(&report.free_energies[1..]) {

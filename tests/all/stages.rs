@@ -189,7 +189,7 @@ fn what_is_wrong_with_a_family_is_said() {
     let own = own.build().unwrap().fit(&data).unwrap();
     let known = algorithms::gmm(5).seeder(given()).build().unwrap();
     let known = known.fit(&data).unwrap();
-    assert_eq!(own.labels, known.labels);
+    assert_eq!(own.search_labels, known.search_labels);
 }
 
 #[test]
@@ -207,7 +207,10 @@ fn what_a_family_says_later_is_checked_as_well() {
         refused(fit(Wrong::FewerLater, width), "Family", text);
         // Where fast scores are missing, all are computed directly.
         let few = fit(Wrong::FewFast, width).unwrap();
-        assert_eq!(few.labels, fit(Wrong::Nothing, width).unwrap().labels);
+        assert_eq!(
+            few.search_labels,
+            fit(Wrong::Nothing, width).unwrap().search_labels
+        );
         let (components, _) = few.model.truncated_responsibilities(&data, 2).unwrap();
         assert!(components.iter().all(|c| *c < 5));
     }

@@ -42,7 +42,7 @@ fn same_fits<T: Number>(
         let b = estimator.fit(&dense).unwrap();
         assert_eq!(a.model.means(), b.model.means(), "{name}");
         assert_eq!(a.model.variances(), b.model.variances(), "{name}");
-        assert_eq!(a.labels, b.labels, "{name}");
+        assert_eq!(a.search_labels, b.search_labels, "{name}");
         let labels = a.model.predict(&data).unwrap();
         assert_eq!(labels, b.model.predict(&dense).unwrap(), "{name}");
     }

@@ -248,7 +248,7 @@ fn fits_are_those_of_rows_in_memory() {
         let a = estimator.fit(&data).unwrap();
         let b = estimator.fit(&dense).unwrap();
         assert_eq!(a.model.means(), b.model.means(), "{name}");
-        assert_eq!(a.labels, b.labels, "{name}");
+        assert_eq!(a.search_labels, b.search_labels, "{name}");
     }
     assert!(*data.source().source().1.lock().unwrap() > 0);
 }

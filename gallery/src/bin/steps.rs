@@ -39,7 +39,7 @@ fn program() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let (seeds, second, last) = (&means[0], &means[1], &means[means.len() - 1]);
     let moves = Clusterer::builder()
         .clusters(CLUSTERS)
-        .phases(|_| vec![Phase::new(Bounded::new()).moves(3)])
+        .phases(|_| vec![Phase::new(Bounded::new()).split_and_merge(3)])
         .start_from(&fit.model);
     let end = moves.build()?.fit(&data)?.model.means().to_owned();
 

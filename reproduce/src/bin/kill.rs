@@ -86,7 +86,11 @@ fn child(name: &str, folder: &Path, rows: usize) -> std::result::Result<(), Fail
 /// Model, labels, free energies and evaluations.
 fn bits(fit: &Fit<BoxedMixture<f32>>) -> Result<Vec<u8>> {
     let mut bytes = fit.model.to_bytes(&[])?;
-    bytes.extend(fit.labels.iter().flat_map(|label| label.to_le_bytes()));
+    bytes.extend(
+        fit.search_labels
+            .iter()
+            .flat_map(|label| label.to_le_bytes()),
+    );
     for phase in &fit.report.phases {
         bytes.extend(phase.free_energies.iter().flat_map(|f| f.to_le_bytes()));
         bytes.extend(phase.evaluations.to_le_bytes());

@@ -74,7 +74,7 @@ fn report(
         seconds.push(started.elapsed().as_secs_f64());
         iterations.push(fit.report.iterations as f64);
         held_out.push(fit.model.log_likelihood(&others)? / HELD_OUT as f64);
-        let mut labels = fit.labels.to_vec();
+        let mut labels = fit.search_labels.to_vec();
         labels.sort_unstable();
         labels.dedup();
         used.push(labels.len().to_string());

@@ -19,7 +19,7 @@ const VARIANTS: [Variant; 7] = [
     ("fast", fast_phases),
     ("no moves", |shape| {
         let phases = fast_phases(shape).into_iter();
-        phases.map(|phase| phase.moves(0)).collect()
+        phases.map(|phase| phase.split_and_merge(0)).collect()
     }),
     ("no transfers", |shape| {
         let phases = fast_phases(shape).into_iter();

@@ -72,7 +72,7 @@ impl Bounded {
 
     /// Keeps no bounds: every iteration compares each row with all centres, as
     /// [`Exhaustive::nearest`](super::Exhaustive::nearest) does. It reads all rows again, and keeps 4 bytes of each in place
-    /// of about 40. Its labels are exact. Rounds of [moves](crate::Phase::moves) and of [transfers](crate::Phase::transfers)
+    /// of about 40. Its labels are exact. Rounds of [split and merge](crate::Phase::split_and_merge) and of [transfers](crate::Phase::transfers)
     /// need bounds, so there are none. For rows that are not in memory: see
     /// [`algorithms::fast_within`](crate::algorithms::fast_within).
     #[must_use]

@@ -1,0 +1,136 @@
+//! What a fit found, in the words of who asked for it.
+
+use crate::arguments::Fit as Arguments;
+use crate::failure::Result;
+use crate::outputs::{item, say, short};
+use coremix::prelude::*;
+use coremix::{BoxedMixture, Float};
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+/// What a fit found.
+pub(crate) struct Found<F: Float> {
+    pub(crate) model: BoxedMixture<F>,
+    pub(crate) report: Report,
+    /// The weight of the rows of each cluster: how many they are, where rows have no weights. Estimates, of a coreset.
+    pub(crate) sizes: Vec<f64>,
+    /// The rows of the coreset, if that is all that was fitted.
+    coreset: Option<usize>,
+    pub(crate) quality: Quality,
+}
+
+/// How well a model fits the rows it was fitted to, per unit of weight.
+pub(crate) enum Quality {
+    /// The squared distance to the nearest centre.
+    Distance(f64),
+    /// The log-likelihood, in nats, and whether it may be higher than this.
+    Likelihood(f64, bool),
+}
+
+impl<F: Float> Found<F> {
+    /// By a fit to rows with these weights.
+    pub(crate) fn new(fit: Fit<BoxedMixture<F>>, weights: Option<&[f64]>) -> Self {
+        let mut sizes = vec![0.0; fit.model.components()];
+        let weights = fit
+            .coreset
+            .as_ref()
+            .map_or(weights, |own| Some(&own.weights[..]));
+        for (row, label) in fit.search_labels.iter().enumerate() {
+            sizes[*label as usize] += weights.map_or(1.0, |weights| weights[row]);
+        }
+        Self {
+            quality: quality(&fit, sizes.iter().sum()),
+            sizes,
+            coreset: fit.coreset.map(|coreset| coreset.rows.len()),
+            model: fit.model,
+            report: fit.report,
+        }
+    }
+
+    /// Prints it.
+    pub(crate) fn say(&self, fit: &Arguments, rows: usize, time: Duration) -> Result<()> {
+        let estimated = |rows| format!(", estimated from a coreset of {rows}");
+        let estimated = self.coreset.map(estimated).unwrap_or_default();
+        item("rows", rows)?;
+        let mut sizes = self.sizes.clone();
+        sizes.retain(|size| *size > 0.0);
+        sizes.sort_unstable_by(f64::total_cmp);
+        match (fit.clusters, sizes.len()) {
+            (k, used) if k == used => item("clusters", format_args!("{k}, all with rows"))?,
+            (k, used) => item("clusters", format_args!("{k} asked for, {used} with rows"))?,
+        }
+        let [least, median, most] = [0, sizes.len() / 2, sizes.len() - 1].map(|place| sizes[place]);
+        let [least, median, most] = [least, median, most].map(|size| in_words(fit, size));
+        item(
+            "sizes",
+            format_args!("{least} to {most}, median {median}{estimated}"),
+        )?;
+        match self.quality {
+            Quality::Distance(each) => {
+                let of = if fit.standardise {
+                    ", of standardised columns"
+                } else {
+                    ""
+                };
+                let each = short(each);
+                let what =
+                    format_args!("{each}, the mean squared distance to the centre{of}{estimated}");
+                item("error", what)?;
+            }
+            Quality::Likelihood(each, more) => {
+                let least = if more { "at least " } else { "" };
+                item(
+                    "log-likelihood",
+                    format_args!("{least}{each:.5} per row{estimated}"),
+                )?;
+            }
+        }
+        let (seconds, steps) = (time.as_secs_f64(), self.report.iterations);
+        item(
+            "time",
+            match self.report.stop {
+                Stop::MaxIterations => format!(
+                    "{seconds:.2} s, not converged after {steps} iterations: --max-iterations allows more"
+                ),
+                stop => format!("{seconds:.2} s, {stop} after {steps} iterations"),
+            },
+        )?;
+        if fit.verbose {
+            say(&format!("\n{}", self.report))?;
+        }
+        let written = [
+            ("model", Some(&fit.model)),
+            ("labels", fit.labels.as_ref()),
+            ("report", fit.report.as_ref()),
+        ];
+        let mut written = written
+            .into_iter()
+            .filter_map(|(name, path)| Some((name, path?)));
+        written.try_for_each(|(name, path)| item(name, path.display()))
+    }
+}
+
+/// The size of a cluster: rows, or their weight.
+pub(crate) fn in_words(fit: &Arguments, size: f64) -> String {
+    match fit.input.weights {
+        None => format!("{size:.0}"),
+        Some(_) => short(size),
+    }
+}
+
+/// From the last free energy, F, of rows of this weight, W. Where each row belongs to one centre, F is
+/// -W (ln k + d/2 ln 2 pi v) - E / 2v, with the variance v and the quantization error E (E3, E22).
+fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
+    let free_energy = fit.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
+    let (model, shared) = (&fit.model, fit.supports.as_ref().map(|all| all.ncols()));
+    let (k, d) = (model.components(), model.means().ncols());
+    if model.likeliest_is_nearest() && shared.unwrap_or(k) == 1 {
+        let v = model.variances()[[0, 0]];
+        let constant = (k as f64).ln() + 0.5 * d as f64 * (TAU * v).ln();
+        return Quality::Distance((-2.0 * v * (free_energy + constant)).max(0.0));
+    }
+    Quality::Likelihood(
+        free_energy,
+        shared.is_some() || model.free_parameters().is_none(),
+    )
+}
