@@ -206,7 +206,11 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
         if first < largest {
             within.push(on_larger(largest).tolerance_factor(1.0));
         }
-        within.push(Phase::new(streaming).rows(PhaseRows::All).tolerance_factor(3.0));
+        within.push(
+            Phase::new(streaming)
+                .rows(PhaseRows::All)
+                .tolerance_factor(3.0),
+        );
         within
     };
     let (mut largest, mut most) = (first, shape.rows / 4);
