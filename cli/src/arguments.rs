@@ -73,7 +73,10 @@ ICL for clusters: components that overlap count as one more often. For k-means a
 the mean log-likelihood of rows that no model was fitted to: higher is better. Its star is the fewest clusters \
 within one standard error of the best.
 
-Then fit the number that you choose: coremix fit ... -k K --model FILE";
+Columns in different units need --standardise, or --covariance diagonal: otherwise the widest one decides \
+alone, and more clusters always look better.
+
+Then fit the number that you choose, with the same options: coremix fit ... -k K --model FILE";
 
 /// Which rows, and which columns of them.
 #[derive(Args, Debug)]

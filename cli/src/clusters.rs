@@ -12,6 +12,7 @@ use coremix::data::Source as _;
 use coremix::prelude::*;
 use coremix::selection::Sweep;
 use coremix::{Element, Error, Estimator};
+use std::sync::Arc;
 
 pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<()> {
     let opened = rows::for_fit(&clusters.input)?;
@@ -21,7 +22,7 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<(
     }
     let (weights, columns) = (opened.weights, opened.columns);
     with_rows!(opened.rows, |rows| {
-        let rows = Shared::new(rows);
+        let rows = Arc::new(rows);
         match clusters.standardise {
             false => of_rows(clusters, &rows, weights, &columns, (cancel, quiet)),
             true => {

@@ -15,6 +15,7 @@ use coremix::{Checkpoint, Element, Estimator};
 use coremix_files::{Keys, ReadAhead, Rows};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) fn run(fit: &Arguments, cancel: &Cancel, quiet: bool) -> Result<()> {
@@ -48,7 +49,7 @@ fn of_rows<T: Element>(
     (weights, keys): (Option<Vec<f64>>, Option<Keys>),
     (cancel, quiet): (&Cancel, bool),
 ) -> Result<()> {
-    let (started, rows) = (Instant::now(), Shared::new(rows));
+    let (started, rows) = (Instant::now(), Arc::new(rows));
     let found = match fit.standardise {
         false => fitted(fit, &rows, weights, columns, (cancel, quiet))?,
         true => {
