@@ -73,7 +73,10 @@ ICL for clusters: components that overlap count as one more often. For k-means a
 the mean log-likelihood of rows that no model was fitted to: higher is better. Its star is the fewest clusters \
 within one standard error of the best.
 
-Then fit the number that you choose: coremix fit ... -k K --model FILE";
+Columns in different units need --standardise, or --covariance diagonal: otherwise the widest one decides \
+alone, and more clusters always look better.
+
+Then fit the number that you choose, with the same options: coremix fit ... -k K --model FILE";
 
 /// Which rows, and which columns of them.
 #[derive(Args, Debug)]
@@ -102,7 +105,7 @@ pub(crate) struct Input {
     /// The first line of CSV files names the columns [default: unless all of it are numbers]
     #[arg(long, conflicts_with = "no_header")]
     pub(crate) header: bool,
-    /// It does not: they are column_1, column_2 and so on
+    /// The first line of CSV files is a row: columns are column_1, column_2 and so on
     #[arg(long)]
     pub(crate) no_header: bool,
     /// The folder for temporary files, of formats that cannot be read at any place, such as .csv.gz

@@ -1,10 +1,9 @@
 //! `coremix clusters`
 
 use crate::arguments::Clusters;
-use crate::bytes::Bytes;
 use crate::failure::{Failure, Result};
 use crate::fit::has_one_variance;
-use crate::memory::{self, Shape};
+use crate::memory::Room;
 use crate::outputs::say;
 use crate::progress::Bar;
 use crate::rows::{self, Shared, with_rows};
@@ -13,6 +12,7 @@ use coremix::data::Source as _;
 use coremix::prelude::*;
 use coremix::selection::Sweep;
 use coremix::{Element, Error, Estimator};
+use std::sync::Arc;
 
 pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<()> {
     let opened = rows::for_fit(&clusters.input)?;
@@ -22,7 +22,7 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<(
     }
     let (weights, columns) = (opened.weights, opened.columns);
     with_rows!(opened.rows, |rows| {
-        let rows = Shared::new(rows);
+        let rows = Arc::new(rows);
         match clusters.standardise {
             false => of_rows(clusters, &rows, weights, &columns, (cancel, quiet)),
             true => {
@@ -40,20 +40,6 @@ fn of_rows<T: Element>(
     columns: &[String],
     (cancel, quiet): (&Cancel, bool),
 ) -> Result<()> {
-    let shape = Shape {
-        rows: rows.len(),
-        columns: rows.dim(),
-        clusters: clusters.to,
-        bytes: size_of::<T::Float>(),
-        weighted: true,
-    };
-    // Without a coreset, the rows that are not held out are copied.
-    let copies = if clusters.coreset.is_some() { 1 } else { 2 };
-    let loaded = memory::holds_all(Bytes(clusters.memory.0 / copies), shape, size_of::<T>());
-    if !loaded && clusters.coreset.is_none() {
-        let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";
-        return Err(Failure::arguments(hint));
-    }
     let mut algorithm = clusters.algorithm.parse::<Algorithm>()?;
     algorithm = algorithm
         .seed(clusters.seed)
@@ -61,6 +47,14 @@ fn of_rows<T: Element>(
         .cancel(cancel);
     if let Some(covariance) = clusters.covariance {
         algorithm = algorithm.covariance(covariance.of_crate());
+    }
+    // Without a coreset, the rows that are not held out are copied.
+    let copies = if clusters.coreset.is_some() { 1 } else { 2 };
+    let room = Room::new(clusters.memory, (rows.len(), rows.dim()), true);
+    let loaded = room.holds::<T>(&algorithm.clone().clusters(clusters.to), copies)?;
+    if !loaded && clusters.coreset.is_none() {
+        let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";
+        return Err(Failure::arguments(hint));
     }
     let build = |k| -> coremix::Result<Box<dyn Estimator<T::Float>>> {
         algorithm.clone().clusters(k).boxed()

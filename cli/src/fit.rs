@@ -4,7 +4,7 @@ use crate::arguments::{self, Fit as Arguments};
 use crate::failure::{Failure, Result};
 use crate::found::{self, Found, Quality};
 use crate::labels::{self, Labels};
-use crate::memory::{self, Shape};
+use crate::memory::Room;
 use crate::outputs::{self, warn};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, Shared, with_rows};
@@ -15,6 +15,7 @@ use coremix::{Checkpoint, Element, Estimator};
 use coremix_files::{Keys, ReadAhead, Rows};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) fn run(fit: &Arguments, cancel: &Cancel, quiet: bool) -> Result<()> {
@@ -48,7 +49,7 @@ fn of_rows<T: Element>(
     (weights, keys): (Option<Vec<f64>>, Option<Keys>),
     (cancel, quiet): (&Cancel, bool),
 ) -> Result<()> {
-    let (started, rows) = (Instant::now(), Shared::new(rows));
+    let (started, rows) = (Instant::now(), Arc::new(rows));
     let found = match fit.standardise {
         false => fitted(fit, &rows, weights, columns, (cancel, quiet))?,
         true => {
@@ -101,26 +102,21 @@ fn fitted<T: Element>(
     columns: &[String],
     (cancel, quiet): (&Cancel, bool),
 ) -> Result<Found<T::Float>> {
-    let shape = Shape {
-        rows: rows.len(),
-        columns: rows.dim(),
-        clusters: fit.clusters,
-        bytes: size_of::<T::Float>(),
-        weighted: weights.is_some(),
-    };
-    let loaded = memory::holds_all(fit.memory, shape, size_of::<T>());
-    let mut algorithm = algorithm(fit, shape, loaded)?.cancel(cancel);
+    let mut algorithm = algorithm(fit)?.cancel(cancel);
     if fit.checkpoint_every > 0.0 {
         let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
         let checkpoint = Checkpoint::to(checkpoint_of(fit)).every(every);
         algorithm = algorithm.checkpoint(&checkpoint.resume_if_there());
     }
+    let (shape, weighted) = ((rows.len(), rows.dim()), weights.is_some());
+    let room = Room::new(fit.memory, shape, weighted);
+    let loaded = room.holds::<T>(&algorithm, 1)?;
+    if !loaded {
+        algorithm = room.within::<T::Float>(algorithm)?;
+    }
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
     let bar = Bar::of_fit(quiet);
-    bar.say(format!(
-        "checking {} rows of {} columns",
-        shape.rows, shape.columns
-    ));
+    bar.say(format!("checking {} rows of {} columns", shape.0, shape.1));
     let data = rows::data(rows.clone(), weights, loaded, &bar)?;
     let data = data.as_data();
     let one_variance = !fit.standardise && has_one_variance(&fit.algorithm, fit.covariance);
@@ -152,7 +148,7 @@ pub(crate) fn has_one_variance(algorithm: &str, covariance: Option<arguments::Co
 }
 
 /// The algorithm with its settings.
-fn algorithm(fit: &Arguments, shape: Shape, loaded: bool) -> Result<Algorithm> {
+fn algorithm(fit: &Arguments) -> Result<Algorithm> {
     let mut algorithm = fit.algorithm.parse::<Algorithm>()?;
     algorithm = algorithm.clusters(fit.clusters);
     algorithm = algorithm.seed(fit.seed).restarts(fit.restarts);
@@ -164,13 +160,6 @@ fn algorithm(fit: &Arguments, shape: Shape, loaded: bool) -> Result<Algorithm> {
     set!(coreset tolerance max_iterations c_prime neighbors concentration);
     if let Some(covariance) = fit.covariance {
         algorithm = algorithm.covariance(covariance.of_crate());
-    }
-    if loaded {
-        return Ok(algorithm);
-    }
-    match &*fit.algorithm {
-        "fast" => algorithm = algorithm.memory(memory::for_coresets(fit.memory, shape)?),
-        name => memory::check(fit.memory, (name, fit.coreset), shape)?,
     }
     Ok(algorithm)
 }

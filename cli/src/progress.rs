@@ -13,7 +13,7 @@ pub(crate) struct Bar {
 impl Bar {
     /// Of the iterations of a fit.
     pub(crate) fn of_fit(quiet: bool) -> Self {
-        Self::new(quiet, "{elapsed:>6} {spinner} {wide_msg} {pass}")
+        Self::new(quiet, 1, "{elapsed:>6} {spinner} {wide_msg} {pass}")
     }
 
     /// Counts the rows of a pass over a file: each step of the fit begins a new one.
@@ -24,19 +24,15 @@ impl Bar {
 
     /// Of rows.
     pub(crate) fn of_rows(quiet: bool, rows: usize) -> Self {
-        let bar = Self::new(
-            quiet,
-            "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left",
-        );
-        bar.bar.set_length(rows as u64);
-        bar
+        let template = "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left";
+        Self::new(quiet, rows, template)
     }
 
-    fn new(quiet: bool, template: &str) -> Self {
+    fn new(quiet: bool, rows: usize, template: &str) -> Self {
         let bar = match quiet {
             true => ProgressBar::hidden(),
             // indicatif draws nothing where the standard error is no terminal.
-            false => ProgressBar::new(1),
+            false => ProgressBar::new(rows as u64),
         };
         // Nothing while no rows of files are read, as in steps on rows in memory.
         let pass = |state: &ProgressState, text: &mut dyn Write| {

@@ -30,34 +30,7 @@ macro_rules! with_rows {
 pub(crate) use with_rows;
 
 /// Rows that several read.
-#[derive(Clone)]
-pub(crate) struct Shared<T>(Arc<Rows<T>>);
-
-impl<T> Shared<T> {
-    pub(crate) fn new(rows: Rows<T>) -> Self {
-        Self(Arc::new(rows))
-    }
-}
-
-impl<T: Element> Source for Shared<T> {
-    type Element = T;
-
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn dim(&self) -> usize {
-        self.0.dim()
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        self.0.read(first, out)
-    }
-}
+pub(crate) type Shared<T> = Arc<Rows<T>>;
 
 /// Rows that are read ahead; a bar counts them.
 pub(crate) struct Counted<T: Element> {

@@ -4,9 +4,10 @@ use crate::arguments::Score;
 use crate::failure::Result;
 use crate::outputs::{item, say};
 use crate::progress::Bar;
-use crate::rows::{self, Shared, with_rows};
+use crate::rows::{self, with_rows};
 use coremix::{BoxedMixture, Element, ModelInfo, Save};
 use coremix_files::Rows;
+use std::sync::Arc;
 
 pub(crate) fn run(score: &Score, quiet: bool) -> Result<()> {
     let info = ModelInfo::of_file(&score.model)?;
@@ -23,7 +24,7 @@ fn of_rows<T: Element>(
     let model: BoxedMixture<T::Float> = Save::load(&score.model)?;
     let bar = Bar::of_fit(quiet);
     bar.say("reading");
-    let data = rows::data(Shared::new(rows), weights, false, &bar)?;
+    let data = rows::data(Arc::new(rows), weights, false, &bar)?;
     let data = data.as_data();
     bar.say("scoring");
     let found = model.score(data)?;

@@ -10,6 +10,7 @@ use coremix::{BoxedMixture, Element, Float};
 use ndarray::{Array1, Array2};
 use std::any::Any;
 use std::io;
+use std::sync::Arc;
 
 /// Mean and deviation of every column (d) of the rows of a fit. The deviation of a constant column is 1.
 #[derive(Clone)]
@@ -41,7 +42,7 @@ impl Scale {
 
     /// The rows in units of it.
     pub(crate) fn apply<T: Element>(&self, rows: &Shared<T>) -> Shared<T::Float> {
-        Shared::new(Box::new(Scaled(rows.clone(), self.clone())))
+        Arc::new(Box::new(Scaled(rows.clone(), self.clone())))
     }
 
     /// How much higher the log-density of a row is in units of it.

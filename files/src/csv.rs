@@ -246,7 +246,7 @@ fn number<T: Number>(field: &[u8]) -> std::result::Result<T, String> {
     match T::from_str(text) {
         Ok(number) if coremix::Float::is_finite(number.widen()) => Ok(number),
         Ok(_) => Err("a value is NaN or infinite".into()),
-        Err(_) if text.is_empty() => Err("an empty field".into()),
+        Err(_) if text.is_empty() => Err("an empty field: fill it in, or take the row out".into()),
         Err(_) => {
             let shown: String = text.chars().take(40).collect();
             Err(format!("{shown:?} is not a number of type {}", T::TYPE))

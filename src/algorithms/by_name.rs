@@ -1,14 +1,16 @@
 //! Algorithms by name: which one, and its settings, chosen at run time.
 
+use super::memory::{self, Sizes};
 use crate::algorithms as own;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
+use crate::base::parallel;
 use crate::coreset::Lightweight;
 use crate::e_step::Neighborhood;
 use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
-use crate::fit::{Builder, Estimator, MeansOf, WarmStart};
+use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
 use crate::m_step::{Covariance, DirichletProcess, MStep, Save};
 use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
 use ndarray::Array2;
@@ -78,7 +80,8 @@ settings! {
     /// Draws of the lightweight coreset. Default: none, but `lwcs-k-means` and `vc-gmm` draw 100 per cluster and 8,192 at
     /// least, and `fast` has its own.
     coreset: usize,
-    /// Bytes that `fast` may keep of rows, as in [`fast_within`](crate::algorithms::fast_within). Default: no limit.
+    /// Bytes that `fast` may take beside the rows, as in [`fast_within`](crate::algorithms::fast_within), with what a
+    /// [checkpoint](Self::checkpoint) takes. Default: no limit.
     memory: usize,
     /// Members of a support, C' or H, of the truncated algorithms. Default 3.
     c_prime: usize,
@@ -175,8 +178,7 @@ algorithms! {
         |_, k| Gaussian own::sparsified_gmm(k);
     "dp-gmm" [coreset concentration greedy refined] =>
         |s, k| Dirichlet own::dp_gmm(k, s.concentration.unwrap_or(1.0));
-    "fast" [coreset memory] =>
-        |s, k| Gaussian s.memory.map_or_else(|| own::fast(k), |bytes| own::fast_within(k, bytes));
+    "fast" [coreset memory] => |_, k| Gaussian own::fast(k);
 }
 
 /// Draws of a coreset for so many clusters.
@@ -217,6 +219,87 @@ impl Algorithm {
         self
     }
 
+    /// Bytes that a fit of so many rows takes at its peak beside the rows themselves, at most: from the sizes of what it stores.
+    ///
+    /// For `fast` with a limit on its [`memory`](Self::memory): what it takes in any case, if that is more.
+    ///
+    /// # Errors
+    /// Without a number of clusters.
+    pub fn peak_memory<F: Float>(&self, rows: usize, columns: usize) -> Result<usize> {
+        let (s, clusters) = (&self.settings, self.number()?);
+        let shape = Shape {
+            rows,
+            columns,
+            clusters,
+        };
+        let sizes = Sizes::of::<F>(shape);
+        let of_fast = |limit: Option<usize>| {
+            let phases: Vec<Phase<F>> = match limit {
+                Some(limit) => own::phases_within(limit, self.copies(8))(shape),
+                None => own::fast_phases(shape),
+            };
+            sizes.phases(&phases, s.coreset.unwrap_or(own::rows_for(clusters)))
+        };
+        let coreset = match self.name {
+            "lwcs-k-means" | "vc-gmm" => Some(s.coreset.unwrap_or(draws(clusters))),
+            _ => s.coreset,
+        };
+        let searched = coreset.map_or(rows, |draws| draws.min(rows));
+        let (members, by_component) = match self.name {
+            "fast" => {
+                let saved = match (s.memory, &self.checkpoint) {
+                    (None, Some(_)) => sizes.saved_bounds(),
+                    _ => 0,
+                };
+                return Ok(of_fast(s.memory) + (self.copies(8) + saved) * rows);
+            }
+            "gmm" | "sparsified-gmm" | "dp-gmm" => (0, false),
+            "k-means-c-prime" => (s.members(), false),
+            "var-gmm-s" | "vc-gmm" | "d-gmm" => (s.members(), true),
+            _ => (1, false),
+        };
+        let second = match (self.name, s.covariance) {
+            ("dp-gmm", _) | (_, Some(Covariance::Full | Covariance::Tied)) => {
+                columns.saturating_mul(columns + 1) / 2
+            }
+            _ => columns,
+        };
+        let supports = Sizes::supports(1, members);
+        let mut per_row = supports + self.copies(supports);
+        if by_component {
+            per_row += supports + sizes.in_order();
+        }
+        let seeding = sizes.seeding(by_component || self.name == "lwcs-k-means");
+        // Restarts on few rows run beside each other.
+        let beside = parallel::fits_beside(s.restarts.unwrap_or(1), searched);
+        let mut needed = beside * (searched * per_row.max(seeding) + sizes.sums(second));
+        if let Some(draws) = coreset {
+            needed += sizes.coreset(draws);
+        }
+        Ok(match s.refined {
+            Some(true) => needed.max(of_fast(None)),
+            _ => needed,
+        })
+    }
+
+    /// What there is besides of `kept` bytes for each row: of the best restart, for whoever stops the fit, and in a checkpoint.
+    fn copies(&self, kept: usize) -> usize {
+        let several = self.settings.restarts.is_some_and(|restarts| restarts > 1);
+        let whole = usize::from(several) + usize::from(self.cancel.is_some());
+        let saved = match self.checkpoint {
+            Some(_) => memory::saved(kept, self.settings.clusters.unwrap_or(1)),
+            None => 0,
+        };
+        whole * kept + saved
+    }
+
+    /// Clusters.
+    fn number(&self) -> Result<usize> {
+        let rule = "must be given: .clusters(k)";
+        let missing = || Error::parameter("clusters", "unset", rule);
+        self.settings.clusters.ok_or_else(missing)
+    }
+
     /// The algorithm, ready to fit data of the number type `F`.
     ///
     /// # Errors
@@ -233,11 +316,8 @@ impl Algorithm {
             let what = format!("setting of {}", self.name);
             return Err(Error::unknown(setting, &what, &known));
         }
-        let rule = "must be given: .clusters(k)";
-        let missing = || Error::parameter("clusters", "unset", rule);
-        let clusters = self.settings.clusters.ok_or_else(missing)?;
         match (
-            (own.make)(&self.settings, clusters),
+            (own.make)(&self.settings, self.number()?),
             self.settings.covariance,
         ) {
             (Made::Gaussian(builder), Some(kind)) => self.built(builder.covariance(kind)),
@@ -266,6 +346,7 @@ impl Algorithm {
             restarts number: s.restarts => number;
             seed seed: s.seed => seed;
             coreset draws: s.coreset => Lightweight::new(draws);
+            phases bytes: s.memory => own::phases_within(bytes, self.copies(8));
             seeder chain: s.chain => AfkMc2::new(chain);
             cancel cancel: &self.cancel => cancel;
             checkpoint checkpoint: &self.checkpoint => checkpoint;

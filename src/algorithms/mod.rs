@@ -7,6 +7,7 @@
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
 
 pub(crate) mod by_name;
+mod memory;
 use crate::base::float::Float;
 use crate::coreset::Lightweight;
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
@@ -14,6 +15,7 @@ use crate::em::{PhaseRows, Rule};
 use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
 use crate::m_step::{Covariance, DirichletProcess};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus};
+use memory::Sizes;
 
 /// k-means (Lloyd) from k-means++ seeds.
 ///
@@ -159,61 +161,68 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
     sizes.skip(1).take_while(move |&size| size <= most)
 }
 
-/// [`fast`] for rows that are not in memory: it keeps at most about `bytes` bytes of rows and of what belongs to them.
+/// [`fast`] for rows that are not in memory: the whole fit takes at most about `bytes` bytes beside them.
 ///
 /// [`fast`] itself reads rows in the order of their components, which is slow in files. This one reads them in the order of the
 /// file. Where all rows fit in `bytes`, it is [`fast`]. Otherwise the phases with bounds and moves run on coresets, the last
 /// on the largest that fits, of a quarter of the rows at most. Then k-means reads all rows in every iteration, compares each
-/// with all means, and keeps nothing of them but their labels.
+/// with all means, and keeps nothing of them but their labels. Labels, sums and the first coreset are there whatever `bytes` is:
+/// [`Algorithm::peak_memory`](crate::Algorithm::peak_memory) says how much a fit takes.
 ///
 /// ```
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(4_000).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 100,000 points
-/// let fit = algorithms::fast_within(25, 1_000_000).build()?.fit(&data)?;
+/// let fit = algorithms::fast_within(25, 4_000_000).build()?.fit(&data)?;
 /// let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
-/// assert_eq!(rows, [8_192, 11_111, 100_000]);
+/// assert_eq!(rows, [8_192, 14_000, 100_000]);
 /// # Ok::<(), Error>(())
 /// ```
 pub fn fast_within<F: Float>(clusters: usize, bytes: usize) -> Builder<F> {
-    fast(clusters).phases(move |shape| fast_phases_within(shape, bytes))
+    fast(clusters).phases(phases_within(bytes, 0))
 }
 
-/// The phases of [`fast_within`]. A row counts with its numbers, of 4 bytes each (rows of `f64` take up to twice as much), its
-/// weight, its coordinates in the subspace, and its components with their bounds. The smaller coresets count as well.
+/// The phases of [`fast_within`], where `per_row` bytes of each row are kept as well.
+fn phases_within<F: Float>(bytes: usize, per_row: usize) -> impl Fn(Shape) -> Vec<Phase<F>> {
+    move |shape| {
+        let beside = per_row.saturating_mul(shape.rows);
+        fast_phases_within(shape, bytes.saturating_sub(beside))
+    }
+}
+
 fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
-    let phases = fast_phases(shape);
-    let inside = match phases[0].outline.columns {
-        Columns::Principal(coordinates) => 4 * coordinates,
-        Columns::All => 0,
-    };
-    let own = CHOSEN + 4 * shape.columns;
-    // The coresets before the largest one stay, and are a third of it together at most.
-    let per_row = own + own / 3 + inside + KEPT;
-    if shape.rows.saturating_mul(per_row) <= bytes {
+    let (phases, sizes) = (fast_phases(shape), Sizes::of::<F>(shape));
+    let first = rows_for(shape.clusters);
+    if sizes.rows().saturating_add(sizes.phases(&phases, first)) <= bytes {
         return phases;
     }
-    let first = rows_for(shape.clusters);
-    let largest = (bytes / per_row).min(shape.rows / 4);
     let streaming = Bounded::new().near(near_for(shape.clusters)).streaming();
     let on = |rows| phases[0].clone().starts(1).rows(rows);
     let on_larger = |draws| on(PhaseRows::Larger(Lightweight::new(draws)));
-    let mut within = vec![phases[0].clone()];
-    // The largest one follows, four times as large at least.
-    within.extend(larger(shape.clusters, largest / 4).map(on_larger));
-    if first < largest {
-        within.push(on_larger(largest).tolerance_factor(1.0));
+    let with_largest = |largest: usize| {
+        let mut within = vec![phases[0].clone()];
+        // The largest one follows, four times as large at least.
+        within.extend(larger(shape.clusters, largest / 4).map(on_larger));
+        if first < largest {
+            within.push(on_larger(largest).tolerance_factor(1.0));
+        }
+        within.push(
+            Phase::new(streaming)
+                .rows(PhaseRows::All)
+                .tolerance_factor(3.0),
+        );
+        within
+    };
+    let (mut largest, mut most) = (first, shape.rows / 4);
+    while largest < most {
+        let middle = most - (most - largest) / 2;
+        match sizes.phases(&with_largest(middle), first) <= bytes {
+            true => largest = middle,
+            false => most = middle - 1,
+        }
     }
-    let streaming = Phase::new(streaming).rows(PhaseRows::All);
-    within.push(streaming.tolerance_factor(3.0));
-    within
+    with_largest(largest)
 }
-
-/// Bytes that a row of a coreset has beside its numbers: which row it is, and its weight, twice.
-const CHOSEN: usize = 24;
-
-/// Bytes that a phase with bounds keeps of a row: its number, two components and two distances, twice, and its weight.
-const KEPT: usize = 48;
 
 /// Clusters of all starts of [`fast`] together, at most.
 const TOGETHER: usize = 32;

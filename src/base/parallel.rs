@@ -44,6 +44,11 @@ pub(crate) fn fits_apart(n: usize, rows: usize) -> bool {
     n > 1 && n >= rayon::current_num_threads() && rows < MANY_ROWS && !ALONE.get()
 }
 
+/// How many of `n` fits of so many rows run at the same time.
+pub(crate) fn fits_beside(n: usize, rows: usize) -> usize {
+    if fits_apart(n, rows) { threads() } else { 1 }
+}
+
 /// `f(0), .., f(n - 1)` in order, where each is a whole fit of so many rows.
 pub(crate) fn map_fits<T: Send>(n: usize, rows: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if !fits_apart(n, rows) {
@@ -124,6 +129,11 @@ pub(crate) fn map_chunks<U: Send, T: Send>(
     map_parts(chunks, |b, chunk| {
         f(b, b * size..b * size + chunk.len(), chunk)
     })
+}
+
+/// Threads of the pool that work runs on here.
+pub(crate) fn threads() -> usize {
+    rayon::current_num_threads()
 }
 
 /// What `work` returns on a pool of so many threads.

@@ -6,6 +6,7 @@ use crate::base::float::{Element, Float};
 use crate::base::parallel::{BLOCK, Spare};
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Where rows of numbers come from: a file, a table, a partition. [`Blocks`] makes data of it.
 ///
@@ -66,8 +67,8 @@ pub trait Source: Sync {
 }
 
 macro_rules! forward {
-    ($($pointer:ty),+) => {$(
-        impl<S: Source + ?Sized> Source for $pointer {
+    ($($pointer:ty: $bound:path),+) => {$(
+        impl<S: Source + $bound + ?Sized> Source for $pointer {
             type Element = S::Element;
 
             fn name(&self) -> &'static str {
@@ -85,7 +86,7 @@ macro_rules! forward {
         }
     )+};
 }
-forward!(&S, Box<S>);
+forward!(&S: Sync, Box<S>: Sync, Arc<S>: Send);
 
 /// Data whose rows are read from a [`Source`] block by block, when they are asked for, and checked once before.
 ///

@@ -90,6 +90,8 @@ pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
         report.add_search(found.free_energy, started);
         let stopped = monitor.iteration(&mut *pass, report, rule.max_iterations);
         if monitor.is_cancellable() {
+            // One copy at a time.
+            drop(last.take());
             last = Some(pass.found());
         }
         if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {

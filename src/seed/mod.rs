@@ -165,19 +165,27 @@ fn by_weight<F: Float>(
     count: usize,
     rng: &mut Rng,
 ) -> Vec<usize> {
-    let mut free = vec![true; data.len()];
-    for &n in taken {
-        free[n] = false;
-    }
-    let mut keys: Vec<(f64, usize)> = (0..data.len())
-        .filter(|&n| free[n] && data.weight(n) > 0.0)
-        .map(|n| (rng.exponential() / data.weight(n), n))
-        .collect();
+    let mut taken = taken.to_vec();
+    taken.sort_unstable();
     let earlier = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-    if count < keys.len() {
-        keys.select_nth_unstable_by(count, earlier);
-        keys.truncate(count);
+    let mut keys: Vec<(f64, usize)> = Vec::new();
+    let smallest = |keys: &mut Vec<(f64, usize)>| {
+        if count < keys.len() {
+            keys.select_nth_unstable_by(count, earlier);
+            keys.truncate(count);
+        }
+    };
+    for n in 0..data.len() {
+        let weight = data.weight(n);
+        if weight > 0.0 && taken.binary_search(&n).is_err() {
+            keys.push((rng.exponential() / weight, n));
+            // No key of every row is kept: rows may be more than fit in memory.
+            if keys.len() >= 2 * count + 4_096 {
+                smallest(&mut keys);
+            }
+        }
     }
+    smallest(&mut keys);
     keys.sort_unstable_by(earlier);
     keys.into_iter().map(|(_, n)| n).collect()
 }

@@ -1,227 +1,97 @@
 //! The public surface of the crate is that of `tests/fixtures/public_api.txt`: whoever changes it says so there.
 //!
-//! This is a scan of the source text. Items are listed under the file where they are written, also when that is a private
-//! module: the `pub use` lines say where they are reached. Listed are `pub` items with their signatures, public fields,
-//! variants, what traits and `impl` blocks hold, derives, and which traits are implemented. Left out is what cannot be named
-//! from outside, such as the workers of E-steps. Items made by macros are not seen, such as `Float` for f32.
+//! Items are listed under the file where they are written, also when that is a private module: the `pub use` lines say where
+//! they are reached. Listed are `pub` items with their signatures, public fields, variants, what traits and `impl` blocks hold,
+//! derives, and which traits are implemented. Left out is what cannot be named from outside, such as the workers of E-steps.
+//! Items made by macros are not seen, such as `Float` for f32.
 
+use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use syn::punctuated::Punctuated;
+use syn::{
+    Attribute, Field, Fields, FnArg, ImplItem, Item, ItemImpl, Pat, Signature, TraitItem, Type,
+    Visibility,
+};
 
-/// A word, a literal or a sign, and whether space came before it.
-#[derive(Clone, Debug, PartialEq)]
-struct Token {
-    text: String,
-    spaced: bool,
-}
-
-/// The tokens of a source text, without comments.
-fn tokens(source: &str) -> Vec<Token> {
-    let chars: Vec<char> = source.chars().collect();
-    let at = |i: usize| chars.get(i).copied().unwrap_or('\0');
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    let (mut found, mut i, mut spaced) = (Vec::new(), 0, false);
-    while i < chars.len() {
-        let start = i;
-        match (at(i), at(i + 1)) {
-            ('/', '/') => {
-                while i < chars.len() && at(i) != '\n' {
-                    i += 1;
-                }
-            }
-            ('/', '*') => {
-                let mut depth = 0;
-                loop {
-                    match (at(i), at(i + 1)) {
-                        ('/', '*') => (depth, i) = (depth + 1, i + 2),
-                        ('*', '/') => (depth, i) = (depth - 1, i + 2),
-                        _ => i += 1,
-                    }
-                    if depth == 0 || i >= chars.len() {
-                        break;
-                    }
-                }
-            }
-            ('r', '"' | '#') | ('b', 'r') if raw_string(&chars[i..]).is_some() => {
-                i += raw_string(&chars[i..]).unwrap();
-            }
-            ('"', _) | ('b', '"') => {
-                i += if at(i) == 'b' { 2 } else { 1 };
-                while i < chars.len() && at(i) != '"' {
-                    i += if at(i) == '\\' { 2 } else { 1 };
-                }
-                i += 1;
-            }
-            // A character, not a lifetime.
-            ('\'', c) if c == '\\' || at(i + 2) == '\'' => {
-                i += if c == '\\' { 3 } else { 2 };
-                while i < chars.len() && at(i) != '\'' {
-                    i += 1;
-                }
-                i += 1;
-            }
-            ('-' | '=', '>') | (':', ':') => i += 2,
-            (c, _) if c.is_whitespace() => i += 1,
-            (c, _) if word(c) || c == '\'' => {
-                i += 1;
-                while word(at(i)) {
-                    i += 1;
-                }
-            }
-            _ => i += 1,
-        }
-        let text: String = chars[start..i.min(chars.len())].iter().collect();
-        if text.starts_with("//") || text.starts_with("/*") || text.trim().is_empty() {
-            spaced = true;
-        } else {
-            found.push(Token { text, spaced });
-            spaced = false;
-        }
-    }
-    found
-}
-
-/// The length of the raw string that begins here, if one does.
-fn raw_string(chars: &[char]) -> Option<usize> {
-    let quote = chars.iter().position(|c| *c == '"')?;
-    let prefix: String = chars[..quote].iter().collect();
-    let hashes = prefix.strip_prefix('b').unwrap_or(&prefix);
-    let hashes = hashes.strip_prefix('r')?;
-    if hashes.chars().any(|c| c != '#') {
-        return None;
-    }
-    let end: Vec<char> = format!("\"{hashes}").chars().collect();
-    let body = &chars[quote + 1..];
-    let length = body.windows(end.len()).position(|part| part == end)?;
-    Some(quote + 1 + length + end.len())
-}
-
-/// On one line, the same however it was broken into lines.
-fn one_line(tokens: &[Token]) -> String {
-    let mut line = String::new();
-    for (i, token) in tokens.iter().enumerate() {
-        let last = line.chars().next_back().unwrap_or('(');
-        let text = token.text.as_str();
-        // `mut self` is no part of a signature, `&mut self` is.
-        if text == "mut" && matches!(last, '(' | ',') {
-            continue;
-        }
-        let closes = matches!(text, ")" | "]" | "}" | ">");
-        if closes && last == ',' {
-            line.pop();
-        }
-        let opened = matches!(last, '(' | '[' | '{' | '<');
-        if i > 0 && token.spaced && !opened && !closes && text != "," {
-            line.push(' ');
-        }
-        line.push_str(text);
+/// Tokens on one line, with the spaces that rustfmt leaves, mostly.
+fn line(tokens: &impl ToTokens) -> String {
+    let mut line = tokens.to_token_stream().to_string();
+    let signs = [
+        ("# [", "#["),
+        ("? ", "?"),
+        (" ;", ";"),
+        (" ,", ","),
+        (" :", ":"),
+        (":: ", "::"),
+        (" ::", "::"),
+        (" (", "("),
+        ("( ", "("),
+        (" )", ")"),
+        (",)", ")"),
+        (" <", "<"),
+        ("< ", "<"),
+        (" >", ">"),
+        (",>", ">"),
+        ("& ", "&"),
+        (" [", " ["),
+        ("[ ", "["),
+        (" ]", "]"),
+        (",]", "]"),
+        ("' ", "'"),
+        ("{ ", "{"),
+        (" }", "}"),
+        (",}", "}"),
+        ("=(", "= ("),
+    ];
+    for (from, to) in signs {
+        line = line.replace(from, to);
     }
     line.trim_end_matches(',').to_string()
 }
 
-/// Reads items one after the other.
-struct Reader<'a> {
-    tokens: &'a [Token],
-    at: usize,
+/// The attributes that belong to the surface.
+fn shown(attributes: &[Attribute]) -> String {
+    let of_surface = |a: &&Attribute| {
+        let hidden = a.path().is_ident("doc") && line(a).contains("(hidden)");
+        hidden || a.path().is_ident("derive") || a.path().is_ident("non_exhaustive")
+    };
+    let shown = attributes.iter().filter(of_surface);
+    shown.map(|a| line(a) + " ").collect()
 }
 
-/// What comes before an item.
-#[derive(Default)]
-struct Before {
-    /// The attributes that belong to the surface.
-    shown: String,
-    test: bool,
-    public: bool,
+fn is_public(visibility: &Visibility) -> bool {
+    matches!(visibility, Visibility::Public(_))
 }
 
-impl<'a> Reader<'a> {
-    fn new(tokens: &'a [Token]) -> Self {
-        Self { tokens, at: 0 }
-    }
+fn is_test(attributes: &[Attribute]) -> bool {
+    let test = |a: &Attribute| a.path().is_ident("cfg") && line(a).contains("test");
+    attributes.iter().any(test)
+}
 
-    fn peek(&self) -> &'a str {
-        self.tokens.get(self.at).map_or("", |t| &t.text)
-    }
-
-    fn done(&self) -> bool {
-        self.at >= self.tokens.len()
-    }
-
-    /// Up to one of `ends` outside of brackets, which is left to come.
-    fn until(&mut self, ends: &[&str]) -> &'a [Token] {
-        let (start, mut depth, mut angles) = (self.at, 0, 0);
-        while !self.done() {
-            let text = self.peek();
-            if depth == 0 && angles <= 0 && ends.contains(&text) {
-                break;
-            }
-            match text {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth -= 1,
-                "<" => angles += 1,
-                ">" => angles -= 1,
-                _ => {}
-            }
-            self.at += 1;
-        }
-        &self.tokens[start..self.at]
-    }
-
-    /// What is between the bracket that comes and its partner. Angles do not count: there may be comparisons in it.
-    fn group(&mut self) -> &'a [Token] {
-        let (start, mut depth) = (self.at + 1, 0);
-        while !self.done() {
-            match self.peek() {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                break;
-            }
-        }
-        &self.tokens[start..self.at - 1]
-    }
-
-    /// Past the next semicolon. Angles do not count: a value may shift bits.
-    fn end(&mut self) {
-        while !self.done() && self.peek() != ";" {
-            match self.peek() {
-                "(" | "[" | "{" => {
-                    self.group();
+/// Without `mut` before a parameter: it is no part of what a caller sees.
+fn signature(signature: &Signature) -> String {
+    let mut signature = signature.clone();
+    for input in &mut signature.inputs {
+        match input {
+            FnArg::Receiver(own) if own.reference.is_none() => own.mutability = None,
+            FnArg::Typed(typed) => {
+                if let Pat::Ident(name) = &mut *typed.pat {
+                    name.mutability = None;
                 }
-                _ => self.at += 1,
             }
+            FnArg::Receiver(_) => {}
         }
-        self.at += 1;
     }
+    line(&signature)
+}
 
-    /// Attributes and visibility.
-    fn before(&mut self) -> Before {
-        let mut before = Before::default();
-        while self.peek() == "#" {
-            self.at += 1;
-            if self.peek() == "!" {
-                self.at += 1;
-            }
-            let attribute = one_line(self.group());
-            before.test |= attribute.starts_with("cfg(") && attribute.contains("test");
-            let shows = ["derive(", "non_exhaustive", "doc(hidden)"];
-            if shows.iter().any(|start| attribute.starts_with(start)) {
-                before.shown += &format!("#[{attribute}] ");
-            }
-        }
-        if self.peek() == "pub" {
-            self.at += 1;
-            before.public = self.peek() != "(";
-            if !before.public {
-                self.group();
-            }
-        }
-        before
-    }
+/// The last name of a path.
+fn last_name(path: &syn::Path) -> String {
+    path.segments
+        .last()
+        .map_or_else(String::new, |last| last.ident.to_string())
 }
 
 /// A line about something.
@@ -266,156 +136,147 @@ impl Surface {
         });
     }
 
-    fn items(&mut self, module: &str, tokens: &[Token]) {
-        let mut reader = Reader::new(tokens);
-        while !reader.done() {
-            let before = reader.before();
-            let start = reader.at;
-            let mut kind = reader.peek();
-            // `const fn`, `unsafe impl`, `async fn`
-            let next = tokens.get(start + 1).map_or("", |t| t.text.as_str());
-            if matches!(next, "fn" | "impl" | "trait") {
-                kind = next;
-            }
-            let name = tokens.get(start + 1).map_or("", |t| t.text.as_str());
-            match kind {
-                "" => break,
-                "struct" | "enum" | "union" | "trait" | "mod" | "fn" | "impl" => {
-                    let ends = match kind {
-                        "struct" => &["{", ";", "("][..],
-                        _ => &["{", ";"],
-                    };
-                    let header = one_line(reader.until(ends));
-                    let body = match reader.peek() {
-                        ";" => &[],
-                        _ => reader.group(),
-                    };
-                    let fields = kind == "struct" && !body.is_empty();
-                    let tuple = fields && tokens[reader.at - 1].text == ")";
-                    if tuple {
-                        reader.until(&[";"]);
-                    }
-                    if reader.peek() == ";" {
-                        reader.at += 1;
-                    }
-                    if before.test {
-                        if kind == "mod" {
-                            self.tests.insert(format!("{module}/{name}"));
-                        }
+    /// An item with its attributes.
+    fn item(&mut self, module: &str, name: &syn::Ident, attributes: &[Attribute], text: String) {
+        let text = format!("{}{text}", shown(attributes));
+        self.say(module, &name.to_string(), text);
+    }
+
+    fn items(&mut self, module: &str, items: &[Item]) {
+        for item in items {
+            match item {
+                Item::Mod(inner) => {
+                    let name = format!("{module}/{}", inner.ident);
+                    let name = name.trim_start_matches("lib/");
+                    if is_test(&inner.attrs) {
+                        self.tests.insert(name.to_string());
                         continue;
                     }
-                    match kind {
-                        "impl" => self.implementation(module, &header, body),
-                        "mod" => {
-                            let inner = format!("{module}/{name}");
-                            let inner = inner.trim_start_matches("lib/");
-                            if before.public {
-                                self.modules.insert(inner.to_string());
-                            }
-                            self.items(inner, body);
-                        }
-                        "fn" => {}
-                        _ => {
-                            self.declared.insert(name.to_string());
-                        }
+                    if is_public(&inner.vis) {
+                        self.modules.insert(name.to_string());
+                        let text = format!("pub mod {}", inner.ident);
+                        self.item(module, &inner.ident, &inner.attrs, text);
                     }
-                    if !before.public {
-                        continue;
-                    }
-                    self.say(module, name, format!("{}pub {header}", before.shown));
-                    match kind {
-                        "struct" => self.members(module, name, "struct", body),
-                        "enum" => self.members(module, name, "enum", body),
-                        "trait" => {
-                            for line in within(body, true) {
-                                self.say(module, name, format!("trait {name}: {line}"));
-                            }
-                        }
-                        _ => {}
+                    let within = inner.content.as_ref().map(|(_, items)| items);
+                    self.items(name, within.map_or(&[], |items| items));
+                }
+                Item::Use(item) if is_public(&item.vis) => {
+                    let text = format!("pub use {}", line(&item.tree));
+                    let tokens = item.tree.to_token_stream().to_string();
+                    let words = tokens.split(|c: char| !c.is_alphanumeric() && c != '_');
+                    self.names.extend(words.map(str::to_string));
+                    // Reached where the module is.
+                    self.say(module, "", text);
+                }
+                Item::Struct(item) if !is_test(&item.attrs) => {
+                    self.declared.insert(item.ident.to_string());
+                    if is_public(&item.vis) {
+                        let mut header = item.clone();
+                        header.attrs.clear();
+                        header.fields = Fields::Unit;
+                        header.semi_token = Some(Default::default());
+                        let header = line(&header);
+                        let text = header.trim_end_matches(';').to_string();
+                        self.item(module, &item.ident, &item.attrs, text);
+                        self.fields(module, &item.ident, &item.fields);
                     }
                 }
-                "use" | "type" | "const" | "static" | "extern" => {
-                    let ends = match kind {
-                        "const" | "static" => &["=", ";"][..],
-                        _ => &[";"],
-                    };
-                    let header = reader.until(ends);
-                    let line = one_line(header);
-                    reader.end();
-                    if !before.public || before.test {
-                        continue;
-                    }
-                    if kind == "use" {
-                        self.names.extend(header.iter().map(|t| t.text.clone()));
-                        // Reached where the module is.
-                        self.say(module, "", format!("pub {line}"));
-                    } else {
-                        self.say(module, name, format!("{}pub {line}", before.shown));
-                    }
-                }
-                // A macro, made or used.
-                _ => {
-                    reader.until(&["{", "(", "[", ";"]);
-                    if reader.peek() != ";" {
-                        reader.group();
-                    }
-                    if reader.peek() == ";" {
-                        reader.at += 1;
+                Item::Enum(item) if !is_test(&item.attrs) => {
+                    self.declared.insert(item.ident.to_string());
+                    if is_public(&item.vis) {
+                        let mut header = item.clone();
+                        header.attrs.clear();
+                        header.variants = Punctuated::new();
+                        let header = line(&header);
+                        let text = header.trim_end_matches(['{', '}']).trim().to_string();
+                        self.item(module, &item.ident, &item.attrs, text);
+                        for variant in &item.variants {
+                            let mut kept = variant.clone();
+                            kept.attrs.clear();
+                            kept.fields.iter_mut().for_each(|f| f.attrs.clear());
+                            let text = format!("{}{}", shown(&variant.attrs), line(&kept));
+                            let text = format!("enum {}: {text}", item.ident);
+                            self.say(module, &item.ident.to_string(), text);
+                        }
                     }
                 }
+                Item::Trait(item) if !is_test(&item.attrs) => {
+                    self.declared.insert(item.ident.to_string());
+                    if is_public(&item.vis) {
+                        let mut header = item.clone();
+                        header.attrs.clear();
+                        header.items.clear();
+                        let header = line(&header);
+                        let text = header.trim_end_matches(['{', '}']).trim().to_string();
+                        self.item(module, &item.ident, &item.attrs, text);
+                        for held in &item.items {
+                            let text = format!("trait {}: {}", item.ident, of_trait(held));
+                            self.say(module, &item.ident.to_string(), text);
+                        }
+                    }
+                }
+                Item::Fn(item) if is_public(&item.vis) && !is_test(&item.attrs) => {
+                    let text = format!("pub {}", signature(&item.sig));
+                    self.item(module, &item.sig.ident, &item.attrs, text);
+                }
+                Item::Type(item) if is_public(&item.vis) => {
+                    let mut kept = item.clone();
+                    kept.attrs.clear();
+                    let text = line(&kept).trim_end_matches(';').to_string();
+                    self.item(module, &item.ident, &item.attrs, text);
+                }
+                Item::Const(item) if is_public(&item.vis) => {
+                    let text = format!("pub const {}: {}", item.ident, line(&item.ty));
+                    self.item(module, &item.ident, &item.attrs, text);
+                }
+                Item::Impl(item) if !is_test(&item.attrs) => self.implementation(module, item),
+                _ => {}
             }
         }
     }
 
-    /// The public fields of a struct, or the variants of an enum.
-    fn members(&mut self, module: &str, name: &str, kind: &str, body: &[Token]) {
-        let mut reader = Reader::new(body);
-        while !reader.done() {
-            let before = reader.before();
-            let mut member = Reader::new(reader.until(&[","]));
-            // Attributes of the fields of a variant are left out.
-            let mut kept = Vec::new();
-            while !member.done() {
-                if member.peek() == "#" {
-                    member.before();
-                } else {
-                    kept.push(member.tokens[member.at].clone());
-                    member.at += 1;
-                }
-            }
-            reader.at += 1;
-            if before.public || kind == "enum" {
-                let text = format!("{kind} {name}: {}{}", before.shown, one_line(&kept));
-                self.say(module, name, text);
-            }
+    /// The public fields of a struct.
+    fn fields(&mut self, module: &str, name: &syn::Ident, fields: &Fields) {
+        for field in fields.iter().filter(|field| is_public(&field.vis)) {
+            let Field { ident, ty, .. } = field;
+            let of = ident
+                .as_ref()
+                .map_or_else(String::new, |name| format!("{name}: "));
+            let text = format!("struct {name}: {of}{}", line(ty));
+            self.say(module, &name.to_string(), text);
         }
     }
 
-    fn implementation(&mut self, module: &str, header: &str, body: &[Token]) {
-        let block = header.strip_prefix("impl").unwrap_or(header);
-        let block = match block.starts_with('<') {
-            true => after_parameters(block),
-            false => block.trim_start(),
+    fn implementation(&mut self, module: &str, item: &ItemImpl) {
+        let mut header = item.clone();
+        header.attrs.clear();
+        header.items.clear();
+        let header = line(&header)
+            .trim_end_matches(['{', '}'])
+            .trim()
+            .to_string();
+        let about = match &*item.self_ty {
+            Type::Path(path) => last_name(&path.path),
+            _ => String::new(),
         };
-        let (of_trait, of_type) = block.split_once(" for ").unwrap_or(("", block));
-        let word = |text: &str| -> String {
-            let path = text.split('<').next().unwrap_or("");
-            let last = path.rsplit("::").next().unwrap_or("");
-            let letter = |c: &char| c.is_alphanumeric() || *c == '_';
-            last.chars().take_while(letter).collect()
+        let texts = match &item.trait_ {
+            Some(_) => vec![header],
+            None => item
+                .items
+                .iter()
+                .filter_map(public_in_impl)
+                .map(|text| format!("{header}: {text}"))
+                .collect(),
         };
-        let texts = match of_trait {
-            "" => {
-                let lines = within(body, false).into_iter();
-                lines.map(|line| format!("{header}: {line}")).collect()
-            }
-            _ => vec![header.to_string()],
-        };
+        let of_trait = item
+            .trait_
+            .as_ref()
+            .map_or_else(String::new, |(_, path, _)| last_name(path));
         for text in texts {
             self.lines.push(Line {
                 module: module.to_string(),
-                about: word(of_type),
-                of_trait: word(of_trait),
+                about: about.clone(),
+                of_trait: of_trait.clone(),
                 in_impl: true,
                 text,
             });
@@ -446,44 +307,38 @@ impl Surface {
     }
 }
 
-/// What a trait holds, or what is public in an `impl` block.
-fn within(body: &[Token], is_trait: bool) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut reader = Reader::new(body);
-    while !reader.done() {
-        let before = reader.before();
-        let is_const = reader.peek() == "const" && body[reader.at + 1].text != "fn";
-        let ends: &[&str] = if is_const { &["=", ";"] } else { &["{", ";"] };
-        let line = one_line(reader.until(ends));
-        let has_default = reader.peek() != ";" && is_trait;
-        if reader.peek() == "{" {
-            reader.group();
-        } else {
-            reader.end();
+/// What a trait holds.
+fn of_trait(item: &TraitItem) -> String {
+    let default = |has: bool| if has { " (has a default)" } else { "" };
+    match item {
+        TraitItem::Fn(f) => {
+            let has = default(f.default.is_some());
+            format!("{}{}{has}", shown(&f.attrs), signature(&f.sig))
         }
-        if (is_trait || before.public) && !before.test {
-            let public = if is_trait { "" } else { "pub " };
-            let default = if has_default { " (has a default)" } else { "" };
-            lines.push(format!("{}{public}{line}{default}", before.shown));
+        TraitItem::Const(c) => {
+            let has = default(c.default.is_some());
+            format!("const {}: {}{has}", c.ident, line(&c.ty))
         }
+        TraitItem::Type(t) => {
+            let mut kept = t.clone();
+            kept.attrs.clear();
+            line(&kept).trim_end_matches(';').to_string()
+        }
+        other => line(other),
     }
-    lines
 }
 
-/// `<A, B: C<D>> rest` without the first bracket.
-fn after_parameters(text: &str) -> &str {
-    let mut depth = 0;
-    for (i, c) in text.char_indices() {
-        match c {
-            '<' => depth += 1,
-            '>' if !text[..i].ends_with('-') => depth -= 1,
-            _ => {}
+/// What is public in an `impl` block.
+fn public_in_impl(item: &ImplItem) -> Option<String> {
+    match item {
+        ImplItem::Fn(f) if is_public(&f.vis) && !is_test(&f.attrs) => {
+            Some(format!("{}pub {}", shown(&f.attrs), signature(&f.sig)))
         }
-        if depth == 0 {
-            return text[i + 1..].trim_start();
+        ImplItem::Const(c) if is_public(&c.vis) => {
+            Some(format!("pub const {}: {}", c.ident, line(&c.ty)))
         }
+        _ => None,
     }
-    text
 }
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -508,7 +363,8 @@ fn found() -> String {
         let module: Vec<_> = module.iter().map(|part| part.to_str().unwrap()).collect();
         let module = module.join("/");
         let module = module.strip_suffix("/mod").unwrap_or(&module);
-        surface.items(module, &tokens(&std::fs::read_to_string(file).unwrap()));
+        let text = std::fs::read_to_string(file).unwrap();
+        surface.items(module, &syn::parse_file(&text).unwrap().items);
     }
     let mut text =
         String::from("# Renewed by: RENEW=1 cargo test --release --test all public_api::\n");
@@ -564,82 +420,4 @@ fn the_public_surface_is_the_one_on_file() {
          If that is wanted, say it in CHANGELOG.md and renew the list:\n\
          RENEW=1 cargo test --release --test all public_api::"
     );
-}
-
-/// The scan itself, on one of everything.
-#[test]
-fn the_scan_sees_what_is_public_and_nothing_else() {
-    let source = r##"
-        //! pub fn in_a_comment();
-        pub use other::{A, B};
-        const SHIFTED: usize = 1 << 24;
-        const TEXT: &str = "pub fn in_a_string() {";
-        const RAW: &str = r#"pub fn in "a" raw string"#;
-        /// Words. /* pub struct No; */
-        #[derive(Clone, Debug)]
-        #[must_use]
-        pub struct Open<'a, F = f64> { pub x: &'a [F], y: char }
-        pub struct Wrapped(pub Vec<u8>, char);
-        struct Closed { pub z: f64 }
-        #[non_exhaustive]
-        pub enum Choice {
-            #[default]
-            One,
-            Two { #[from] a: u8, b: fn(u8) -> u8, },
-        }
-        impl<'a, F> Open<'a, F> where F: Copy {
-            pub fn long(
-                mut self,
-                by: char,
-            ) -> Option<F> { if by == '"' && 1 < 2 { None } else { None } }
-            pub(crate) fn inner(&self) {}
-            fn own() {}
-        }
-        impl Closed { pub fn unseen() {} }
-        impl<F> From<F> for Open<'static, F> { fn from(f: F) -> Self { todo!() } }
-        impl Hidden for Choice {}
-        pub(crate) trait Hidden {}
-        pub trait Seen: Sized {
-            const N: usize = 3;
-            type T: Copy;
-            fn must(&self) -> Self::T;
-            #[doc(hidden)]
-            fn may(&self) {}
-        }
-        some_macro! { pub fn made() {} }
-        pub const fn quick() -> u8 { 1 }
-        pub type Short = Vec<Option<u8>>;
-        pub mod inner { pub fn deep() {} }
-        #[cfg(test)]
-        mod tests { pub fn not_there() {} }
-        mod private { pub struct Unnamed; pub struct A; impl Unnamed { pub fn f() {} } }
-    "##;
-    let mut surface = Surface::new("here");
-    surface.items("here", &tokens(source));
-    let text = surface.text();
-    let here: Vec<&str> = text["here"].iter().map(String::as_str).collect();
-    let expected = [
-        "#[derive(Clone, Debug)] pub struct Open<'a, F = f64>",
-        "#[non_exhaustive] pub enum Choice",
-        "enum Choice: One",
-        "enum Choice: Two {a: u8, b: fn(u8) -> u8}",
-        "impl<'a, F> Open<'a, F> where F: Copy: pub fn long(self, by: char) -> Option<F>",
-        "impl<F> From<F> for Open<'static, F>",
-        "pub const fn quick() -> u8",
-        "pub mod inner",
-        "pub struct Wrapped",
-        "pub trait Seen: Sized",
-        "pub type Short = Vec<Option<u8>>",
-        "pub use other::{A, B}",
-        "struct Open: x: &'a [F]",
-        "struct Wrapped: Vec<u8>",
-        "trait Seen: #[doc(hidden)] fn may(&self) (has a default)",
-        "trait Seen: const N: usize (has a default)",
-        "trait Seen: fn must(&self) -> Self::T",
-        "trait Seen: type T: Copy",
-    ];
-    assert_eq!(here, expected);
-    assert_eq!(text["here/inner"].len(), 1);
-    let private: Vec<&String> = text["here/private"].iter().collect();
-    assert_eq!(private, ["pub struct A"]);
 }
