@@ -192,6 +192,20 @@ fn a_limit_on_memory_is_kept() {
         assert!(most > before, "{limit}: {most} bytes, {before} with less");
         before = most;
     }
+    // What fits does not depend on the number of threads.
+    let of_phases = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let fit = algorithms::fast_within::<f32>(clusters, 8 << 20).max_iterations(1);
+        let (pool, fit) = (pool.build().unwrap(), fit.build().unwrap());
+        let mut rows: Vec<usize> = Vec::new();
+        // Where no other test is measured.
+        peak(|| {
+            let report = pool.install(|| fit.fit(&data).unwrap()).report;
+            rows = report.phases.iter().map(|phase| phase.rows).collect();
+        });
+        rows
+    };
+    assert_eq!(of_phases(1), of_phases(5));
     // Without a limit all rows are kept.
     let fit = algorithms::fast(clusters).max_iterations(5).build();
     let fit = fit.unwrap();

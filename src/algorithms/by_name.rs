@@ -251,7 +251,7 @@ impl Algorithm {
                     (None, Some(_)) => sizes.saved_bounds(),
                     _ => 0,
                 };
-                return Ok(of_fast(s.memory) + (self.copies(8) + saved) * rows);
+                return Ok(of_fast(s.memory) + (self.copies(8) + saved) * rows + sizes.blocks());
             }
             "gmm" | "sparsified-gmm" | "dp-gmm" => (0, false),
             "k-means-c-prime" => (s.members(), false),
@@ -272,7 +272,8 @@ impl Algorithm {
         let seeding = sizes.seeding(by_component || self.name == "lwcs-k-means");
         // Restarts on few rows run beside each other.
         let beside = parallel::fits_beside(s.restarts.unwrap_or(1), searched);
-        let mut needed = beside * (searched * per_row.max(seeding) + sizes.sums(second));
+        let mut needed =
+            beside * (searched * per_row.max(seeding) + sizes.sums(second)) + sizes.blocks();
         if let Some(draws) = coreset {
             needed += sizes.coreset(draws);
         }

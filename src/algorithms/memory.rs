@@ -54,16 +54,23 @@ impl Sizes {
         rows * (1 + members) * size_of::<u32>()
     }
 
-    /// Sums of all shards, with `second` moments per component, models, and blocks of rows.
+    /// Sums of all shards, with `second` moments per component, and models.
     pub(super) fn sums(self, second: usize) -> usize {
         let Shape {
             columns, clusters, ..
         } = self.shape;
         let numbers = clusters.saturating_mul(columns + 2 + second);
         let all = numbers.saturating_mul(SUMS).min(NUMBERS.max(2 * numbers));
-        let blocks =
-            2 * parallel::threads() * BLOCK * (columns + clusters.min(BLOCK)) * self.number;
-        all.saturating_mul(size_of::<f64>()) + blocks + LITTLE
+        all.saturating_mul(size_of::<f64>()) + LITTLE
+    }
+
+    /// Blocks of rows with their scores, of all threads: no phase may depend on it.
+    pub(super) fn blocks(self) -> usize {
+        let Shape {
+            columns, clusters, ..
+        } = self.shape;
+        let wide = columns + clusters.min(BLOCK);
+        2 * parallel::threads() * BLOCK * wide * self.number
     }
 
     /// A coreset: its rows, and what it is drawn by.
