@@ -158,6 +158,7 @@ fn a_fit_takes_as_much_memory_as_it_says() {
         let path = std::env::temp_dir().join(format!("coremix-memory-{}", std::process::id()));
         let checkpoint = Checkpoint::to(&path).every_iterations(1);
         for algorithm in [
+            algorithm.clone().checkpoint(&checkpoint).restarts(3),
             algorithm.clone().checkpoint(&checkpoint),
             algorithm.clone().coreset(9_000),
             algorithm.clone().restarts(2).cancel(&Cancel::new()),

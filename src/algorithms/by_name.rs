@@ -1,6 +1,6 @@
 //! Algorithms by name: which one, and its settings, chosen at run time.
 
-use super::memory::{self, Sizes};
+use super::memory::Sizes;
 use crate::algorithms as own;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result};
@@ -247,11 +247,8 @@ impl Algorithm {
         let searched = coreset.map_or(rows, |draws| draws.min(rows));
         let (members, by_component) = match self.name {
             "fast" => {
-                let saved = match (s.memory, &self.checkpoint) {
-                    (None, Some(_)) => sizes.saved_bounds(),
-                    _ => 0,
-                };
-                return Ok(of_fast(s.memory) + (self.copies(8) + saved) * rows + sizes.blocks());
+                let beside = self.copies(8).saturating_mul(rows) + sizes.blocks();
+                return Ok(of_fast(s.memory) + beside);
             }
             "gmm" | "sparsified-gmm" | "dp-gmm" => (0, false),
             "k-means-c-prime" => (s.members(), false),
@@ -283,15 +280,12 @@ impl Algorithm {
         })
     }
 
-    /// What there is besides of `kept` bytes for each row: of the best restart, for whoever stops the fit, and in a checkpoint.
+    /// What there is besides of `kept` bytes for each row: of the best restart, also in a checkpoint, and for whoever stops the
+    /// fit.
     fn copies(&self, kept: usize) -> usize {
         let several = self.settings.restarts.is_some_and(|restarts| restarts > 1);
-        let whole = usize::from(several) + usize::from(self.cancel.is_some());
-        let saved = match self.checkpoint {
-            Some(_) => memory::saved(kept, self.settings.clusters.unwrap_or(1)),
-            None => 0,
-        };
-        whole * kept + saved
+        let best = usize::from(several) * (1 + usize::from(self.checkpoint.is_some()));
+        (best + usize::from(self.cancel.is_some())) * kept
     }
 
     /// Clusters.

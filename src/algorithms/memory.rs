@@ -16,8 +16,8 @@ pub(super) struct Sizes {
     bounds: usize,
 }
 
-/// Bytes per row of a coreset beside its numbers: which row it is, and its weight, there and in the rows.
-const CHOSEN: usize = size_of::<usize>() + 2 * size_of::<f64>();
+/// Bytes per row of a coreset beside its numbers: which row it is, and its weight, in the rows and for a checkpoint as well.
+const CHOSEN: usize = 2 * size_of::<usize>() + 3 * size_of::<f64>();
 
 /// Bytes per draw: the random number, the row twice, and its weight.
 const DRAWN: usize = 2 * size_of::<f64>() + 2 * size_of::<usize>();
@@ -33,12 +33,6 @@ const PAIRS: usize = 200;
 
 /// Small things.
 const LITTLE: usize = 1 << 20;
-
-/// A checkpoint of so many bytes of components of four: in a vector that grows, and seven bits to a byte.
-pub(super) fn saved(bytes: usize, clusters: usize) -> usize {
-    let bits = usize::BITS - clusters.leading_zeros();
-    3 * bytes * bits.div_ceil(7) as usize / size_of::<u32>()
-}
 
 impl Sizes {
     pub(super) fn of<F: Float>(shape: Shape) -> Self {
@@ -112,11 +106,6 @@ impl Sizes {
             peak = peak.max(kept + rows * per_row);
         }
         peak + self.sums(0)
-    }
-
-    /// Per row where rows have bounds, in a checkpoint.
-    pub(super) fn saved_bounds(self) -> usize {
-        3 * (self.bounds - size_of::<Change>()) / 4
     }
 
     /// Per row while seeds are drawn: squared distances, and for chains a density twice.

@@ -182,7 +182,9 @@ pub(crate) fn put<T: Serialize + ?Sized>(value: &T, to: &mut dyn Write) -> io::R
 
 /// A value as bytes.
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // Its length first: a vector that grows would take up to three times the memory.
+    let (length, _) = pour(&mut io::sink(), &|to| put(value, to))?;
+    let mut bytes = Vec::with_capacity(length as usize);
     put(value, &mut bytes)?;
     Ok(bytes)
 }
