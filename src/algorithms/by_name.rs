@@ -247,7 +247,9 @@ impl Algorithm {
         let searched = coreset.map_or(rows, |draws| draws.min(rows));
         let (members, by_component) = match self.name {
             "fast" => {
-                let beside = self.copies(8).saturating_mul(rows) + sizes.blocks();
+                // A limit does not count blocks: what fits may not depend on the number of threads.
+                let blocks = s.memory.map_or_else(|| sizes.blocks(), |_| 0);
+                let beside = self.copies(8).saturating_mul(rows) + blocks;
                 return Ok(of_fast(s.memory) + beside);
             }
             "gmm" | "sparsified-gmm" | "dp-gmm" => (0, false),
