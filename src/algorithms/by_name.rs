@@ -282,12 +282,13 @@ impl Algorithm {
         })
     }
 
-    /// What there is besides of `kept` bytes for each row: of the best restart, also in a checkpoint, and for whoever stops the
-    /// fit.
+    /// What there is besides of `kept` bytes for each row: of the best restart, for whoever stops the fit, and as bytes for the
+    /// checkpoint at the end of a phase.
     fn copies(&self, kept: usize) -> usize {
         let several = self.settings.restarts.is_some_and(|restarts| restarts > 1);
-        let best = usize::from(several) * (1 + usize::from(self.checkpoint.is_some()));
-        (best + usize::from(self.cancel.is_some())) * kept
+        let best = usize::from(several);
+        let saved = usize::from(self.checkpoint.is_some()) * (1 + best);
+        (best + saved + usize::from(self.cancel.is_some())) * kept
     }
 
     /// Clusters.
