@@ -3,7 +3,7 @@
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::e_step::{Change, Member};
-use crate::em::PhaseRows;
+use crate::em::{MOST_NUMBERS, MOST_SHARDS, PhaseRows};
 use crate::fit::{Columns, Phase, Shape};
 
 /// What the sizes depend on.
@@ -22,11 +22,8 @@ const CHOSEN: usize = 2 * size_of::<usize>() + 3 * size_of::<f64>();
 /// Bytes per draw: the random number, the row twice, and its weight.
 const DRAWN: usize = 2 * size_of::<f64>() + 2 * size_of::<usize>();
 
-/// The largest number of shards, and models beside their sums.
-const SUMS: usize = 32 + 8;
-
-/// Larger statistics have fewer shards: so many numbers together, at most.
-const NUMBERS: usize = 1 << 27;
+/// Models beside the sums of shards, of as many numbers.
+const MODELS: usize = 8;
 
 /// Bytes of pairs of components that a row brings together, until they are summed up: on few rows and components most.
 const PAIRS: usize = 200;
@@ -54,7 +51,8 @@ impl Sizes {
             columns, clusters, ..
         } = self.shape;
         let numbers = clusters.saturating_mul(columns + 2 + second);
-        let all = numbers.saturating_mul(SUMS).min(NUMBERS.max(2 * numbers));
+        let all = numbers.saturating_mul(MOST_SHARDS + MODELS);
+        let all = all.min(MOST_NUMBERS.max(numbers.saturating_mul(2)));
         all.saturating_mul(size_of::<f64>()) + LITTLE
     }
 
@@ -70,8 +68,11 @@ impl Sizes {
     /// A coreset: its rows, and what it is drawn by.
     pub(super) fn coreset(self, draws: usize) -> usize {
         let draws = draws.min(self.shape.rows);
-        let selected = draws * (self.number * self.shape.columns + CHOSEN);
-        selected + self.drawing(draws)
+        self.selected(draws) + self.drawing(draws)
+    }
+
+    fn selected(self, draws: usize) -> usize {
+        draws * (self.number * self.shape.columns + CHOSEN)
     }
 
     fn drawing(self, draws: usize) -> usize {
@@ -92,7 +93,7 @@ impl Sizes {
             if rows != before {
                 if rows < all {
                     peak = peak.max(kept + self.drawing(rows));
-                    kept += rows * (self.number * self.shape.columns + CHOSEN);
+                    kept += self.selected(rows);
                 }
                 if let Columns::Principal(coordinates) = phase.outline.columns {
                     kept += rows * self.number * coordinates;

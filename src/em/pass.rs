@@ -15,10 +15,13 @@ use crate::model::search;
 use crate::rows::some_scores;
 
 /// Most shards of a pass: how far it can spread over threads.
-const MOST_SHARDS: usize = 32;
+pub(crate) const MOST_SHARDS: usize = 32;
 
 /// Shards of a pass, however many components there are, as long as there are rows for them.
 const FEWEST_SHARDS: usize = 8;
+
+/// Numbers of all shards together, at most, where statistics are large: 1 GiB.
+pub(crate) const MOST_NUMBERS: usize = 1 << 27;
 
 /// Rows of a shard for every component, beyond that: its sums are zeroed and merged in little of the time its rows take.
 const ROWS_PER_SUM: usize = 16;
@@ -154,11 +157,11 @@ impl<F: Float> RowPass<'_, F> {
 /// Each shard has its own statistics, k x d numbers in `f64`. So a shard has [`ROWS_PER_SUM`] k rows at least, which
 /// keeps all statistics below the order of the data. There are a few shards for the threads in any case: first moments
 /// are made only for components that a shard meets. Where statistics are larger, of `numbers` numbers, all together have
-/// at most 2^27 of them (1 GiB), or there is one shard.
+/// at most [`MOST_NUMBERS`] of them, or there is one shard.
 pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, numbers: usize) -> usize {
     let (n, dim) = (data.len(), data.dim());
     let shards = (n / (ROWS_PER_SUM * k)).clamp(FEWEST_SHARDS, MOST_SHARDS);
-    let shards = shards.min((1 << 27) / numbers.max(1)).max(1);
+    let shards = shards.min(MOST_NUMBERS / numbers.max(1)).max(1);
     n.div_ceil(shards)
         .next_multiple_of(search::block_rows(k, dim))
 }
