@@ -75,7 +75,7 @@ fn stages(criterion: &mut Criterion) {
             ("bounded", 48, 0),
             ("bounded, all near", CLUSTERS, 0),
         ] {
-            let phase = Phase::new(Bounded::new().near(near)).split_and_merge(moves);
+            let phase = Phase::new(Bounded::new().nearest_centres(near)).split_and_merge(moves);
             let bounded = base().seeder(given()).phases(move |_| vec![phase.clone()]);
             let bounded = bounded.tolerance(1e-3).max_iterations(12);
             let bounded = bounded.build().expect("valid settings");

@@ -12,7 +12,7 @@
 //! squared distance of the rows to mu. ln C(kappa) + kappa mu.y is concave in kappa, so a clamped kappa is best within its limits.
 
 use coremix::data::{Centres, Frame, Rows, Scores};
-use coremix::m_step::{MStep, Moments, Second};
+use coremix::m_step::{MStep, Moments, SecondMoments};
 use coremix::prelude::*;
 use coremix::{Float, Likelihood, ModelInfo, Rng, Stage, testing};
 use ndarray::{Array1, Array2, Axis};
@@ -218,7 +218,7 @@ impl<F: Float> MStep<F> for VonMisesFisher {
 
     fn statistics(&self, model: &Self::Model) -> Moments {
         let (k, d) = (model.kappas.len(), model.directions.dim());
-        Moments::zeros(k, d, Second::PerComponent)
+        Moments::zeros(k, d, SecondMoments::PerComponent)
     }
 
     fn update(&self, moments: Moments, model: &mut Self::Model, _: bool) {

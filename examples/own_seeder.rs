@@ -25,7 +25,7 @@ impl<F: Float> Seeder<F> for Farthest {
         let mut chosen = vec![*there.iter().find(below).unwrap_or(&there[0])];
         let mut nearest = vec![F::INFINITY; data.len()];
         while chosen.len() < k {
-            rows.lower(0, &rows.to_centre(chosen[chosen.len() - 1]), &mut nearest);
+            rows.lower_to_distances(0, &rows.coordinates(chosen[chosen.len() - 1]), &mut nearest);
             let far =
                 |a: &&usize, b: &&usize| nearest[**a].to_f64().total_cmp(&nearest[**b].to_f64());
             chosen.push(*there.iter().max_by(far).unwrap_or(&there[0]));

@@ -174,6 +174,20 @@ fn a_fit_takes_as_much_memory_as_it_says() {
     }
 }
 
+/// Any numbers have an answer.
+#[test]
+fn memory_of_absurd_sizes() {
+    for name in Algorithm::NAMES {
+        let algorithm = name.parse::<Algorithm>().unwrap();
+        let of = |clusters| {
+            let algorithm = algorithm.clone().clusters(clusters);
+            algorithm.peak_memory::<f32>(usize::MAX, usize::MAX)
+        };
+        assert!(of(usize::MAX).unwrap() > usize::MAX / 2, "{name}");
+        assert!(of(0).is_err(), "{name}");
+    }
+}
+
 /// `fast_within` takes so many bytes, and makes use of them.
 #[test]
 fn a_limit_on_memory_is_kept() {

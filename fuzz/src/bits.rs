@@ -27,7 +27,7 @@ impl Bits {
             distance_evaluations,
             evaluations,
             coreset_size,
-            emptied,
+            zero_mass,
             unobserved,
             restart,
             ref restarts,
@@ -39,12 +39,12 @@ impl Bits {
         let phases: Vec<_> = phases
             .iter()
             .map(|p| {
-                let shape = (p.ran_on, p.rows, p.columns, p.iterations, p.widened);
-                (shape, p.stop, p.evaluations, p.emptied, p.unobserved)
+                let shape = (p.ran_on, p.rows, p.columns, p.iterations, p.longer_lists);
+                (shape, p.stop, p.evaluations, p.zero_mass, p.unobserved)
             })
             .collect();
         let counts = (distance_evaluations, evaluations, coreset_size);
-        let others = (emptied, unobserved, restart, fit.exact, checkpoint_fault);
+        let others = (zero_mass, unobserved, restart, fit.exact, checkpoint_fault);
         let coreset = fit.coreset.as_ref().map(|subset| {
             let Subset { rows, weights, .. } = subset;
             (rows.clone(), weights.iter().map(|w| w.to_bits()).collect())

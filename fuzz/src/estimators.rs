@@ -196,7 +196,7 @@ fn sampling(bytes: &mut Bytes<'_>) -> SimilaritySampling {
 }
 
 fn phase<F: Float>(bytes: &mut Bytes<'_>) -> Phase<F> {
-    let mut e_step = Bounded::new().near(bytes.count(20));
+    let mut e_step = Bounded::new().nearest_centres(bytes.count(20));
     if bytes.one_in(4) {
         e_step = e_step.streaming();
     }

@@ -138,7 +138,7 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         }
         6 => {
             let phases = |_| {
-                let moving = Phase::new(Bounded::new().near(3)).split_and_merge(2);
+                let moving = Phase::new(Bounded::new().nearest_centres(3)).split_and_merge(2);
                 let all = Phase::new(Bounded::new()).rows(PhaseRows::All);
                 vec![moving, all.transfers(3)]
             };

@@ -149,7 +149,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
 
     def _distinct(self, found: dict[str, Any]) -> float:
         if found["distinct"] is None:
-            return self.n_clusters - found["report"]["emptied"]
+            return self.n_clusters - found["report"]["zero_mass"]
         return found["distinct"]
 
     def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:

@@ -20,7 +20,7 @@ pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'p
     found.set_item("phases", phases)?;
     found.set_item("evaluations", evaluations)?;
     found.set_item("coreset_size", report.coreset_size)?;
-    found.set_item("emptied", report.emptied)?;
+    found.set_item("zero_mass", report.zero_mass)?;
     found.set_item("seconds", seconds(py, &report.timings)?)?;
     found.set_item("restart", report.restart)?;
     found.set_item("restarts", &report.restarts)?;
@@ -37,7 +37,7 @@ fn phase<'py>(py: Python<'py>, phase: &PhaseReport) -> PyResult<Bound<'py, PyDic
     found.set_item("free_energies", &phase.free_energies)?;
     found.set_item("stop", phase.stop.to_string())?;
     found.set_item("evaluations", phase.evaluations)?;
-    found.set_item("widened", phase.widened)?;
+    found.set_item("longer_lists", phase.longer_lists)?;
     found.set_item("seconds", phase.elapsed.as_secs_f64())?;
     Ok(found)
 }

@@ -3,7 +3,7 @@
 use super::memory::Sizes;
 use crate::algorithms as own;
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::coreset::Lightweight;
@@ -224,9 +224,11 @@ impl Algorithm {
     /// For `fast` with a limit on its [`memory`](Self::memory): what it takes in any case, if that is more.
     ///
     /// # Errors
-    /// Without a number of clusters.
+    /// Without a number of clusters, or with none.
     pub fn peak_memory<F: Float>(&self, rows: usize, columns: usize) -> Result<usize> {
         let (s, clusters) = (&self.settings, self.number()?);
+        positive("clusters", clusters)?;
+        let has = |setting| Self::entry::<F>(self.name).settings.contains(&setting);
         let shape = Shape {
             rows,
             columns,
@@ -235,60 +237,53 @@ impl Algorithm {
         let sizes = Sizes::of::<F>(shape);
         let of_fast = |limit: Option<usize>| {
             let phases: Vec<Phase<F>> = match limit {
-                Some(limit) => own::phases_within(limit, self.copies(8))(shape),
+                Some(limit) => own::phases_within(limit, self.copies(8.0))(shape),
                 None => own::fast_phases(shape),
             };
             sizes.phases(&phases, s.coreset.unwrap_or(own::rows_for(clusters)))
         };
+        if has("memory") {
+            // A limit does not count blocks: what fits may not depend on the number of threads.
+            let blocks = s.memory.map_or_else(|| sizes.blocks(), |_| 0.0);
+            let beside = self.copies(8.0) * rows as f64 + blocks;
+            return Ok((of_fast(s.memory) + beside) as usize);
+        }
         let coreset = match self.name {
             "lwcs-k-means" | "vc-gmm" => Some(s.coreset.unwrap_or(draws(clusters))),
             _ => s.coreset,
         };
         let searched = coreset.map_or(rows, |draws| draws.min(rows));
-        let (members, by_component) = match self.name {
-            "fast" => {
-                // A limit does not count blocks: what fits may not depend on the number of threads.
-                let blocks = s.memory.map_or_else(|| sizes.blocks(), |_| 0);
-                let beside = self.copies(8).saturating_mul(rows) + blocks;
-                return Ok(of_fast(s.memory) + beside);
-            }
-            "gmm" | "sparsified-gmm" | "dp-gmm" => (0, false),
-            "k-means-c-prime" => (s.members(), false),
-            "var-gmm-s" | "vc-gmm" | "d-gmm" => (s.members(), true),
-            _ => (1, false),
-        };
-        let second = match (self.name, s.covariance) {
-            ("dp-gmm", _) | (_, Some(Covariance::Full | Covariance::Tied)) => {
-                columns.saturating_mul(columns + 1) / 2
-            }
-            _ => columns,
-        };
-        let supports = Sizes::supports(1, members);
+        let supports = Sizes::supports(match self.name {
+            "gmm" | "sparsified-gmm" | "dp-gmm" => 0,
+            _ if has("c_prime") => s.members(),
+            _ => 1,
+        });
         let mut per_row = supports + self.copies(supports);
-        if by_component {
-            per_row += supports + sizes.in_order();
+        if has("neighbors") || has("drawn") {
+            per_row += supports + Sizes::in_order();
         }
-        let seeding = sizes.seeding(by_component || self.name == "lwcs-k-means");
+        let of_pairs = has("concentration")
+            || matches!(s.covariance, Some(Covariance::Full | Covariance::Tied));
         // Restarts on few rows run beside each other.
         let beside = parallel::fits_beside(s.restarts.unwrap_or(1), searched);
-        let mut needed =
-            beside * (searched * per_row.max(seeding) + sizes.sums(second)) + sizes.blocks();
+        let of_rows = searched as f64 * per_row.max(sizes.seeding(has("chain")));
+        let mut needed = beside as f64 * (of_rows + sizes.sums(of_pairs)) + sizes.blocks();
         if let Some(draws) = coreset {
             needed += sizes.coreset(draws);
         }
-        Ok(match s.refined {
-            Some(true) => needed.max(of_fast(None)),
-            _ => needed,
-        })
+        if s.refined == Some(true) {
+            needed = needed.max(of_fast(None));
+        }
+        Ok(needed as usize)
     }
 
     /// What there is besides of `kept` bytes for each row: of the best restart, for whoever stops the fit, and as bytes for the
     /// checkpoint at the end of a phase.
-    fn copies(&self, kept: usize) -> usize {
+    fn copies(&self, kept: f64) -> f64 {
         let several = self.settings.restarts.is_some_and(|restarts| restarts > 1);
         let best = usize::from(several);
         let saved = usize::from(self.checkpoint.is_some()) * (1 + best);
-        (best + saved + usize::from(self.cancel.is_some())) * kept
+        (best + saved + usize::from(self.cancel.is_some())) as f64 * kept
     }
 
     /// Clusters.
@@ -344,7 +339,7 @@ impl Algorithm {
             restarts number: s.restarts => number;
             seed seed: s.seed => seed;
             coreset draws: s.coreset => Lightweight::new(draws);
-            phases bytes: s.memory => own::phases_within(bytes, self.copies(8));
+            phases bytes: s.memory => own::phases_within(bytes, self.copies(8.0));
             seeder chain: s.chain => AfkMc2::new(chain);
             cancel cancel: &self.cancel => cancel;
             checkpoint checkpoint: &self.checkpoint => checkpoint;

@@ -22,7 +22,7 @@ use memory::Sizes;
 /// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
 /// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$.
 ///
-/// With `.e_step(Bounded::new().near(clusters))` it has the same labels, but for the rounding of distances, and does not read rows
+/// With `.e_step(Bounded::new().nearest_centres(clusters))` it has the same labels, but for the rounding of distances, and does not read rows
 /// that bounds settle: faster with 2 clusters, and with 16 to 32 from 64 columns on (`docs/performance.md`), for about 40 bytes more per
 /// row.
 pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
@@ -137,11 +137,11 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         _ => 1,
     };
     let phase = |rows, factor| {
-        let phase = Phase::new(Bounded::new().near(near)).rows(rows);
+        let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(rows);
         let phase = phase.columns(columns).split_and_merge(ROUNDS);
         phase.tolerance_factor(factor)
     };
-    let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
+    let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));
     // Iterations on few rows are worth their time.
     let all = (shape.rows as f64 / MANY).clamp(0.1, 1.0);
     let mut phases = vec![phase(PhaseRows::Coreset, 3.0).starts(starts)];
@@ -180,44 +180,44 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 /// # Ok::<(), Error>(())
 /// ```
 pub fn fast_within<F: Float>(clusters: usize, bytes: usize) -> Builder<F> {
-    fast(clusters).phases(phases_within(bytes, 0))
+    fast(clusters).phases(phases_within(bytes, 0.0))
 }
 
 /// The phases of [`fast_within`], where `per_row` bytes of each row are kept as well.
-fn phases_within<F: Float>(bytes: usize, per_row: usize) -> impl Fn(Shape) -> Vec<Phase<F>> {
-    move |shape| {
-        let beside = per_row.saturating_mul(shape.rows);
-        fast_phases_within(shape, bytes.saturating_sub(beside))
-    }
+fn phases_within<F: Float>(bytes: usize, per_row: f64) -> impl Fn(Shape) -> Vec<Phase<F>> {
+    move |shape| fast_phases_within(shape, bytes as f64 - per_row * shape.rows as f64)
 }
 
-fn fast_phases_within<F: Float>(shape: Shape, bytes: usize) -> Vec<Phase<F>> {
+fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
     let (phases, sizes) = (fast_phases(shape), Sizes::of::<F>(shape));
     let first = rows_for(shape.clusters);
-    if sizes.rows().saturating_add(sizes.phases(&phases, first)) <= bytes {
+    let within = |phases: &[Phase<F>]| sizes.phases(phases, first);
+    if sizes.rows() + within(&phases) <= bytes {
         return phases;
     }
-    let streaming = Bounded::new().near(near_for(shape.clusters)).streaming();
+    let streaming = Bounded::new()
+        .nearest_centres(near_for(shape.clusters))
+        .streaming();
     let on = |rows| phases[0].clone().starts(1).rows(rows);
     let on_larger = |draws| on(PhaseRows::Larger(Lightweight::new(draws)));
     let with_largest = |largest: usize| {
-        let mut within = vec![phases[0].clone()];
+        let mut list = vec![phases[0].clone()];
         // The largest one follows, four times as large at least.
-        within.extend(larger(shape.clusters, largest / 4).map(on_larger));
+        list.extend(larger(shape.clusters, largest / 4).map(on_larger));
         if first < largest {
-            within.push(on_larger(largest).tolerance_factor(1.0));
+            list.push(on_larger(largest).tolerance_factor(1.0));
         }
-        within.push(
+        list.push(
             Phase::new(streaming)
                 .rows(PhaseRows::All)
                 .tolerance_factor(3.0),
         );
-        within
+        list
     };
     let (mut largest, mut most) = (first, shape.rows / 4);
     while largest < most {
         let middle = most - (most - largest) / 2;
-        match sizes.phases(&with_largest(middle), first) <= bytes {
+        match within(&with_largest(middle)) <= bytes {
             true => largest = middle,
             false => most = middle - 1,
         }

@@ -74,7 +74,7 @@ pub trait EStep<F: Float>: Stage + Send + Sync {
 /// What a search can read, besides the last supports in the block:
 ///
 /// - `model.centres().row(c)`: the mean of component `c`; `model.components()`: how many there are;
-/// - `rows.to_centre(i)`: the coordinates of row `i` of the block, in the same [frame](crate::data::Frame) as the means;
+/// - `rows.coordinates(i)`: the coordinates of row `i` of the block, in the same [frame](crate::data::Frame) as the means;
 /// - `rows.distances_to(i, model.centres(), &ids, &mut squared)`: squared distances to some means. They are not counted:
 ///   [`Block::keep_best`] counts those that it takes.
 ///

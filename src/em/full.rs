@@ -156,7 +156,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             ..
         } = &self.phase;
         let (m_step, model, searches) = (stages.m_step, stages.model(), self.searches);
-        let numbers = m_step.statistics(model).of_pairs();
+        let of_pairs = m_step.statistics(model).of_pairs();
         let searching = mode != Mode::Sum;
         if searching && searches > 0 && stages.search.by_component() {
             self.supports.order_by_label(model.components());
@@ -174,7 +174,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             search: searching.then_some(&*stages.search),
             width: stages.width,
             log_joint,
-            shard_rows: shard_rows(*data, model.components(), numbers),
+            shard_rows: shard_rows(*data, model.components(), of_pairs),
             stream: &|block| streams.at(Purpose::Search, searches, block),
             search_name: stages.e_step.name(),
             family_name: m_step.name(),
@@ -192,7 +192,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             let mut all = Moments::merge(parts.iter_mut());
             all.add_total(self.phase.data.residual(), 0.0);
             self.spare.give(parts);
-            (report.emptied, report.unobserved) = (all.zero_mass(), all.unobserved());
+            (report.zero_mass, report.unobserved) = (all.zero_mass(), all.unobserved());
             self.statistics = Some(all);
         }
         Ok(found.likelihood)

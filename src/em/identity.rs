@@ -34,7 +34,7 @@ impl Identity {
         data.gather(&some, &data.frame(), &mut rows)?;
         let mut numbers = Vec::new();
         for (i, &row) in some.iter().enumerate() {
-            numbers.extend(rows.to_centre(i).iter().map(|x| x.to_f64()));
+            numbers.extend(rows.coordinates(i).iter().map(|x| x.to_f64()));
             numbers.push(data.weight(row));
         }
         self.add("some rows", hash_of(numbers));

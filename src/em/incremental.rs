@@ -178,7 +178,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         self.kept.stale = !found.changes.is_empty() && gained >= tolerance * error;
         if gained >= GAIN * error {
             self.near = longer(near, 1, k);
-            report.widened += 1;
+            report.longer_lists += 1;
         }
         Ok(self.kept.stale)
     }
@@ -222,7 +222,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         if let Some(before) = self.kept.before.take() {
             self.follow(&before, report)?;
         }
-        report.emptied = self.kept.sums.zero_mass();
+        report.zero_mass = self.kept.sums.zero_mass();
         let likelihood = self.likelihood();
         let free_energy = self.phase.free_energy(&likelihood);
         // With lists of one there are no others to go to; after the last M-step none follows.
@@ -320,7 +320,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
 fn near<F: Float, M: MStep<F>>(phase: &SetUp<'_, F, M>, report: &PhaseReport) -> usize {
     let all = phase.centres().len();
     let near = phase.stages.e_step.bounds().map_or(all, |near| near.max(1));
-    longer(near, report.widened, all)
+    longer(near, report.longer_lists, all)
 }
 
 /// Neighbour lists of `near` centres, doubled so often, at most of `all`.

@@ -27,7 +27,7 @@ pub(crate) use incremental::{IncrementalPass, outside};
 pub(crate) use monitor::{Monitor, Observer};
 pub use observe::Progress;
 pub(crate) use outcome::{Ended, Outcome};
-pub(crate) use pass::{MOST_NUMBERS, MOST_SHARDS, RowPass};
+pub(crate) use pass::{RowPass, shards};
 pub use phase_rows::PhaseRows;
 pub use report::{Evaluations, PhaseReport, Report, Timings};
 pub(crate) use saved::{SavedPass, SavedPhase};

@@ -15,13 +15,13 @@ use crate::model::search;
 use crate::rows::some_scores;
 
 /// Most shards of a pass: how far it can spread over threads.
-pub(crate) const MOST_SHARDS: usize = 32;
+const MOST_SHARDS: usize = 32;
 
 /// Shards of a pass, however many components there are, as long as there are rows for them.
 const FEWEST_SHARDS: usize = 8;
 
-/// Numbers of all shards together, at most, where statistics are large: 1 GiB.
-pub(crate) const MOST_NUMBERS: usize = 1 << 27;
+/// Sums of pairs of all shards together, at most: 1 GiB.
+const MOST_NUMBERS: usize = 1 << 27;
 
 /// Rows of a shard for every component, beyond that: its sums are zeroed and merged in little of the time its rows take.
 const ROWS_PER_SUM: usize = 16;
@@ -156,12 +156,16 @@ impl<F: Float> RowPass<'_, F> {
 ///
 /// Each shard has its own statistics, k x d numbers in `f64`. So a shard has [`ROWS_PER_SUM`] k rows at least, which
 /// keeps all statistics below the order of the data. There are a few shards for the threads in any case: first moments
-/// are made only for components that a shard meets. Where statistics are larger, of `numbers` numbers, all together have
-/// at most [`MOST_NUMBERS`] of them, or there is one shard.
-pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, numbers: usize) -> usize {
+/// are made only for components that a shard meets. With sums of pairs of coordinates, `of_pairs` of them, all shards
+/// together have at most [`MOST_NUMBERS`] of them, or there is one shard.
+pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, of_pairs: usize) -> usize {
     let (n, dim) = (data.len(), data.dim());
-    let shards = (n / (ROWS_PER_SUM * k)).clamp(FEWEST_SHARDS, MOST_SHARDS);
-    let shards = shards.min(MOST_NUMBERS / numbers.max(1)).max(1);
-    n.div_ceil(shards)
+    n.div_ceil(shards(n, k, of_pairs))
         .next_multiple_of(search::block_rows(k, dim))
+}
+
+/// Shards of `n` rows, at most.
+pub(crate) fn shards(n: usize, k: usize, of_pairs: usize) -> usize {
+    let shards = (n / ROWS_PER_SUM / k).clamp(FEWEST_SHARDS, MOST_SHARDS);
+    shards.min(MOST_NUMBERS / of_pairs.max(1)).max(1)
 }

@@ -27,7 +27,7 @@ pub struct Report {
     /// Rows of the first phase: those of the coreset, or all.
     pub coreset_size: usize,
     /// Components without mass after the last search.
-    pub emptied: usize,
+    pub zero_mass: usize,
     /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
     /// leave any.
     pub unobserved: usize,
@@ -60,13 +60,13 @@ pub struct PhaseReport {
     /// Distance evaluations of its searches.
     pub evaluations: u64,
     /// Components without mass after the last search.
-    pub emptied: usize,
+    pub zero_mass: usize,
     /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
     /// leave any.
     pub unobserved: usize,
     /// How often the neighbour lists of the [bounded search](crate::e_step::Bounded) were doubled, because a search over all
     /// centres found much that they had missed. It counts from the first phase on: the next ones begin with longer lists.
-    pub widened: usize,
+    pub longer_lists: usize,
     /// Time of its stages.
     pub timings: Timings,
     /// Time taken.
@@ -96,9 +96,9 @@ impl PhaseReport {
             free_energies: Vec::new(),
             stop: Stop::Converged,
             evaluations: 0,
-            emptied: 0,
+            zero_mass: 0,
             unobserved: 0,
-            widened: 0,
+            longer_lists: 0,
             timings: Timings::default(),
             elapsed: Duration::ZERO,
             began: Instant::now(),
@@ -113,9 +113,9 @@ impl PhaseReport {
             self.rows,
             self.columns,
             self.iterations,
-            self.emptied,
+            self.zero_mass,
             self.unobserved,
-            self.widened,
+            self.longer_lists,
             self.phase,
             self.restart,
         ];
@@ -268,7 +268,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "free energy {last:.6e}, {} components without mass",
-            self.emptied
+            self.zero_mass
         )?;
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         let (e, t) = (&self.evaluations, &self.timings);

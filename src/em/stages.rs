@@ -9,7 +9,7 @@ use crate::base::rng::{Rng, Streams};
 use crate::data::{Data, Subspace, View};
 use crate::e_step::{EStep, Search};
 use crate::io::{FileFault, rule};
-use crate::m_step::{MStep, Moments, Second};
+use crate::m_step::{MStep, Moments, SecondMoments};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 use crate::rows::{Centres, Scores};
@@ -201,7 +201,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     /// The M-step from kept statistics.
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
         let kind = self.m_step.statistics(&self.model).kind();
-        if kind != Second::Total || !self.model.likeliest_is_nearest() {
+        if kind != SecondMoments::Total || !self.model.likeliest_is_nearest() {
             return Err(no_one_variance());
         }
         self.m_step.update(moments, &mut self.model, false);

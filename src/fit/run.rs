@@ -126,7 +126,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             },
             iterations: best.phases.iter().map(|phase| phase.iterations).sum(),
             free_energies: last.free_energies.clone(),
-            emptied: last.emptied,
+            zero_mass: last.zero_mass,
             unobserved: last.unobserved,
             distance_evaluations: cost.evaluations.total(),
             evaluations: cost.evaluations,
@@ -351,7 +351,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             data.len(),
             data.dim(),
         );
-        report.widened = candidate.phases.last().map_or(0, |phase| phase.widened);
+        report.longer_lists = candidate
+            .phases
+            .last()
+            .map_or(0, |phase| phase.longer_lists);
         let mut saved = None;
         if let Some(bytes) = course.middle.take() {
             let resumed = io::only::<SavedPhase<'_, F, M::Model>>("phase", &bytes);

@@ -1,6 +1,6 @@
 //! Kinds of covariances: how many numbers each has.
 
-use super::Second;
+use super::SecondMoments;
 
 /// The form of the covariances of Gaussian components.
 // Kinds are saved by their place in this list: new ones come last.
@@ -36,13 +36,13 @@ impl Covariance {
     }
 
     /// The second moments that they follow from.
-    pub(super) fn second(self) -> Second {
+    pub(super) fn second(self) -> SecondMoments {
         match self {
-            Self::TiedSpherical => Second::Total,
-            Self::Spherical => Second::PerComponent,
-            Self::Diagonal => Second::PerCoordinate,
-            Self::Tied => Second::Pairs,
-            Self::Full => Second::PerPair,
+            Self::TiedSpherical => SecondMoments::Total,
+            Self::Spherical => SecondMoments::PerComponent,
+            Self::Diagonal => SecondMoments::PerCoordinate,
+            Self::Tied => SecondMoments::Pairs,
+            Self::Full => SecondMoments::PerPair,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows, component by component (E5).
 
-use super::{Moments, Second};
+use super::{Moments, SecondMoments};
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::accumulate::{Share, add_rows};
@@ -21,7 +21,7 @@ impl<F: Float> Rows<F> {
         {
             return;
         }
-        let listed = moments.kind() == Second::Total && !block.is_full();
+        let listed = moments.kind() == SecondMoments::Total && !block.is_full();
         match stride(self.dim) {
             4 if listed => return self.accumulate_short::<4>(block, centres, moments),
             8 if listed => return self.accumulate_short::<8>(block, centres, moments),

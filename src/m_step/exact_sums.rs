@@ -1,6 +1,6 @@
 //! Sums of an E-step over rows that lie in many places: the same bits, however rows are split.
 
-use super::{Covariance, Gaussian, GaussianMixture, MStep, Second};
+use super::{Covariance, Gaussian, GaussianMixture, MStep, SecondMoments};
 use crate::base::error::{Error, Result, positive, same_length, sound_weight};
 use crate::base::fixed::Fixed;
 use crate::base::float::Float;
@@ -306,8 +306,8 @@ impl ExactSums {
             for (j, (sum, unit)) in seconds.iter().zip(&second).enumerate() {
                 let squared = unit.value(*sum);
                 match moments.kind() {
-                    Second::Total => moments.add_total(squared, mass * dim as f64),
-                    Second::PerComponent => moments.second_mut()[c] = squared,
+                    SecondMoments::Total => moments.add_total(squared, mass * dim as f64),
+                    SecondMoments::PerComponent => moments.second_mut()[c] = squared,
                     _ => moments.second_mut()[c * stride(dim) + j] = squared,
                 }
             }

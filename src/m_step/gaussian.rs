@@ -10,7 +10,7 @@ use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
 use crate::data::Data;
-use crate::m_step::{Moments, Second};
+use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
 use crate::rows::{Centres, Frame, Rows};
@@ -266,7 +266,7 @@ fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<
     model.step(&steps);
     let total: f64 = sums.masses().iter().sum();
     let (masses, mut matrices) = match sums.kind() {
-        Second::Pairs => (
+        SecondMoments::Pairs => (
             vec![total],
             vec![sums.within(&origin, &model.theta.exact_means, &steps)],
         ),

@@ -26,7 +26,7 @@ pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
 pub use exact_sums::ExactSums;
 pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
-pub use moments::{Moments, Second};
+pub use moments::{Moments, SecondMoments};
 pub use saved::{Save, load_model};
 
 use crate::base::error::Result;
@@ -111,7 +111,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// [of its own](Moments::with_own). By default masses and first moments.
     fn statistics(&self, model: &Self::Model) -> Moments {
         let centres = model.centres();
-        Moments::zeros(centres.len(), centres.dim(), Second::Total)
+        Moments::zeros(centres.len(), centres.dim(), SecondMoments::Total)
     }
 
     /// Adds a block of rows, shared out by its responsibilities ([E5](crate::equations#e5)): by default to moments about the

@@ -8,7 +8,7 @@ use crate::rows::Centres;
 
 /// Which second moments a component family needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Second {
+pub enum SecondMoments {
     /// None of rows: the sum of all squared distances, and the weight of all coordinates, are [added](Moments::add_total)
     /// to them.
     #[default]
@@ -23,7 +23,7 @@ pub enum Second {
     PerPair,
 }
 
-/// Mass, first and [second](Second) moments of every component about its current mean (E5), in `f64`, in
+/// Mass, first and [second](SecondMoments) moments of every component about its current mean (E5), in `f64`, in
 /// the coordinates of the frame.
 ///
 /// $$m_c = \sum_n w_n q_{nc}, \qquad f_c = \sum_n w_n q_{nc} (z_n - \mu_c)$$
@@ -44,7 +44,7 @@ pub struct Moments {
     /// (1 + components met, d), padded: a row of zeros, and the first moments. Rows that come in the order of their
     /// components meet few of them.
     first: Vec<f64>,
-    kind: Second,
+    kind: SecondMoments,
     second: Vec<f64>,
     own: Vec<f64>,
 }
@@ -66,13 +66,13 @@ pub(super) struct Parts<'a> {
 impl Moments {
     /// No rows added yet, for `k` components in `d` dimensions.
     #[must_use]
-    pub fn zeros(k: usize, dim: usize, kind: Second) -> Self {
+    pub fn zeros(k: usize, dim: usize, kind: SecondMoments) -> Self {
         let second = match kind {
-            Second::Total => 2,
-            Second::PerComponent => k,
-            Second::PerCoordinate => k * stride(dim),
-            Second::Pairs => dim * dim,
-            Second::PerPair => k * dim * dim,
+            SecondMoments::Total => 2,
+            SecondMoments::PerComponent => k,
+            SecondMoments::PerCoordinate => k * stride(dim),
+            SecondMoments::Pairs => dim * dim,
+            SecondMoments::PerPair => k * dim * dim,
         };
         Self {
             dim,
@@ -191,12 +191,12 @@ impl Moments {
     /// How many sums of pairs of coordinates there are.
     pub(crate) fn of_pairs(&self) -> usize {
         match self.kind {
-            Second::Pairs | Second::PerPair => self.second.len(),
+            SecondMoments::Pairs | SecondMoments::PerPair => self.second.len(),
             _ => 0,
         }
     }
 
-    pub(crate) fn kind(&self) -> Second {
+    pub(crate) fn kind(&self) -> SecondMoments {
         self.kind
     }
 
@@ -205,9 +205,9 @@ impl Moments {
     }
 
     /// Adds squared distances to the current means, and the weight of the coordinates they are over, to the
-    /// [totals](Second::Total).
+    /// [totals](SecondMoments::Total).
     pub fn add_total(&mut self, squared: f64, entries: f64) {
-        if let (Second::Total, [all, known]) = (self.kind, &mut self.second[..]) {
+        if let (SecondMoments::Total, [all, known]) = (self.kind, &mut self.second[..]) {
             *all += squared;
             *known += entries;
         }
@@ -217,16 +217,16 @@ impl Moments {
     #[inline(always)]
     fn sum_of(&self, c: usize, place: usize) -> usize {
         match self.kind {
-            Second::Total | Second::Pairs | Second::PerPair => 0,
-            Second::PerComponent => c,
-            Second::PerCoordinate => place,
+            SecondMoments::Total | SecondMoments::Pairs | SecondMoments::PerPair => 0,
+            SecondMoments::PerComponent => c,
+            SecondMoments::PerCoordinate => place,
         }
     }
 
     /// Adds to the second moment of an entry.
     #[inline(always)]
     fn add_second(&mut self, c: usize, place: usize, value: f64) {
-        if self.kind != Second::Total {
+        if self.kind != SecondMoments::Total {
             let sum = self.sum_of(c, place);
             self.second[sum] += value;
         }
@@ -251,8 +251,8 @@ impl Moments {
             self.place(c);
         }
         let (per_component, per_coordinate) = match self.kind {
-            Second::PerComponent => (&mut self.second[..], Default::default()),
-            Second::PerCoordinate => (Default::default(), &mut self.second[..]),
+            SecondMoments::PerComponent => (&mut self.second[..], Default::default()),
+            SecondMoments::PerCoordinate => (Default::default(), &mut self.second[..]),
             _ => Default::default(),
         };
         Parts {
@@ -288,8 +288,8 @@ impl Moments {
         }
         let centre = centres.row(c);
         match self.kind {
-            Second::Total | Second::Pairs | Second::PerPair => (),
-            Second::PerComponent => {
+            SecondMoments::Total | SecondMoments::Pairs | SecondMoments::PerPair => (),
+            SecondMoments::PerComponent => {
                 // Every stride is a multiple of 4.
                 let mut sums = [0.0; 4];
                 let (rows, _) = row.as_chunks::<4>();
@@ -302,7 +302,7 @@ impl Moments {
                 }
                 self.second[c] += share * ((sums[0] + sums[1]) + (sums[2] + sums[3]));
             }
-            Second::PerCoordinate => {
+            SecondMoments::PerCoordinate => {
                 let sums = &mut self.second[c * row.len()..(c + 1) * row.len()];
                 for ((sum, &x), &mu) in sums.iter_mut().zip(row).zip(centre) {
                     let t = x.to_f64() - mu.to_f64();
@@ -420,7 +420,7 @@ impl Moments {
         });
         // Far seeds: nearly all of the old sum goes, and what is left is its rounding: that of scores, in totals.
         let rounding = match self.kind {
-            Second::Total => (self.dim + 8) as f64 * F::EPSILON,
+            SecondMoments::Total => (self.dim + 8) as f64 * F::EPSILON,
             _ => 8.0 * f64::EPSILON,
         };
         for (rest, old) in squared.iter_mut().zip(self.second()) {
@@ -432,7 +432,7 @@ impl Moments {
     /// The variance of all coordinates of all components together, from second moments about the new means.
     pub(crate) fn variance_of_all(&self, squared: &[f64]) -> f64 {
         match self.kind {
-            Second::Total => squared[0] / self.second[1],
+            SecondMoments::Total => squared[0] / self.second[1],
             _ => {
                 let entries: f64 = (0..self.mass.len()).map(|c| self.entries(c)).sum();
                 squared.iter().sum::<f64>() / entries
@@ -443,8 +443,8 @@ impl Moments {
     /// The second moment that coordinate `j` of component `c` has among these, and the mass that it is over.
     pub(crate) fn second_of(&self, squared: &[f64], c: usize, j: usize) -> (f64, f64) {
         let mass = match self.kind {
-            Second::Total => self.second[1],
-            Second::PerComponent => self.entries(c),
+            SecondMoments::Total => self.second[1],
+            SecondMoments::PerComponent => self.entries(c),
             _ => self.observed(c, j),
         };
         (squared[self.sum_of(c, c * stride(self.dim) + j)], mass)

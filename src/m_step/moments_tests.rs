@@ -1,6 +1,6 @@
 //! All ways of adding up rows beside the naive sums.
 
-use super::{Moments, Second};
+use super::{Moments, SecondMoments};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::data::{Data, Dense, Sketch};
@@ -95,7 +95,7 @@ impl<F: Float> Case<F> {
         coordinates.iter().map(|z| z.to_f64()).collect()
     }
 
-    fn moments(&self, kind: Second) -> Moments {
+    fn moments(&self, kind: SecondMoments) -> Moments {
         Moments::zeros(self.centres.len(), self.centres.dim(), kind)
     }
 
@@ -148,11 +148,11 @@ impl<F: Float> Case<F> {
             // By the inequality of Cauchy and Schwarz.
             close(sums.first(c), &naive.first, (mass * size).sqrt());
             match sums.kind() {
-                Second::PerComponent => close(&sums.second()[c..=c], &[naive.size()], size),
-                Second::PerCoordinate => {
+                SecondMoments::PerComponent => close(&sums.second()[c..=c], &[naive.size()], size),
+                SecondMoments::PerCoordinate => {
                     close(&sums.second()[c * stride(d)..], &naive.variances(), size);
                 }
-                Second::PerPair => {
+                SecondMoments::PerPair => {
                     close(&lower(sums.pairs_of(c), d), &lower(&naive.pairs, d), size);
                 }
                 _ => (),
@@ -187,7 +187,11 @@ fn moments_are_the_naive_sums() {
         (40, 13, 5, 3, 1),
     ] {
         let case = Case::<f64>::new(n, d, q, k, width);
-        for kind in [Second::Total, Second::PerComponent, Second::PerCoordinate] {
+        for kind in [
+            SecondMoments::Total,
+            SecondMoments::PerComponent,
+            SecondMoments::PerCoordinate,
+        ] {
             let mut sums = case.moments(kind);
             case.rows.accumulate(&case.block, &case.centres, &mut sums);
             case.check(&sums, 1e-13);
@@ -200,7 +204,8 @@ fn pairs_are_the_naive_sums<F: Float>(n: usize, d: usize, variance: f64, within:
     let case = Case::<F>::new(n, d, 0, 3, 2);
     let component = |c| Whitening::spherical(case.mean(c), variance);
     let (components, origin) = ([0, 1, 2].map(component), vec![0.1; d]);
-    let [mut sums, mut shared] = [Second::PerPair, Second::Pairs].map(|kind| case.moments(kind));
+    let [mut sums, mut shared] =
+        [SecondMoments::PerPair, SecondMoments::Pairs].map(|kind| case.moments(kind));
     for sums in [&mut sums, &mut shared] {
         let (mean, anchor) = (
             |c: usize| &components[c].mean[..],
@@ -235,7 +240,7 @@ fn pairs_are_the_naive_sums<F: Float>(n: usize, d: usize, variance: f64, within:
     let mut parts = vec![sums.clone(), sums.clone()];
     let both = Moments::merge(parts.iter_mut());
     assert_eq!(both.pairs_of(1)[0], 2.0 * sums.pairs_of(1)[0]);
-    assert_eq!(parts, vec![case.moments(Second::PerPair); 2]);
+    assert_eq!(parts, vec![case.moments(SecondMoments::PerPair); 2]);
 }
 
 #[test]

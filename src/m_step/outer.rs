@@ -4,7 +4,7 @@ use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
 use crate::kernels::weighted::{self, Weighted};
-use crate::m_step::{Moments, Second};
+use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::whitened::{MOST_INFLATION, Whitening};
 use crate::rows::Rows;
@@ -15,7 +15,7 @@ fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
     diagonal.for_each(|(x, old)| *x = x.max(8.0 * f64::EPSILON * old));
 }
 
-/// Second moments of pairs of coordinates, about the current means:
+/// SecondMoments moments of pairs of coordinates, about the current means:
 ///
 /// $$S_c = \sum_n w_n q_{nc} u_{nc} u_{nc}^T, \qquad u_{nc} = z_n - \mu_c$$
 impl Moments {
@@ -37,7 +37,7 @@ impl Moments {
         origin: &[f64],
     ) {
         let (dim, size) = (self.dim(), self.dim() * self.dim());
-        let shared = self.kind() == Second::Pairs;
+        let shared = self.kind() == SecondMoments::Pairs;
         let shares = || {
             let of_row = |i| {
                 let weight = rows.weight(i);
@@ -141,7 +141,7 @@ impl Moments {
 
     /// The moments of two components alone.
     pub(crate) fn pair(&self, a: usize, b: usize) -> Self {
-        let mut pair = Self::zeros(2, self.dim(), Second::PerPair);
+        let mut pair = Self::zeros(2, self.dim(), SecondMoments::PerPair);
         for (place, c) in [a, b].into_iter().enumerate() {
             pair.set(place, self.mass(c), self.first(c).iter().copied());
         }

@@ -167,7 +167,7 @@ impl<F: Float> Rows<F> {
     /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is the mean of the data there.
     #[doc(alias = "row")]
     #[must_use]
-    pub fn to_centre(&self, i: usize) -> Cow<'_, [F]> {
+    pub fn coordinates(&self, i: usize) -> Cow<'_, [F]> {
         let Some((known, sparse)) = self.known().zip(self.sparse.as_ref()) else {
             return Cow::Borrowed(self.row(i));
         };

@@ -34,7 +34,7 @@ impl<F: Float> Rows<F> {
     pub fn distances_from(&self, centre: &[F], out: &mut [F]) {
         let most = F::from_f64(F::LARGEST_SCORE);
         out.fill(F::INFINITY);
-        self.lower(0, centre, out);
+        self.lower_to_distances(0, centre, out);
         for squared in out {
             *squared = if *squared > most { most } else { *squared };
         }
@@ -211,7 +211,7 @@ impl<F: Float> Rows<F> {
     /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,
     /// computed directly.
     #[inline(never)]
-    pub fn lower(&self, first: usize, centre: &[F], nearest: &mut [F]) {
+    pub fn lower_to_distances(&self, first: usize, centre: &[F], nearest: &mut [F]) {
         if let Some(known) = self.known() {
             let places = first * self.entries..;
             let rows = Entries {

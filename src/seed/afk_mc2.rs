@@ -190,7 +190,8 @@ impl<F: Float> Chains<F> {
         if from >= self.candidates.len() {
             return 0;
         }
-        self.rows.lower(from, seed, &mut self.nearest[from..]);
+        self.rows
+            .lower_to_distances(from, seed, &mut self.nearest[from..]);
         (self.candidates.len() - from) as u64
     }
 

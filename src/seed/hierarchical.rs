@@ -245,7 +245,7 @@ impl<'a, F: Float> Cells<'a, F> {
                 for (i, (&(n, u), near)) in proposals.iter().zip(near).enumerate() {
                     let near = self.follow(&rows, i, near, &mut distances, &mut evaluations);
                     if u * self.near[n].squared.to_f64() < near.squared.to_f64() {
-                        self.add(n, &rows.to_centre(i), near.cell);
+                        self.add(n, &rows.coordinates(i), near.cell);
                         if self.seeds.len() == wanted {
                             self.evaluations += evaluations;
                             return Ok(true);
@@ -318,7 +318,7 @@ mod tests {
                 let centres = seeder.seed(view, k, &mut rng).unwrap().centres;
                 let mut nearest = vec![f64::INFINITY; data.len()];
                 for c in 0..k {
-                    rows.lower(0, centres.row(c), &mut nearest);
+                    rows.lower_to_distances(0, centres.row(c), &mut nearest);
                     assert!((0..c).all(|b| centres.row(b) != centres.row(c)));
                 }
                 nearest.iter().sum::<f64>()

@@ -163,7 +163,7 @@ impl<'a, F: Float> Nearest<'a, F> {
                 .map(|candidate| {
                     squared.clear();
                     squared.extend_from_slice(&self.squared[range.clone()]);
-                    rows.lower(0, seeds.row(candidate), &mut squared);
+                    rows.lower_to_distances(0, seeds.row(candidate), &mut squared);
                     potential::<F>(&rows, &squared)
                 })
                 .collect::<Vec<f64>>())
@@ -180,7 +180,7 @@ impl<'a, F: Float> Nearest<'a, F> {
         self.evaluations += (view.len() * seeds.len()) as u64;
         let potentials = parallel::map_chunks(&mut self.squared, BLOCK, |_, range, squared| {
             let rows = view.load(range)?;
-            (0..seeds.len()).for_each(|c| rows.lower(0, seeds.row(c), squared));
+            (0..seeds.len()).for_each(|c| rows.lower_to_distances(0, seeds.row(c), squared));
             Ok(potential::<F>(&rows, squared))
         });
         self.potentials = parallel::all(potentials)?;

@@ -41,7 +41,7 @@ impl<F: Float> Seeds<F> {
         view.data.gather(rows, view.frame, &mut block)?;
         let mut centres = Centres::with_capacity(rows.len(), view.data.dim());
         for i in 0..rows.len() {
-            centres.push(&block.to_centre(i));
+            centres.push(&block.coordinates(i));
         }
         Ok(Self {
             centres,

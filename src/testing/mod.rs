@@ -84,7 +84,7 @@ fn reweighted<'a, F: Float>(data: &'a dyn Data<F>) -> Result<Box<dyn Data<F> + '
 fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Array2<f64>> {
     let mut rows = Rows::default();
     data.load(0..data.len(), frame, &mut rows)?;
-    let centres: Vec<_> = (0..rows.len()).map(|i| rows.to_centre(i)).collect();
+    let centres: Vec<_> = (0..rows.len()).map(|i| rows.coordinates(i)).collect();
     let shape = (rows.len(), frame.dim());
     Ok(Array2::from_shape_fn(shape, |(i, j)| {
         centres[i][j].to_f64()

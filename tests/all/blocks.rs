@@ -183,7 +183,7 @@ fn neighbours_are_read_together() {
     let mut expected = Rows::default();
     dense.gather(&list, &frame, &mut expected).unwrap();
     assert_eq!(block.len(), list.len());
-    assert!((0..list.len()).all(|i| block.to_centre(i) == expected.to_centre(i)));
+    assert!((0..list.len()).all(|i| block.coordinates(i) == expected.coordinates(i)));
     data.gather(&[], &frame, &mut block).unwrap();
     assert!(block.is_empty());
 }

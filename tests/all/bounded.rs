@@ -108,7 +108,7 @@ fn k_means_with_bounds_is_k_means() {
                 .tolerance(0.0)
                 .max_iterations(iterations)
                 .seeder(Given::new(start.view()));
-            let bounded = builder.clone().e_step(Bounded::new().near(k));
+            let bounded = builder.clone().e_step(Bounded::new().nearest_centres(k));
             let all = builder.build().unwrap().fit(&data).unwrap();
             let fit = bounded.build().unwrap().fit(&data).unwrap();
             assert!(fit.exact);
@@ -135,12 +135,12 @@ fn a_component_without_rows_is_counted() {
         .tolerance(0.0)
         .max_iterations(3)
         .seeder(Given::new(start.view()));
-    let bounded = builder.clone().e_step(Bounded::new().near(5));
+    let bounded = builder.clone().e_step(Bounded::new().nearest_centres(5));
     let all = builder.build().unwrap().fit(&data).unwrap();
     let fit = bounded.build().unwrap().fit(&data).unwrap();
     assert_eq!(fit.search_labels, all.search_labels);
     assert!(fit.search_labels.iter().all(|label| *label != 4));
-    assert_eq!((fit.report.emptied, all.report.emptied), (1, 1));
+    assert_eq!((fit.report.zero_mass, all.report.zero_mass), (1, 1));
 }
 
 /// Bounds and short lists: far fewer looks than rows times centres, at the same means.
@@ -178,7 +178,7 @@ fn lists_of_more_centres_than_there_are() {
     let data = Dense::new(x.view()).unwrap();
     let fit = |near: usize| {
         let phase = move |columns| {
-            let phase = Phase::new(Bounded::new().near(near)).rows(PhaseRows::All);
+            let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(PhaseRows::All);
             phase.columns(columns).transfers(2).split_and_merge(1)
         };
         let phases = move |_| vec![phase(Columns::Principal(3)), phase(Columns::All)];
@@ -253,8 +253,8 @@ fn after_lloyd<F: Float>(
     moves: usize,
 ) -> impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static {
     move |shape| {
-        let exact = Bounded::new().near(shape.clusters);
-        let near = Bounded::new().near(near);
+        let exact = Bounded::new().nearest_centres(shape.clusters);
+        let near = Bounded::new().nearest_centres(near);
         vec![
             Phase::new(exact).rows(PhaseRows::All),
             Phase::new(near).rows(PhaseRows::All).split_and_merge(moves),
@@ -637,7 +637,7 @@ fn transfers_leave_the_fixed_points_of_lloyd() {
         let w = Array1::from_shape_fn(260, |i| [1.0, 2.0, 1.0][i % 3]);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let fit = |transfers: usize, near: usize| {
-            let phase = Phase::new(Bounded::new().near(near)).rows(PhaseRows::All);
+            let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(PhaseRows::All);
             let phase = phase.transfers(transfers);
             let builder = algorithms::k_means(k)
                 .phases(move |_| vec![phase.clone()])

@@ -62,7 +62,7 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
         distance_evaluations,
         evaluations,
         coreset_size,
-        emptied,
+        zero_mass,
         unobserved,
         restart,
         ref checkpoint_fault,
@@ -72,7 +72,7 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
         .iter()
         .map(|p| {
             let shape = (p.ran_on, p.rows, p.columns, p.iterations);
-            (shape, p.stop, p.evaluations, p.emptied, p.unobserved)
+            (shape, p.stop, p.evaluations, p.zero_mass, p.unobserved)
         })
         .collect();
     let numbers = (
@@ -82,7 +82,7 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
         evaluations,
         coreset_size,
     );
-    let others = (emptied, unobserved, restart, fit.exact, checkpoint_fault);
+    let others = (zero_mass, unobserved, restart, fit.exact, checkpoint_fault);
     Bits {
         model: fit.model.to_bytes(&[]).unwrap(),
         labels: fit.search_labels.clone(),
@@ -263,7 +263,7 @@ fn transfers_go_on_to_the_same_bits() {
     let x = blobs::<f64>(400, 3, 5, 9);
     let data = Dense::new(x.view()).unwrap();
     let fit = |rounds, checkpoint| {
-        let phase = Phase::new(Bounded::new().near(8)).rows(PhaseRows::All);
+        let phase = Phase::new(Bounded::new().nearest_centres(8)).rows(PhaseRows::All);
         let phase = phase.transfers(rounds);
         let builder = algorithms::k_means(40).phases(move |_| vec![phase.clone()]);
         own(builder.tolerance(1e-4).max_iterations(60), checkpoint)
@@ -714,7 +714,7 @@ fn fits_that_go_on_and_are_stopped_at_once() {
     let data = Dense::new(x.view()).unwrap();
     let place = Place::new("stopped-at-once");
     let fit = |checkpoint| {
-        let phase = || Phase::new(Bounded::new().near(4)).rows(PhaseRows::All);
+        let phase = || Phase::new(Bounded::new().nearest_centres(4)).rows(PhaseRows::All);
         let builder = Clusterer::builder().clusters(9).tolerance(0.0);
         let builder = builder.max_iterations(4);
         own(
@@ -751,7 +751,7 @@ fn fits_with_coresets_go_on_and_are_stopped_at_once() {
     let data = Dense::new(x.view()).unwrap();
     let place = Place::new("coresets-stopped-at-once");
     let fit = |checkpoint| {
-        let phase = |rows| Phase::new(Bounded::new().near(4)).rows(rows);
+        let phase = |rows| Phase::new(Bounded::new().nearest_centres(4)).rows(rows);
         let builder = Clusterer::builder().clusters(9).tolerance(0.0);
         let builder = builder.coreset(Lightweight::new(60)).max_iterations(3);
         let larger = PhaseRows::Larger(Lightweight::new(150));

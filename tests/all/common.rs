@@ -336,14 +336,14 @@ pub fn phases<F: Float>(
     move |_| {
         let columns = coordinates.map_or(Columns::All, Columns::Principal);
         let phase = |rows| {
-            Phase::new(Bounded::new().near(near))
+            Phase::new(Bounded::new().nearest_centres(near))
                 .rows(rows)
                 .columns(columns)
                 .split_and_merge(moves)
                 .transfers(moves)
         };
         let larger = larger.map(|size| PhaseRows::Larger(Lightweight::new(size)));
-        let last = Bounded::new().near(near.div_ceil(3).max(near.min(16)));
+        let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));
         let mut list = vec![phase(PhaseRows::Coreset).tolerance_factor(3.0)];
         list.extend(larger.map(|rows| phase(rows).tolerance_factor(3.0)));
         list.push(phase(PhaseRows::All));

@@ -67,7 +67,7 @@ fn a_fit_from_the_builder() -> Result<()> {
     ];
     let coreset_size: usize = r.coreset_size;
     let timings: Timings = r.timings;
-    let emptied: usize = r.emptied;
+    let zero_mass: usize = r.zero_mass;
     assert!(stop == Stop::Converged && iterations < 200, "{r}");
     assert_eq!(free_energies.len(), iterations + 1);
     assert_eq!(phases.len(), 1);
@@ -75,13 +75,13 @@ fn a_fit_from_the_builder() -> Result<()> {
     let phase = (phases[0].stop, phases[0].iterations, phases[0].rows);
     assert_eq!(phase, (stop, iterations, coreset_size));
     assert_eq!(
-        (phases[0].evaluations, phases[0].emptied),
-        (by_stage.search, emptied)
+        (phases[0].evaluations, phases[0].zero_mass),
+        (by_stage.search, zero_mass)
     );
     assert_eq!(stages.iter().sum::<u64>(), distance_evaluations);
     assert_eq!(by_stage.total(), distance_evaluations);
     assert!(coreset_size <= 1_024 && coreset_size > 512);
-    assert!(emptied < 50);
+    assert!(zero_mass < 50);
     assert!(timings.total() >= timings.search);
     // The report prints itself.
     let shown = r.to_string();
@@ -450,7 +450,7 @@ fn bits(fit: &Fit<GaussianMixture<f32>>) -> impl PartialEq + std::fmt::Debug + u
         fit.coreset
             .as_ref()
             .map(|c| (c.rows.clone(), floats(&c.weights))),
-        (report.evaluations, report.emptied, report.stop),
+        (report.evaluations, report.zero_mass, report.stop),
         floats(&report.restarts),
     )
 }
@@ -781,7 +781,7 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
 
     // Lloyd's algorithm comes first where a phase says so.
     let lloyd_first = |shape: Shape| {
-        let exact = Bounded::new().near(shape.clusters);
+        let exact = Bounded::new().nearest_centres(shape.clusters);
         let mut list = vec![Phase::new(exact)];
         list.extend(algorithms::fast_phases(shape));
         list
@@ -807,7 +807,10 @@ fn settings_of_phases_are_checked() {
     };
     let phase = || Phase::new(Bounded::new());
     let none = Lightweight::new(0);
-    assert_eq!(refused(vec![Phase::new(Bounded::new().near(0))]), "near");
+    assert_eq!(
+        refused(vec![Phase::new(Bounded::new().nearest_centres(0))]),
+        "nearest_centres"
+    );
     assert_eq!(refused(vec![phase().starts(0)]), "starts");
     let columns = Columns::Principal(0);
     assert_eq!(refused(vec![phase().columns(columns)]), "coordinates");

@@ -421,7 +421,7 @@ fn answers_agree_with_each_other() {
     let entropy: f64 = proportions.iter().map(|p| -p * p.ln()).sum();
     assert!(close(model.effective_components(), entropy.exp(), 1e-12));
     let occupied = proportions.iter().filter(|p| **p >= 0.05).count();
-    assert_eq!(model.occupied(0.05), occupied);
+    assert_eq!(model.components_above(0.05), occupied);
     assert!(occupied >= 2 && model.effective_components() < 7.0);
 
     // Responsibilities are those of the E-step, from the parameters that a user sees.
@@ -786,7 +786,7 @@ fn a_truncation_larger_than_needed_leaves_components_at_the_prior() {
     );
     assert!(nu.iter().filter(|nu| **nu < 2.5).count() >= 5, "{nu}");
     assert!(
-        fit.model.occupied(0.01) < 15 && effective < 12.0,
+        fit.model.components_above(0.01) < 15 && effective < 12.0,
         "{effective}"
     );
 }

@@ -145,7 +145,7 @@ fn components_without_mass_are_discarded() {
                 let model = &fit.model;
                 // Responsibilities over all components reach the far seed in the first search, whose variance is
                 // that of distances to the nearest.
-                assert_eq!(fit.report.emptied, 1);
+                assert_eq!(fit.report.zero_mass, 1);
                 assert_eq!(model.proportions()[2] == 0.0, $discarded);
                 assert_eq!(model.means().row(2), far);
                 assert_abs_diff_eq!(model.proportions().sum(), 1.0, epsilon = 1e-12);

@@ -38,7 +38,7 @@ fn seeds<F: Float>(seeder: &impl Seeder<F>, k: usize) -> Vec<usize> {
         .unwrap();
     let mut rows = Rows::default();
     data.load(0..ROWS, &frame, &mut rows).unwrap();
-    let row_of = |c: usize| (0..ROWS).find(|n| *rows.to_centre(*n) == *chosen.centres.row(c));
+    let row_of = |c: usize| (0..ROWS).find(|n| *rows.coordinates(*n) == *chosen.centres.row(c));
     (0..k).map(|c| row_of(c).expect("seeds are rows")).collect()
 }
 

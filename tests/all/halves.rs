@@ -44,7 +44,7 @@ fn seeds_are_the_same(name: &str, seeder: &impl Seeder<f64>, k: usize) {
             let mut rng = Rng::from_seed(seed);
             let seeds = seeder.seed(View::new(&data, &frame), k, &mut rng).unwrap();
             for c in 0..k {
-                let is_seed = |n: &usize| *block.to_centre(*n) == *seeds.centres.row(c);
+                let is_seed = |n: &usize| *block.coordinates(*n) == *seeds.centres.row(c);
                 counts[[c, (0..ROWS).find(is_seed).unwrap()]] += 1.0;
             }
         }

@@ -6,7 +6,7 @@ use crate::von_mises_fisher::{
 };
 use coremix::data::{Centres, Frame};
 use coremix::e_step::{EStep, Search};
-use coremix::m_step::{MStep, Moments, Second};
+use coremix::m_step::{MStep, Moments, SecondMoments};
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};
 use coremix::{Float, Rng, Stage, testing};
@@ -281,7 +281,7 @@ impl MStep<f64> for WrongSums {
     }
 
     fn statistics(&self, _: &Self::Model) -> Moments {
-        Moments::zeros(self.0, self.1, Second::Total)
+        Moments::zeros(self.0, self.1, SecondMoments::Total)
     }
 
     fn update(&self, moments: Moments, model: &mut Self::Model, restricted: bool) {

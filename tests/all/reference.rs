@@ -155,7 +155,7 @@ fn against_fixture<F: Float>(
             let expected = labels.column(run).mapv(|label| label as u32);
             assert_eq!(fit.search_labels, expected, "{name}");
         }
-        assert_eq!(report.emptied, 0, "{name}");
+        assert_eq!(report.zero_mass, 0, "{name}");
     }
 }
 

@@ -116,7 +116,7 @@ impl Arguments {
             let builder = builder.tolerance(0.0).max_iterations(iterations);
             let fit = match self.bounded {
                 true => {
-                    let bounded = builder.e_step(Bounded::new().near(k));
+                    let bounded = builder.e_step(Bounded::new().nearest_centres(k));
                     bounded.build()?.fit(&data)?
                 }
                 false => builder.build()?.fit(&data)?,

@@ -225,7 +225,7 @@ impl Column {
         let search = fit.report.timings.search + fit.report.timings.update;
         let searches = fit.report.iterations as f64 + 1.0;
         self.per_iteration.push(search.as_secs_f64() / searches);
-        self.occupied.push(fit.model.occupied(0.001) as f64);
+        self.occupied.push(fit.model.components_above(0.001) as f64);
         self.effective.push(fit.model.effective_components());
         Ok(())
     }

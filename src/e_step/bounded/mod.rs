@@ -49,7 +49,7 @@ use crate::model::Mixture;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounded {
-    near: usize,
+    nearest_centres: usize,
     streaming: bool,
 }
 
@@ -58,7 +58,7 @@ impl Bounded {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            near: 48,
+            nearest_centres: 48,
             streaming: false,
         }
     }
@@ -66,8 +66,11 @@ impl Bounded {
     /// Centres a row is compared with: its own and the nearest others. Default 48: with fewer, rows of many columns often stay
     /// at a centre that is not the nearest. All centres make it exact, but for the rounding of distances.
     #[must_use]
-    pub fn near(self, near: usize) -> Self {
-        Self { near, ..self }
+    pub fn nearest_centres(self, nearest_centres: usize) -> Self {
+        Self {
+            nearest_centres,
+            ..self
+        }
     }
 
     /// Keeps no bounds: every iteration compares each row with all centres, as
@@ -92,7 +95,7 @@ impl Default for Bounded {
 
 impl Stage for Bounded {
     fn check(&self, _clusters: usize) -> Result<()> {
-        positive("near", self.near)
+        positive("nearest_centres", self.nearest_centres)
     }
 }
 
@@ -109,6 +112,6 @@ impl<F: Float> EStep<F> for Bounded {
     }
 
     fn bounds(&self) -> Option<usize> {
-        (!self.streaming).then_some(self.near)
+        (!self.streaming).then_some(self.nearest_centres)
     }
 }

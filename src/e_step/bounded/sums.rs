@@ -12,7 +12,7 @@ use crate::data::View;
 use crate::io::{all_finite, rule};
 use crate::kernels::accumulate::{Share, add_rows};
 use crate::kernels::stride;
-use crate::m_step::{Moments, Second};
+use crate::m_step::{Moments, SecondMoments};
 use crate::rows::{Centres, Rows};
 use serde::{Deserialize, Serialize};
 
@@ -256,7 +256,7 @@ impl<F: Float> KeptSums<F> {
 
     /// Mass and first moments about the current means, and the squared distances to them: what an M-step needs (E36).
     pub(crate) fn moments_about(&self, centres: &Centres<F>) -> (Moments, f64) {
-        let mut moments = Moments::zeros(centres.len(), centres.dim(), Second::Total);
+        let mut moments = Moments::zeros(centres.len(), centres.dim(), SecondMoments::Total);
         for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
             let places = centres.row(c).iter().zip(self.anchors.row(c));
             let first = places

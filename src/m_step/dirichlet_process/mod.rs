@@ -15,7 +15,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::Data;
-use crate::m_step::{Moments, Second};
+use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
 use crate::rows::{Centres, Frame, Rows};
@@ -103,7 +103,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
 
     fn statistics(&self, model: &Self::Model) -> Moments {
         let (k, dim) = (model.q.components.len(), model.centres.dim());
-        Moments::zeros(k, dim, Second::PerPair).with_own(model.pairs.len())
+        Moments::zeros(k, dim, SecondMoments::PerPair).with_own(model.pairs.len())
     }
 
     fn accumulate(

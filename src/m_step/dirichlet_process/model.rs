@@ -168,7 +168,7 @@ impl<F: Float> DirichletProcessMixture<F> {
 
     /// The number of components whose expected [proportion](Mixture::proportions) is at least `least`.
     #[must_use]
-    pub fn occupied(&self, least: f64) -> usize {
+    pub fn components_above(&self, least: f64) -> usize {
         self.proportions().iter().filter(|p| **p >= least).count()
     }
 

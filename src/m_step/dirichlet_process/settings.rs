@@ -9,7 +9,7 @@ use crate::base::stage::Stage;
 use crate::data::{Data, Summary};
 use crate::io::hash_of;
 use crate::m_step::parameters::is_proper;
-use crate::m_step::{Moments, Second};
+use crate::m_step::{Moments, SecondMoments};
 use crate::m_step::{variance_floor, variances_of};
 use crate::model::block::Block;
 use crate::rows::{Frame, Rows};
@@ -49,7 +49,7 @@ use std::fmt;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
 /// let process = DirichletProcess::new(1.0).mean_precision(0.1);
 /// let fit = algorithms::gmm(30).m_step(process).build()?.fit(&data)?; // at most 30 components
-/// assert!(fit.model.occupied(1e-3) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
+/// assert!(fit.model.components_above(1e-3) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -300,7 +300,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     let centre: Vec<f64> = frame.mean()[..dim].iter().map(|m| m.to_f64()).collect();
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
-        let mut sums = Moments::zeros(1, dim, Second::PerPair);
+        let mut sums = Moments::zeros(1, dim, SecondMoments::PerPair);
         let (mut rows, mut block) = (Rows::default(), Block::new(1, 1));
         for from in range.clone().step_by(BLOCK) {
             data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
