@@ -17,10 +17,10 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   coremix clusters points.csv --key id --to 20
-  coremix fit points.csv --key id -k 8 --model points.coremix --labels labels.csv
-  coremix assign points.coremix more.csv --key id --labels more-labels.csv
-  coremix score points.coremix more.csv
-  coremix info points.coremix
+  coremix fit points.csv --key id -k 8 --model points.cmx --labels labels.csv
+  coremix assign points.cmx more.csv --key id --labels more-labels.csv
+  coremix score points.cmx more.csv
+  coremix info points.cmx
 
 'coremix help fit' says more. Exit codes: 0 done, 1 failed, 2 wrong arguments, 130 interrupted.")]
 pub(crate) struct Arguments {
@@ -61,7 +61,7 @@ Which algorithm?
   others           see the documentation of the crate
 
 Which covariances? fast has one variance for all columns: give --standardise, if their units differ. \
-With '-a gmm --covariance diagonal' or 'full' each cluster has its own.
+With '-a gmm' each cluster has a variance for each column, with '--covariance full' a matrix.
 
 A fit that is interrupted goes on where it was, if the same command is run again: its state is saved \
 every minute beside the model, in MODEL.checkpoint, and removed at the end. The result is the same as \
@@ -73,8 +73,8 @@ ICL for clusters: components that overlap count as one more often. For k-means a
 the mean log-likelihood of rows that no model was fitted to: higher is better. Its star is the fewest clusters \
 within one standard error of the best.
 
-Columns in different units need --standardise, or --covariance diagonal: otherwise the widest one decides \
-alone, and more clusters always look better.
+Unless it is gmm, give --standardise for columns in different units: otherwise the widest one decides alone, \
+and more clusters always look better.
 
 Then fit the number that you choose, with the same options: coremix fit ... -k K --model FILE";
 
@@ -93,7 +93,7 @@ pub(crate) struct Input {
     /// The column with the weights of the rows
     #[arg(long, value_name = "NAME")]
     pub(crate) weights: Option<String>,
-    /// Columns that name the rows: they are written beside the labels
+    /// Columns that name the rows: no model sees them, and labels are written beside them
     #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
     pub(crate) key: Vec<String>,
     /// Numbers to compute with, where columns would need f64 to be exact
@@ -179,7 +179,7 @@ pub(crate) struct Fit {
     /// variances for each column
     #[arg(long)]
     pub(crate) standardise: bool,
-    /// Covariances of the components [default: those of the algorithm]
+    /// Covariances of the components [default: diagonal for gmm and sparsified-gmm, otherwise tied-spherical]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,
     /// Components that share a row, C', for the truncated algorithms
@@ -232,7 +232,7 @@ pub(crate) struct Clusters {
     /// variances for each column
     #[arg(long)]
     pub(crate) standardise: bool,
-    /// Covariances of the components [default: those of the algorithm]
+    /// Covariances of the components [default: as in fit]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,
     /// Fits from different seeds, of which the best is kept

@@ -2,15 +2,15 @@
 
 use crate::arguments::Clusters;
 use crate::failure::{Failure, Result};
-use crate::fit::has_one_variance;
+use crate::fit::{covariance_of, has_one_variance};
 use crate::memory::Room;
-use crate::outputs::say;
+use crate::outputs::{say, warn};
 use crate::progress::Bar;
 use crate::rows::{self, Shared, with_rows};
 use crate::standard::Scale;
 use coremix::data::Source as _;
 use coremix::prelude::*;
-use coremix::selection::Sweep;
+use coremix::selection::{Criterion, Sweep};
 use coremix::{Element, Error, Estimator};
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn of_rows<T: Element>(
         .seed(clusters.seed)
         .restarts(clusters.restarts)
         .cancel(cancel);
-    if let Some(covariance) = clusters.covariance {
+    if let Some(covariance) = covariance_of(&clusters.algorithm, clusters.covariance) {
         algorithm = algorithm.covariance(covariance.of_crate());
     }
     // Without a coreset, the rows that are not held out are copied.
@@ -75,6 +75,14 @@ fn of_rows<T: Element>(
         sweep = sweep.coreset(Lightweight::new(draws));
     }
     let found = sweep.run(data.as_data(), build).and_then(|found| {
+        let last = found.candidates().last().map(|last| last.clusters);
+        let best = |criterion| found.best(criterion).map(|best| best.clusters);
+        if [Criterion::Bic, Criterion::Icl]
+            .iter()
+            .all(|one| best(*one) == last)
+        {
+            warn("the most clusters are the best by BIC and ICL: raise --to");
+        }
         if !clusters.dirichlet_process {
             return Ok(found.to_string());
         }

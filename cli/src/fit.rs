@@ -138,10 +138,18 @@ fn fitted<T: Element>(
     Ok(Found::new(found, data.weights()))
 }
 
+/// The covariances that are asked for. Of gmm they are diagonal by default, as in Python: columns may differ in their units.
+pub(crate) fn covariance_of(
+    algorithm: &str,
+    given: Option<arguments::Covariance>,
+) -> Option<arguments::Covariance> {
+    given.or((algorithm == "gmm").then_some(arguments::Covariance::Diagonal))
+}
+
 /// Whether the variance of a component is that of all columns.
-pub(crate) fn has_one_variance(algorithm: &str, covariance: Option<arguments::Covariance>) -> bool {
+pub(crate) fn has_one_variance(algorithm: &str, given: Option<arguments::Covariance>) -> bool {
     use arguments::Covariance::{Spherical, TiedSpherical};
-    match covariance {
+    match covariance_of(algorithm, given) {
         Some(covariance) => matches!(covariance, Spherical | TiedSpherical),
         None => !matches!(algorithm, "dp-gmm" | "sparsified-gmm"),
     }
@@ -158,7 +166,7 @@ fn algorithm(fit: &Arguments) -> Result<Algorithm> {
         })*};
     }
     set!(coreset tolerance max_iterations c_prime neighbors concentration);
-    if let Some(covariance) = fit.covariance {
+    if let Some(covariance) = covariance_of(&fit.algorithm, fit.covariance) {
         algorithm = algorithm.covariance(covariance.of_crate());
     }
     Ok(algorithm)
@@ -172,6 +180,9 @@ fn checkpoint_of(fit: &Arguments) -> PathBuf {
 }
 
 /// What the file of the model says of the fit.
+/// The note with the size of each cluster.
+pub(crate) const SIZES: &str = "sizes";
+
 fn notes(
     fit: &Arguments,
     rows: usize,
@@ -198,7 +209,7 @@ fn notes(
         .iter()
         .map(|size| found::in_words(fit, *size))
         .collect();
-    notes.push(("sizes", sizes.join(" ")));
+    notes.push((SIZES, sizes.join(" ")));
     if !columns.is_empty() {
         let names = serde_json::to_string(columns);
         let names = names.map_err(|error| Failure::arguments(error.to_string()))?;

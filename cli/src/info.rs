@@ -2,7 +2,8 @@
 
 use crate::arguments::Info;
 use crate::failure::Result;
-use crate::outputs::{item, say};
+use crate::fit::SIZES;
+use crate::outputs::{item, say, short};
 use crate::{parameters, rows};
 use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
 use coremix_files::{Options, open};
@@ -22,10 +23,12 @@ pub(crate) fn run(info: &Info) -> Result<()> {
 
 fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
     // Only a whole file is a model.
-    match &*found.number {
-        "f64" => drop(<BoxedMixture<f64> as Save>::load(&info.file)?),
-        _ => drop(<BoxedMixture<f32> as Save>::load(&info.file)?),
-    }
+    let means = match &*found.number {
+        "f64" => <BoxedMixture<f64> as Save>::load(&info.file)?.means(),
+        _ => <BoxedMixture<f32> as Save>::load(&info.file)?
+            .means()
+            .mapv(f64::from),
+    };
     if let Some(path) = &info.parameters {
         parameters::write(&info.file, path)?;
     }
@@ -60,11 +63,39 @@ fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
         format_args!("coremix {}, format {}", found.crate_version, found.format),
     )?;
     for (name, value) in found.notes.iter().filter(|note| note.0 != rows::COLUMNS) {
-        item(name, value)?;
+        match name.as_str() {
+            SIZES => item(name, in_short(value))?,
+            _ => item(name, value)?,
+        }
     }
-    info.parameters
-        .as_ref()
-        .map_or(Ok(()), |path| item("parameters", path.display()))
+    if means.len() <= FEW {
+        for (c, mean) in means.outer_iter().enumerate() {
+            let numbers: Vec<String> = mean.iter().map(|x| short(*x)).collect();
+            item(&format!("centre {c}"), numbers.join(", "))?;
+        }
+    }
+    match &info.parameters {
+        Some(path) => item("parameters", path.display()),
+        None if means.len() > FEW => item("centres", "see --parameters and --json"),
+        None => Ok(()),
+    }
+}
+
+/// Numbers that fit on a screen.
+const FEW: usize = 100;
+
+/// Some sizes as they are, many by their range.
+fn in_short(sizes: &str) -> String {
+    let mut all: Vec<&str> = sizes.split(' ').collect();
+    if all.len() <= FEW / 5 {
+        return sizes.to_owned();
+    }
+    all.sort_by(|a, b| {
+        let of = |size: &str| size.parse().unwrap_or(f64::NAN);
+        of(a).total_cmp(&of(b))
+    });
+    let (least, median, most) = (all[0], all[all.len() / 2], all[all.len() - 1]);
+    format!("{least} to {most}, median {median}")
 }
 
 fn of_rows(info: &Info) -> Result<()> {

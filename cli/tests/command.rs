@@ -826,7 +826,7 @@ fn what_columns_hold_is_told() {
     let said = fit("a.csv", &semicolons, &["--delimiter", ";"]);
     assert_eq!(
         words(&said, "not used"),
-        "x (decimal commas), spend (empty fields)"
+        "x (decimal commas: write points), spend (empty fields)"
     );
     let warned = "warning: \"id\" numbers the rows: --key leaves it out";
     assert!(said.contains(warned), "{said}");

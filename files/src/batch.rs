@@ -2,7 +2,7 @@
 
 use crate::choice::{self, Column, Columns, Holds};
 use crate::fault::{at, invalid};
-use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
+use crate::numbers::{Kind, NULL, Number, UNSOUND, put_bytes, readable};
 use crate::options::Options;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
@@ -109,7 +109,7 @@ fn lists(
     first: usize,
 ) -> io::Result<(ArrayRef, usize)> {
     if let Some(null) = first_null(array.nulls()) {
-        return Err(at(name, first + null, "a null"));
+        return Err(at(name, first + null, NULL));
     }
     fn of_lists<O: OffsetSizeTrait>(array: &dyn Array) -> (Vec<usize>, &ArrayRef) {
         let list = array.as_list::<O>();
@@ -144,7 +144,7 @@ fn fill<T: Number>(
     stride: usize,
 ) -> Result<(), (usize, &'static str)> {
     if let Some(null) = first_null(array.nulls()) {
-        return Err((null, "a null"));
+        return Err((null, NULL));
     }
     let kind = Kind::of(array.data_type()).ok_or((0, "not a number"))?;
     let data = array.to_data();

@@ -195,7 +195,7 @@ impl Text {
             .map(|(name, (others, [empty, commas]))| {
                 let (holds, words) = match 2 * others > rows {
                     true if 2 * empty > others => (Holds::Text, "empty fields"),
-                    true if 2 * commas > others => (Holds::Text, "decimal commas"),
+                    true if 2 * commas > others => (Holds::Text, "decimal commas: write points"),
                     true => (Holds::Text, "text"),
                     false => (Holds::Numbers(Kind::F64), "numbers"),
                 };

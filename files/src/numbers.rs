@@ -166,6 +166,8 @@ pub(crate) fn readable<T: Number>(kind: Kind, lossy: bool) -> Result<(), String>
 
 /// Why a number cannot be read.
 pub(crate) const UNSOUND: &str = "a value is NaN, infinite, or an integer beyond 2^53";
+/// Why a value that is not there cannot be read.
+pub(crate) const NULL: &str = "a null: fill it in, or take the row out";
 
 fn put<S: Stored, T: Number>(
     values: impl Iterator<Item = S> + Clone,

@@ -250,7 +250,7 @@ impl Report {
         let rows = |phase: Option<&PhaseReport>| phase.map_or(self.coreset_size, |p| p.rows);
         match (rows(self.phases.first()), rows(self.phases.last())) {
             (first, last) if first == last => first.to_string(),
-            (first, last) => format!("{first}, in the end {last}"),
+            (first, last) => format!("{first} to {last}"),
         }
     }
 }

@@ -174,9 +174,8 @@ impl<F: Float, M: Stage> Builder<F, M> {
         })
     }
 
-    /// Largest change of the free energy that counts as converged, per coordinate, in half nats
-    /// ([E19](crate::equations#e19)): for k-means, to first order, a relative change of the quantization error. Default
-    /// 1e-3: an iteration gains a tenth of a percent. 0 waits until nothing changes.
+    /// The gain of an iteration that counts as converged ([E19](crate::equations#e19)): for k-means, to first order, the part
+    /// of the quantization error by which it falls. Default 1e-3, a tenth of a percent. 0 waits until nothing changes.
     ///
     /// $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
     ///

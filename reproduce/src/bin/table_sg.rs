@@ -473,7 +473,7 @@ fn draw_means(
         let shared = SHARED.get(row);
         let (top, name) = (
             GAP + row as i32 * cell,
-            shared.map_or("all".to_owned(), |s| format!("Q_S = {s}")),
+            shared.map_or("all".to_owned(), |s| format!("{s} shared by all rows")),
         );
         let place = (8, top + cell / 2 - GAP);
         area.draw(&Text::new(name, place, text.clone()))?;
