@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Assign(Assign),
     /// Print how well a model fits rows
     Score(Score),
-    /// Print what a model, or a file of rows, is
+    /// Print what a model is, in place of rows, or which rows a file has
     Info(Info),
 }
 
@@ -73,10 +73,10 @@ ICL for clusters: components that overlap count as one more often. For k-means a
 the mean log-likelihood of rows that no model was fitted to: higher is better. Its star is the fewest clusters \
 within one standard error of the best.
 
-Unless it is gmm, give --standardise for columns in different units: otherwise the widest one decides alone, \
-and more clusters always look better.
+For columns in different units give --standardise: otherwise the widest one decides where fits begin and, with \
+one variance for all columns, how they end.
 
-Then fit the number that you choose, with the same options: coremix fit ... -k K --model FILE";
+Then fit the number that you choose, with the same options: coremix fit ... -a gmm -k K --model FILE";
 
 /// Which rows, and which columns of them.
 #[derive(Args, Debug)]
@@ -87,7 +87,7 @@ pub(crate) struct Input {
     /// The format, where the name of the file does not say it: its usual ending, such as parquet
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
-    /// Columns with the numbers, by name, or one column of lists [default: all numeric columns, but --key and --weights]
+    /// Columns with the numbers, by name, or one column of lists [default: all of numbers but --key and --weights; for a model, those of its fit]
     #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
     pub(crate) columns: Vec<String>,
     /// The column with the weights of the rows
@@ -120,6 +120,12 @@ fn not_negative(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "must be a finite number, 0 or more".into())
 }
 
+/// A whole number that is at least 1.
+fn positive(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "must be a whole number, 1 or more".into())
+}
+
 /// A number type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Number {
@@ -144,7 +150,7 @@ pub(crate) struct Fit {
     #[arg(value_parser = PossibleValuesParser::new(Algorithm::NAMES))]
     pub(crate) algorithm: String,
     /// The number of clusters; for dp-gmm, the most
-    #[arg(long, short = 'k', value_name = "K")]
+    #[arg(long, short = 'k', value_name = "K", value_parser = positive)]
     pub(crate) clusters: usize,
     /// Where to save the model
     #[arg(long, short, value_name = "FILE")]
@@ -304,8 +310,8 @@ pub(crate) struct Score {
 
 #[derive(Args, Debug)]
 pub(crate) struct Info {
-    /// A model, or a file of rows
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) input: Input,
     /// Write the parameters of the model for NumPy: means, variances, proportions, and what else its family has
     #[arg(long, value_name = "FILE.npz")]
     pub(crate) parameters: Option<PathBuf>,

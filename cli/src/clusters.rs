@@ -26,7 +26,7 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<(
         match clusters.standardise {
             false => of_rows(clusters, &rows, weights, &columns, (cancel, quiet)),
             true => {
-                let rows = Scale::of(&rows, weights.as_deref(), quiet)?.apply(&rows);
+                let rows = Scale::of(&rows, weights.as_deref(), &columns, quiet)?.apply(&rows);
                 of_rows(clusters, &rows, weights, &columns, (cancel, quiet))
             }
         }

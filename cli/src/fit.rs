@@ -53,7 +53,7 @@ fn of_rows<T: Element>(
     let found = match fit.standardise {
         false => fitted(fit, &rows, weights, columns, (cancel, quiet))?,
         true => {
-            let scale = Scale::of(&rows, weights.as_deref(), quiet)?;
+            let scale = Scale::of(&rows, weights.as_deref(), columns, quiet)?;
             let scaled = scale.apply(&rows);
             let mut found = fitted(fit, &scaled, weights, columns, (cancel, quiet))?;
             found.model = scale.undo(&*found.model)?;
@@ -105,7 +105,11 @@ fn fitted<T: Element>(
     let mut algorithm = algorithm(fit)?.cancel(cancel);
     if fit.checkpoint_every > 0.0 {
         let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
-        let checkpoint = Checkpoint::to(checkpoint_of(fit)).every(every);
+        let path = checkpoint_of(fit);
+        if path.exists() && !quiet {
+            eprintln!("coremix: goes on from {}", path.display());
+        }
+        let checkpoint = Checkpoint::to(path).every(every);
         algorithm = algorithm.checkpoint(&checkpoint.resume_if_there());
     }
     let (shape, weighted) = ((rows.len(), rows.dim()), weights.is_some());

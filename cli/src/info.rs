@@ -6,31 +6,32 @@ use crate::fit::SIZES;
 use crate::outputs::{item, say, short};
 use crate::{parameters, rows};
 use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
-use coremix_files::{Options, open};
+use std::path::Path;
 
 pub(crate) fn run(info: &Info) -> Result<()> {
-    match ModelInfo::of_file(&info.file) {
-        Ok(found) => of_model(info, &found),
+    let file = &info.input.rows[0];
+    match ModelInfo::of_file(file) {
+        Ok(found) => of_model(info, file, &found),
         // Not a model: rows, perhaps.
         Err(Error::Model {
             fault: FileFault::Foreign,
             ..
         }) if info.parameters.is_none() => of_rows(info),
-        Err(_) if info.file.is_dir() && info.parameters.is_none() => of_rows(info),
+        Err(_) if file.is_dir() && info.parameters.is_none() => of_rows(info),
         Err(error) => Err(error.into()),
     }
 }
 
-fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
+fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
     // Only a whole file is a model.
     let means = match &*found.number {
-        "f64" => <BoxedMixture<f64> as Save>::load(&info.file)?.means(),
-        _ => <BoxedMixture<f32> as Save>::load(&info.file)?
+        "f64" => <BoxedMixture<f64> as Save>::load(file)?.means(),
+        _ => <BoxedMixture<f32> as Save>::load(file)?
             .means()
             .mapv(f64::from),
     };
     if let Some(path) = &info.parameters {
-        parameters::write(&info.file, path)?;
+        parameters::write(file, path)?;
     }
     if info.json {
         let notes: serde_json::Map<_, _> = found
@@ -55,7 +56,7 @@ fn of_model(info: &Info, found: &ModelInfo) -> Result<()> {
         format_args!("{}, in {}", found.family, found.number),
     )?;
     item("components", found.components)?;
-    let (d, names) = (found.columns, rows::columns_of(found).unwrap_or_default());
+    let (d, names) = (found.columns, found.column_names().unwrap_or_default());
     let colon = if names.is_empty() { "" } else { ": " };
     item("columns", format_args!("{d}{colon}{}", names.join(", ")))?;
     item(
@@ -99,7 +100,7 @@ fn in_short(sizes: &str) -> String {
 }
 
 fn of_rows(info: &Info) -> Result<()> {
-    let opened = open(&info.file, &Options::new())?;
+    let opened = rows::for_fit(&info.input)?;
     let (rows, columns, element) = (opened.rows.len(), opened.rows.dim(), opened.rows.element());
     let files = opened.files.len();
     if info.json {

@@ -66,7 +66,6 @@ impl Bar {
             Progress::Seeded { restart, .. } => self.say(format!("restart {restart}: seeds")),
             Progress::Iteration {
                 restart,
-                phase,
                 rows,
                 iteration,
                 limit,
@@ -77,7 +76,7 @@ impl Bar {
                     0 => String::new(),
                     restart => format!("restart {restart}, "),
                 };
-                let phase = format!("{restart}phase {phase}, {rows} rows");
+                let phase = format!("{restart}fitting {rows} rows");
                 // Where there is no terminal, a line for each phase.
                 if *iteration == 0 && self.bar.is_hidden() && !self.quiet {
                     eprintln!("coremix: {phase}");

@@ -111,7 +111,15 @@ pub(crate) fn data<T: Element>(
 
 /// Opens the files for a fit.
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
-    opened(input, options(input, &input.columns)?)
+    let opened = opened(input, options(input, &input.columns)?)?;
+    let mut names = opened.columns.iter();
+    if !input.header
+        && let Some(name) = names.find(|name| name.parse::<f64>().is_ok())
+    {
+        let what = "names a column: give --no-header if the first line is a row, or --header";
+        warn(&format!("{name:?} {what}"));
+    }
+    Ok(opened)
 }
 
 /// Prints which columns are read, and which are not, with what they hold.
@@ -194,14 +202,9 @@ fn format_of(path: &Path) -> Option<Format> {
     Format::of(path).or_else(|| formats.into_iter().next())
 }
 
-/// The names of the columns that a model was fitted on.
-pub(crate) fn columns_of(info: &ModelInfo) -> Option<Vec<String>> {
-    serde_json::from_str(info.note(COLUMNS)?).ok()
-}
-
 /// Opens the files for a model: the columns are those it was fitted on, by their names where both have them.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
-    let fitted = columns_of(info);
+    let fitted = info.column_names();
     let named = input.format.as_ref().map_or_else(
         || input.rows.first().and_then(|path| format_of(path)),
         |name| Format::named(name),
@@ -222,6 +225,12 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
         options = options.element(ElementType::F64);
     }
     let opened = opened(input, options)?;
+    if info.column_names().is_none() && input.columns.is_empty() && !opened.columns.is_empty() {
+        let names = opened.columns.join(", ");
+        warn(&format!(
+            "the model names no columns: the rows of these are given to it, in this order: {names}"
+        ));
+    }
     let is_f64 = matches!(opened.rows, AnySource::F64(_));
     if is_f64 != (info.number == "f64") {
         let hint = match is_f64 {

@@ -2,7 +2,7 @@
 
 use crate::arguments::Score;
 use crate::failure::Result;
-use crate::outputs::{item, say};
+use crate::outputs::{item, say, short};
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
 use coremix::{BoxedMixture, Element, ModelInfo, Save};
@@ -47,16 +47,15 @@ fn of_rows<T: Element>(
         format!(", of weight {weight}")
     };
     item("rows", format_args!("{rows}{weighted}"))?;
-    let each = error / weight;
-    item(
-        "error",
-        format_args!(
-            "{each:.9e}, the mean squared distance to the nearest centre; {error:.9e} in all"
-        ),
-    )?;
-    let each = likelihood / weight;
+    // Where variances differ, a row does not belong to the nearest centre.
+    if model.likeliest_is_nearest() {
+        let (each, all) = (short(error / weight), short(error));
+        let what = "the mean squared distance to the nearest centre";
+        item("error", format_args!("{each}, {what}; {all} in all"))?;
+    }
+    let (each, all) = (likelihood / weight, short(likelihood));
     item(
         "log-likelihood",
-        format_args!("{each:.6} per row; {likelihood:.9e} in all"),
+        format_args!("{each:.5} per row; {all} in all"),
     )
 }

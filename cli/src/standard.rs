@@ -27,11 +27,13 @@ impl Scale {
     pub(crate) fn of<T: Element>(
         rows: &Shared<T>,
         weights: Option<&[f64]>,
+        columns: &[String],
         quiet: bool,
     ) -> Result<Self> {
         let bar = Bar::of_fit(quiet);
         bar.say("finding the scales of the columns");
         let rows = rows::data(rows.clone(), weights.map(<[f64]>::to_vec), false, &bar)?;
+        rows::warn_of_columns(columns, rows.as_data().summary(), false);
         let Summary { mean, variance, .. } = rows.as_data().summary();
         let deviation = |v: &f64| if *v > 0.0 { v.sqrt() } else { 1.0 };
         Ok(Self {

@@ -70,6 +70,8 @@ struct Lines {
     row: usize,
     /// Lines before those of the reader.
     before: u64,
+    /// Lines end with `\r\n`: records begin with the `\n` before them.
+    crlf: bool,
 }
 
 impl Cursor for Lines {
@@ -111,6 +113,9 @@ impl Text {
             }
             false => Box::new(from),
         };
+        // The first byte of a row that is not the first, after the `\r` of the line before.
+        let mut byte = [0];
+        let crlf = at > 0 && self.bytes.read_at(at, &mut byte).is_ok() && byte == *b"\n";
         Lines {
             reader: ReaderBuilder::new()
                 .delimiter(self.delimiter)
@@ -120,6 +125,7 @@ impl Text {
             record: ByteRecord::new(),
             row,
             before: place.line() - 1,
+            crlf,
         }
     }
 }
@@ -127,9 +133,11 @@ impl Text {
 impl Lines {
     /// Goes on to the next line; `false` after the last one.
     fn next(&mut self) -> io::Result<bool> {
+        let place = self.reader.position();
+        self.crlf |= place.byte() > 0 && place.line() == 1;
         let found = self.reader.read_byte_record(&mut self.record);
         let found = found.map_err(|error| {
-            let line = self.before + error.position().map_or(1, Position::line);
+            let line = self.line(error.position());
             match error.kind() {
                 csv::ErrorKind::UnequalLengths {
                     expected_len, len, ..
@@ -143,7 +151,12 @@ impl Lines {
         Ok(found)
     }
 
-    /// The same, where there must be one.
+    /// The line of a place in the file.
+    fn line(&self, place: Option<&Position>) -> u64 {
+        self.before + place.map_or(1, Position::line) + u64::from(self.crlf)
+    }
+
+    /// The same as [`next`](Self::next), where there must be one.
     fn expect(&mut self) -> io::Result<()> {
         match self.next()? {
             true => Ok(()),
@@ -195,7 +208,7 @@ impl Text {
             .map(|(name, (others, [empty, commas]))| {
                 let (holds, words) = match 2 * others > rows {
                     true if 2 * empty > others => (Holds::Text, "empty fields"),
-                    true if 2 * commas > others => (Holds::Text, "decimal commas: write points"),
+                    true if 2 * commas > others => (Holds::Text, "commas within numbers"),
                     true => (Holds::Text, "text"),
                     false => (Holds::Numbers(Kind::F64), "numbers"),
                 };
@@ -233,7 +246,7 @@ impl Fields {
     fn read<T: Number>(&self, lines: &Lines, out: &mut [T]) -> io::Result<()> {
         for ((place, name), out) in self.0.iter().zip(out) {
             *out = number(lines.record.get(*place).unwrap_or_default()).map_err(|what| {
-                let line = lines.before + lines.record.position().map_or(1, Position::line);
+                let line = lines.line(lines.record.position());
                 invalid(format!("column {name:?}, line {line}: {what}"))
             })?;
         }
@@ -249,7 +262,10 @@ fn number<T: Number>(field: &[u8]) -> std::result::Result<T, String> {
         Err(_) if text.is_empty() => Err("an empty field: fill it in, or take the row out".into()),
         Err(_) => {
             let shown: String = text.chars().take(40).collect();
-            Err(format!("{shown:?} is not a number of type {}", T::TYPE))
+            Err(format!(
+                "{shown:?} is not a number of type {}: mend it, or take the row out",
+                T::TYPE
+            ))
         }
     }
 }

@@ -368,9 +368,10 @@ impl fmt::Display for Algorithm {
 impl FromStr for Algorithm {
     type Err = Error;
 
-    /// The algorithm of this name, with default settings and no number of clusters.
+    /// The algorithm of this name, with hyphens or underscores; with default settings and no number of clusters.
     fn from_str(name: &str) -> Result<Self> {
-        let known = Self::NAMES.into_iter().find(|known| *known == name);
+        let hyphens = name.replace('_', "-");
+        let known = Self::NAMES.into_iter().find(|known| *known == hyphens);
         let unknown = || Error::unknown(name, "algorithm", &Self::NAMES.join(", "));
         Ok(Self {
             name: known.ok_or_else(unknown)?,

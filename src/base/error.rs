@@ -2,13 +2,13 @@
 
 use crate::base::file_fault::FileFault;
 
-/// `Result` with the crate's [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+/// `Result` with the crate's [`Error`], unless another one is named.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Everything that can go wrong. Variants carry fields, not prose, so that callers can match on causes.
 ///
 /// Not converging is no error: it is a [`Stop`](crate::Stop) reason in the report.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A stage broke its rules.
@@ -161,6 +161,13 @@ pub enum Error {
         /// What is wrong with it.
         fault: FileFault,
     },
+}
+
+/// In the words of `Display`: a `main` that returns an error prints it so.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -69,6 +69,13 @@ impl ModelInfo {
         notes.find(|note| note.0 == name).map(|note| &note.1[..])
     }
 
+    /// The names of the columns, if whoever saved the model noted them as the command and Python do: the note `columns`, a JSON
+    /// list. `Options::columns` of `coremix-files` reads these columns, in this order.
+    #[must_use]
+    pub fn column_names(&self) -> Option<Vec<String>> {
+        serde_json::from_str(self.note("columns")?).ok()
+    }
+
     /// With notes, whose names and values are text on one line.
     pub(crate) fn with_notes(mut self, notes: &[(&str, &str)]) -> Result<Self> {
         for (name, value) in notes {

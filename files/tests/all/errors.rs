@@ -156,6 +156,24 @@ fn text_that_is_no_number() {
         error.contains("line 323 has 1 fields, where others have 2"),
         "{error}"
     );
+    // Lines are counted alike, wherever reading begins.
+    for end in ["\n", "\r\n"] {
+        let line = |i: usize| match i {
+            0 | 2_500 => format!("{i}, {end}"),
+            _ => format!("{i},{i}{end}"),
+        };
+        let text = format!("x,y{end}{}", (0..3_000).map(line).collect::<String>());
+        let options = Options::new().columns(["x", "y"]);
+        let file = CsvFile::<f64>::over(text.clone().into_bytes(), &options).unwrap();
+        for (from, to, line) in [(0, 9, 2), (2_490, 2_501, 2_502), (2_500, 2_501, 2_502)] {
+            let error = file.read(from, &mut vec![0.0; 2 * (to - from)]);
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(&format!("line {line}:")), "{error}");
+        }
+        let short = text.replace("7,7", "7");
+        let error = CsvFile::<f64>::over(short.into_bytes(), &options).unwrap_err();
+        assert!(error.to_string().contains("line 9 has 1 fields"), "{error}");
+    }
     // A column that is asked for is read, though most of its fields are empty.
     let text = "name,x\na,1\nb,\nc,\nd,\n";
     let options = Options::new().columns(["x"]);
