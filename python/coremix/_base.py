@@ -34,7 +34,8 @@ ABSENT = {
     "weights_init": "give means_init, or fit with warm_start=True",
     "precisions_init": "give means_init, or fit with warm_start=True",
     "verbose_interval": "verbose shows each step; callback can show fewer",
-    "batch_size": "give coreset_size",
+    "batch_size": "leave it out; coreset_size is the number of rows that a fit begins on",
+    "covariance_type": "BayesianGaussianMixture has full covariances alone, KMeans none: leave it out",
     "mean_prior": _PRIORS,
     "mean_precision_prior": _PRIORS,
     "degrees_of_freedom_prior": _PRIORS,
@@ -86,9 +87,15 @@ class CoremixEstimator(BaseEstimator):
     _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_")
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        for name in ABSENT.keys() & parameters.keys() - cls._get_param_names():
-            raise TypeError(f"{cls.__name__} has no {name}: {ABSENT[name]}")
+        absent = [name for name in parameters if name in ABSENT and name not in cls._get_param_names()]
+        if absent:
+            raise TypeError("; ".join(f"{cls.__name__} has no {name}: {ABSENT[name]}" for name in absent))
         return super().__new__(cls)
+
+    @property
+    def partial_fit(self) -> None:
+        """Not here: an AttributeError that says what is."""
+        raise AttributeError(f"{type(self).__name__} has no partial_fit: coremix.partitions has fits on rows in parts")
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Stores the parameters of ``__init__``, as its ``locals()``."""
@@ -112,6 +119,8 @@ class CoremixEstimator(BaseEstimator):
         n_samples = len(rows)
         weights = weights_of(sample_weight, n_samples)
         clusters = self._count(self._clusters)
+        if isinstance(self.n_init, str) and self.n_init != "auto":
+            raise TypeError(f"n_init = {self.n_init!r}: must be an integer, or 'auto'")
         if clusters > n_samples:
             raise ValueError(f"n_samples={n_samples} should be >= {self._clusters}={clusters}.")
         seed = seed_of(self.random_state)
@@ -131,6 +140,7 @@ class CoremixEstimator(BaseEstimator):
             settings,
             weights=weights,
             names={**self._names, "clusters": self._clusters},
+            columns=list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
             merge=clusters if self._merges(n_samples) else None,
             sketch=None if coordinates is None else (coordinates, seed),
             threads=threads_of(self.n_jobs),
@@ -235,8 +245,6 @@ class CoremixEstimator(BaseEstimator):
             ("parameters", json.dumps(plain)),
             ("fitted", json.dumps(fitted)),
         ]
-        if hasattr(self, "feature_names_in_"):
-            notes.append(("columns", json.dumps(list(self.feature_names_in_))))
         self._model.save(path, notes)
 
     @classmethod
@@ -244,7 +252,8 @@ class CoremixEstimator(BaseEstimator):
         """The estimator of a file: one that :meth:`save` wrote, or Rust, or the command ``coremix``."""
         model, notes = _coremix.Model.load(path), _coremix.Model.notes(path)
         if model.family not in cls._families:
-            raise ValueError(f"{path}: {cls.__name__} has no models of the family {model.family}; see {_LOADERS}")
+            what, loader = _FAMILIES[model.family]
+            raise ValueError(f"{path}: this model has {what}: load it with {loader}.load, not with {cls.__name__}.load")
         estimator = cls()
         parameters = {cls._clusters: model.components, "covariance_type": model.family}
         if notes.get("estimator") == cls.__name__:
@@ -254,9 +263,8 @@ class CoremixEstimator(BaseEstimator):
         known = estimator.get_params(deep=False).keys()
         estimator.set_params(**{name: value for name, value in parameters.items() if name in known})
         estimator.n_features_in_ = model.columns
-        names = _noted(notes, "columns", list)
-        if len(names) == model.columns:
-            estimator.feature_names_in_ = np.asarray(names, dtype=object)
+        if model.names is not None:
+            estimator.feature_names_in_ = np.asarray(model.names, dtype=object)
         estimator._take(model)
         return estimator
 
@@ -270,4 +278,12 @@ def _noted(notes: dict[str, str], name: str, kind: type) -> Any:
     return value if isinstance(value, kind) else kind()
 
 
-_LOADERS = "KMeans (tied-spherical), BayesianGaussianMixture (dirichlet-process), GaussianMixture (all others)"
+# What models of a family have, and which estimator loads them.
+_FAMILIES = {
+    "tied-spherical": ("one variance", "KMeans"),
+    "spherical": ("a variance for each component", "GaussianMixture"),
+    "diag": ("a variance for each column", "GaussianMixture"),
+    "tied": ("one covariance matrix", "GaussianMixture"),
+    "full": ("a covariance matrix for each component", "GaussianMixture"),
+    "dirichlet-process": ("a Dirichlet process", "BayesianGaussianMixture"),
+}

@@ -19,7 +19,7 @@ class GaussianMixture(CoremixMixture):
         The number of components.
     covariance_type : {"full", "tied", "diag", "spherical", "tied-spherical"}, default="diag"
         A matrix per component, one matrix for all, a variance per component and column, one per component, or one for
-        all. With ``"tied-spherical"`` the mixing proportions are equal, too.
+        all. The default of scikit-learn is ``"full"``. With ``"tied-spherical"`` the mixing proportions are equal, too.
     n_init : int or "auto", default=1
         Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -30,16 +33,21 @@ class ArrowArray(Protocol):
 Rows: TypeAlias = ArrayLike | ArrowStream | ArrowArray | _coremix.Table
 
 
-def table_of(X: Any) -> _coremix.Table | None:
-    """X as a table, if it is one of the Arrow C data interface; frames of pandas go through NumPy."""
+def table_of(X: Any, columns: list[str] | None = None) -> _coremix.Table | None:
+    """X as a table, if it is one of the Arrow C data interface; frames of pandas go through NumPy.
+
+    Only these columns, in this order, if X has names.
+    """
     if isinstance(X, _coremix.Table):
         return X
+    if isinstance(X, (str, PathLike)):
+        raise TypeError(f"X = {X!r} is no rows: give what it holds, such as np.load(X) or pandas.read_csv(X)")
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise TypeError(f"a {type(X).__name__} has no rows before they are collected: give X.collect()")
     if type(X).__module__.partition(".")[0] == "pandas":
         return None
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
-        return _coremix.Table(X)
+        return _coremix.Table(X, columns)
     return None
 
 
@@ -49,30 +57,42 @@ def rows_of(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Any:
     if table is not None:
         _check_table(estimator, table, reset)
         return table
-    try:
-        # The native part says which number is not finite.
-        return readable(validate_data(estimator, X, reset=reset, dtype=NUMBERS, ensure_all_finite=False))
-    except ValueError as error:
-        kinds: Any = getattr(X, "dtypes", None)
-        if kinds is None or not str(error).startswith("could not convert"):
-            raise
-        text = [name for name, kind in kinds.items() if kind.kind not in "biufc"]
-        raise ValueError(f"the columns {text} are not of numbers: select the columns of numbers ({error})") from error
+    return _numbers(X, partial(validate_data, estimator, reset=reset))
 
 
-def rows_alone(X: Rows) -> Any:
-    """The rows of X, of which there may be none, for the native part."""
-    table = table_of(X)
+def rows_alone(X: Any, columns: list[str] | None = None) -> Any:
+    """The rows of X, of which there may be none, for the native part.
+
+    With the names of a model's columns: these columns in this order, if X has names.
+    """
+    table = table_of(X, columns)
     if table is not None:
         return table
-    return readable(check_array(X, dtype=NUMBERS, ensure_all_finite=False, ensure_min_samples=0))
+    own = list(getattr(X, "columns", []))
+    if columns is not None and own and own != columns and all(isinstance(name, str) for name in own):
+        for name in columns:
+            if own.count(name) != 1:
+                number = "several columns" if name in own else "no column"
+                raise ValueError(f"X has {number} {name!r}: the model was fitted to {columns}")
+        X = X[columns]
+    return _numbers(X, partial(check_array, ensure_min_samples=0))
 
 
-def readable(X: NDArray[Any]) -> NDArray[Any]:
-    """The array itself, but a copy of one whose numbers do not lie at multiples of their size."""
-    if not X.flags.aligned or any(stride % X.itemsize for stride in X.strides):
-        return X.copy()
-    return X
+def _numbers(X: Any, check: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+    """The array of X that the native part reads, after this check."""
+    try:
+        # The native part says which number is not finite.
+        found = check(X, dtype=NUMBERS, ensure_all_finite=False)
+    except (TypeError, ValueError) as error:
+        kinds: Any = X.dtypes.items() if hasattr(X, "columns") and hasattr(X, "dtypes") else ()
+        others = [name for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]
+        if not others or "feature" in str(error):
+            raise
+        raise ValueError(f"the columns {others} are not of numbers: select the columns of numbers") from error
+    # A copy of one whose numbers do not lie at multiples of their size.
+    if not found.flags.aligned or any(stride % found.itemsize for stride in found.strides):
+        return found.copy()
+    return found
 
 
 def weights_of(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
@@ -107,13 +127,14 @@ def _check_table(estimator: BaseEstimator, table: _coremix.Table, reset: bool) -
         if table.rows == 0:
             raise ValueError("Found array with 0 sample(s): a minimum of 1 is required.")
         return
+    own = getattr(estimator, "feature_names_in_", None)
+    if own is not None and names is not None and list(own) != list(names):
+        raise ValueError(
+            f"The columns of X are {list(names)}, but the estimator was fitted to {list(own)}, in this order: "
+            "select these columns."
+        )
     if table.columns != estimator.n_features_in_:
         raise ValueError(
             f"X has {table.columns} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
-        )
-    own = getattr(estimator, "feature_names_in_", None)
-    if own is not None and names is not None and list(own) != list(names):
-        raise ValueError(
-            f"The columns of X are {list(names)}, but the estimator was fitted to {list(own)}, in this order."
         )

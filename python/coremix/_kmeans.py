@@ -44,13 +44,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     coreset_size : int or None, default=None
         Draws of the coreset. None: the default of the algorithm; only ``fast`` and ``lwcs-k-means`` have one.
     c_prime : int, default=3
-        Clusters that share a row, of ``k-means-c-prime``.
+        Clusters that share a row, of ``k-means-c-prime``; all, where there are fewer.
     epsilon : float, default=0.1
         How much nearer a cluster must be, of ``lazy-k-means``.
     greedy : bool, default=False
         Several candidates for each seed of k-means++; ``fast`` has seeds of its own.
     memory : int or None, default=None
-        Bytes that ``fast`` may keep of rows: for memory maps that are larger than memory. None: no limit.
+        Bytes that ``fast`` may take beside the rows: for memory maps that are larger than memory. Less than a fit needs in any
+        case is an error. None: no limit.
     compute_labels : bool, default=True
         Whether ``fit`` computes ``labels_`` and ``inertia_``: up to two passes over all rows and clusters.
     merge_rows : {"auto", True, False}, default="auto"
@@ -61,7 +62,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     n_jobs : int or None, default=None
         Threads. None and -1: one per processor, or as many as ``RAYON_NUM_THREADS`` says. The result has the same bits.
     random_state : int, RandomState instance or None, default=None
-        An integer is the seed of the core.
+        An integer is the seed of the fit, in Rust and of the command as well.
     verbose : int, default=0
         Whether each step of the fit prints a line.
     callback : callable or None, default=None
@@ -136,16 +137,25 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     def _settings(self) -> dict[str, Any]:
         if self.algorithm not in ALGORITHMS:
             raise ValueError(f"algorithm = {self.algorithm!r}: must be one of {', '.join(map(repr, ALGORITHMS))}")
+        if not isinstance(self.compute_labels, (bool, np.bool_)):
+            raise TypeError(f"compute_labels = {self.compute_labels!r}: must be True or False")
         name, own = ALGORITHMS[self.algorithm]
+        default = type(self)()
+        for parameter in ("memory", "greedy", "c_prime", "epsilon"):
+            if parameter not in own and getattr(self, parameter) != getattr(default, parameter):
+                have = " and ".join(repr(other) for other, (_, its) in ALGORITHMS.items() if parameter in its)
+                raise ValueError(
+                    f"{parameter} = {getattr(self, parameter)!r}: {self.algorithm!r} does not use it, but {have}: leave it out"
+                )
         return {"algorithm": name} | {parameter: getattr(self, parameter) for parameter in own}
 
     def _initial(self) -> tuple[str, ArrayLike | None]:
-        if not isinstance(self.init, str):
-            return "init", self.init
-        if self.init != "k-means++":
+        if isinstance(self.init, str) and self.init == "k-means++":
+            return "init", None
+        if isinstance(self.init, str) or callable(self.init):
             rule = "must be 'k-means++', or an array of initial centres, such as rows of X"
             raise ValueError(f"init = {self.init!r}: {rule}")
-        return "init", None
+        return "init", self.init
 
     def _distinct(self, found: dict[str, Any]) -> float:
         if found["distinct"] is None:

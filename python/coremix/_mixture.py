@@ -58,6 +58,15 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
 
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         self.lower_bound_ = self.report_["free_energies"][-1] / found["weight"]
+        # The rows of the last phase: distinct ones, or draws of a coreset. A matrix of fewer rows than columns is singular.
+        n_rows, n_features = self.report_["phases"][-1]["rows"], self.n_features_in_
+        if self._model.family == "full" and n_rows * self.weights_[self.weights_ > 0].min() <= n_features:
+            warnings.warn(
+                f"{type(self).__name__}: a component has no more rows than columns, so variances of its covariance are at their "
+                "floor, and densities are huge: take fewer components, or covariance_type 'tied' or 'diag'.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         if self.report_["stop"] == "iterations used up":
             warnings.warn(
                 f"{type(self).__name__} has not converged in {self.n_iter_} iterations: raise max_iter or tol.",

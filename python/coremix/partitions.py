@@ -4,7 +4,8 @@ An iteration of EM is :func:`stats` on each partition, :func:`merge` of what com
 :func:`update`. Sums are integers: the result has the same bits, however rows are split. Statistics are bytes, and models can
 be pickled, so both travel as they are. :func:`sample` draws a coreset of a partition, :func:`assign` labels it.
 
-Rows are NumPy arrays, or whatever has the Arrow C data interface: tables, record batches, data frames of polars.
+Rows are NumPy arrays, frames of pandas, or whatever has the Arrow C data interface: tables, record batches, frames of polars.
+Where the model was fitted to columns with names, a batch with names is read by them: it may have further columns.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ def stats(
         width = 1
     if width is not None and width < 1:
         raise ValueError(f"width = {width}: must be at least 1")
-    rows = rows_alone(batch)
+    model = model_of(model)
+    rows = rows_alone(batch, model.names)
     return _coremix.stats(
         rows,
-        model_of(model),
+        model,
         weights=_weights(weights, len(rows)),
         width=width,
         threads=threads_of(n_jobs),
@@ -95,7 +97,7 @@ def sample(
 
 def assign(batch: Rows, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:
     """The likeliest component of each row. The batch may have no rows."""
-    return model_of(model).predict(rows_alone(batch), threads_of(n_jobs))
+    return model_of(model).predict(batch, threads_of(n_jobs))
 
 
 def _weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:

@@ -11,11 +11,16 @@ pub(crate) type Names = HashMap<String, String>;
 
 /// The exception: the core's message as it is.
 pub(crate) fn raise(error: Error) -> PyErr {
-    named(error, &Names::new())
+    raise_in(error, None)
+}
+
+/// The same with the names of columns, if they have any.
+pub(crate) fn raise_in(error: Error, columns: Option<&[String]>) -> PyErr {
+    named(error, &Names::new(), columns)
 }
 
 /// The same with the names of parameters in Python.
-pub(crate) fn named(error: Error, names: &Names) -> PyErr {
+pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> PyErr {
     match &error {
         Error::Parameter { name, value, rule } => {
             let name = names.get(*name).map_or(*name, |own| own);
@@ -26,6 +31,14 @@ pub(crate) fn named(error: Error, names: &Names) -> PyErr {
             let known: Vec<_> = known.split(", ").map(own).collect();
             let (name, known) = (own(name), known.join(", "));
             PyValueError::new_err(format!("{name} is no {what}: choose from {known}"))
+        }
+        Error::NotFinite { column, .. } | Error::TooLarge { column, .. } => {
+            let (message, number) = (error.to_string(), format!("column {column}"));
+            let message = match columns.and_then(|columns| columns.get(*column)) {
+                Some(name) => message.replacen(&number, &format!("column {name:?}"), 1),
+                None => message,
+            };
+            PyValueError::new_err(format!("{message}; rows count from 0"))
         }
         // Python has an exception for each kind, such as FileNotFoundError.
         Error::Model {

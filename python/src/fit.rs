@@ -11,7 +11,7 @@ use crate::threads;
 use crate::watch::interruptible;
 use coremix::data::{Data, Dense, Sketch};
 use coremix::ndarray::{Array1, ArrayView1};
-use coremix::{Algorithm, BoxedMixture, Cancel, Fit, Report, Result, Save};
+use coremix::{Algorithm, BoxedMixture, Cancel, Error, Fit, Report, Result, Save};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,9 +37,10 @@ struct Found {
 }
 
 /// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (of
-/// all rows if the fit found them exactly, or None), `weight`, `distinct` (distinct rows, if equal ones were merged).
+/// all rows if the fit found them exactly, or None), `weight`, `distinct` (distinct rows, if equal ones were merged). The model
+/// has the names of the columns.
 #[pyfunction]
-#[pyo3(signature = (x, settings, *, weights=None, names=None, merge=None, sketch=None, threads=0, callback=None))]
+#[pyo3(signature = (x, settings, *, weights=None, names=None, columns=None, merge=None, sketch=None, threads=0, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn fit<'py>(
     py: Python<'py>,
@@ -47,6 +48,7 @@ pub(crate) fn fit<'py>(
     settings: &Bound<'py, PyDict>,
     weights: Weights<'py>,
     names: Option<Names>,
+    columns: Option<Vec<String>>,
     merge: Option<usize>,
     sketch: Option<(usize, u64)>,
     threads: usize,
@@ -58,12 +60,15 @@ pub(crate) fn fit<'py>(
     let rows = x.rows();
     let weights = weights.as_ref().map(|weights| weights.as_array());
     let mut callback = callback.map(Callback::new);
+    let memory = settings.get_item("memory")?;
+    let memory = memory.map_or(Ok(None), |memory| memory.extract())?;
     let preparation = Preparation { merge, sketch };
     let task = Task {
         rows: &rows,
         weights,
         algorithm: &algorithm,
         preparation,
+        memory,
         cancel: &cancel,
     };
     // Chosen here: a callback that fits is on a thread of another pool.
@@ -79,14 +84,14 @@ pub(crate) fn fit<'py>(
         })
     })?;
     callback.map_or(Ok(()), Callback::result)?;
-    let (model, found) = fitted.map_err(|error| named(error, &names))?;
+    let (model, found) = fitted.map_err(|error| named(error, &names, columns.as_deref()))?;
     let result = PyDict::new(py);
     result.set_item("report", report(py, &found.report)?)?;
     let labels = found.labels.map(|l| l.mapv(|c| c as i32).into_pyarray(py));
     result.set_item("labels", labels)?;
     result.set_item("weight", found.weight)?;
     result.set_item("distinct", found.distinct)?;
-    Ok((Model(model), result))
+    Ok((Model(model, columns), result))
 }
 
 struct Task<'a> {
@@ -94,6 +99,8 @@ struct Task<'a> {
     weights: Option<ArrayView1<'a, f64>>,
     algorithm: &'a Algorithm,
     preparation: Preparation,
+    /// Its limit, if there is one.
+    memory: Option<usize>,
     cancel: &'a Cancel,
 }
 
@@ -122,6 +129,17 @@ impl Task<'_> {
         callback: Option<&mut Callback>,
     ) -> Result<(BoxedMixture<F>, Found)> {
         let estimator = self.algorithm.boxed::<F>()?;
+        if let Some(memory) = self.memory {
+            let needed = self.algorithm.peak_memory::<F>(data.len(), data.dim())?;
+            if needed > memory {
+                let mib = needed.div_ceil(1 << 20);
+                return Err(Error::Parameter {
+                    name: "memory",
+                    value: format!("{memory} bytes, where {} needs {mib} MiB", self.algorithm),
+                    rule: "give more, or take fewer clusters",
+                });
+            }
+        }
         let fit = match callback {
             Some(callback) => estimator.fit_observed(data, &mut |step| callback.see(step))?,
             None => estimator.fit(data)?,

@@ -25,30 +25,40 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input<'py> {
     type Error = PyErr;
 
     fn extract(x: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Some(input) = Self::known(&x) {
-            return Ok(input);
-        }
-        // Lists, other numbers, frames and tables.
-        let read = x.py().import("coremix._input")?;
-        let read = read.call_method1("rows_alone", (x,))?;
-        if let Some(input) = Self::known(&read) {
-            return Ok(input);
-        }
-        let rule = "X must be a table, or a matrix of float32, float64, float16, uint8 or int8";
-        Err(PyTypeError::new_err(rule))
+        Self::read(&x, None)
     }
 }
 
 impl<'py> Input<'py> {
-    /// What is read as it is.
-    fn known(x: &Bound<'py, PyAny>) -> Option<Self> {
+    /// The rows of x: the columns of these names, where both have names.
+    pub(crate) fn read(x: &Bound<'py, PyAny>, columns: Option<&[String]>) -> PyResult<Self> {
+        if let Some(array) = Self::array(x) {
+            return Ok(array);
+        }
+        // Lists, other numbers, frames and tables.
+        let read = x.py().import("coremix._input")?;
+        let read = read.call_method1("rows_alone", (x, columns))?;
+        let known = Self::array(&read).or_else(|| read.extract().ok().map(Self::Table));
+        let rule = "X must be a table, or a matrix of float32, float64, float16, uint8 or int8";
+        known.ok_or_else(|| PyTypeError::new_err(rule))
+    }
+
+    /// The names of the columns, where the rows have them.
+    pub(crate) fn names(&self) -> Option<&[String]> {
+        match self {
+            Self::Table(table) => table.get().names.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// An array that is read as it is.
+    fn array(x: &Bound<'py, PyAny>) -> Option<Self> {
         let array = x.extract().ok().map(Self::F32);
         array
             .or_else(|| x.extract().ok().map(Self::F64))
             .or_else(|| x.extract().ok().map(Self::U8))
             .or_else(|| x.extract().ok().map(Self::I8))
             .or_else(|| x.extract().ok().map(Self::F16))
-            .or_else(|| x.extract().ok().map(Self::Table))
     }
 
     /// What the threads of a fit read.

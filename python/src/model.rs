@@ -1,7 +1,7 @@
 //! A fitted model, for Python.
 
 use crate::distances::distances;
-use crate::errors::raise;
+use crate::errors::{raise, raise_in};
 use crate::family::{Family, Parameters, sample};
 use crate::input::{Input, Rows, Weights, weights_of_rows};
 use crate::threads;
@@ -16,9 +16,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// A mixture model of any family. It does not change.
+/// A mixture model of any family, and the names of its columns, if they are known. It does not change. Rows with names are read
+/// by them.
 #[pyclass(frozen, module = "coremix._coremix")]
-pub(crate) struct Model(pub(crate) OfType);
+pub(crate) struct Model(pub(crate) OfType, pub(crate) Option<Vec<String>>);
+
+/// The note of a file that names the columns, as JSON.
+const COLUMNS: &str = "columns";
 
 /// A model of either number type.
 pub(crate) enum OfType {
@@ -49,22 +53,23 @@ pub(crate) use each;
 impl Model {
     /// The model of these bytes.
     #[staticmethod]
-    pub(crate) fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+    pub(crate) fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
         let info = ModelInfo::read_from(bytes).map_err(raise)?;
         let model = match &info.number[..] {
             "f64" => Save::from_bytes(bytes).map(OfType::Double),
             _ => Save::from_bytes(bytes).map(OfType::Single),
         };
-        model.map(Self).map_err(raise)
+        Ok(Self(model.map_err(raise)?, names(py, &info)))
     }
 
-    /// The bytes of the model's file, with notes by name.
+    /// The bytes of the model's file, with notes by name, and the names of the columns.
     #[pyo3(signature = (notes=Vec::new()))]
     pub(crate) fn to_bytes<'py>(
         &self,
         py: Python<'py>,
         notes: Vec<(String, String)>,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let notes = self.with_columns(py, notes)?;
         let notes: Vec<_> = notes.iter().map(|(n, v)| (&n[..], &v[..])).collect();
         let bytes = each!(self, model: F => model.to_bytes(&notes));
         Ok(PyBytes::new(py, &bytes.map_err(raise)?))
@@ -72,20 +77,21 @@ impl Model {
 
     /// Writes the file of the model: all of it, or nothing.
     #[pyo3(signature = (path, notes=Vec::new()))]
-    fn save(&self, path: PathBuf, notes: Vec<(String, String)>) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, path: PathBuf, notes: Vec<(String, String)>) -> PyResult<()> {
+        let notes = self.with_columns(py, notes)?;
         let notes: Vec<_> = notes.iter().map(|(n, v)| (&n[..], &v[..])).collect();
         each!(self, model: F => model.save_with_notes(path, &notes)).map_err(raise)
     }
 
     /// The model of a file, such as the core and the command `coremix` write.
     #[staticmethod]
-    fn load(path: PathBuf) -> PyResult<Self> {
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let info = ModelInfo::of_file(&path).map_err(raise)?;
         let model = match &info.number[..] {
             "f64" => Save::load(path).map(OfType::Double),
             _ => Save::load(path).map(OfType::Single),
         };
-        model.map(Self).map_err(raise)
+        Ok(Self(model.map_err(raise)?, names(py, &info)))
     }
 
     /// The notes in the file of a model, by name.
@@ -112,10 +118,10 @@ impl Model {
         Ok((load, (self.to_bytes(py, Vec::new())?,)))
     }
 
-    /// The bytes of the file are the model.
-    fn __eq__(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
-        let own = self.to_bytes(py, Vec::new())?;
-        Ok(own.as_bytes() == other.to_bytes(py, Vec::new())?.as_bytes())
+    /// The bytes of the file are the model, whatever the names of its columns are.
+    fn __eq__(&self, other: &Self) -> PyResult<bool> {
+        let bytes = |of: &Self| each!(of, model: F => model.to_bytes(&[])).map_err(raise);
+        Ok(bytes(self)? == bytes(other)?)
     }
 
     /// `float32` or `float64`.
@@ -146,6 +152,12 @@ impl Model {
         each!(self, model: F => model.components())
     }
 
+    /// The names of the columns, or None.
+    #[getter]
+    fn names(&self) -> Option<Vec<String>> {
+        self.1.clone()
+    }
+
     /// Number of columns.
     #[getter]
     fn columns(&self) -> usize {
@@ -166,9 +178,10 @@ impl Model {
     fn predict<'py>(
         &self,
         py: Python<'py>,
-        x: Input<'py>,
+        x: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let x = Input::read(x, self.1.as_deref())?;
         let mut labels = Vec::with_capacity(x.rows().len());
         each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
             let found = model.predict(&*rows.data::<F>(None)?)?;
@@ -183,9 +196,10 @@ impl Model {
     fn predict_proba<'py>(
         &self,
         py: Python<'py>,
-        x: Input<'py>,
+        x: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
             let mut all = Array2::<F>::default((x.rows().len(), model.components()));
             self.asked(py, &x, threads, |rows, part| {
@@ -202,9 +216,10 @@ impl Model {
     fn log_densities<'py>(
         &self,
         py: Python<'py>,
-        x: Input<'py>,
+        x: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let x = Input::read(x, self.1.as_deref())?;
         let mut densities = Vec::with_capacity(x.rows().len());
         each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
             densities.extend(model.log_densities(&*rows.data::<F>(None)?)?);
@@ -218,9 +233,10 @@ impl Model {
     fn distances<'py>(
         &self,
         py: Python<'py>,
-        x: Input<'py>,
+        x: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
             let mut all = Array2::<F>::default((x.rows().len(), model.components()));
             self.asked(py, &x, threads, |rows, part| {
@@ -236,10 +252,11 @@ impl Model {
     fn quantization_error<'py>(
         &self,
         py: Python<'py>,
-        x: Input<'py>,
+        x: &Bound<'py, PyAny>,
         weights: Weights<'py>,
         threads: usize,
     ) -> PyResult<f64> {
+        let x = Input::read(x, self.1.as_deref())?;
         let weights = weights.as_ref().map(|weights| weights.as_array());
         if let Some(weights) = weights {
             weights_of_rows(weights.len(), x.rows().len()).map_err(PyValueError::new_err)?;
@@ -272,7 +289,28 @@ impl Model {
     }
 }
 
+/// The names of the columns that a file notes, if there is one for each.
+fn names(py: Python<'_>, info: &ModelInfo) -> Option<Vec<String>> {
+    let json = py.import("json").ok()?;
+    let names = json.call_method1("loads", (info.note(COLUMNS)?,)).ok()?;
+    let names: Option<Vec<String>> = names.extract().ok();
+    names.filter(|names| names.len() == info.columns)
+}
+
 impl Model {
+    /// The notes, and that of the columns.
+    fn with_columns(
+        &self,
+        py: Python<'_>,
+        mut notes: Vec<(String, String)>,
+    ) -> PyResult<Vec<(String, String)>> {
+        if let Some(names) = &self.1 {
+            let json = py.import("json")?.call_method1("dumps", (names,))?;
+            notes.push((COLUMNS.into(), json.extract()?));
+        }
+        Ok(notes)
+    }
+
     /// Asks about part after part of the rows, without holding the interpreter: Ctrl-C ends it after a part.
     fn asked<'x>(
         &self,
@@ -307,7 +345,7 @@ impl Model {
                 Ok(())
             })
         })?;
-        done.map_err(raise)
+        done.map_err(|error| raise_in(error, self.1.as_deref().or(x.names())))
     }
 }
 

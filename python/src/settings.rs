@@ -21,7 +21,7 @@ pub(crate) fn algorithm(
     for (name, value) in given() {
         if name.extract::<&str>()? == "algorithm" {
             let parsed = value.extract::<&str>()?.parse();
-            algorithm = Some(parsed.map_err(|error| named(error, names))?);
+            algorithm = Some(parsed.map_err(|error| named(error, names, None))?);
         }
     }
     let missing = || PyTypeError::new_err("algorithm must be given");
@@ -66,13 +66,13 @@ pub(crate) fn algorithm(
 fn count(name: &str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     let wrong = |_| match value.extract::<i128>() {
         Ok(value) => PyValueError::new_err(format!("{name} = {value}: must be at least 1")),
-        Err(_) => PyTypeError::new_err(format!("{name} = {value}: must be an integer")),
+        Err(_) => PyTypeError::new_err(format!("{name} = {value:?}: must be an integer")),
     };
     value.extract().map_err(wrong)
 }
 
 fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    let wrong = |_| PyTypeError::new_err(format!("{name} = {value}: must be a number"));
+    let wrong = |_| PyTypeError::new_err(format!("{name} = {value:?}: must be a number"));
     value.extract().map_err(wrong)
 }
 

@@ -93,8 +93,10 @@ def test_names_are_those_of_the_columns(X):
     assert list(model.feature_names_in_) == table.column_names
     with pytest.raises(ValueError, match="in this order"):
         model.predict(table.select(table.column_names[::-1]))
+    with pytest.raises(ValueError, match="'x4'\\], in this order: select these"):
+        model.predict(table.append_column("key", table["x0"]))
     with pytest.raises(ValueError, match="expecting 5 features"):
-        model.predict(table.select(["x0"]))
+        model.predict(lists_of(X[:, :1], "fixed"))
     frame = table.to_pandas()
     assert list(coremix.KMeans(4).fit(frame).feature_names_in_) == table.column_names
     np.testing.assert_array_equal(model.predict(frame), model.labels_)
@@ -104,13 +106,13 @@ def test_names_are_those_of_the_columns(X):
 @pytest.mark.parametrize(
     "table, what",
     [
-        (pa.table({"a": [1.0, None]}), "column \"a\": row 1 is null"),
+        (pa.table({"a": [1.0, None]}), "row 1, column \"a\" is null"),
         (pa.table({"a": [1.0], "b": ["x"]}), "column \"b\" is of type Utf8, not of numbers"),
-        (pa.table({"a": pa.array([1, 2**60])}), "row 1 is an integer beyond 2\\^53"),
+        (pa.table({"a": pa.array([1, 2**60])}), "row 1, column \"a\" is an integer beyond 2\\^53"),
         (pa.table({"v": pa.array([[1.0], [1.0, 2.0]])}), "row 1 is a list of 2 numbers, where others have 1"),
         (pa.table({"v": pa.array([[1.0], None])}), "row 1 is null"),
-        (pa.table({"v": pa.array([[1.0, None]])}), "row 0 is null"),
-        (pa.table({"a": [1.0, float("nan")]}), "row 1, column 0 is NaN or infinite"),
+        (pa.table({"v": pa.array([[1.0, None]])}), "row 0, column \"v\" is null"),
+        (pa.table({"a": [1.0, float("nan")]}), "row 1, column \"a\" is NaN or infinite"),
         (pa.table({"a": pa.array([], pa.float64())}), "0 sample"),
         (pa.table({}), "0 sample"),
     ],

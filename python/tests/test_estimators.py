@@ -6,6 +6,8 @@ import signal
 
 import joblib
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -202,6 +204,10 @@ def test_forked_processes_fit(X):
         (coremix.KMeans(2, algorithm="lwcs-k-means", coreset_size=0), "coreset_size = 0: "),
         (coremix.KMeans(2, algorithm="k-means-c-prime", c_prime=0), "c_prime = 0: "),
         (coremix.KMeans(2, algorithm="lazy-k-means", epsilon=-1.0), "epsilon = -1: "),
+        (coremix.KMeans(2, epsilon=0.2), "epsilon = 0.2: 'fast' does not use it, but 'lazy-k-means'"),
+        (coremix.KMeans(2, algorithm="lloyd", memory=2**30), "memory = 1073741824: 'lloyd' does not use it, but 'fast'"),
+        (coremix.KMeans(2, memory=1), "memory = 1 bytes, where fast needs 2 MiB: give more"),
+        (coremix.KMeans(2, init=np.zeros), "must be 'k-means++', or an array"),
         (coremix.KMeans(2, merge_rows="yes"), "merge_rows = 'yes': must be 'auto', True or False"),
         (coremix.KMeans(2, n_jobs=0), "n_jobs = 0: must be None, -1, or at least 1"),
         (coremix.KMeans(2, random_state=-1), "random_state = -1: must not be negative"),
@@ -233,6 +239,15 @@ def test_errors_name_the_row(X):
     for merged in [True, False]:
         with pytest.raises(ValueError, match="row 7, column 3 is NaN or infinite"):
             coremix.KMeans(2, merge_rows=merged).fit(X)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = coremix.KMeans(2).fit(np.nan_to_num(X))
+    named = coremix.KMeans(2).fit(frame.fillna(0))
+    for rows in [frame, pa.Table.from_pandas(frame, preserve_index=False).cast(pa.schema([(c, pa.float64()) for c in "abcde"]))]:
+        for read in [coremix.KMeans(2).fit, named.predict, named._model.predict]:
+            with pytest.raises(ValueError, match='row 7, column "d" is .*; rows count from 0'):
+                read(rows)
+    with pytest.raises(ValueError, match="row 7, column 3 is "):
+        model.predict(X)
     X[7, 3] = 1e300
     with pytest.raises(ValueError, match="row 7, column 3"):
         coremix.KMeans(2).fit(X)

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.mixture
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -75,6 +77,15 @@ def test_absent_parameters_say_what_to_do():
     for name in ["reg_covar", "precisions_init"]:
         with pytest.raises(TypeError, match=f"GaussianMixture has no {name}: "):
             coremix.GaussianMixture(2, **{name: 1})
+    with pytest.raises(TypeError) as raised:
+        coremix.GaussianMixture(**sklearn.mixture.GaussianMixture(3).get_params())
+    for name in ["reg_covar", "weights_init", "precisions_init", "verbose_interval"]:
+        assert f"GaussianMixture has no {name}: " in str(raised.value)
+    with pytest.raises(TypeError, match="full covariances alone"):
+        coremix.BayesianGaussianMixture(covariance_type="full")
+    assert not hasattr(coremix.KMeans(2), "partial_fit")
+    with pytest.raises(AttributeError, match="coremix.partitions"):
+        coremix.KMeans(2).partial_fit
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         coremix.KMeans(2, colour=1)
 
@@ -140,6 +151,44 @@ def test_estimators_are_saved_and_loaded(X, estimator, tmp_path):
     assert len(names) in (0, 6)
 
 
+def test_rows_with_names_are_read_by_them(X, tmp_path):
+    """By a model, and by partitions; estimators have the rule of scikit-learn."""
+    import pyarrow as pa
+
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    fitted = coremix.GaussianMixture(6, random_state=0).fit(frame)
+    fitted.save(tmp_path / "model.cmx")
+    models = [fitted._model, coremix.Model.load(tmp_path / "model.cmx"), pickle.loads(pickle.dumps(fitted._model))]
+    swapped = frame[list("edcba")].assign(key="text")
+    statistics = coremix.stats(frame, fitted)
+    for rows in [swapped, pa.Table.from_pandas(swapped), pa.Table.from_pandas(swapped).to_batches()[0]]:
+        np.testing.assert_array_equal(coremix.assign(rows, fitted), fitted.predict(frame))
+        assert coremix.stats(rows, fitted) == statistics
+        for model in [*models, coremix.update(fitted, statistics)]:
+            assert model.names == list("abcde")
+            np.testing.assert_array_equal(model.predict(rows), model.predict(X))
+            np.testing.assert_array_equal(model.predict_proba(rows), model.predict_proba(X))
+            np.testing.assert_array_equal(model.log_densities(rows), model.log_densities(X))
+            np.testing.assert_array_equal(model.distances(rows), model.distances(X))
+            assert model.quantization_error(rows) == model.quantization_error(X)
+    for rows in [frame.drop(columns="c"), frame.rename(columns={"c": "z"})]:
+        for rows in [rows, pa.Table.from_pandas(rows)]:
+            for read in [fitted._model.predict, lambda rows: coremix.assign(rows, fitted)]:
+                with pytest.raises(ValueError, match="X has no column .c.: the model was fitted to"):
+                    read(rows)
+    twice = pd.concat([frame, frame[["c"]]], axis=1)
+    for rows in [twice, pa.Table.from_arrays([pa.array(twice.iloc[:, j]) for j in range(6)], list(twice.columns))]:
+        with pytest.raises(ValueError, match="X has several columns .c."):
+            fitted._model.predict(rows)
+    np.testing.assert_array_equal(fitted._model.predict(frame.set_axis(range(5), axis=1)), fitted.predict(frame))
+
+
+def test_few_rows_for_full_covariances_warn():
+    X = np.random.default_rng(0).normal(size=(100, 50))
+    with pytest.warns(ConvergenceWarning, match="no more rows than columns"):
+        coremix.GaussianMixture(3, covariance_type="full", random_state=0).fit(X)
+
+
 def test_models_of_others_are_loaded(X, tmp_path):
     """As Rust and the command write them: without what an estimator notes."""
     path = tmp_path / "model.cmx"
@@ -150,7 +199,7 @@ def test_models_of_others_are_loaded(X, tmp_path):
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
     np.testing.assert_allclose(again.to_sklearn().score_samples(X), fitted.score_samples(X))
     for other in [coremix.KMeans, coremix.BayesianGaussianMixture]:
-        with pytest.raises(ValueError, match="no models of the family full; see .*GaussianMixture"):
+        with pytest.raises(ValueError, match="a covariance matrix for each component: load it with GaussianMixture.load"):
             other.load(path)
     coremix.KMeans(4, random_state=0).fit(X).save(path)
     assert coremix.VcGmm.load(path).n_components == 4
@@ -224,16 +273,18 @@ class Column:
     "X, error, what",
     [
         (Lazy(), TypeError, r"a Lazy has no rows before they are collected: give X.collect\(\)"),
-        (Column([1.0, 2.0]), ValueError, "a column is no table: give a frame or a table"),
+        (Column([1.0, 2.0]), ValueError, "^X is a column: give a frame or a table"),
+        ("points.npy", TypeError, r"X = 'points.npy' is no rows: give what it holds, such as np.load\(X\)"),
         (pd.Series([1.0, 2.0]), ValueError, "2D array|2-dimensional"),
         (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), ValueError, r"columns \['b'\] are not of numbers: select"),
+        (pd.DataFrame({"a": [1.0], "b": pd.to_datetime(["2020-01-01"])}), ValueError, r"columns \['b'\] are not of numbers"),
+        (pd.DataFrame({"a": [1.0], "b": [np.zeros(2)]}), ValueError, r"columns \['b'\] are not of numbers: select"),
         ([1.0, 2.0], ValueError, "Expected 2D array"),
     ],
 )
 def test_wrong_rows(X, error, what):
-    for read in [coremix.KMeans(1).fit, coremix.KMeans(1).fit([[1.0, 2.0]])._model.predict]:
-        if "numbers" in what and read.__name__ == "predict":
-            continue
+    model = coremix.KMeans(1).fit([[1.0, 2.0]])._model
+    for read in [coremix.KMeans(1).fit, model.predict, lambda X: coremix.sample(X, 1, 0)]:
         with pytest.raises(error, match=what):
             read(X)
 
@@ -243,7 +294,8 @@ def test_wrong_rows(X, error, what):
     [
         ({"callback": 3}, TypeError, "callback = 3: must be callable, or None"),
         ({"random_state": 2**64}, ValueError, r"random_state = 18446744073709551616: .* less than 2\*\*64"),
-        ({"n_init": "many"}, TypeError, "n_init = many: must be an integer"),
+        ({"n_init": "many"}, TypeError, "n_init = 'many': must be an integer, or 'auto'"),
+        ({"compute_labels": "no"}, TypeError, "compute_labels = 'no': must be True or False"),
     ],
 )
 def test_wrong_parameters(X, parameters, error, what):

@@ -38,9 +38,10 @@ fn stream(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     // SAFETY: a capsule of this name holds a valid stream (Arrow PyCapsule interface). Reading moves the stream out and
     // leaves a released one behind, which the capsule's destructor accepts; the capsule lives until then.
     let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer) };
-    let reader = reader.map_err(|error| {
-        let rule = "a column is no table: give a frame or a table that has it";
-        PyValueError::new_err(format!("Arrow: {error}; {rule}"))
+    let reader = reader.map_err(|_| {
+        PyValueError::new_err(
+            "X is a column: give a frame or a table that has it, as frame[[name]]",
+        )
     })?;
     let schema = arrow_array::RecordBatchReader::schema(&reader);
     let batches = reader.collect::<Result<Vec<_>, _>>().map_err(wrong)?;

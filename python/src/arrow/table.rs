@@ -4,7 +4,7 @@ use super::capsule::batches;
 use super::columns::{fault, fill, needs_double};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema};
 use coremix::data::Source;
 use coremix::{Element, Float};
 use pyo3::exceptions::PyValueError;
@@ -20,7 +20,7 @@ pub(crate) struct Table {
     /// The first row of each part, and the number of all rows.
     starts: Vec<usize>,
     columns: usize,
-    names: Option<Vec<String>>,
+    pub(crate) names: Option<Vec<String>>,
     double: bool,
 }
 
@@ -33,10 +33,16 @@ struct Part {
 
 #[pymethods]
 impl Table {
+    /// The columns of these names alone, in this order, where columns have names.
     #[new]
-    fn new(of: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[pyo3(signature = (of, columns=None))]
+    fn new(of: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
         let (schema, batches) = batches(of)?;
-        let table = Self::of(&schema, &batches);
+        let table = match columns {
+            Some(columns) => chosen(&schema, batches, &columns)
+                .and_then(|(schema, batches)| Self::of(&schema, &batches)),
+            None => Self::of(&schema, &batches),
+        };
         table.map_err(PyValueError::new_err)
     }
 
@@ -76,24 +82,14 @@ impl Table {
                 "column {name:?} is of type {kind}, not of numbers: select the columns of numbers"
             )),
         };
-        let lists = match fields
-            .first()
-            .map(|field| (field.name(), field.data_type()))
-        {
-            Some((
-                name,
-                DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item),
-            )) if fields.len() == 1 => {
-                note(name, item.data_type())?;
-                true
-            }
-            _ => {
-                for field in fields {
-                    note(field.name(), field.data_type())?;
-                }
-                false
-            }
-        };
+        let list = list(schema);
+        let lists = list.is_some();
+        match list {
+            Some(item) => note(fields[0].name(), item)?,
+            None => fields
+                .iter()
+                .try_for_each(|field| note(field.name(), field.data_type()))?,
+        }
         let mut table = Self {
             parts: Vec::new(),
             starts: vec![0],
@@ -116,7 +112,9 @@ impl Table {
             for (place, array) in part.arrays.iter().enumerate() {
                 if let Some((row, what)) = fault(array) {
                     let (name, row) = (fields[place].name(), first + row / part.each.unwrap_or(1));
-                    return Err(format!("column {name:?}: row {row} {what}"));
+                    return Err(format!(
+                        "row {row}, column {name:?} {what}; rows count from 0"
+                    ));
                 }
             }
             table.starts.push(first + batch.num_rows());
@@ -186,6 +184,47 @@ impl Table {
             number: PhantomData,
         }
     }
+}
+
+/// The type of the numbers, where rows are lists.
+fn list(schema: &Schema) -> Option<&DataType> {
+    match (schema.fields().len(), schema.fields().first()?.data_type()) {
+        (
+            1,
+            DataType::FixedSizeList(item, _) | DataType::List(item) | DataType::LargeList(item),
+        ) => Some(item.data_type()),
+        _ => None,
+    }
+}
+
+/// The columns of these names in this order; all of a table of lists, which have none.
+fn chosen(
+    schema: &Schema,
+    batches: Vec<RecordBatch>,
+    columns: &[String],
+) -> Result<(Schema, Vec<RecordBatch>), String> {
+    let own: Vec<_> = schema.fields().iter().map(|field| field.name()).collect();
+    if list(schema).is_some() || own.iter().copied().eq(columns) {
+        return Ok((schema.clone(), batches));
+    }
+    let place = |name: &String| {
+        let mut places = (0..own.len()).filter(|place| own[*place] == name);
+        match (places.next(), places.next()) {
+            (Some(place), None) => Ok(place),
+            (None, _) => Err(format!(
+                "X has no column {name:?}: the model was fitted to {columns:?}"
+            )),
+            _ => Err(format!(
+                "X has several columns {name:?}: the model was fitted to {columns:?}"
+            )),
+        }
+    };
+    let places = columns.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+    let fault = |error: ArrowError| format!("Arrow: {error}");
+    let project = |batch: RecordBatch| batch.project(&places);
+    let batches: Result<_, _> = batches.into_iter().map(project).collect();
+    let schema = schema.project(&places).map_err(fault)?;
+    Ok((schema, batches.map_err(fault)?))
 }
 
 /// Numbers of a list, where the schema says it.

@@ -2,7 +2,7 @@
 
 mod coreset;
 
-use crate::errors::raise;
+use crate::errors::{raise, raise_in};
 use crate::family::Family;
 use crate::input::{Input, Number, Rows, Weights};
 use crate::model::{Model, OfType, each};
@@ -62,7 +62,8 @@ pub(crate) fn stats<'py>(
     let rows = x.rows();
     let weights = weights.as_ref().map(|weights| weights.as_array());
     let work = || each!(model, own: F => sums_of::<F>(&rows, weights, own, width));
-    let sums = py.detach(|| threads::on(threads, work))?.map_err(raise)?;
+    let sums = py.detach(|| threads::on(threads, work))?;
+    let sums = sums.map_err(|error| raise_in(error, model.1.as_deref().or(x.names())))?;
     Ok(PyBytes::new(py, &sums.to_bytes()))
 }
 
@@ -91,7 +92,7 @@ pub(crate) fn update(model: &Model, sums: &[u8]) -> PyResult<Model> {
             gaussian(model).and_then(|model| Ok(OfType::Double(Box::new(sums.update(model)?))))
         }
     };
-    updated.map(Model).map_err(raise)
+    Ok(Model(updated.map_err(raise)?, model.1.clone()))
 }
 
 /// What sums say of their rows and model: `rows`, `weight`, `free_energy`, `masses`.
@@ -121,7 +122,8 @@ pub(crate) fn sample<'py>(
     macro_rules! drawn {
         ($of:ty) => {{
             let draw = || coreset::sample::<$of>(&rows, weights, size, seed);
-            let drawn = py.detach(|| threads::on(threads, draw))?.map_err(raise)?;
+            let drawn = py.detach(|| threads::on(threads, draw))?;
+            let drawn = drawn.map_err(|error| raise_in(error, x.names()))?;
             (
                 drawn.0.into_pyarray(py).into_any(),
                 drawn.1.into_pyarray(py),
