@@ -31,7 +31,7 @@ class GaussianMixture(CoremixMixture):
     init_params : {"kmeans", "k-means++"}, default="kmeans"
         Where components start: at the means of :class:`KMeans`, or at seeds of k-means++.
     greedy : bool, default=False
-        Several candidates for each seed of k-means++.
+        Several candidates for each seed of ``init_params="k-means++"``.
     means_init : array of shape (n_components, n_features) or None, default=None
         Where the means start, in place of what ``init_params`` says.
     merge_rows, warm_start, n_jobs, random_state, verbose, callback

@@ -46,6 +46,8 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
         """Settings of mixtures whose densities are asked for: where they start, and that they end late."""
         found: dict[str, Any] = {"tolerance": tolerance if self.tol is None else self.tol}
         if self.init_params == "kmeans":
+            if self.greedy:
+                raise ValueError("greedy = True: init_params='kmeans' does not use it, but 'k-means++': leave it out")
             return found | {"refined": True}
         if self.init_params == "k-means++":
             return found | {"greedy": self.greedy}
@@ -62,8 +64,8 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
         n_rows, n_features = self.report_["phases"][-1]["rows"], self.n_features_in_
         if self._model.family == "full" and n_rows * self.weights_[self.weights_ > 0].min() <= n_features:
             warnings.warn(
-                f"{type(self).__name__}: a component has no more rows than columns, so variances of its covariance are at their "
-                "floor, and densities are huge: take fewer components, or covariance_type 'tied' or 'diag'.",
+                f"{type(self).__name__}: a component has no more rows than columns, so variances stand at their floor, "
+                "and densities are huge: take fewer components, or covariance_type 'tied' or 'diag'.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

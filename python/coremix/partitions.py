@@ -89,7 +89,8 @@ def sample(
     """A lightweight coreset: at most ``size`` rows, and their weights.
 
     Coresets of several partitions, one below the other, are a coreset of all; ``sample`` with these weights makes it
-    smaller. Give each partition a seed of its own.
+    smaller. Give each partition a seed of its own. The rows are an array, so a model that is fitted to them has no names of
+    columns: give it batches whose columns have this order.
     """
     rows = rows_alone(batch)
     return _coremix.sample(rows, size, seed_of(seed), weights=_weights(weights, len(rows)), threads=threads_of(n_jobs))

@@ -212,6 +212,7 @@ def test_forked_processes_fit(X):
         (coremix.KMeans(2, n_jobs=0), "n_jobs = 0: must be None, -1, or at least 1"),
         (coremix.KMeans(2, random_state=-1), "random_state = -1: must not be negative"),
         (coremix.GaussianMixture(2, init_params="random"), "init_params = 'random': must be 'kmeans' or 'k-means++'"),
+        (coremix.GaussianMixture(2, greedy=True), "greedy = True: init_params='kmeans' does not use it"),
         (coremix.GaussianMixture(2, covariance_type="fuller"), 'covariance_type = "fuller": must be \'full\''),
         (coremix.VcGmm(2, n_neighbors=0), "n_neighbors = 0: "),
         (coremix.VcGmm(2, chain_length=0), "chain_length = 0: "),
@@ -242,7 +243,7 @@ def test_errors_name_the_row(X):
     frame = pd.DataFrame(X, columns=list("abcde"))
     model = coremix.KMeans(2).fit(np.nan_to_num(X))
     named = coremix.KMeans(2).fit(frame.fillna(0))
-    for rows in [frame, pa.Table.from_pandas(frame, preserve_index=False).cast(pa.schema([(c, pa.float64()) for c in "abcde"]))]:
+    for rows in [frame, pa.Table.from_pandas(frame), pa.table(dict(zip("abcde", X.T)))]:
         for read in [coremix.KMeans(2).fit, named.predict, named._model.predict]:
             with pytest.raises(ValueError, match='row 7, column "d" is .*; rows count from 0'):
                 read(rows)
