@@ -53,13 +53,13 @@ pub(crate) use each;
 impl Model {
     /// The model of these bytes.
     #[staticmethod]
-    pub(crate) fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
         let info = ModelInfo::read_from(bytes).map_err(raise)?;
         let model = match &info.number[..] {
             "f64" => Save::from_bytes(bytes).map(OfType::Double),
             _ => Save::from_bytes(bytes).map(OfType::Single),
         };
-        Ok(Self(model.map_err(raise)?, names(py, &info)))
+        Ok(Self(model.map_err(raise)?, info.column_names()))
     }
 
     /// The bytes of the model's file, with notes by name, and the names of the columns.
@@ -85,13 +85,13 @@ impl Model {
 
     /// The model of a file, such as the core and the command `coremix` write.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    fn load(path: PathBuf) -> PyResult<Self> {
         let info = ModelInfo::of_file(&path).map_err(raise)?;
         let model = match &info.number[..] {
             "f64" => Save::load(path).map(OfType::Double),
             _ => Save::load(path).map(OfType::Single),
         };
-        Ok(Self(model.map_err(raise)?, names(py, &info)))
+        Ok(Self(model.map_err(raise)?, info.column_names()))
     }
 
     /// The notes in the file of a model, by name.
@@ -287,14 +287,6 @@ impl Model {
             Ok((points.into_pyarray(py).into_any(), labels))
         })
     }
-}
-
-/// The names of the columns that a file notes, if there is one for each.
-fn names(py: Python<'_>, info: &ModelInfo) -> Option<Vec<String>> {
-    let json = py.import("json").ok()?;
-    let names = json.call_method1("loads", (info.note(COLUMNS)?,)).ok()?;
-    let names: Option<Vec<String>> = names.extract().ok();
-    names.filter(|names| names.len() == info.columns)
 }
 
 impl Model {

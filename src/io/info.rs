@@ -73,7 +73,8 @@ impl ModelInfo {
     /// list. `Options::columns` of `coremix-files` reads these columns, in this order.
     #[must_use]
     pub fn column_names(&self) -> Option<Vec<String>> {
-        serde_json::from_str(self.note("columns")?).ok()
+        let names: Vec<String> = serde_json::from_str(self.note("columns")?).ok()?;
+        (names.len() == self.columns).then_some(names)
     }
 
     /// With notes, whose names and values are text on one line.

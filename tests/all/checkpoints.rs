@@ -997,7 +997,7 @@ fn a_full_disk_leaves_the_old_file() {
     let ended = limited();
     let message = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(
-        !ended.status.success() && message.contains("Checkpoint {"),
+        !ended.status.success() && message.contains("checkpoint /"),
         "{message}"
     );
     assert_eq!(files(), 0);
