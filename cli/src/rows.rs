@@ -11,7 +11,6 @@ use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open,
 use indicatif::ProgressBar;
 use ndarray::Array2;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Runs `$body` with the rows of a source, whatever their type is.
@@ -113,7 +112,8 @@ pub(crate) fn data<T: Element>(
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
     let opened = opened(input, options(input, &input.columns)?)?;
     let mut names = opened.columns.iter();
-    if !input.header
+    if matches!(format_of(input), Some(Format::Csv | Format::CsvGz))
+        && !input.header
         && let Some(name) = names.find(|name| name.parse::<f64>().is_ok())
     {
         let what = "names a column: give --no-header if the first line is a row, or --header";
@@ -195,21 +195,21 @@ pub(crate) fn warn_of_columns(names: &[String], of: &Summary, one_variance: bool
     }
 }
 
-/// The format of a file, or of files in a folder.
-fn format_of(path: &Path) -> Option<Format> {
+/// The format of the files, or of files in the folder.
+fn format_of(input: &Input) -> Option<Format> {
+    if let Some(name) = &input.format {
+        return Format::named(name);
+    }
+    let path = input.rows.first()?;
     let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let formats = inside.filter_map(|entry| Format::of(entry.path()));
-    Format::of(path).or_else(|| formats.into_iter().next())
+    let mut formats = inside.filter_map(|entry| Format::of(entry.path()));
+    Format::of(path).or_else(|| formats.next())
 }
 
 /// Opens the files for a model: the columns are those it was fitted on, by their names where both have them.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     let fitted = info.column_names();
-    let named = input.format.as_ref().map_or_else(
-        || input.rows.first().and_then(|path| format_of(path)),
-        |name| Format::named(name),
-    );
-    let has_names = !matches!(named, Some(Format::Npy | Format::Vectors(_)));
+    let has_names = !matches!(format_of(input), Some(Format::Npy | Format::Vectors(_)));
     let columns = match fitted {
         Some(fitted) if !input.columns.is_empty() && input.columns != fitted => {
             let fitted = fitted.join(", ");
