@@ -81,7 +81,7 @@ fn clusters<T: Element>(x: &Array2<T>, numbers: &[usize]) -> Result<()> {
         "ms per search",
         "fast",
         "seeding",
-        "first looks",
+        "first search",
         "others",
         "steps",
         "error",
