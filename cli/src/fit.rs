@@ -183,10 +183,10 @@ fn checkpoint_of(fit: &Arguments) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What the file of the model says of the fit.
 /// The note with the size of each cluster.
 pub(crate) const SIZES: &str = "sizes";
 
+/// What the file of the model says of the fit.
 fn notes(
     fit: &Arguments,
     rows: usize,

@@ -6,6 +6,7 @@ use crate::outputs::{item, say, short};
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
 use std::f64::consts::TAU;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// What a fit found.
@@ -59,12 +60,8 @@ impl<F: Float> Found<F> {
             (k, used) if k == used => item("clusters", format_args!("{k}, all with rows"))?,
             (k, used) => item("clusters", format_args!("{k} asked for, {used} with rows"))?,
         }
-        let [least, median, most] = [0, sizes.len() / 2, sizes.len() - 1].map(|place| sizes[place]);
-        let [least, median, most] = [least, median, most].map(|size| in_words(fit, size));
-        item(
-            "sizes",
-            format_args!("{least} to {most}, median {median}{estimated}"),
-        )?;
+        let sizes: Vec<String> = sizes.iter().map(|size| in_words(fit, *size)).collect();
+        item("sizes", format_args!("{}{estimated}", range(&sizes)))?;
         match self.quality {
             Quality::Distance(each) => {
                 let of = if fit.standardise {
@@ -108,6 +105,13 @@ impl<F: Float> Found<F> {
             .filter_map(|(name, path)| Some((name, path?)));
         written.try_for_each(|(name, path)| item(name, path.display()))
     }
+}
+
+/// Where sizes in order begin and end, and their median.
+pub(crate) fn range<T: Display>(sizes: &[T]) -> String {
+    let (least, median, most) = (0, sizes.len() / 2, sizes.len() - 1);
+    let [least, median, most] = [least, median, most].map(|place| &sizes[place]);
+    format!("{least} to {most}, median {median}")
 }
 
 /// The size of a cluster: rows, or their weight.

@@ -3,6 +3,7 @@
 use crate::arguments::Info;
 use crate::failure::Result;
 use crate::fit::SIZES;
+use crate::found::range;
 use crate::outputs::{item, say, short};
 use crate::{parameters, rows};
 use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
@@ -77,7 +78,7 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
     }
     match &info.parameters {
         Some(path) => item("parameters", path.display()),
-        None if means.len() > FEW => item("centres", "see --parameters and --json"),
+        None if means.len() > FEW => item("centres", "see --parameters"),
         None => Ok(()),
     }
 }
@@ -95,8 +96,7 @@ fn in_short(sizes: &str) -> String {
         let of = |size: &str| size.parse().unwrap_or(f64::NAN);
         of(a).total_cmp(&of(b))
     });
-    let (least, median, most) = (all[0], all[all.len() / 2], all[all.len() - 1]);
-    format!("{least} to {most}, median {median}")
+    range(&all)
 }
 
 fn of_rows(info: &Info) -> Result<()> {

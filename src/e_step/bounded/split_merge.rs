@@ -283,9 +283,9 @@ impl<F: Float> Split<F> {
         let (ids, weights) = sample(view, members, rng);
         let rows = view.gather(ids.into_iter())?;
         let weight = |i: usize| weights[i];
-        let mut coordinates = vec![F::INFINITY; rows.len()];
-        rows.distances_from(centre, &mut coordinates);
-        let pairs = || weights.iter().zip(&coordinates);
+        let mut to_centre = vec![F::INFINITY; rows.len()];
+        rows.distances_from(centre, &mut to_centre);
+        let pairs = || weights.iter().zip(&to_centre);
         let errors = || pairs().map(|(w, squared)| w * squared.to_f64());
         let total: f64 = errors().sum();
         let mut best: Option<Self> = None;
