@@ -225,7 +225,7 @@ fn fast_is_as_good_as_scikit_learn() {
         student(6_000, 5, 5),
         rows("two far groups", 6_000, 3, 6),
     ];
-    let references = std::fs::read_to_string("tests/fixtures/bounded_errors.csv").unwrap();
+    let references = std::fs::read_to_string("fixtures/bounded_errors.csv").unwrap();
     let references: Vec<Vec<&str>> = references
         .lines()
         .skip(1)
@@ -245,7 +245,7 @@ fn fast_is_as_good_as_scikit_learn() {
 /// `fast` beside scikit-learn on families of rows that are hard to cluster, means over five seeds (fixtures/make_hard.py).
 #[test]
 fn fast_is_as_good_as_scikit_learn_on_hard_rows() {
-    let references = std::fs::read_to_string("tests/fixtures/hard_errors.csv").unwrap();
+    let references = std::fs::read_to_string("fixtures/hard_errors.csv").unwrap();
     let mut compared = 0;
     for line in references.lines().skip(1) {
         let parts: Vec<&str> = line.split(',').collect();

@@ -467,7 +467,7 @@ where
 
 /// The numbers of a fixture, (rows, columns).
 pub fn read(name: &str) -> Array2<f64> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let text = std::fs::read_to_string(folder.join(format!("{name}.csv"))).expect(name);
     let rows: Vec<Vec<f64>> = text
         .lines()
