@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _coremix
-from ._input import Rows, rows_of, weights_of
+from ._input import Rows, rows_of, unmasked, weights_of
 from ._report import Report
 
 RandomState: TypeAlias = int | np.random.RandomState | None
@@ -183,7 +183,7 @@ class CoremixEstimator(BaseEstimator):
         name, given = self._initial()
         if given is None:
             return None
-        centres = check_array(given, dtype=np.float64, input_name=name)
+        centres = check_array(unmasked(given, name), dtype=np.float64, input_name=name)
         if centres.shape != (clusters, self.n_features_in_):
             shape = (clusters, self.n_features_in_)
             raise ValueError(f"{name} has the shape {centres.shape}, expected {shape}: a row per cluster")

@@ -78,8 +78,25 @@ def rows_alone(X: Any, columns: list[str] | None = None) -> Any:
     return _numbers(X, partial(check_array, ensure_min_samples=0))
 
 
+def unmasked(X: Any, name: str) -> Any:
+    """X as an array without a mask, if it is a masked array or a list of such rows. A masked value is an error.
+
+    NumPy's own conversion would take the numbers that lie under the mask.
+    """
+    rows = isinstance(X, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in X)
+    if not rows and not isinstance(X, np.ma.MaskedArray):
+        return X
+    X = np.ma.array(X)
+    if np.ma.is_masked(X):
+        first = np.argwhere(np.ma.getmaskarray(X))[0]
+        place = ", ".join(f"{kind} {at}" for kind, at in zip(("row", "column"), first, strict=False))
+        raise ValueError(f"{name}: {place} is masked; every value must be there: leave such rows out, or fill them")
+    return X.data
+
+
 def _numbers(X: Any, check: Callable[..., NDArray[Any]]) -> NDArray[Any]:
     """The array of X that the native part reads, after this check."""
+    X = unmasked(X, "X")
     try:
         # The native part says which number is not finite.
         found = check(X, dtype=NUMBERS, ensure_all_finite=False)
@@ -102,7 +119,7 @@ def weights_of(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.fl
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_samples, sample_weight)
     weights = check_array(
-        sample_weight,
+        unmasked(sample_weight, "sample_weight"),
         ensure_2d=False,
         dtype=np.float64,
         ensure_all_finite=False,

@@ -92,8 +92,8 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
 
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """The weighted mean of the log-densities."""
-        densities = self.score_samples(X)
-        return float(np.average(densities, weights=weights_of(sample_weight, len(densities))))
+        likelihood, total = self._likelihood(X, sample_weight)
+        return likelihood / total
 
     def bic(self, X: Rows, sample_weight: ArrayLike | None = None) -> float:
         """The Bayesian information criterion; the lower the better. The number of rows is the sum of the weights."""
@@ -126,7 +126,9 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
         weights = weights_of(sample_weight, len(densities))
         if weights is None:
             return float(densities.sum()), float(len(densities))
-        return float(densities @ weights), float(weights.sum())
+        # A row of weight 0 is absent, also where its density is 0 and the logarithm minus infinity.
+        there = weights > 0
+        return float(densities[there] @ weights[there]), float(weights.sum())
 
     def _free_parameters(self) -> int:
         check_is_fitted(self, "_model")

@@ -51,8 +51,11 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// An array that is read as it is.
+    /// An array that is read as it is. What lies under the mask of a masked array is no value.
     fn array(x: &Bound<'py, PyAny>) -> Option<Self> {
+        if x.hasattr("mask").unwrap_or(true) {
+            return None;
+        }
         let array = x.extract().ok().map(Self::F32);
         array
             .or_else(|| x.extract().ok().map(Self::F64))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import coremix
 from conftest import blobs
@@ -101,3 +102,56 @@ def test_no_copy_is_made(tmp_path):
     x = np.zeros(shape, dtype=np.int16)
     x[:1_000] = np.clip(blobs(1_000, 64), 0, 100)
     assert growth_of(x) > 4 * x.nbytes * 0.9
+
+
+def masked(X, *places):
+    mask = np.zeros(X.shape, dtype=bool)
+    for place in places:
+        mask[place] = True
+    return np.ma.array(X, mask=mask)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8])
+def test_a_masked_value_is_an_error(dtype):
+    """A value under the mask, such as 999, would be a cluster of its own."""
+    x = np.array([[1, 1], [2, 1], [9, 8], [9, 9], [1, 200]], dtype=dtype)
+    hidden = masked(x, (4, 1))
+    fitted = coremix.KMeans(2, random_state=0).fit(x[:4])
+    mixture = coremix.GaussianMixture(2, random_state=0).fit(x[:4])
+    message = "row 4, column 1 is masked"
+    for call in [
+        lambda: coremix.KMeans(2).fit(hidden),
+        lambda: coremix.KMeans(2).fit(list(hidden)),
+        lambda: fitted.predict(hidden),
+        lambda: fitted.transform(hidden),
+        lambda: fitted._model.predict(hidden),
+        lambda: mixture.score_samples(hidden),
+        lambda: coremix.partitions.stats(hidden, fitted),
+        lambda: coremix.partitions.sample(hidden, 3, 0),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(ValueError, match="sample_weight: row 2 is masked"):
+        fitted.fit(x[:4], sample_weight=masked(np.ones(4), 2))
+    with pytest.raises(ValueError, match="init: row 0, column 0 is masked"):
+        coremix.KMeans(2, init=masked(x[:2].astype(float), (0, 0))).fit(x)
+
+
+def test_a_mask_without_masked_values_changes_nothing(X):
+    expected = coremix.KMeans(3, random_state=0).fit(X)
+    for x in [np.ma.array(X), masked(X), list(np.ma.array(X))]:
+        found = coremix.KMeans(3, random_state=0).fit(x, sample_weight=np.ma.ones(len(X)))
+        np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
+        np.testing.assert_array_equal(found._model.predict(x), expected.predict(X))
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical", "tied-spherical"])
+def test_a_row_of_weight_0_and_density_0_is_absent(kind):
+    x = np.zeros((50, 2))
+    weights = np.r_[np.ones(50), 0.0]
+    with pytest.warns(ConvergenceWarning):
+        model = coremix.GaussianMixture(2, covariance_type=kind, random_state=0).fit(x)
+    far = np.r_[x, [[1e150, 1e150]]]
+    assert model.score_samples(far)[-1] == model.score(far) == -np.inf
+    for ask in [model.score, model.bic, model.aic]:
+        assert ask(far, sample_weight=weights) == pytest.approx(ask(x, sample_weight=weights[:50]), rel=1e-12)
