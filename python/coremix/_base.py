@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import numbers
+import os
 import warnings
 from collections.abc import Callable
 from os import PathLike
@@ -17,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _coremix
-from ._input import Rows, rows_of, unmasked, weights_of
+from ._input import Rows, batch_weights, rows_of, unmasked, weights_of
 from ._report import Report
 
 RandomState: TypeAlias = int | np.random.RandomState | None
@@ -26,6 +27,9 @@ Callback: TypeAlias = Callable[[dict[str, Any]], object]
 # Up to so many rows, `merge_rows="auto"` merges equal rows: sorting them takes milliseconds.
 FEW_ROWS = 10_000
 
+# Attributes that rows set before any fit.
+OF_COLUMNS = ("n_features_in_", "feature_names_in_")
+
 # Parameters of scikit-learn that have no counterpart, and what to do.
 _PRIORS = "the prior follows from the rows; weight_concentration_prior can be set"
 ABSENT = {
@@ -33,6 +37,8 @@ ABSENT = {
     "copy_x": "rows are never changed: leave it out",
     "weights_init": "give means_init, or fit with warm_start=True",
     "precisions_init": "give means_init, or fit with warm_start=True",
+    "metric": "distances are Euclidean; for cosine give rows of length 1, such as sklearn.preprocessing.normalize(X)",
+    "spherical": "distances are Euclidean; for cosine give rows of length 1, such as sklearn.preprocessing.normalize(X)",
     "verbose_interval": "verbose shows each step; callback can show fewer",
     "batch_size": "leave it out; coreset_size is the number of rows that a fit begins on",
     "covariance_type": "BayesianGaussianMixture has full covariances alone, KMeans none: leave it out",
@@ -84,7 +90,7 @@ class CoremixEstimator(BaseEstimator):
     # The families of models that it can have.
     _families: ClassVar[tuple[str, ...]]
     # What a file keeps of a fit beside the model.
-    _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_")
+    _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_", "_columns")
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         absent = [name for name in parameters if name in ABSENT and name not in cls._get_param_names()]
@@ -92,10 +98,14 @@ class CoremixEstimator(BaseEstimator):
             raise TypeError("; ".join(f"{cls.__name__} has no {name}: {ABSENT[name]}" for name in absent))
         return super().__new__(cls)
 
-    @property
-    def partial_fit(self) -> None:
-        """Not here: an AttributeError that says what is."""
-        raise AttributeError(f"{type(self).__name__} has no partial_fit: coremix.partitions has fits on rows in parts")
+    def __getattr__(self, name: str) -> Any:
+        # A fitted attribute after partial_fit: the fit is made when it is asked for.
+        of_fit = name == "_model" or name.endswith("_") and not name.startswith("_") and name not in OF_COLUMNS
+        if of_fit and "_stream" in self.__dict__:
+            self.finish()
+            if name in self.__dict__:
+                return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Stores the parameters of ``__init__``, as its ``locals()``."""
@@ -113,42 +123,99 @@ class CoremixEstimator(BaseEstimator):
         """How many coordinates of each row the fit works on; None for all columns."""
         return None
 
+    def partial_fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Takes a batch of rows in: a weighted coreset of all batches so far is kept, of bounded size, and no other row.
+
+        The fit itself is made on this coreset by :meth:`finish`, or when a fitted attribute or a prediction is asked for. It is
+        the one of ``fit`` up to the error of the coreset. ``fit`` begins anew.
+
+        The coreset has ``coreset_size`` draws if that is a number, else 64 for each cluster, and at least 32,768. Where no more
+        rows came than twice that number, it is drawn from all of them at once. Give batches in any order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or an Arrow table
+        y : ignored
+        sample_weight : array-like of shape (n_samples,) or None
+            As in ``fit``. A batch may have no weight at all.
+        """
+        first = "_stream" not in self.__dict__
+        rows = rows_of(self, X, reset=first)
+        weights = batch_weights(sample_weight, len(rows))
+        if first:
+            clusters = self._count(self._clusters)
+            own = self.coreset_size
+            size = max(64 * clusters, 32_768) if own is None or own == "all" else own
+            stream = _coremix.Stream(size, seed_of(self.random_state))
+        else:
+            stream = self._stream
+        stream.push(rows, weights=weights, threads=threads_of(self.n_jobs))
+        self._forget()
+        self._stream = stream
+        return self
+
+    def finish(self) -> Self:
+        """Fits the model to the coreset of the rows that :meth:`partial_fit` took in. More batches may follow."""
+        stream = self.__dict__.pop("_stream", None)
+        if stream is None:
+            raise ValueError(f"{type(self).__name__} has no rows: call partial_fit first")
+        try:
+            rows, weights = stream.coreset()
+            self._fit_rows(rows, weights, of_stream=True)
+        finally:
+            self._stream = stream
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_stream" in state:
+            # The rows of the coreset say all that is needed to go on.
+            stream = state.pop("_stream")
+            state["_stream_rows"] = (stream.size, *stream.coreset())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        kept = state.pop("_stream_rows", None)
+        super().__setstate__(state)
+        if kept is not None:
+            size, rows, weights = kept
+            self._stream = _coremix.Stream(size, seed_of(self.random_state))
+            self._stream.push(rows, weights=weights)
+
+    def _forget(self) -> None:
+        """Forgets what was fitted, but for the columns of the rows."""
+        for name in [n for n in self.__dict__ if n in ("_model", "_columns") or n.endswith("_") and n not in OF_COLUMNS]:
+            del self.__dict__[name]
+
     def _fit_model(self, X: Rows, sample_weight: ArrayLike | None) -> None:
         """Fits, and stores the model and the report."""
+        self.__dict__.pop("_stream", None)
         rows = rows_of(self, X, reset=True)
+        self._fit_rows(rows, weights_of(sample_weight, len(rows)))
+
+    def _fit_rows(self, rows: Any, weights: NDArray[np.float64] | None, of_stream: bool = False) -> None:
+        """Fits rows that were checked. ``of_stream``: they are a coreset, so that there are no labels of all rows."""
         n_samples = len(rows)
-        weights = weights_of(sample_weight, n_samples)
         clusters = self._count(self._clusters)
-        if isinstance(self.n_init, str) and self.n_init != "auto":
-            raise TypeError(f"n_init = {self.n_init!r}: must be an integer, or 'auto'")
         if clusters > n_samples:
             raise ValueError(f"n_samples={n_samples} should be >= {self._clusters}={clusters}.")
-        seed = seed_of(self.random_state)
-        settings = {
-            "clusters": clusters,
-            "coreset": self.coreset_size if self.coreset_size != "all" else None,
-            "max_iterations": self.max_iter,
-            "tolerance": self.tol,
-            "restarts": None if self.n_init == "auto" else self.n_init,
-            "seed": seed,
-            "centres": self._centres(clusters),
-            "start_from": getattr(self, "_model", None) if self.warm_start else None,
-        } | self._settings()
+        settings, names = self._core_settings(clusters)
         coordinates = self._sketch(self.n_features_in_)
         model, found = _coremix.fit(
             rows,
             settings,
             weights=weights,
-            names={**self._names, "clusters": self._clusters},
-            columns=list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None,
+            names=names,
+            columns=self._column_names(),
             merge=clusters if self._merges(n_samples) else None,
-            sketch=None if coordinates is None else (coordinates, seed),
+            sketch=None if coordinates is None else (coordinates, settings["seed"]),
             threads=threads_of(self.n_jobs),
             callback=self._observer(),
         )
         self._take(model)
-        self.report_ = Report(found["report"])
+        self._note(Report(found["report"]))
         # A fit whose seeds are already its means has no step.
+        self._columns = None if found["columns"] is None else [list(values) for values in found["columns"]]
         self.n_iter_ = max(1, self.report_["iterations"])
         self.converged_ = self.report_["stop"] == "converged"
         distinct = self._distinct(found)
@@ -157,9 +224,39 @@ class CoremixEstimator(BaseEstimator):
                 f"Number of distinct clusters ({distinct}) found smaller than {self._clusters} ({clusters}). "
                 "Possibly due to duplicate points in X.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self._after_fit(rows, weights, found)
+        if of_stream:
+            for name in ("labels_", "sizes_"):
+                self.__dict__.pop(name, None)
+
+    def _core_settings(self, clusters: int) -> tuple[dict[str, Any], dict[str, str]]:
+        """The settings of the core for so many clusters, and the names of those that are called differently here."""
+        if isinstance(self.n_init, str) and self.n_init != "auto":
+            raise TypeError(f"n_init = {self.n_init!r}: must be an integer, or 'auto'")
+        settings = {
+            "clusters": clusters,
+            "coreset": self.coreset_size if self.coreset_size != "all" else None,
+            "max_iterations": self.max_iter,
+            "tolerance": self.tol,
+            "restarts": None if self.n_init == "auto" else self.n_init,
+            "seed": seed_of(self.random_state),
+            "centres": self._centres(clusters),
+            "start_from": self.__dict__.get("_model") if self.warm_start else None,
+        } | self._settings()
+        return settings, {**self._names, "clusters": self._clusters}
+
+    def _column_names(self) -> list[str] | None:
+        """The names of the columns that the estimator was fitted to."""
+        return list(self.feature_names_in_) if "feature_names_in_" in self.__dict__ else None
+
+    def _note(self, report: Report) -> None:
+        """Takes the report of a fit as its own."""
+        self.report_ = report
+        # A fit whose seeds are already its means has no step.
+        self.n_iter_ = max(1, report["iterations"])
+        self.converged_ = report["stop"] == "converged"
 
     def _take(self, model: _coremix.Model) -> None:
         """Takes a model as its own."""
@@ -221,13 +318,107 @@ class CoremixEstimator(BaseEstimator):
 
     def _ask(self, X: Rows) -> Any:
         """The rows of X, to ask the model about."""
-        check_is_fitted(self, "_model")
+        if "_model" not in self.__dict__:
+            check_is_fitted(self, "_model")
         return rows_of(self, X, reset=False)
 
     def predict(self, X: Rows) -> NDArray[np.int32]:
         """The likeliest component of each row, over all components: shape (n_samples,)."""
         rows = self._ask(X)
         return self._model.predict(rows, threads_of(self.n_jobs))
+
+    def predict_top(self, X: Rows, m: int = 5) -> tuple[NDArray[np.int32], NDArray[np.floating]]:
+        """The ``m`` likeliest components of each row, best first, and how they share it.
+
+        Nothing of the size n_samples x n_components is made. The shares of a row are its posteriors, divided by their sum
+        over these components. For :class:`KMeans` the components are the nearest centres, and shares follow from the
+        mixture that it fits: its centres with one variance.
+
+        Returns
+        -------
+        components, shares : ndarrays of shape (n_samples, m)
+            With fewer than ``m`` components, all of them.
+        """
+        rows = self._ask(X)
+        if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
+            raise ValueError(f"m = {m!r}: must be an integer, and at least 1")
+        return self._model.predict_top(rows, int(m), threads_of(self.n_jobs))
+
+    def medoids(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
+        """The row of each cluster that is nearest to its mean: row numbers (n_clusters,), -1 for a cluster without rows.
+
+        The rows of a cluster are those that :meth:`predict` gives its number. Rows of weight 0 are left out.
+        """
+        rows = self._ask(X)
+        weights = batch_weights(sample_weight, len(rows))
+        return self._model.medoids(rows, weights, threads_of(self.n_jobs))
+
+    def sizes(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
+        """The sum of the weights of the rows of each cluster: shape (n_clusters,)."""
+        rows = self._ask(X)
+        labels = self._model.predict(rows, threads_of(self.n_jobs))
+        return np.bincount(labels, batch_weights(sample_weight, len(rows)), self._model.components).astype(np.float64)
+
+    def explain(self, columns: ArrayLike | None = None, top: int = 5) -> list[dict[str, Any]]:
+        """The columns that set each cluster apart: those in which its mean is farthest from the mean of all rows.
+
+        A difference is counted in standard deviations of the column over all rows of the fit. ``pandas.DataFrame(...)`` of
+        the result is a table.
+
+        Parameters
+        ----------
+        columns : names of the columns or None
+            None: the names that the rows of the fit had, else column numbers.
+        top : int, default=5
+            So many columns of each cluster, the largest differences first.
+
+        Returns
+        -------
+        list of dict
+            ``cluster``, ``column``, ``difference`` (in standard deviations), ``mean`` (of the cluster) and ``overall`` (of all
+            rows).
+        """
+        check_is_fitted(self, "_model")
+        if self.__dict__.get("_columns") is None:
+            rule = "explain needs a fit of all columns in Python: a model of a file or of a sketch does not know the columns' spread"
+            raise ValueError(f"{type(self).__name__}: {rule}")
+        overall, variance = np.asarray(self._columns)
+        if columns is None:
+            columns = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        names = list(columns)
+        if len(names) != len(overall):
+            raise ValueError(f"columns: {len(names)} names for {len(overall)} columns")
+        means = np.asarray(self._model.parameters()["means"], dtype=np.float64)
+        deviation = np.sqrt(variance)
+        # A column of one value sets nothing apart.
+        differences = np.divide(means - overall, deviation, out=np.zeros_like(means), where=deviation > 0)
+        order = np.argsort(-np.abs(differences), axis=1, kind="stable")[:, : max(int(top), 0)]
+        return [
+            {
+                "cluster": c,
+                "column": names[j],
+                "difference": float(differences[c, j]),
+                "mean": float(means[c, j]),
+                "overall": float(overall[j]),
+            }
+            for c, own in enumerate(order)
+            for j in own
+        ]
+
+    def _warn_if_large(self, n_rows: int, what: str) -> None:
+        """Warns before an array (n_rows, n_clusters) that does not fit in memory is made."""
+        try:
+            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (AttributeError, OSError, ValueError):
+            return
+        needed = n_rows * self._model.components * (8 if self._model.dtype == "f64" else 4)
+        if needed > free:
+            warnings.warn(
+                f"{what} makes {n_rows} x {self._model.components} numbers, {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB of "
+                "memory are free: predict_top(X, m) has the likeliest few components of each row.",
+                ResourceWarning,
+                stacklevel=3,
+            )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the fitted model to a file that :meth:`load`, Rust and the command ``coremix`` read.

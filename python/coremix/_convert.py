@@ -57,17 +57,21 @@ def _parameters(ours: Any, theirs: Any, covariances: Any) -> Any:
     theirs.weights_ = ours.weights_
     theirs.means_ = np.asarray(ours.means_, dtype=np.float64)
     theirs.covariances_ = covariances
-    if theirs.covariance_type in ("full", "tied"):
-        # The inverse of the lower factor of a covariance, transposed: scikit-learn multiplies rows with it.
-        factors = np.linalg.cholesky(covariances)
-        eye = np.broadcast_to(np.eye(factors.shape[-1]), factors.shape)
-        roots = np.swapaxes(np.linalg.solve(factors, eye), -1, -2)
-        theirs.precisions_cholesky_ = roots
-        theirs.precisions_ = roots @ np.swapaxes(roots, -1, -2)
-    else:
-        theirs.precisions_cholesky_ = 1 / np.sqrt(covariances)
-        theirs.precisions_ = 1 / covariances
+    kind = theirs.covariance_type
+    theirs.precisions_cholesky_ = precision_roots(covariances, kind)
+    roots = theirs.precisions_cholesky_
+    theirs.precisions_ = roots @ np.swapaxes(roots, -1, -2) if kind in ("full", "tied") else roots**2
     theirs.converged_ = getattr(ours, "converged_", True)
     theirs.lower_bound_ = getattr(ours, "lower_bound_", np.nan)
     theirs.lower_bounds_ = [theirs.lower_bound_]
     return _common(ours, theirs)
+
+
+def precision_roots(covariances: Any, kind: str) -> Any:
+    """Roots of the inverses of covariances of a kind of scikit-learn: variances, or matrices (..., d, d)."""
+    if kind not in ("full", "tied"):
+        return 1 / np.sqrt(covariances)
+    # The inverse of the lower factor of a covariance, transposed: scikit-learn multiplies rows with it.
+    factors = np.linalg.cholesky(covariances)
+    eye = np.broadcast_to(np.eye(factors.shape[-1]), factors.shape)
+    return np.swapaxes(np.linalg.solve(factors, eye), -1, -2)

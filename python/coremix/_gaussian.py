@@ -42,9 +42,11 @@ class GaussianMixture(CoremixMixture):
     weights_ : ndarray of shape (n_components,)
         The mixing proportions.
     means_ : ndarray of shape (n_components, n_features)
-    covariances_ : ndarray or float
+    covariances_ : ndarray
         Shape (n_components, n_features, n_features) for ``"full"``, (n_features, n_features) for ``"tied"``, (n_components,
-        n_features) for ``"diag"``, (n_components,) for ``"spherical"``, a float for ``"tied-spherical"``.
+        n_features) for ``"diag"``, (n_components,) for ``"spherical"`` and ``"tied-spherical"``, where all are equal.
+    precisions_, precisions_cholesky_ : ndarray
+        The inverses of ``covariances_``, and their roots, in the same shape.
     lower_bound_ : float
         The free energy per row after the last search, in nats.
     converged_ : bool

@@ -74,7 +74,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     labels_ : ndarray of shape (n_samples,)
         The nearest centre of each row, exactly.
     inertia_ : float
-        Sum of weighted squared distances of the rows to their nearest centres.
+        Sum of weighted squared distances of the rows to their nearest centres. After ``partial_fit`` it is about the rows of
+        the coreset.
+    sizes_ : ndarray of shape (n_clusters,)
+        The sum of the weights of the rows of each cluster.
     n_iter_ : int
         Iterations of all phases.
     converged_ : bool
@@ -106,6 +109,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     cluster_centers_: NDArray[np.floating]
     labels_: NDArray[np.int32]
     inertia_: float
+    sizes_: NDArray[np.float64]
 
     _clusters = "n_clusters"
     _families: ClassVar[tuple[str, ...]] = ("tied-spherical",)
@@ -173,7 +177,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         sample_weight : array-like of shape (n_samples,) or None
             A row of weight w counts as w copies of it, a row of weight 0 as absent.
         """
-        for stale in ("labels_", "inertia_"):
+        for stale in ("labels_", "inertia_", "sizes_"):
             self.__dict__.pop(stale, None)
         self._fit_model(X, sample_weight)
         return self
@@ -188,6 +192,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
             labels = found["labels"]
             self.labels_ = self._model.predict(rows, threads) if labels is None else labels
             self.inertia_ = self._model.quantization_error(rows, weights, threads)
+            self.sizes_ = np.bincount(self.labels_, weights, len(self.cluster_centers_)).astype(np.float64)
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """Finds the centres, and returns the nearest one of each row: shape (n_samples,)."""
@@ -197,6 +202,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     def transform(self, X: Rows) -> NDArray[np.floating]:
         """The distances to all centres: shape (n_samples, n_clusters)."""
         rows = self._ask(X)
+        self._warn_if_large(len(rows), "transform")
         return self._model.distances(rows, threads_of(self.n_jobs))
 
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:

@@ -22,7 +22,7 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
 
     weights_: NDArray[np.float64]
     means_: NDArray[np.floating]
-    covariances_: NDArray[np.float64] | float
+    covariances_: NDArray[np.float64]
     lower_bound_: float
 
     _names = CoremixEstimator._names | {"covariance": "covariance_type"}
@@ -56,7 +56,9 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         self.means_ = parameters["means"]
         self.weights_ = parameters["weights"]
-        self.covariances_ = parameters["covariances"]
+        # One variance for all is that of each component.
+        covariances = parameters["covariances"]
+        self.covariances_ = np.full(len(self.means_), covariances) if np.isscalar(covariances) else covariances
 
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         self.lower_bound_ = self.report_["free_energies"][-1] / found["weight"]
@@ -67,13 +69,13 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
                 f"{type(self).__name__}: a component has no more rows than columns, so variances stand at their floor, "
                 "and densities are huge: take fewer components, or covariance_type 'tied' or 'diag'.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if self.report_["stop"] == "iterations used up":
             warnings.warn(
                 f"{type(self).__name__} has not converged in {self.n_iter_} iterations: raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
@@ -83,6 +85,7 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
     def predict_proba(self, X: Rows) -> NDArray[np.floating]:
         """The posteriors of all components: shape (n_samples, n_components), each row sums to 1."""
         rows = self._ask(X)
+        self._warn_if_large(len(rows), "predict_proba")
         return self._model.predict_proba(rows, threads_of(self.n_jobs))
 
     def score_samples(self, X: Rows) -> NDArray[np.float64]:
@@ -106,6 +109,26 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
         free = self._free_parameters()
         likelihood, _ = self._likelihood(X, sample_weight)
         return 2 * free - 2 * likelihood
+
+    @property
+    def precisions_cholesky_(self) -> NDArray[np.float64]:
+        """Roots of the precisions, in scikit-learn's shape for the covariance type: the precision of a matrix is its root times
+        the root transposed, that of a variance the square."""
+        check_is_fitted(self, "_model")
+        from ._convert import precision_roots
+
+        return precision_roots(self.covariances_, self._kind())
+
+    @property
+    def precisions_(self) -> NDArray[np.float64]:
+        """The inverses of ``covariances_``, in their shape."""
+        roots = self.precisions_cholesky_
+        return roots @ np.swapaxes(roots, -1, -2) if self._kind() in ("full", "tied") else roots**2
+
+    def _kind(self) -> str:
+        """The covariance type of scikit-learn whose shape ``covariances_`` has."""
+        kinds = {"dirichlet-process": "full", "tied-spherical": "spherical"}
+        return kinds.get(self._model.family, self._model.family)
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
         """Draws rows from the fitted mixture: rows (n_samples, n_features), and the components that they came from."""

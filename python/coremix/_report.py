@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 
@@ -15,3 +16,6 @@ class Report(dict[str, Any]):
 
     def __repr__(self) -> str:
         return str(self.get("text", super().__repr__()))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"

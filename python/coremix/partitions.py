@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _coremix
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._coremix import Model
-from ._input import Rows, rows_alone, weights_of
+from ._input import Rows, batch_weights, rows_alone
 from ._kmeans import KMeans
 
 __all__ = ["assign", "describe", "merge", "model_of", "sample", "stats", "update"]
@@ -56,7 +56,7 @@ def stats(
     return _coremix.stats(
         rows,
         model,
-        weights=_weights(weights, len(rows)),
+        weights=batch_weights(weights, len(rows)),
         width=width,
         threads=threads_of(n_jobs),
     )
@@ -93,16 +93,9 @@ def sample(
     columns: give it batches whose columns have this order.
     """
     rows = rows_alone(batch)
-    return _coremix.sample(rows, size, seed_of(seed), weights=_weights(weights, len(rows)), threads=threads_of(n_jobs))
+    return _coremix.sample(rows, size, seed_of(seed), weights=batch_weights(weights, len(rows)), threads=threads_of(n_jobs))
 
 
 def assign(batch: Rows, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:
     """The likeliest component of each row. The batch may have no rows."""
     return model_of(model).predict(batch, threads_of(n_jobs))
-
-
-def _weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
-    # A partition may have no weight at all.
-    if weights is not None and not np.any(weights):
-        return np.zeros(n_samples)
-    return weights_of(weights, n_samples)

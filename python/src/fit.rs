@@ -34,11 +34,13 @@ struct Found {
     weight: f64,
     /// Number of distinct rows, if equal ones were merged.
     distinct: Option<usize>,
+    /// Weighted means and variances of all columns; of a sketch they are in other coordinates, so None.
+    columns: Option<(Vec<f64>, Vec<f64>)>,
 }
 
 /// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (of
-/// all rows if the fit found them exactly, or None), `weight`, `distinct` (distinct rows, if equal ones were merged). The model
-/// has the names of the columns.
+/// all rows if the fit found them exactly, or None), `weight`, `distinct` (distinct rows, if equal ones were merged), `columns`
+/// (their means and variances, or None). The model has the names of the columns.
 #[pyfunction]
 #[pyo3(signature = (x, settings, *, weights=None, names=None, columns=None, merge=None, sketch=None, threads=0, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -91,6 +93,7 @@ pub(crate) fn fit<'py>(
     result.set_item("labels", labels)?;
     result.set_item("weight", found.weight)?;
     result.set_item("distinct", found.distinct)?;
+    result.set_item("columns", found.columns)?;
     Ok((Model(model, columns), result))
 }
 
@@ -152,6 +155,7 @@ impl Task<'_> {
             labels,
             weight,
             distinct: None,
+            columns: Some((data.summary().mean.clone(), data.summary().variance.clone())),
         };
         Ok((fit.model, found))
     }
@@ -174,6 +178,7 @@ impl Task<'_> {
             labels: None,
             weight,
             distinct: None,
+            columns: None,
         };
         Ok((model, found))
     }

@@ -4,6 +4,7 @@
 //! fits that can be interrupted, models, and the sums of partitions.
 
 mod arrow;
+mod clusters;
 mod distances;
 mod distinct;
 mod errors;
@@ -15,7 +16,9 @@ mod partition;
 mod progress;
 mod report;
 mod settings;
+mod stream;
 mod strided;
+mod sweep;
 mod threads;
 mod watch;
 
@@ -27,11 +30,17 @@ mod _coremix {
     #[pymodule_export]
     use super::arrow::Table;
     #[pymodule_export]
+    use super::clusters::take;
+    #[pymodule_export]
     use super::fit::fit;
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
     use super::partition::{describe, merge, sample, stats, update};
+    #[pymodule_export]
+    use super::stream::Stream;
+    #[pymodule_export]
+    use super::sweep::sweep;
 
     /// The version of the package.
     #[pymodule_export]

@@ -1,12 +1,13 @@
 //! A fitted model, for Python.
 
+use crate::clusters::Medoids;
 use crate::distances::distances;
 use crate::errors::{raise, raise_in};
 use crate::family::{Family, Parameters, sample};
 use crate::input::{Input, Rows, Weights, weights_of_rows};
 use crate::threads;
 use crate::watch::interruptible;
-use coremix::ndarray::{Array2, s};
+use coremix::ndarray::{Array2, ArrayView1, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
@@ -211,6 +212,52 @@ impl Model {
         })
     }
 
+    /// The `m` likeliest components of each row, best first, and their posteriors, which sum to 1 over these: (n, m) each.
+    #[pyo3(signature = (x, m, threads=0))]
+    fn predict_top<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        m: usize,
+        threads: usize,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let x = Input::read(x, self.1.as_deref())?;
+        each!(self, model: F => {
+            let shape = (x.rows().len(), m.min(model.components()));
+            let (mut ids, mut shares) = (Array2::<i32>::default(shape), Array2::<F>::default(shape));
+            self.asked(py, &x, threads, |rows, part| {
+                let found = model.truncated_responsibilities(&*rows.data::<F>(None)?, m)?;
+                ids.slice_mut(s![part.clone(), ..]).assign(&found.0.mapv(|c| c as i32));
+                shares.slice_mut(s![part, ..]).assign(&found.1);
+                Ok(())
+            })?;
+            Ok((ids.into_pyarray(py).into_any(), shares.into_pyarray(py).into_any()))
+        })
+    }
+
+    /// The row of each component that is nearest to its mean, among those whose likeliest component it is: row numbers (k),
+    /// -1 for a component without rows. Rows of weight 0 are absent.
+    #[pyo3(signature = (x, weights=None, threads=0))]
+    fn medoids<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        weights: Weights<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let x = Input::read(x, self.1.as_deref())?;
+        let weights = weights_for(&weights, &x)?;
+        let mut medoids = Medoids::new(self.components());
+        each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
+            let own = weights.map(|weights| weights.slice_move(s![part.clone()]));
+            if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
+                medoids.see(&**model, &*rows.data::<F>(own)?, part.start)?;
+            }
+            Ok(())
+        })?);
+        Ok(medoids.rows().into_pyarray(py))
+    }
+
     /// The log-density of each row (n), in nats.
     #[pyo3(signature = (x, threads=0))]
     fn log_densities<'py>(
@@ -257,10 +304,7 @@ impl Model {
         threads: usize,
     ) -> PyResult<f64> {
         let x = Input::read(x, self.1.as_deref())?;
-        let weights = weights.as_ref().map(|weights| weights.as_array());
-        if let Some(weights) = weights {
-            weights_of_rows(weights.len(), x.rows().len()).map_err(PyValueError::new_err)?;
-        }
+        let weights = weights_for(&weights, &x)?;
         let mut total = 0.0;
         each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
             let own = weights.map(|weights| weights.slice_move(s![part]));
@@ -339,6 +383,18 @@ impl Model {
         })?;
         done.map_err(|error| raise_in(error, self.1.as_deref().or(x.names())))
     }
+}
+
+/// The weights of these rows, one for each.
+fn weights_for<'a>(
+    weights: &'a Weights<'_>,
+    x: &Input<'_>,
+) -> PyResult<Option<ArrayView1<'a, f64>>> {
+    let weights = weights.as_ref().map(|weights| weights.as_array());
+    if let Some(weights) = weights {
+        weights_of_rows(weights.len(), x.rows().len()).map_err(PyValueError::new_err)?;
+    }
+    Ok(weights)
 }
 
 /// The error, with the number of its row among all.

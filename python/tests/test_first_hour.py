@@ -83,9 +83,6 @@ def test_absent_parameters_say_what_to_do():
         assert f"GaussianMixture has no {name}: " in str(raised.value)
     with pytest.raises(TypeError, match="full covariances alone"):
         coremix.BayesianGaussianMixture(covariance_type="full")
-    assert not hasattr(coremix.KMeans(2), "partial_fit")
-    with pytest.raises(AttributeError, match="coremix.partitions"):
-        coremix.KMeans(2).partial_fit
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         coremix.KMeans(2, colour=1)
 

@@ -49,7 +49,7 @@ def naive(x, weights, means, variances, proportions):
 
 def same_as_naive(x, weights, model, digits=1e-11):
     kind, (k, d) = model.covariance_type, model.means_.shape
-    variances = np.broadcast_to(np.reshape(model.covariances_, {"diag": (k, d), "spherical": (k, 1)}.get(kind, ())), (k, d))
+    variances = np.broadcast_to(np.reshape(model.covariances_, (k, -1)), (k, d))
     energy, masses, means, squares = naive(x, weights, model.means_, variances, model.weights_)
     parts = [coremix.stats(x[i::3], model, weights[i::3]) for i in range(3)]
     merged = coremix.merge(parts)

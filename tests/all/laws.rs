@@ -720,7 +720,10 @@ fn lloyd(x: &Array2<f64>, mut centres: Array2<f64>, iterations: usize) -> (Array
 #[test]
 fn laws_on_real_data() {
     for (name, k) in [("s1", 15), ("unbalance", 8), ("statlog", 20)] {
-        let path = format!("{}/../../shared/data/{name}.npy", env!("CARGO_MANIFEST_DIR"));
+        let path = format!(
+            "{}/../../shared/data/{name}.npy",
+            env!("CARGO_MANIFEST_DIR")
+        );
         let Ok(x) = ndarray_npy::read_npy::<_, Array2<f64>>(&path) else {
             // Past the capture of the test harness: an absent set must not look like a passed one.
             writeln!(

@@ -1,7 +1,5 @@
 //! An iteration of EM on rows that lie in many places: sums of each partition, merged in any order.
 
-mod coreset;
-
 use crate::errors::{raise, raise_in};
 use crate::family::Family;
 use crate::input::{Input, Number, Rows, Weights};
@@ -121,7 +119,7 @@ pub(crate) fn sample<'py>(
     let weights = weights.as_ref().map(|weights| weights.as_array());
     macro_rules! drawn {
         ($of:ty) => {{
-            let draw = || coreset::sample::<$of>(&rows, weights, size, seed);
+            let draw = || crate::stream::sample::<$of>(&rows, weights, size, seed);
             let drawn = py.detach(|| threads::on(threads, draw))?;
             let drawn = drawn.map_err(|error| raise_in(error, x.names()))?;
             (

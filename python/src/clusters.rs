@@ -1,0 +1,98 @@
+//! Questions about many clusters: the likeliest few of each row, and a row that stands for each.
+
+use crate::input::{Input, Number, Rows as Given};
+use coremix::data::{Data, Rows};
+use coremix::ndarray::{Array2, Axis};
+use coremix::{Float, Mixture, Result};
+use numpy::IntoPyArray;
+use pyo3::exceptions::{PyIndexError, PyOSError};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+
+/// Rows that a thread takes at a time.
+const BLOCK: usize = 1024;
+
+/// The row of each cluster that is nearest to its mean: its number, and the squared distance in the unit of the model's frame.
+#[derive(Clone)]
+pub(crate) struct Medoids(Vec<Option<(usize, f64)>>);
+
+impl Medoids {
+    /// Of so many clusters, without rows yet.
+    pub(crate) fn new(components: usize) -> Self {
+        Self(vec![None; components])
+    }
+
+    /// Takes these rows in, the first of which has this number. Rows without weight are absent.
+    pub(crate) fn see<F: Float>(
+        &mut self,
+        model: &dyn Mixture<F>,
+        data: &dyn Data<F>,
+        number: usize,
+    ) -> Result<()> {
+        let labels = model.predict(data)?;
+        let starts: Vec<usize> = (0..data.len()).step_by(BLOCK).collect();
+        let nearest = |&first: &usize| -> Result<Self> {
+            let mut own = Self::new(self.0.len());
+            let (mut rows, mut squared) = (Rows::default(), Vec::new());
+            let last = data.len().min(first + BLOCK);
+            data.load(first..last, model.frame(), &mut rows)?;
+            for row in (first..last).filter(|row| data.weight(*row) > 0.0) {
+                let label = labels[row];
+                rows.distances_to(row - first, model.centres(), &[label], &mut squared);
+                own.put(label as usize, number + row, squared[0].to_f64());
+            }
+            Ok(own)
+        };
+        let found: Result<Vec<Self>> = starts.par_iter().map(nearest).collect();
+        for part in found? {
+            let places = part.0.into_iter().enumerate();
+            places
+                .filter_map(|(c, found)| Some((c, found?)))
+                .for_each(|(c, (row, squared))| self.put(c, row, squared));
+        }
+        Ok(())
+    }
+
+    /// Of equally near rows the first one stays.
+    fn put(&mut self, cluster: usize, row: usize, squared: f64) {
+        let nearer = |&(_, least): &(usize, f64)| squared < least;
+        if self.0[cluster].as_ref().is_none_or(nearer) {
+            self.0[cluster] = Some((row, squared));
+        }
+    }
+
+    /// The number of each row (k); -1 for a cluster without rows.
+    pub(crate) fn rows(&self) -> Vec<i64> {
+        let row = |found: &Option<(usize, f64)>| found.map_or(-1, |(row, _)| row as i64);
+        self.0.iter().map(row).collect()
+    }
+}
+
+/// Some of the rows, as an array (ids, d).
+#[pyfunction]
+pub(crate) fn take<'py>(
+    py: Python<'py>,
+    x: Input<'py>,
+    ids: Vec<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let rows = x.rows();
+    if let Some(wrong) = ids.iter().find(|id| **id >= rows.len()) {
+        return Err(PyIndexError::new_err(format!("there is no row {wrong}")));
+    }
+    Ok(match rows.is_double() {
+        true => taken::<f64>(&rows, &ids)?.into_pyarray(py).into_any(),
+        false => taken::<f32>(&rows, &ids)?.into_pyarray(py).into_any(),
+    })
+}
+
+fn taken<F: Number>(rows: &Given<'_>, ids: &[usize]) -> PyResult<Array2<F>> {
+    let source = F::read(rows);
+    let mut values = vec![F::default(); source.dim()];
+    let mut out = Array2::default((ids.len(), source.dim()));
+    for (id, mut out) in ids.iter().zip(out.axis_iter_mut(Axis(0))) {
+        let read = source.read(*id, &mut values);
+        read.map_err(|error| PyOSError::new_err(error.to_string()))?;
+        out.iter_mut().zip(&values).for_each(|(out, x)| *out = *x);
+    }
+    Ok(out)
+}

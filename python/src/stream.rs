@@ -1,0 +1,154 @@
+//! A coreset that grows with rows that come once.
+
+use crate::errors::{raise, raise_in};
+use crate::input::{Input, Number, Rows, Weights};
+use crate::threads;
+use coremix::coreset::OnePass;
+use coremix::ndarray::{Array1, Array2, ArrayView1, s};
+use coremix::{Error, Result};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+/// Rows that are read at a time.
+const BLOCK: usize = 4096;
+
+/// Rows of either number type.
+#[derive(Clone)]
+enum OfType {
+    Single(OnePass<f32>),
+    Double(OnePass<f64>),
+}
+
+/// A coreset of at most so many rows of all that were pushed ([`OnePass`]). The first rows decide how many columns there are, and
+/// whether numbers are kept as float64 or float32.
+#[pyclass(module = "coremix._coremix")]
+pub(crate) struct Stream {
+    /// Draws of the coreset.
+    #[pyo3(get)]
+    size: usize,
+    seed: u64,
+    coreset: Option<OfType>,
+}
+
+/// The same for rows of either number type: `$of` is the coreset.
+macro_rules! each {
+    ($stream:expr, $of:ident => $do:expr) => {
+        match $stream {
+            OfType::Single($of) => $do,
+            OfType::Double($of) => $do,
+        }
+    };
+}
+
+#[pymethods]
+impl Stream {
+    #[new]
+    fn new(size: usize, seed: u64) -> Self {
+        Self {
+            size,
+            seed,
+            coreset: None,
+        }
+    }
+
+    /// Takes more rows in. After an error none of them is in.
+    #[pyo3(signature = (x, *, weights=None, threads=0))]
+    fn push(
+        &mut self,
+        py: Python<'_>,
+        x: Input<'_>,
+        weights: Weights<'_>,
+        threads: usize,
+    ) -> PyResult<()> {
+        let rows = x.rows();
+        let weights = weights.as_ref().map(|weights| weights.as_array());
+        let begun = self.coreset.clone();
+        let work = || {
+            let mut coreset = match begun {
+                Some(begun) => begun,
+                None if rows.is_double() => OfType::Double(self.start(&rows)?),
+                None => OfType::Single(self.start(&rows)?),
+            };
+            each!(&mut coreset, own => push(own, &rows, weights))?;
+            Ok(coreset)
+        };
+        let coreset = py.detach(|| threads::on(threads, work))?;
+        self.coreset = Some(coreset.map_err(|error| raise_in(error, x.names()))?);
+        Ok(())
+    }
+
+    /// Number of rows that came.
+    #[getter]
+    fn rows(&self) -> usize {
+        let Some(coreset) = &self.coreset else {
+            return 0;
+        };
+        each!(coreset, own => own.rows())
+    }
+
+    /// The rows of the coreset so far (at most `size`, d), and their weights.
+    fn coreset<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
+        let Some(coreset) = self.coreset.clone() else {
+            return Err(raise(Error::Empty { what: "stream" }));
+        };
+        each!(coreset, own => {
+            let (rows, weights) = own.finish().map_err(raise)?;
+            Ok((rows.into_pyarray(py).into_any(), weights.into_pyarray(py)))
+        })
+    }
+}
+
+impl Stream {
+    fn start<F: Number>(&self, rows: &Rows<'_>) -> Result<OnePass<F>> {
+        OnePass::new(F::read(rows).dim(), self.size, self.seed)
+    }
+}
+
+/// Reads the rows in order, a block at a time.
+fn push<F: Number>(
+    coreset: &mut OnePass<F>,
+    rows: &Rows<'_>,
+    weights: Option<ArrayView1<'_, f64>>,
+) -> Result<()> {
+    let source = F::read(rows);
+    let (n, dim) = (source.len(), source.dim());
+    let given = weights.map_or(n, |weights| weights.len());
+    if given != n {
+        return Err(Error::LengthMismatch {
+            what: "weights",
+            expected: n,
+            found: given,
+        });
+    }
+    for first in (0..n).step_by(BLOCK) {
+        let last = n.min(first + BLOCK);
+        let mut values = vec![F::default(); (last - first) * dim];
+        source
+            .read(first, &mut values)
+            .map_err(|error| Error::Stage {
+                stage: source.name(),
+                what: error.to_string(),
+            })?;
+        let block = Array2::from_shape_vec((last - first, dim), values).expect("n x d numbers");
+        match weights {
+            Some(weights) => coreset.push_weighted(block.view(), weights.slice(s![first..last]))?,
+            None => coreset.push(block.view())?,
+        }
+    }
+    Ok(())
+}
+
+/// Draws of the rows, with their weights: in one pass, and the same for any number of threads.
+pub(crate) fn sample<F: Number>(
+    rows: &Rows<'_>,
+    weights: Option<ArrayView1<'_, f64>>,
+    size: usize,
+    seed: u64,
+) -> Result<(Array2<F>, Array1<f64>)> {
+    let mut coreset = OnePass::<F>::new(F::read(rows).dim(), size, seed)?;
+    push(&mut coreset, rows, weights)?;
+    coreset.finish()
+}

@@ -1,0 +1,117 @@
+"""Rows that come in batches: a coreset of all of them, and a fit when it is asked for."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import coremix
+from conftest import blobs
+
+ESTIMATORS = [
+    coremix.KMeans(6, random_state=0),
+    coremix.KMeans(6, algorithm="lloyd", n_init=10, random_state=0),
+    coremix.GaussianMixture(6, random_state=0),
+    coremix.GaussianMixture(6, covariance_type="full", random_state=0),
+    coremix.BayesianGaussianMixture(6, random_state=0),
+    coremix.VcGmm(6, random_state=0),
+    coremix.DGmm(6, random_state=0),
+    coremix.SparsifiedGmm(6, n_coordinates=3, random_state=0),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_few_rows_give_the_fit_of_all(estimator):
+    """No more rows than the coreset has draws: it is these rows."""
+    X = blobs(300, 4, 6)
+    whole = clone(estimator).fit(X)
+    parts = clone(estimator)
+    for part in np.array_split(X, 7):
+        assert parts.partial_fit(part) is parts
+    np.testing.assert_array_equal(parts.predict(X), whole.predict(X))
+    np.testing.assert_array_equal(parts._model.parameters()["means"], whole._model.parameters()["means"])
+    assert parts.n_iter_ == whole.n_iter_ and not hasattr(parts, "labels_")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:4], ids=repr)
+def test_a_coreset_is_nearly_as_good(estimator):
+    X = np.random.default_rng(0).permutation(blobs(60_000, 2, 6))
+    whole = clone(estimator).fit(X)
+    parts = clone(estimator).set_params(coreset_size=4_000)
+    for part in np.array_split(X, 50):
+        parts.partial_fit(part, sample_weight=np.ones(len(part)))
+    assert parts._stream.rows == len(X)
+    assert abs(parts.score(X)) < abs(whole.score(X)) * 1.05
+
+
+def test_a_fit_is_made_when_it_is_asked_for():
+    X = blobs(300, 2, 3)
+    model = coremix.KMeans(3, random_state=0)
+    with pytest.raises(ValueError, match="call partial_fit first"):
+        model.finish()
+    model.partial_fit(X[:2])
+    with pytest.raises(ValueError, match="n_samples=2"):
+        model.predict(X)
+    model.partial_fit(X[:50])
+    first = model.cluster_centers_
+    assert model.__dict__["cluster_centers_"] is first
+    model.partial_fit(X[50:])
+    assert "cluster_centers_" not in model.__dict__
+    assert not np.array_equal(model.cluster_centers_, first) and model.inertia_ > 0
+    with pytest.raises(AttributeError, match="nothing"):
+        model.nothing
+    # `fit` begins anew.
+    model.fit(X)
+    np.testing.assert_array_equal(model.cluster_centers_, coremix.KMeans(3, random_state=0).fit(X).cluster_centers_)
+    assert "_stream" not in model.__dict__
+    with pytest.raises(NotFittedError):
+        clone(model).predict(X)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_goes_on(copied):
+    X = blobs(600, 2, 3)
+    model = coremix.KMeans(3, random_state=0).partial_fit(X[:90])
+    other = copied(model)
+    assert other._stream.rows == 90
+    for one in (model, other):
+        one.partial_fit(X[90:])
+    np.testing.assert_allclose(np.sort(other.cluster_centers_, axis=0), np.sort(model.cluster_centers_, axis=0))
+
+
+def test_batches_must_fit_together():
+    X = blobs(150, 2, 3)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = coremix.KMeans(3, random_state=0).partial_fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(frame[["b", "a"]])
+    with pytest.raises(ValueError, match="features"):
+        coremix.KMeans(3).partial_fit(X).partial_fit(X[:, :1])
+    # An error takes nothing in.
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ValueError, match="row 3"):
+        coremix.KMeans(3).partial_fit(bad)
+    rows = model._stream.rows
+    bad = frame.copy()
+    bad.iloc[3, 1] = np.inf
+    with pytest.raises(ValueError, match="infinite"):
+        model.partial_fit(bad)
+    assert model._stream.rows == rows
+    model.partial_fit(frame, sample_weight=np.zeros(len(frame)))
+    np.testing.assert_array_equal(model.predict(frame), coremix.KMeans(3, random_state=0).fit(frame).predict(frame))
+
+
+def test_tables_and_number_types():
+    X = blobs(300, 2, 3).astype(np.float32)
+    found = [
+        coremix.KMeans(3, random_state=0).partial_fit(rows[:130]).partial_fit(rows[130:]).cluster_centers_
+        for rows in [X, pa.table({"x": X[:, 0], "y": X[:, 1]})]
+    ]
+    assert found[0].dtype == np.float32
+    np.testing.assert_array_equal(*found)
