@@ -53,25 +53,42 @@ fn cited_equations_exist() {
     assert_eq!(known.len(), headings.len(), "a number has two headings");
     for number in &known {
         let both = format!("<a id=\"e{number}\"></a>\n\n### (E{number})");
-        assert!(page.contains(&both), "(E{number}): the anchor above its heading");
+        assert!(
+            page.contains(&both),
+            "(E{number}): the anchor above its heading"
+        );
     }
     assert_eq!(after("<a id=\"e", &page).count(), known.len(), "anchors");
 
     let mut all = 0;
-    let folders = ["src", "tests", "examples", "docs", "reproduce", "files", "cli", "cluster"];
+    let folders = [
+        "src",
+        "tests",
+        "examples",
+        "docs",
+        "reproduce",
+        "files",
+        "cli",
+        "cluster",
+    ];
     for folder in folders.iter().chain(&["python", "linfa", "benches"]) {
-        walk(&root.join(folder), &[".rs", ".md", ".py"], &mut |path, text| {
-            let cited = cited(text);
-            all += cited.len();
-            let missing: Vec<_> = cited.difference(&known).collect();
-            // (E44) is named where it says that it is gone.
-            let gone = path.ends_with("docs/equations.md") || path.ends_with("all/equations.rs");
-            assert!(
-                missing.is_empty() || gone && missing == [&44],
-                "{}: no (E{missing:?})",
-                path.display()
-            );
-        });
+        walk(
+            &root.join(folder),
+            &[".rs", ".md", ".py"],
+            &mut |path, text| {
+                let cited = cited(text);
+                all += cited.len();
+                let missing: Vec<_> = cited.difference(&known).collect();
+                // (E44) is named where it says that it is gone.
+                let gone =
+                    path.ends_with("docs/equations.md") || path.ends_with("all/equations.rs");
+                assert!(
+                    missing.is_empty() || gone && missing == [&44],
+                    "{}: no (E{missing:?})",
+                    path.display()
+                );
+            },
+        );
     }
     assert!(all > 200, "{all} citations");
 }
