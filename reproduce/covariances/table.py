@@ -11,8 +11,17 @@ import tempfile
 import time
 import warnings
 
-import numpy as np
-from sklearn.mixture import GaussianMixture
+# What the measurements beside other libraries share.
+sys.path.append("reproduce/peers")
+import environment  # noqa: E402
+
+environment.prepare(os.cpu_count())
+
+import numpy as np  # noqa: E402
+import threadpoolctl  # noqa: E402
+from sklearn.mixture import GaussianMixture  # noqa: E402
+
+environment.check_kernels(threadpoolctl.threadpool_info())
 
 # Columns, rows, components. In the last shape some components have fewer rows than columns.
 SHAPES = [(8, 50_000, 16), (8, 50_000, 64), (32, 50_000, 16), (32, 50_000, 64), (90, 20_000, 16), (90, 20_000, 64)]

@@ -6,6 +6,7 @@ import importlib.metadata
 import pathlib
 import re
 
+import environment
 import libraries
 import program
 import threadpoolctl
@@ -46,7 +47,9 @@ class Peer:
 
 
 def peers():
-    """In the order of measuring: the reference of all errors first, then what is fast, since it says which runs matter."""
+    """In the order of measuring: the reference of all errors first, then what is fast, since it says which runs matter. Ends
+    the program where one of them would run with slow kernels."""
+    environment.check_kernels(threadpoolctl.threadpool_info())
     sklearn, lance = of_package("scikit-learn"), of_package("pylance")
     faiss = f"{of_package('faiss-cpu')} (OpenBLAS for {openblas_of('faiss')})"
     rust, own = of_crate("superkmeans-rs"), of_program()

@@ -53,9 +53,13 @@ def enough(measure):
 
 
 def compare():
+    import environment
     import faiss
     import numpy as np
+    import threadpoolctl
     from sklearn.cluster._kmeans import _kmeans_single_lloyd as lloyd
+
+    environment.check_kernels(threadpoolctl.threadpool_info())
 
     print("| rows, columns, clusters | all rows, ms | with bounds | scikit-learn | faiss | all rows / faster of both | with bounds |")
     print("|---|---|---|---|---|---|---|")

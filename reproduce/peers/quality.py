@@ -38,8 +38,11 @@ environment.prepare(ARGUMENTS.threads)
 import numpy as np  # noqa: E402
 import program  # noqa: E402
 import sklearn  # noqa: E402
+import threadpoolctl  # noqa: E402
 from rows import Rows, relative  # noqa: E402
 from sklearn.cluster import KMeans  # noqa: E402
+
+environment.check_kernels(threadpoolctl.threadpool_info())
 
 
 class References:

@@ -6,12 +6,20 @@ GaussianMixture, and BayesianGaussianMixture with full covariances. An iteration
 difference of two fits of 12 and 2 iterations, divided by 10, from the same start: rows at random as means.
 """
 
+import os
 import sys
 import time
 import warnings
 
-import numpy as np
-from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+import environment
+
+environment.prepare(os.cpu_count())
+
+import numpy as np  # noqa: E402
+import threadpoolctl  # noqa: E402
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture  # noqa: E402
+
+environment.check_kernels(threadpoolctl.threadpool_info())
 
 SHAPES = {
     "spherical": [(130_290, 90, 100), (130_290, 90, 10), (262_144, 8, 100)],

@@ -1,5 +1,5 @@
-//! What the programs that print tables share: the stop rule of the papers, generated rows, means over runs, and medians of
-//! times.
+//! What the programs that print tables share: the stop rule of the papers, generated rows, means over runs, medians of
+//! times, and rows of Markdown.
 
 pub mod hard;
 
@@ -53,4 +53,27 @@ pub fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// The heading of a Markdown table, the first column without a name.
+pub fn heading(columns: &[&str]) {
+    println!("\n| | {} |", columns.join(" | "));
+    println!("|---|{}", "---|".repeat(columns.len()));
+}
+
+/// A row of a Markdown table.
+pub fn row(name: &str, cells: &[String]) {
+    println!("| {name} | {} |", cells.join(" | "));
+}
+
+/// The mean with its standard error in brackets, both with so many digits.
+#[must_use]
+pub fn with_error((mean, error): (f64, f64), digits: usize) -> String {
+    format!("{mean:.digits$} ({error:.digits$})")
+}
+
+/// The same with the sign of the mean.
+#[must_use]
+pub fn signed((mean, error): (f64, f64), digits: usize) -> String {
+    format!("{mean:+.digits$} ({error:.digits$})")
 }

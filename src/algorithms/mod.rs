@@ -62,7 +62,7 @@ pub fn lwcs_k_means<F: Float>(clusters: usize, coreset: usize) -> Builder<F> {
 
 /// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
 ///
-/// \[VC\] Alg. 1; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the settings that
+/// \[VC\] Alg. 2; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the settings that
 /// keep their defaults. Cost at most $n C' G$, whatever $k$ is.
 pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, g: usize) -> Builder<F> {
     k_means(clusters)
@@ -70,7 +70,7 @@ pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, g: usize) -> Builder
         .e_step(Neighborhood::new(c_prime, g))
 }
 
-/// vc-GMM (\[VC\] Alg. 2): truncated EM on a lightweight coreset of `coreset` draws.
+/// vc-GMM (\[VC\] Alg. 1): truncated EM on a lightweight coreset of `coreset` draws.
 ///
 /// [`var_gmm_s`] on the rows of [`Lightweight`] ([E15](crate::equations#e15)): cost at most $C' G$ times the size of the
 /// coreset, whatever $n$ and $k$ are.

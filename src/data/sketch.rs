@@ -20,7 +20,8 @@ use std::sync::Arc;
 ///
 /// - Distances and densities are over the q coordinates that a row knows, and never rescaled; a quantization error is, by
 ///   P/q, which makes it an estimate of that of the rows ([E28](crate::equations#e28)).
-/// - A coordinate that no row of a seed or a component knows is the mean of all rows there, whether they keep it or not.
+/// - A coordinate that a seed does not know is the mean over the rows that know it, or over all rows where none does. A
+///   component of which no row knows a coordinate keeps its value there.
 /// - Means, and centres given as seeds, are in the data's own columns and unit. A model fitted on a sketch predicts and
 ///   scores `Dense` rows too, and any other sketch with the same seed.
 ///

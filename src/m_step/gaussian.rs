@@ -25,7 +25,7 @@ const LEAST_SHARE: f64 = 1e-8;
 ///
 /// | kind | $\Sigma_c$ | $\pi_c$ | |
 /// |---|---|---|---|
-/// | `TiedSpherical` | $\sigma^2 I_D$ | $1 / C$ | [E1](crate::equations#e1); \[KM\] Eq. 1, \[VC\] Eq. 1 |
+/// | `TiedSpherical` | $\sigma^2 I_D$ | $1 / C$ | [E1](crate::equations#e1); \[KM\] Eq. 2, \[VC\] Eq. 1 |
 /// | `Spherical` | $\sigma_c^2 I_D$ | learned | [E31](crate::equations#e31); \[VC\] in the published version, \[SG\] for sketches |
 /// | `Diagonal` | $\operatorname{diag}(\sigma_{c1}^2, \dots, \sigma_{cD}^2)$ | learned | [E33](crate::equations#e33); \[SG\] Eq. 14 to 19 |
 /// | `Tied` | $\Sigma$ | learned | [E52](crate::equations#e52) |

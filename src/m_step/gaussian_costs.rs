@@ -10,6 +10,11 @@ use crate::kernels::stride;
 use crate::model::whitened::{self, Whitening};
 use crate::rows::{Centres, Linear, Part, Rows, Scales};
 
+/// So few diagonal components are scored and summed up directly where there are this many columns. Products compute a whole
+/// vector of scores, and sums of six or twelve components: of three, too, and of those that have no share of a row.
+const FEW: usize = 4;
+const MANY: usize = 32;
+
 /// What turns rows into scores, in units of a variance: it follows from the parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Costs<F> {
@@ -270,6 +275,7 @@ impl<F: Float> Costs<F> {
             Form::Scaled {
                 scales, factors, ..
             } => match scales {
+                Some(_) if centres.len() <= FEW && centres.dim() >= MANY => return None,
                 Some(scales) => {
                     let penalties: Vec<f64> = factors.iter().map(|own| own.penalty).collect();
                     Linear::diagonal(centres, beta, scales, &penalties)

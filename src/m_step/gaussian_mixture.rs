@@ -452,4 +452,27 @@ mod tests {
         }
         assert!(felt > 1.0, "{felt}");
     }
+
+    /// Tiles of products are wider than few components: many columns of these would be multiplied for nothing.
+    #[test]
+    fn few_diagonal_components_of_many_columns_are_no_products() {
+        let mixture = |k: usize, d: usize| {
+            let means = Array2::from_shape_fn((k, d), |(c, j)| (c + j % 7) as f32);
+            let (variances, proportions) = (Array2::ones((k, d)) * 0.5, Array1::ones(k));
+            let (kind, proportions) = (Covariance::Diagonal, proportions / k as f64);
+            let (variances, proportions) = (variances.view(), proportions.view());
+            GaussianMixture::from_parameters(kind, means.view(), variances, proportions).unwrap()
+        };
+        for (k, d, are_products) in [
+            (1, 784, false),
+            (2, 32, false),
+            (3, 784, false),
+            (4, 90, false),
+            (3, 8, true),
+            (5, 784, true),
+            (100, 90, true),
+        ] {
+            assert_eq!(mixture(k, d).linear().is_some(), are_products, "{k}, {d}");
+        }
+    }
 }

@@ -534,7 +534,7 @@ fn priors_are_what_they_are_set_to() {
     let spelled = DirichletProcess::new(1.5)
         .mean(zero.view())
         .scale(ten.view())
-        .mean_precision(1.0)
+        .mean_precision(0.8)
         .degrees_of_freedom(2.0);
     same(
         &paper,

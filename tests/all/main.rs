@@ -30,6 +30,7 @@ mod contract;
 mod datasets;
 mod dirichlet_defects;
 mod dirichlet_process;
+mod equations;
 mod families;
 mod families_defects;
 mod fast;

@@ -10,7 +10,7 @@ use coremix::seed::KMeansPlusPlus;
 use coremix::{Element, Rng};
 use ndarray::{Array2, ArrayView2, Axis};
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
-use reproduce::mean;
+use reproduce::{heading, mean, row, signed};
 
 const CLUSTERS: usize = 100;
 const SIZES: [usize; 3] = [2_000, 8_000, 32_000];
@@ -57,10 +57,12 @@ where
     let shuffled = rows.select(Axis(0), &order);
 
     println!("\n{set} ({n} x {d}), {CLUSTERS} clusters, {seeds} seeds: % over k-means on all rows");
-    println!(
-        "{:>8}{:>18}{:>18}{:>18}{:>18}",
-        "draws", "two passes", "one pass", "one, shuffled", "uniform"
-    );
+    heading(&[
+        "two passes (E15)",
+        "one pass (E42)",
+        "one pass, rows shuffled",
+        "uniform",
+    ]);
     for size in SIZES {
         let mut found = [const { Vec::new() }; 4];
         for seed in 0..seeds {
@@ -85,11 +87,9 @@ where
                 .iter()
                 .map(|e| 100.0 * (e / reference - 1.0))
                 .collect();
-            let (mean, error) = mean(&percent);
-            format!("{mean:+.2} ({error:.2})")
+            signed(mean(&percent), 2)
         });
-        let [two, one, shuffled, uniform] = cells;
-        println!("{size:>8}{two:>18}{one:>18}{shuffled:>18}{uniform:>18}");
+        row(&format!("{set}, {size} draws"), &cells);
     }
     Ok(())
 }

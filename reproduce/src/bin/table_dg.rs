@@ -5,13 +5,13 @@
 //! k-means runs on all rows, and the line after it is k-means on the coreset. The evaluations that
 //! found the seeds count in everybody's total. Errors are on all rows. Every figure is a mean over the runs with
 //! its standard error in brackets; times are medians, coreset and seeds included. Run it on an otherwise idle
-//! machine.
+//! machine. Tables are Markdown, as on `docs/results.md`.
 
 use coremix::prelude::*;
 use coremix::{Builder, Element, Evaluations, Float, algorithms, metrics};
 use ndarray::{Array1, Array2};
 use ndarray_npy::{ReadNpyError, read_npy};
-use reproduce::{as_published, mean, median};
+use reproduce::{as_published, heading, mean, median, row, signed, with_error};
 use std::time::Instant;
 
 /// Chain length of AFK-MC2.
@@ -45,7 +45,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             Ok(x) => large(set, &x, k, coreset)?,
         }
     }
-    let mut heading = false;
+    let mut is_first = true;
     for set in SMALL.into_iter().filter(|set| wanted(set)) {
         let labels = path(&format!("{set}.labels"));
         match (
@@ -56,8 +56,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             (_, Err(ReadNpyError::Io(_))) => println!("SKIPPED {set}: {labels} is absent"),
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
             (Ok(x), Ok(labels)) => {
-                if !heading {
-                    heading = true;
+                if std::mem::take(&mut is_first) {
                     small_heading();
                 }
                 small(set, &x, &class_means(&x, &labels))?;
@@ -167,10 +166,14 @@ fn large(set: &str, x: &Array2<f32>, k: usize, coreset: usize) -> Result<()> {
         "\n{set} ({n} x {d}), M = {k}, N' = {coreset}, H = C' = {h}, R = {R}, G = {G}, m = {CHAIN}, \
          tolerance {TOLERANCE}, {LARGE_SEEDS} seeds"
     );
-    println!(
-        "{:<20}{:>18}{:>11}{:>10}{:>15}{:>10}{:>22}",
-        "", "% over k-means", "search", "total", "iterations", "s", "RMSE between runs"
-    );
+    heading(&[
+        "error, %",
+        "search",
+        "all evaluations",
+        "iterations",
+        "s",
+        "RMSE between runs",
+    ]);
     let table = runs(x, k, coreset, h, LARGE_SEEDS)?;
     let base = &table[0];
     for (name, column) in NAMES.iter().zip(&table) {
@@ -180,20 +183,15 @@ fn large(set: &str, x: &Array2<f32>, k: usize, coreset: usize) -> Result<()> {
             let sum = |column: &Column<f32>| column.evaluations.iter().map(of).sum::<u64>() as f64;
             sum(base) / sum(column)
         };
-        let iterations = mean(&column.iterations);
-        let stability = column.stability()?;
-        println!(
-            "{name:<20}{:>+11.2} ({:.2}){:>10.1}x{:>9.1}x{:>9.1} ({:.1}){:>10.3}{:>13.2} ({:.2})",
-            over.0,
-            over.1,
-            ratio(|e| e.search),
-            ratio(Evaluations::total),
-            iterations.0,
-            iterations.1,
-            median(&column.seconds),
-            stability.0,
-            stability.1
-        );
+        let cells = [
+            signed(over, 2),
+            format!("{:.1}x", ratio(|e| e.search)),
+            format!("{:.1}x", ratio(Evaluations::total)),
+            with_error(mean(&column.iterations), 1),
+            format!("{:.3}", median(&column.seconds)),
+            with_error(column.stability()?, 0),
+        ];
+        row(name, &cells);
     }
     Ok(())
 }
@@ -204,10 +202,14 @@ fn small_heading() {
          tolerance {TOLERANCE}, {SMALL_SEEDS} runs"
     );
     println!("RMSE of matched centres, to the class means and between all pairs of runs");
-    println!(
-        "{:<26}{:>20}{:>14}{:>22}{:>20}{:>16}{:>10}",
-        "", "to the truth", "median", "between runs", "% over k-means", "iterations", "search"
-    );
+    heading(&[
+        "to the truth",
+        "median",
+        "between runs",
+        "error, %",
+        "iterations",
+        "search",
+    ]);
 }
 
 fn small(set: &str, x: &Array2<f64>, truth: &Array2<f64>) -> Result<()> {
@@ -224,28 +226,24 @@ fn small(set: &str, x: &Array2<f64>, truth: &Array2<f64>) -> Result<()> {
         let (off, stability) = (mean(&found), column.stability()?);
         let over = column.errors.iter().zip(&base.errors);
         let over = mean(&over.map(|(e, b)| 100.0 * (e / b - 1.0)).collect::<Vec<_>>());
-        let iterations = mean(&column.iterations);
-        println!(
-            "{set}  {name:<22}{:>12.0} ({:>4.0}){:>15.0}{:>14.0} ({:>4.0}){:>+13.2} ({:.2}){:>10.1} ({:.1}){:>9.1}x",
-            off.0,
-            off.1,
-            median(&found),
-            stability.0,
-            stability.1,
-            over.0,
-            over.1,
-            iterations.0,
-            iterations.1,
-            searches(base) / searches(column)
-        );
+        let cells = [
+            with_error(off, 0),
+            format!("{:.0}", median(&found)),
+            with_error(stability, 0),
+            signed(over, 2),
+            with_error(mean(&column.iterations), 1),
+            format!("{:.1}x", searches(base) / searches(column)),
+        ];
+        row(&format!("{set}: {name}"), &cells);
     }
     // The same seeds in each run: paired, the differences say more than the means.
     let [_, _, vc, d] = &table;
     let gains: Vec<f64> = (to_truth(d)?.iter().zip(to_truth(vc)?))
         .map(|(d, vc)| d - vc)
         .collect();
-    let (gain, error) = mean(&gains);
-    println!("{set}  D-GMM less vc-GMM, paired: {gain:+.0} ({error:.0})");
+    let mut cells = vec![signed(mean(&gains), 0)];
+    cells.resize(6, String::new());
+    row(&format!("{set}: D-GMM less vc-GMM, paired"), &cells);
     Ok(())
 }
 

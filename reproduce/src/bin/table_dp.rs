@@ -18,7 +18,7 @@ use faer::{MatRef, Side};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
 use plotters::prelude::*;
-use reproduce::{as_published, mean, median};
+use reproduce::{as_published, heading, mean, median, row, with_error};
 use std::f64::consts::TAU;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -231,22 +231,18 @@ impl Column {
     }
 
     fn print(&self, name: &str, full: Option<&Self>) {
-        let (likelihood, iterations) = (mean(&self.likelihoods), mean(&self.iterations));
         let seconds = median(&self.seconds);
-        print!(
-            "{name:<26}{:>12.4} ({:.4}){:>10.2}{:>9.1}{:>10.3}{:>9.0}{:>9.1}",
-            likelihood.0,
-            likelihood.1,
-            seconds,
-            iterations.0,
-            median(&self.per_iteration),
-            mean(&self.occupied).0,
-            mean(&self.effective).0,
-        );
-        match full {
-            Some(full) => println!("{:>9.1}x", median(&full.seconds) / seconds),
-            None => println!(),
-        }
+        let times = |full: &Self| format!("{:.1}x", median(&full.seconds) / seconds);
+        let cells = [
+            with_error(mean(&self.likelihoods), 4),
+            format!("{seconds:.2}"),
+            full.map_or_else(String::new, times),
+            format!("{:.1}", mean(&self.iterations).0),
+            format!("{:.3}", median(&self.per_iteration)),
+            format!("{:.0}", mean(&self.occupied).0),
+            format!("{:.1}", mean(&self.effective).0),
+        ];
+        row(name, &cells);
     }
 }
 
@@ -300,10 +296,15 @@ fn table(set: &str, what: &str, x: &Array2<f32>, settings: &Settings) -> Outcome
         settings.full.min(settings.splits),
         settings.draws
     );
-    println!(
-        "{:<26}{:>22}{:>10}{:>9}{:>10}{:>9}{:>9}{:>10}",
-        "", "held-out nats/point", "s", "steps", "s/step", ">=0.1%", "effect.", "speedup"
-    );
+    heading(&[
+        "held-out nats",
+        "s",
+        "times as fast",
+        "iterations",
+        "s, each",
+        "of 0.1 % or more",
+        "effective",
+    ]);
     let splits: Vec<_> = (0..settings.splits as u64).map(|i| split(x, i)).collect();
     let mut full = Column::default();
     for (seed, split) in splits.iter().enumerate().take(settings.full) {

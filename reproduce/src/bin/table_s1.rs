@@ -1,21 +1,39 @@
 //! Table S1 of \[KM\]: k-means, k-means-C' and lazy-k-means on the BIRCH 5 x 5 grid.
 //!
 //! `cargo run --release -p reproduce --bin table_s1 -- [RUNS]` (default 100). All algorithms start from the same greedy
-//! k-means++ seeds in each run (but for the last row: plain k-means++), so that they can be compared run by run. Standard errors in brackets; the
-//! paper's figures are printed beside ours.
+//! k-means++ seeds in each run (but for the row of plain k-means++), so that they can be compared run by run. Standard errors
+//! in brackets; the paper's figures are rows of their own. The second table says what lazy-k-means depends on.
 
-use coremix::algorithms;
 use coremix::datasets::Birch;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
+use coremix::{Builder, algorithms};
 use ndarray::Array2;
-use reproduce::{as_published, mean};
+use rayon::prelude::*;
+use reproduce::{TOLERANCE, as_published, heading, mean, row, signed, with_error};
 
 const PER_CLUSTER: usize = 100;
 const CLUSTERS: usize = 25;
 
 /// Log-likelihood per point and quantization error of one run.
 type Scores = (f64, f64);
+
+const NAMES: [&str; 10] = [
+    "k-means",
+    "k-means-C', C' = 2",
+    "lazy-k-means, epsilon = 0.1",
+    "k-means, plain k-means++",
+    "lazy-k-means, epsilon = 0.01",
+    // The rule on squared distances.
+    "lazy-k-means, 1 + epsilon = 1.1 of squared distances",
+    "lazy-k-means, epsilon = 0.5",
+    "lazy-k-means, epsilon = 0.1, stopped at 1e-4",
+    "k-means, stopped at 1e-4",
+    "k-means, from where lazy-k-means (0.1) ended",
+];
+
+/// How many of them are in the table of the paper.
+const OF_PAPER: usize = 4;
 
 fn main() -> Result<()> {
     let runs = match std::env::args().nth(1).map(|runs| runs.parse::<u64>()) {
@@ -27,59 +45,73 @@ fn main() -> Result<()> {
         }
     };
     println!("BIRCH 5 x 5, {PER_CLUSTER} points per cluster, {runs} runs, greedy k-means++ seeds");
-    table("one data set", runs, |_| 0)?;
-    table("a new data set in each run", runs, |run| run)
-}
-
-/// Prints the table for `runs` runs, run `r` on the data made from the seed `data(r)`.
-fn table(title: &str, runs: u64, data: impl Fn(u64) -> u64) -> Result<()> {
-    let mut table = [const { Vec::new() }; 4];
-    for seed in 0..runs {
-        let birch = Birch::grid(PER_CLUSTER).generate::<f64>(data(seed))?;
-        let data = Dense::new(birch.points.view())?;
-        let seeds = greedy_seeds(&data, seed)?;
-        for (column, scores) in table.iter_mut().zip(run(&data, &seeds, seed)?) {
-            column.push(scores);
-        }
+    let settings = [columns(runs, |_| 0)?, columns(runs, |run| run)?];
+    heading(&[
+        "log-likelihood, one data set",
+        "error",
+        "log-likelihood, a new one in each run",
+        "error",
+    ]);
+    for (i, name) in NAMES.iter().enumerate().take(OF_PAPER) {
+        let cells = settings.iter().flat_map(|columns| {
+            let (likelihoods, errors) = &columns[i];
+            let best = likelihoods.iter().copied().fold(f64::MIN, f64::max);
+            let least = errors.iter().copied().fold(f64::MAX, f64::min);
+            [
+                format!("{}, best {best:.3}", with_error(mean(likelihoods), 3)),
+                format!("{}, best {least:.0}", with_error(mean(errors), 0)),
+            ]
+        });
+        row(name, &cells.collect::<Vec<_>>());
     }
-    println!(
-        "\n{title:<28}{:>20}{:>12}{:>20}{:>12}",
-        "log-likelihood", "best", "quantization", "best"
+    let published = |name: &str, cells: [&str; 2]| {
+        let cells = [cells[0], cells[1], "", ""].map(String::from);
+        row(name, &cells);
+    };
+    published("k-means, as published", ["-6.127", "5503, best 4836"]);
+    published(
+        "lazy-k-means, as published",
+        ["-6.12, best -6.02", "5450, best 4840"],
     );
-    let names = [
-        "k-means",
-        "k-means-C', C' = 2",
-        "lazy-k-means, eps = 0.1",
-        "k-means, plain k-means++",
-    ];
-    for (name, column) in names.iter().zip(&table) {
-        let likelihoods: Vec<f64> = column.iter().map(|s| s.0).collect();
-        let errors: Vec<f64> = column.iter().map(|s| s.1).collect();
-        let (likelihood, error) = (mean(&likelihoods), mean(&errors));
-        let best = likelihoods
-            .iter()
-            .copied()
-            .fold(f64::NEG_INFINITY, f64::max);
-        let least = errors.iter().copied().fold(f64::INFINITY, f64::min);
-        println!(
-            "{name:<28}{:>12.3} ({:.3}){best:>12.3}{:>14.0} ({:>3.0}){least:>12.0}",
-            likelihood.0, likelihood.1, error.0, error.1
-        );
-    }
-    println!(
-        "{:<28}{:>20}{:>12}{:>20}{:>12}",
-        "k-means, as published", "-6.12", "-6.02", "5450", "4840"
-    );
-    for (name, column) in names.iter().zip(&table).take(3).skip(1) {
-        let gains: Vec<f64> = column
-            .iter()
-            .zip(&table[0])
-            .map(|(a, b)| a.0 - b.0)
-            .collect();
-        let (gain, error) = mean(&gains);
-        println!("{name} less k-means, paired: {gain:+.4} nats per point ({error:.4})");
+    println!("\nLess k-means, paired:");
+    heading(&[
+        "log-likelihood, one data set",
+        "error",
+        "log-likelihood, a new one in each run",
+        "error",
+    ]);
+    for (i, name) in NAMES.iter().enumerate().skip(1).filter(|(i, _)| *i != 3) {
+        let cells = settings.iter().flat_map(|columns| {
+            let (of, base) = (&columns[i], &columns[0]);
+            let less = |a: &[f64], b: &[f64]| -> (f64, f64) {
+                mean(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>())
+            };
+            [
+                signed(less(&of.0, &base.0), 4),
+                signed(less(&of.1, &base.1), 1),
+            ]
+        });
+        row(name, &cells.collect::<Vec<_>>());
     }
     Ok(())
+}
+
+/// Log-likelihoods and errors of every row of the tables, run `r` on the data made from the seed `data(r)`.
+fn columns(
+    runs: u64,
+    data: impl Fn(u64) -> u64 + Sync,
+) -> Result<[(Vec<f64>, Vec<f64>); NAMES.len()]> {
+    let of_runs: Vec<[Scores; NAMES.len()]> = (0..runs)
+        .into_par_iter()
+        .map(|seed| {
+            let birch = Birch::grid(PER_CLUSTER).generate::<f64>(data(seed))?;
+            let data = Dense::new(birch.points.view())?;
+            run(&data, &greedy_seeds(&data, seed)?, seed)
+        })
+        .collect::<Result<_>>()?;
+    Ok(std::array::from_fn(|i| {
+        of_runs.iter().map(|scores| scores[i]).unzip()
+    }))
 }
 
 /// Greedy k-means++ seeds, in the data's own unit.
@@ -93,27 +125,36 @@ fn greedy_seeds(data: &Dense<'_, f64>, seed: u64) -> Result<Array2<f64>> {
     Ok(fit.model.means().to_owned())
 }
 
-/// Three algorithms from the same seeds, and k-means from seeds of its own, run until nothing changes.
-fn run(data: &Dense<'_, f64>, seeds: &Array2<f64>, seed: u64) -> Result<[Scores; 4]> {
+/// All algorithms from the same seeds, and k-means from seeds of its own, run until nothing changes unless the name says
+/// otherwise.
+fn run(data: &Dense<'_, f64>, seeds: &Array2<f64>, seed: u64) -> Result<[Scores; NAMES.len()]> {
     let given = || Given::new(seeds.view());
-    let settled = |model: &GaussianMixture<f64>| -> Result<Scores> {
+    let fitted = |builder: Builder<f64>| -> Result<GaussianMixture<f64>> {
+        Ok(builder.max_iterations(1_000).build()?.fit(data)?.model)
+    };
+    let scores = |model: &GaussianMixture<f64>| -> Result<Scores> {
         let n = (CLUSTERS * PER_CLUSTER) as f64;
         Ok((
             model.log_likelihood(data)? / n,
             model.quantization_error(data)?,
         ))
     };
-    let k_means = algorithms::k_means(CLUSTERS).seeder(given()).tolerance(0.0);
+    let settled = |builder: Builder<f64>| scores(&fitted(builder.tolerance(0.0))?);
+    let k_means = || algorithms::k_means(CLUSTERS).seeder(given());
     let c_prime = algorithms::k_means_c_prime(CLUSTERS, 2).seeder(given());
-    let c_prime = as_published(c_prime, 1e-9);
-    let lazy = algorithms::lazy_k_means(CLUSTERS, 0.1)
-        .seeder(given())
-        .tolerance(0.0);
-    let plain = algorithms::k_means(CLUSTERS).tolerance(0.0).seed(seed);
+    let lazy = |epsilon: f64| algorithms::lazy_k_means(CLUSTERS, epsilon).seeder(given());
+    let lazy_end = fitted(lazy(0.1).tolerance(0.0))?;
+    let after_lazy = algorithms::k_means(CLUSTERS).seeder(Given::new(lazy_end.means()));
     Ok([
-        settled(&k_means.build()?.fit(data)?.model)?,
-        settled(&c_prime.max_iterations(1_000).build()?.fit(data)?.model)?,
-        settled(&lazy.build()?.fit(data)?.model)?,
-        settled(&plain.build()?.fit(data)?.model)?,
+        settled(k_means())?,
+        scores(&fitted(as_published(c_prime, 1e-9))?)?,
+        scores(&lazy_end)?,
+        settled(algorithms::k_means(CLUSTERS).seed(seed))?,
+        settled(lazy(0.01))?,
+        settled(lazy(1.1f64.sqrt() - 1.0))?,
+        settled(lazy(0.5))?,
+        scores(&fitted(as_published(lazy(0.1), TOLERANCE))?)?,
+        scores(&fitted(as_published(k_means(), TOLERANCE))?)?,
+        settled(after_lazy)?,
     ])
 }

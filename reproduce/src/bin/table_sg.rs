@@ -18,7 +18,7 @@ use coremix::{Builder, Float, Rng, algorithms, metrics};
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_npy::{ReadNpyError, read_npy};
 use plotters::prelude::*;
-use reproduce::{TOLERANCE, as_published, mean, median};
+use reproduce::{TOLERANCE, as_published, heading, mean, median, row, signed, with_error};
 use std::time::Instant;
 
 const DIGITS: [u32; 3] = [0, 3, 9];
@@ -206,22 +206,28 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         f.run(sketch, k_means(), None, accuracy)?;
         g.run(sketch, coreset(), None, accuracy)?;
     }
-    println!(
-        "{:<48}{:>16}{:>9}{:>9}{:>14}{:>10}{:>10}{:>12}",
-        "", "accuracy", "least", "most", "iterations", "making s", "fit s", "unobserved"
-    );
+    heading(&[
+        "accuracy",
+        "least",
+        "most",
+        "iterations",
+        "making, s",
+        "fit, s",
+    ]);
     for (name, column) in NAMES.iter().zip(&table) {
-        let (accuracy, error) = mean(&column.scores);
         let least = column.scores.iter().copied().fold(f64::INFINITY, f64::min);
         let most = column.scores.iter().copied().fold(0.0, f64::max);
-        println!(
-            "{name:<48}{accuracy:>8.4} ({error:.4}){least:>8.3}{most:>9.3}{:>14.1}{:>10.3}{:>10.3}{:>12.0}",
-            mean(&column.iterations).0,
-            median(&column.making),
-            median(&column.fitting),
-            mean(&column.unobserved).0
-        );
+        let cells = [
+            with_error(mean(&column.scores), 4),
+            format!("{least:.3}"),
+            format!("{most:.3}"),
+            with_error(mean(&column.iterations), 1),
+            format!("{:.3}", median(&column.making)),
+            format!("{:.3}", median(&column.fitting)),
+        ];
+        row(name, &cells);
     }
+    println!();
     for (name, dense, sketch) in [
         ("diagonal", &table[1], &table[2]),
         ("diagonal, both preconditioned", &table[0], &table[2]),
@@ -232,13 +238,13 @@ fn of_digits(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         let fitting = median(&sketch.fitting) / median(&dense.fitting);
         let whole = |c: &Column| median(&c.fitting) + median(&c.making);
         println!(
-            "{name}: the sketch has {:.1} % of the dense accuracy, in {:.1} % of the time of the fit, {:.1} % with the sketch",
+            "- {name}: the sketch has {:.1} % of the dense accuracy, in {:.1} % of the time of the fit, {:.1} % with the sketch",
             100.0 * accuracy,
             100.0 * fitting,
             100.0 * whole(sketch) / whole(dense)
         );
     }
-    println!("[SG], diagonal: 92 % of the dense accuracy in 12.9 % of the time");
+    println!("- [SG], diagonal: 92 % of the dense accuracy in 12.9 % of the time");
     Ok(())
 }
 
@@ -294,25 +300,26 @@ fn of_large(x: &Array2<u8>, truth: &Array1<u32>, trials: u64) -> Result<()> {
         )?;
         table[9].run(sketch, var().covariance(Covariance::Diagonal), rows, purity)?;
     }
-    println!(
-        "{:<32}{:>18}{:>18}{:>14}{:>10}{:>10}{:>12}",
-        "", "% over k-means", "purity", "iterations", "making s", "fit s", "unobserved"
-    );
+    heading(&[
+        "error, %",
+        "purity",
+        "iterations",
+        "making, s",
+        "fit, s",
+        "unobserved",
+    ]);
     let base = mean(&table[0].errors).0;
     for (name, column) in NAMES.iter().zip(&table) {
         let over: Vec<f64> = (column.errors.iter().map(|e| 100.0 * (e / base - 1.0))).collect();
-        let (over, purity) = (mean(&over), mean(&column.scores));
-        println!(
-            "{name:<32}{:>+11.1} ({:.1}){:>11.3} ({:.3}){:>14.1}{:>10.3}{:>10.3}{:>12.0}",
-            over.0,
-            over.1,
-            purity.0,
-            purity.1,
-            mean(&column.iterations).0,
-            median(&column.making),
-            median(&column.fitting),
-            mean(&column.unobserved).0
-        );
+        let cells = [
+            signed(mean(&over), 1),
+            with_error(mean(&column.scores), 3),
+            format!("{:.1}", mean(&column.iterations).0),
+            format!("{:.3}", median(&column.making)),
+            format!("{:.3}", median(&column.fitting)),
+            format!("{:.0}", mean(&column.unobserved).0),
+        ];
+        row(name, &cells);
     }
     Ok(())
 }
@@ -423,16 +430,16 @@ fn of_small(sizes: Small, trials: u64) -> Result<()> {
         table[2].run(dense, gmm(), None, score)?;
         table[3].run(sketch, gmm(), None, score)?;
     }
+    heading(&["balanced accuracy, %", "least", "fit, s"]);
     for (name, column) in NAMES.iter().zip(&table) {
-        let (score, error) = mean(&column.scores);
         let least = column.scores.iter().copied().fold(f64::INFINITY, f64::min);
-        println!(
-            "{name:<32}{:>8.2} % ({:.2}), least {:.2} %, {:.3} s",
-            100.0 * score,
-            100.0 * error,
-            100.0 * least,
-            median(&column.fitting)
-        );
+        let (score, error) = mean(&column.scores);
+        let cells = [
+            with_error((100.0 * score, 100.0 * error), 2),
+            format!("{:.2}", 100.0 * least),
+            format!("{:.3}", median(&column.fitting)),
+        ];
+        row(name, &cells);
     }
     Ok(())
 }

@@ -3,14 +3,14 @@
 //!
 //! `cargo run --release -p reproduce --bin table_vc -- [SET ..]` (default: all sets). Every figure is a mean over five
 //! seeds with its standard error in brackets; times are medians of checking the data and fitting it. Run it
-//! on an otherwise idle machine.
+//! on an otherwise idle machine. The table is Markdown, as on `docs/results.md`; below it is what missed the authors' errors.
 
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, Evaluations, algorithms};
 use ndarray::Array2;
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
-use reproduce::{TOLERANCE, as_published, mean, median};
+use reproduce::{TOLERANCE, as_published, heading, mean, median, row, signed, with_error};
 use std::time::Instant;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
@@ -94,15 +94,26 @@ const CASES: [Case; 6] = [
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut baseline: Option<(&str, Column)> = None;
+    let mut verdicts = Vec::new();
+    heading(&[
+        "error, %",
+        "search",
+        "all evaluations",
+        "iterations",
+        "s",
+        "beside scikit-learn, %",
+        "authors, %",
+        "authors, s",
+    ]);
     for case in CASES
         .iter()
         .filter(|c| wanted.is_empty() || wanted.iter().any(|w| w == c.set))
     {
         let path = format!("../shared/data/{}.npy", case.set);
         let shown = if case.set == "mnist_u8" {
-            read_npy::<_, Array2<u8>>(&path).map(|x| table(case, &x, &mut baseline))
+            read_npy::<_, Array2<u8>>(&path).map(|x| table(case, &x, &mut baseline, &mut verdicts))
         } else {
-            read_npy::<_, Array2<f32>>(&path).map(|x| table(case, &x, &mut baseline))
+            read_npy::<_, Array2<f32>>(&path).map(|x| table(case, &x, &mut baseline, &mut verdicts))
         };
         match shown {
             Err(ReadNpyError::Io(_)) => println!("SKIPPED {}: {path} is absent", case.set),
@@ -110,6 +121,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             Ok(result) => result?,
         }
     }
+    println!();
+    verdicts.iter().for_each(|verdict| println!("- {verdict}"));
     Ok(())
 }
 
@@ -127,21 +140,11 @@ fn table<T: Element + ReadableElement>(
     case: &Case,
     x: &Array2<T>,
     baseline: &mut Option<(&'static str, Column)>,
+    verdicts: &mut Vec<String>,
 ) -> Result<()> {
     let (k, g) = (case.clusters, case.g);
-    println!(
-        "\n{} ({} x {}), C = {k}, N' = {}, G = C' = {g}{}, m = {}",
-        case.set,
-        x.nrows(),
-        x.ncols(),
-        case.coreset,
-        if case.random > 0 { "+1" } else { "" },
-        case.chain
-    );
-    println!(
-        "{:<22}{:>15}{:>15}{:>15}{:>15}{:>13}{:>8}{:>16}{:>8}",
-        "", "% on k-means", "% on sklearn", "search", "total", "iterations", "s", "authors: %", "s"
-    );
+    let more = if case.random > 0 { " + 1" } else { "" };
+    let title = format!("{}, k = {k}, {g}{more}, m = {}", case.set, case.chain);
     // Plain k-means is the same for all settings of a set.
     let k_means = match baseline.take() {
         Some((set, column)) if set == case.set => column,
@@ -150,7 +153,11 @@ fn table<T: Element + ReadableElement>(
             builder.seed(seed).build()?.fit(data)
         })?,
     };
-    show("k-means", &k_means, &k_means, case.reference, None);
+    let mut show = |name: &str, column: &Column, theirs| {
+        let met = show(name, column, &k_means, case.reference, theirs);
+        verdicts.extend(met.map(|met| format!("{title}: {name} {met}")));
+    };
+    show(&format!("**{title}**: k-means"), &k_means, None);
     for warm_up in [0, 1] {
         let e_step = Neighborhood::new(g, g).random(case.random).warm_up(warm_up);
         let seeder = AfkMc2::new(case.chain);
@@ -172,22 +179,10 @@ fn table<T: Element + ReadableElement>(
                 .build()?
                 .fit(data)
         })?;
-        let suffix = ["", ", warm-up 1"][warm_up];
+        let suffix = ["", ", one warm-up round"][warm_up];
         let [theirs_vc, theirs_var] = case.theirs;
-        show(
-            &format!("vc-GMM{suffix}"),
-            &vc,
-            &k_means,
-            case.reference,
-            Some(theirs_vc),
-        );
-        show(
-            &format!("var-GMM-S{suffix}"),
-            &var,
-            &k_means,
-            case.reference,
-            Some(theirs_var),
-        );
+        show(&format!("vc-GMM{suffix}"), &vc, Some(theirs_vc));
+        show(&format!("var-GMM-S{suffix}"), &var, Some(theirs_var));
     }
     *baseline = Some((case.set, k_means));
     Ok(())
@@ -216,68 +211,51 @@ fn runs<T: Element>(
     Ok(column)
 }
 
+/// Prints a row, and says where the authors' error is missed by more than two standard errors of the difference.
 fn show(
     name: &str,
     column: &Column,
     k_means: &Column,
     reference: f64,
     theirs: Option<(f64, f64, f64)>,
-) {
+) -> Option<String> {
     let base = mean(&k_means.errors);
     // In percent of the mean of k-means, whose own uncertainty is part of the error; k-means itself has it once.
-    let spread = if std::ptr::eq(column, k_means) {
-        0.0
-    } else {
-        100.0 * base.1 / base.0
+    let spread = match std::ptr::eq(column, k_means) {
+        true => 0.0,
+        false => 100.0 * base.1 / base.0,
     };
     let percent = |base: f64, spread: f64| -> (f64, f64) {
-        let percents: Vec<f64> = column
-            .errors
-            .iter()
-            .map(|e| 100.0 * (e / base - 1.0))
-            .collect();
-        let (mean, error) = mean(&percents);
+        let percents = column.errors.iter().map(|e| 100.0 * (e / base - 1.0));
+        let (mean, error) = mean(&percents.collect::<Vec<_>>());
         (mean, error.hypot(spread))
     };
     let ratio = |of: fn(&Evaluations) -> u64| {
-        let all = mean(
-            &k_means
-                .evaluations
-                .iter()
-                .map(|e| of(e) as f64)
-                .collect::<Vec<_>>(),
-        )
-        .0;
-        let ratios: Vec<f64> = column
-            .evaluations
-            .iter()
-            .map(|e| all / of(e) as f64)
-            .collect();
-        let (mean, error) = mean(&ratios);
-        format!("{mean:.1}x ({error:.1})")
+        let of_k_means = k_means.evaluations.iter().map(|e| of(e) as f64);
+        let all = mean(&of_k_means.collect::<Vec<_>>()).0;
+        let ratios = column.evaluations.iter().map(|e| all / of(e) as f64);
+        format!("{:.1}x", mean(&ratios.collect::<Vec<_>>()).0)
     };
-    let (over, by_reference) = (percent(base.0, spread), percent(reference, 0.0));
-    let (seconds, iterations) = (median(&column.seconds), mean(&column.iterations));
-    print!(
-        "{name:<22}{:>+8.2} ({:.2}){:>+8.2} ({:.2}){:>15}{:>15}{:>7.1} ({:.1}){seconds:>8.3}",
-        over.0,
-        over.1,
-        by_reference.0,
-        by_reference.1,
+    let by_reference = percent(reference, 0.0);
+    let mut cells = vec![
+        signed(percent(base.0, spread), 2),
         ratio(|e| e.search),
         ratio(Evaluations::total),
-        iterations.0,
-        iterations.1
-    );
-    if let Some((percent, error, their_seconds)) = theirs {
-        let allowed = percent + 2.0 * (error.powi(2) + by_reference.1.powi(2)).sqrt();
-        let met = |met: bool| if met { "met" } else { "missed" };
-        print!("{percent:>+9.1} ({error:.1}){their_seconds:>8.2}");
-        print!(
-            "  error {} (at most {allowed:.2}), time {}",
-            met(by_reference.0 <= allowed),
-            met(seconds <= their_seconds)
-        );
-    }
-    println!();
+        with_error(mean(&column.iterations), 1),
+        format!("{:.3}", median(&column.seconds)),
+        signed(by_reference, 2),
+    ];
+    cells.extend(match theirs {
+        Some((percent, error, seconds)) => [signed((percent, error), 1), format!("{seconds:.2}")],
+        None => [String::new(), String::new()],
+    });
+    row(name, &cells);
+    let (percent, error, _) = theirs?;
+    let allowed = percent + 2.0 * error.hypot(by_reference.1);
+    (by_reference.0 > allowed).then(|| {
+        format!(
+            "misses the authors' error: {:+.2} %, at most {allowed:+.2} %",
+            by_reference.0
+        )
+    })
 }

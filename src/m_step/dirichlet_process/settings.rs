@@ -153,13 +153,14 @@ impl DirichletProcess {
         }
     }
 
-    /// The priors of \[DP\]: $m_0 = 0$, $W_0 = 10 I$, $\beta_0 = 1$, $\nu_0 = D$. They suit data of variance about 1
-    /// around 0, and depend on unit and origin.
+    /// The priors of \[DP\]: $m_0 = 0$, $W_0 = 10 I$, $\beta_0 = 0.8$, and $\nu_0 = D$. They suit data of variance about 1
+    /// around 0, and depend on unit and origin. The concentration stays what it is; \[DP\] has $\alpha = 5$.
     #[must_use]
     pub fn paper_priors(self) -> Self {
         Self {
             mean: PriorMean::Zero,
             scale: PriorScale::Multiple(10.0),
+            mean_precision: 0.8,
             merges: self.merges,
             ..Self::new(self.concentration)
         }
