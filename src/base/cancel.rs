@@ -1,5 +1,5 @@
-//! Cancelling: a flag, or a time limit. [`Guarded`](crate::data::Guarded) data looks at it for every block of rows, so that
-//! every stage of a fit ends with [`Error::Cancelled`] soon after it is set.
+//! Cancelling: a flag, or a time limit. [`Guarded`](crate::data::Guarded) data looks at it for every block of rows, and linear
+//! algebra between its pieces ([`Watch`]), so that every stage of a fit ends with [`Error::Cancelled`] soon after it is set.
 
 use super::error::{Error, Result, ensure};
 use std::convert::Infallible;
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Ends fits from outside: from another thread, from a signal handler, or when a time is up.
 ///
-/// A clone is the same flag. Every stage checks it between blocks of rows, so a fit ends within a small part of a second.
+/// A clone is the same flag. Every stage checks it between blocks of rows, and between the pieces of what it computes with
+/// covariance matrices, so a fit ends within a small part of a second.
 /// It returns what its last complete search found, with [`Stop::Cancelled`](crate::Stop::Cancelled) in the report, or
 /// [`Error::Cancelled`](crate::Error::Cancelled) where there was none yet.
 ///

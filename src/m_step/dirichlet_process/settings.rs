@@ -140,7 +140,7 @@ impl DirichletProcess {
     }
 
     /// $m_0$ (d), in the data's own unit. Default: the weighted mean of the data. A fit refuses values that rows of its
-    /// type may not have.
+    /// type may not have, and those more than about $10^8$ deviations of the data away from their mean.
     #[must_use]
     pub fn mean(self, mean: ArrayView1<'_, f64>) -> Self {
         Self {
@@ -160,7 +160,8 @@ impl DirichletProcess {
     }
 
     /// The priors of \[DP\]: $m_0 = 0$, $W_0 = 10 I$, $\beta_0 = 1$, $\nu_0 = D$. They suit data of variance about 1
-    /// around 0, and depend on unit and origin.
+    /// around 0, and depend on unit and origin: far from 0 they draw all means there, and widen components in that direction. A
+    /// fit refuses data that are more than about $10^8$ deviations away.
     #[must_use]
     pub fn paper_priors(self) -> Self {
         Self {
@@ -171,6 +172,10 @@ impl DirichletProcess {
         }
     }
 }
+
+/// The rounding of a prior mean may be so much of a deviation of the data. Means of components with few rows are as far from
+/// these, and F feels their rounding a hundredth as much.
+const FARTHEST_MEAN: f64 = 1e-7;
 
 impl DirichletProcess {
     /// The prior in the coordinates of `frame`.
@@ -196,7 +201,7 @@ impl DirichletProcess {
         let squared = frame.inverse_unit().powi(2);
         let least = least_variances(frame, data.summary(), &of_data, scale_of_data);
         let mut inverse_scale = match &self.scale {
-            PriorScale::OfData => of_data.covariance,
+            PriorScale::OfData => of_data.covariance.clone(),
             PriorScale::Multiple(multiple) => {
                 let mut diagonal = vec![0.0; dim * dim];
                 let entries = diagonal.iter_mut().step_by(dim + 1);
@@ -210,6 +215,17 @@ impl DirichletProcess {
             }
         };
         raise(&mut inverse_scale, &least, &cancel)?;
+        for (column, (m0, m)) in mean.iter().zip(&of_data.mean).enumerate() {
+            let place = column * (dim + 1);
+            let variance = of_data.covariance[place] + inverse_scale[place] / degrees;
+            if f64::EPSILON * (m0 - m).abs() > FARTHEST_MEAN * variance.sqrt() {
+                let apart = (m0 - m).abs() * frame.unit();
+                let value = format!("{apart:e} from the mean of the data in column {column}");
+                let rule = "is too far beside the deviations there: subtract the mean of each column from the data, or give \
+                            DirichletProcess::mean";
+                return Err(Error::parameter("prior mean", value, rule));
+            }
+        }
         let (alpha, beta) = (self.concentration, self.mean_precision);
         let prior = Prior::new(alpha, beta, degrees, mean, inverse_scale, &cancel)?;
         prior.ok_or_else(too_far)
@@ -422,6 +438,56 @@ fn raise<W: Watch>(matrix: &mut [f64], least: &[f64], watch: &W) -> Result<(), W
 mod tests {
     use super::*;
     use crate::base::cancel::Never;
+    use ndarray::Array2;
+
+    /// Only what is far from nearly all others of its column is beyond the reach of a prior; no unit, origin or order matters.
+    #[test]
+    fn only_far_values_are_beyond_reach() {
+        use crate::data::Dense;
+        let mut rng = Rng::from_seed(4);
+        let columns: [&dyn Fn(usize, &mut Rng) -> f64; 8] = [
+            &|_, rng| rng.normal(),
+            &|_, rng| rng.uniform(),
+            &|_, rng| rng.exponential(),
+            &|i, rng| 300.0 * (i % 3) as f64 + rng.normal(),
+            &|i, _| f64::from(i % 97 == 0),
+            &|_, rng| (3.0 * rng.exponential()).floor(),
+            &|_, _| 7.0,
+            &|i, rng| if i % 10 < 8 { 0.0 } else { rng.normal() },
+        ];
+        let dim = columns.len();
+        for n in [1, 2, 300, 20_000] {
+            let x = Array2::from_shape_fn((n, dim), |(i, j)| columns[j](i, &mut rng));
+            let beyond = |x: &Array2<f64>| {
+                let (data, mut rows) = (Dense::new(x).unwrap(), Rows::default());
+                let frame = data.frame();
+                data.load(0..n, &frame, &mut rows).unwrap();
+                let reach = reach(&frame, &data).unwrap();
+                let all = (0..n).flat_map(|i| (0..dim).map(move |j| (i, j)));
+                let out = |z: f64, (low, high): (f64, f64)| z < low || z > high;
+                let found = all.filter(|&(i, j)| out(rows.row(i)[j], reach[j]));
+                found.collect::<Vec<_>>()
+            };
+            assert_eq!(beyond(&x), []);
+            if n < 300 {
+                continue;
+            }
+            let mut far = x.clone();
+            let places = [(7, 0), (9, 3), (20, 4), (33, 7)];
+            places.iter().for_each(|place| far[*place] = -1e6);
+            assert_eq!(beyond(&far), places);
+            assert_eq!(beyond(&far.mapv(|x| x * 2f64.powi(-90))), places);
+            assert_eq!(beyond(&far.mapv(|x| x + 3e5)), places);
+        }
+        // By weight, not by number.
+        let half = vec![(1.0, 1.0), (5.0, 3.0), (2.0, 0.0), (3.0, 1.5)];
+        assert_eq!(quantile(half.clone(), 0.5), Some(5.0));
+        assert_eq!(
+            [0.0, 0.4, 1.0].map(|share| quantile(half.clone(), share)),
+            [1.0, 3.0, 5.0].map(Some)
+        );
+        assert_eq!(quantile(Vec::new(), 0.5), None);
+    }
 
     #[test]
     fn a_proper_matrix_stays_and_a_singular_one_is_raised() {
