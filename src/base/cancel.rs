@@ -35,7 +35,7 @@ pub struct Cancel(Arc<Flag>);
 struct Flag {
     set: AtomicBool,
     deadline: Option<Instant>,
-    /// Tests count how often a flag is looked at, and set it after so many times.
+    /// Tests count how often a flag is looked at, and have it set after some number of times.
     #[cfg(test)]
     asked: std::sync::atomic::AtomicUsize,
     #[cfg(test)]
@@ -99,7 +99,7 @@ impl Cancel {
     }
 }
 
-/// What long work asks between its pieces: whether to go on.
+/// Long work asks it between its pieces whether to go on.
 pub(crate) trait Watch: Sync {
     /// Why it has ended before: there is no such value where it never does.
     type Stopped: Send;

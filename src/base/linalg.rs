@@ -154,13 +154,13 @@ fn raised<W: Watch>(matrix: &[f64], dim: usize, watch: &W) -> Result<Vec<f64>, W
 
 /// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row: those of a tridiagonal matrix by
 /// QR steps (Golub and Van Loan, Matrix Computations, 8.3). Columns are taken in the order of their variances, the largest
-/// first: so small values beside large ones keep their digits, down to about 1: callers raise what is less.
+/// first: so small values keep their digits next to large ones, down to about 1: callers raise what is less.
 fn eigen<W: Watch>(
     matrix: &[f64],
     dim: usize,
     watch: &W,
 ) -> Result<(Vec<f64>, Vec<f64>), W::Stopped> {
-    /// Values beside the diagonal that are no larger are taken to be 0, which moves eigenvalues by no more.
+    /// Values next to the diagonal that are no larger are taken to be 0, which moves eigenvalues by no more.
     const LEAST: f64 = 1e-12;
     /// Each eigenvalue takes two or three steps.
     const PATIENCE: usize = 30;
@@ -176,8 +176,8 @@ fn eigen<W: Watch>(
     let mut vectors = Panels::of(&mirrors, dim, watch)?;
     let size = diagonal.iter().chain(&beside).map(|x| x.abs());
     let rounding = f64::EPSILON * size.fold(0.0, f64::max);
-    // What counts as 0 grows where steps do not help, first to the rounding of the whole matrix: so the loop ends, and only
-    // when all values beside the diagonal count as 0. Numbers that are not finite do, too.
+    // This bound grows where steps do not help, first to the rounding of the whole matrix: so the loop ends, and only when all
+    // values next to the diagonal are within it. Numbers that are not finite count as 0, too.
     let (mut least, mut steps, mut last) = (LEAST, 0, dim.saturating_sub(1));
     let mut rotations = Vec::new();
     loop {
@@ -234,7 +234,7 @@ fn eigen<W: Watch>(
     Ok((diagonal, vectors.rows(&order)))
 }
 
-/// Of the rows `i` and `i + 1`, by an angle of this cosine and sine.
+/// A rotation of the rows `i` and `i + 1`, by an angle of this cosine and sine.
 struct Rotation {
     i: usize,
     c: f64,

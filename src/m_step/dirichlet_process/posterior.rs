@@ -197,7 +197,7 @@ impl NormalWishart {
         Self::new(prior, moments.mass(t), updated, watch)
     }
 
-    /// The mean of the rows of the component (d), but for rounding: the prior may have drawn its own far away from them, where
+    /// The mean of the rows of the component (d), up to rounding: the prior may have drawn its own far away from them, where
     /// sums about it would have no digits. Rows are within 1 of the origin of their frame.
     pub(super) fn near_rows(&self, prior: &Prior) -> Vec<f64> {
         let mass = self.mean_precision - prior.mean_precision;

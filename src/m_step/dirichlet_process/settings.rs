@@ -221,7 +221,7 @@ impl DirichletProcess {
             if f64::EPSILON * (m0 - m).abs() > FARTHEST_MEAN * variance.sqrt() {
                 let apart = (m0 - m).abs() * frame.unit();
                 let value = format!("{apart:e} from the mean of the data in column {column}");
-                let rule = "is too far beside the deviations there: subtract the mean of each column from the data, or give \
+                let rule = "is too far for the deviations there: subtract the mean of each column from the data, or give \
                             DirichletProcess::mean";
                 return Err(Error::parameter("prior mean", value, rule));
             }
@@ -315,12 +315,12 @@ struct Gaussian {
     covariance: Vec<f64>,
 }
 
-/// What the values of each column are taken to lie within (d), so that a few far ones do not make the prior as wide as they are
-/// far: from the median so many times as far as nine tenths of the values that differ from it. All others are taken as they are.
+/// The range of each column (d) that no value is taken to leave, so that a few far ones do not make the prior as wide as they are
+/// far: on both sides of the median several times as far as nine tenths of the values that differ from it.
 fn reach<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<(F, F)>> {
     /// Nothing is beyond it of a uniform distribution, nor of a normal one to 26 deviations.
     const TIMES: f64 = 16.0;
-    /// Rows that are looked at: one from each of so many parts of the data.
+    /// Rows that are looked at: one from each of as many parts of the data.
     const ROWS: usize = 4_096;
     let (n, dim) = (data.len(), data.dim());
     let (parts, mut rng) = (n.min(ROWS), Rng::from_seed(0));
