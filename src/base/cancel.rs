@@ -1,7 +1,8 @@
-//! Cancelling: a flag, or a time limit. [`Guarded`](crate::data::Guarded) data looks at it for every block of rows, so that
-//! every stage of a fit ends with [`Error::Cancelled`] soon after it is set.
+//! Cancelling: a flag, or a time limit. [`Guarded`](crate::data::Guarded) data looks at it for every block of rows, and linear
+//! algebra between its pieces ([`Watch`]), so that every stage of a fit ends with [`Error::Cancelled`] soon after it is set.
 
 use super::error::{Error, Result, ensure};
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Ends fits from outside: from another thread, from a signal handler, or when a time is up.
 ///
-/// A clone is the same flag. Every stage checks it between blocks of rows, so a fit ends within a small part of a second.
+/// A clone is the same flag. Every stage checks it between blocks of rows, and between the pieces of what it computes with
+/// covariance matrices, so a fit ends within a small part of a second.
 /// It returns what its last complete search found, with [`Stop::Cancelled`](crate::Stop::Cancelled) in the report, or
 /// [`Error::Cancelled`](crate::Error::Cancelled) where there was none yet.
 ///
@@ -33,6 +35,11 @@ pub struct Cancel(Arc<Flag>);
 struct Flag {
     set: AtomicBool,
     deadline: Option<Instant>,
+    /// Tests count how often a flag is looked at, and have it set after some number of times.
+    #[cfg(test)]
+    asked: std::sync::atomic::AtomicUsize,
+    #[cfg(test)]
+    patience: Option<usize>,
 }
 
 impl Cancel {
@@ -46,9 +53,9 @@ impl Cancel {
     #[must_use]
     pub fn after(time: Duration) -> Self {
         Self(Arc::new(Flag {
-            set: AtomicBool::new(false),
             // A time that no clock can tell never comes.
             deadline: Instant::now().checked_add(time),
+            ..Flag::default()
         }))
     }
 
@@ -66,7 +73,58 @@ impl Cancel {
 
     /// An error if it is set.
     pub(crate) fn check(&self) -> Result<()> {
+        #[cfg(test)]
+        {
+            let before = self.0.asked.fetch_add(1, Ordering::Relaxed);
+            if self.0.patience.is_some_and(|patience| before >= patience) {
+                self.cancel();
+            }
+        }
         ensure(!self.is_cancelled(), || Error::Cancelled)
+    }
+}
+
+#[cfg(test)]
+impl Cancel {
+    /// One that is set when it has been asked so often.
+    pub(crate) fn after_checks(patience: usize) -> Self {
+        Self(Arc::new(Flag {
+            patience: Some(patience),
+            ..Flag::default()
+        }))
+    }
+
+    pub(crate) fn checks(&self) -> usize {
+        self.0.asked.load(Ordering::Relaxed)
+    }
+}
+
+/// Long work asks it between its pieces whether to go on.
+pub(crate) trait Watch: Sync {
+    /// Why it has ended before: there is no such value where it never does.
+    type Stopped: Send;
+
+    /// An error if it must end.
+    fn check(&self) -> std::result::Result<(), Self::Stopped>;
+}
+
+/// Nobody ends the work.
+pub(crate) struct Never;
+
+impl Watch for Never {
+    type Stopped = Infallible;
+
+    fn check(&self) -> std::result::Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// The flag that data may have.
+impl Watch for Option<&Cancel> {
+    type Stopped = Error;
+
+    fn check(&self) -> Result<()> {
+        self.map_or(Ok(()), Cancel::check)
     }
 }
 
@@ -86,6 +144,48 @@ impl PartialEq for Cancel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prelude::*;
+    use ndarray::Array2;
+
+    /// A fit ends with the next check of each thread, wherever the flag is set: also within an M-step, and between the pieces
+    /// of a single factor.
+    #[test]
+    fn fits_end_at_the_next_check() {
+        const COLUMNS: usize = 70;
+        let mut rng = crate::Rng::from_seed(1);
+        let (low, noise) = (rng.normals(6, COLUMNS), rng.normals(300, COLUMNS));
+        // Some rows are of low rank, so one component has a variance that is raised.
+        let x = Array2::from_shape_fn((300, COLUMNS), |(i, j)| match i % 2 {
+            0 => low[[i % 6, j]],
+            _ => 40.0 + noise[[i, j]],
+        });
+        let data = Dense::new(&x).unwrap();
+        let fit = |name: &str, cancel: &Cancel| {
+            let algorithm = name.parse::<Algorithm>().unwrap().clusters(2);
+            let algorithm = match name {
+                "gmm" => algorithm.covariance(Covariance::Full),
+                _ => algorithm,
+            };
+            let algorithm = algorithm.tolerance(0.0).max_iterations(3).cancel(cancel);
+            algorithm.boxed().unwrap().fit(&data)
+        };
+        for name in ["gmm", "dp-gmm"] {
+            let never = Cancel::new();
+            fit(name, &never).unwrap();
+            let checks = never.checks();
+            assert!(checks > 3 * COLUMNS / 8, "{name}: {checks} checks");
+            for at in (0..checks).step_by(1 + checks / 40) {
+                let cancel = Cancel::after_checks(at);
+                match fit(name, &cancel) {
+                    Ok(fit) => assert_eq!(fit.report.stop, Stop::Cancelled, "{name}"),
+                    Err(error) => assert_eq!(error, Error::Cancelled, "{name}"),
+                }
+                // Each shard, component and pair of components asks once.
+                let after = cancel.checks() - at;
+                assert!(after <= 40, "{name}: {after} checks after the flag");
+            }
+        }
+    }
 
     #[test]
     fn times_that_never_come() {

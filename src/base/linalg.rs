@@ -1,7 +1,9 @@
 //! Factors of matrices that are small beside the data: Cholesky's, the inverse of a triangle, orthonormal directions.
 //!
-//! Matrices are in `f64`, row after row. Everything is sequential, so sums do not depend on threads.
+//! Matrices are in `f64`, row after row. Everything is sequential, so sums do not depend on threads. It ends where its
+//! [`Watch`] says so, which is asked before each piece of work of at most a few hundred operations for every entry of a matrix.
 
+use super::cancel::Watch;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Slice};
 
@@ -10,8 +12,9 @@ const BLOCK: usize = 32;
 
 /// Puts the lower Cholesky factor of a symmetric matrix (dim, dim) in place of its lower half, and zeros above the
 /// diagonal. `false` unless all pivots are positive; the matrix then holds nothing of use.
-pub(crate) fn cholesky(matrix: &mut [f64], dim: usize) -> bool {
+fn cholesky<W: Watch>(matrix: &mut [f64], dim: usize, watch: &W) -> Result<bool, W::Stopped> {
     for start in (0..dim).step_by(BLOCK) {
+        watch.check()?;
         let width = BLOCK.min(dim - start);
         if start > 0 {
             let rows = ArrayViewMut2::from_shape((dim - start, dim), &mut matrix[start * dim..]);
@@ -34,7 +37,7 @@ pub(crate) fn cholesky(matrix: &mut [f64], dim: usize) -> bool {
                 let square = rest[0] - dot(row, row);
                 // NaN is no pivot either.
                 if square.is_nan() || square <= 0.0 {
-                    return false;
+                    return Ok(false);
                 }
                 rest[0] = square.sqrt();
             }
@@ -43,7 +46,7 @@ pub(crate) fn cholesky(matrix: &mut [f64], dim: usize) -> bool {
     for i in 0..dim {
         matrix[i * dim + i + 1..(i + 1) * dim].fill(0.0);
     }
-    true
+    Ok(true)
 }
 
 /// The lower Cholesky factor of a symmetric matrix.
@@ -56,9 +59,13 @@ pub(crate) struct Cholesky {
 
 impl Cholesky {
     /// Of the lower half of a matrix (dim, dim); `None` unless it is finite, positive definite, and not empty.
-    pub(crate) fn of(matrix: &[f64], dim: usize) -> Option<Self> {
+    pub(crate) fn of<W: Watch>(
+        matrix: &[f64],
+        dim: usize,
+        watch: &W,
+    ) -> Result<Option<Self>, W::Stopped> {
         if dim == 0 {
-            return None;
+            return Ok(None);
         }
         let scale: Vec<f64> = (0..dim).map(|j| matrix[j * (dim + 1)].sqrt()).collect();
         // Columns of one unit: no pivot under- or overflows.
@@ -68,15 +75,29 @@ impl Cholesky {
                 factor[i * dim + j] = matrix[i * dim + j] / scale[i] / scale[j];
             }
         }
-        if !factor.iter().all(|x| x.is_finite()) || !cholesky(&mut factor, dim) {
-            return None;
+        if !factor.iter().all(|x| x.is_finite()) || !cholesky(&mut factor, dim, watch)? {
+            return Ok(None);
         }
         for (row, scale) in factor.chunks_exact_mut(dim).zip(&scale) {
             row.iter_mut().for_each(|x| *x *= scale);
         }
         let logs = (0..dim).map(|j| factor[j * (dim + 1)].ln());
         let log_det = 2.0 * logs.sum::<f64>();
-        log_det.is_finite().then_some(Self { factor, log_det })
+        Ok(log_det.is_finite().then_some(Self { factor, log_det }))
+    }
+}
+
+/// Makes the lower Cholesky factor of $L L^T$ (dim, dim) that of $L L^T + x x^T$, by a rotation for each column (Golub and Van
+/// Loan, Matrix Computations, 6.5). However long $x$ is, other directions keep their digits; in the sum they would have none.
+pub(crate) fn add_square(factor: &mut [f64], mut x: Vec<f64>) {
+    let dim = x.len();
+    for j in 0..dim {
+        let pivot = factor[j * (dim + 1)];
+        let length = pivot.hypot(x[j]);
+        let (c, s) = (pivot / length, x[j] / length);
+        for (row, x) in factor.chunks_exact_mut(dim).zip(&mut x).skip(j) {
+            (row[j], *x) = (c * row[j] + s * *x, c * *x - s * row[j]);
+        }
     }
 }
 
@@ -84,7 +105,11 @@ impl Cholesky {
 /// matrix of these positive variances, in every direction: in units of them its eigenvalues are raised to 1. Where some are,
 /// it follows from eigenvectors: of a matrix that is put together again, the smallest eigenvalues would be lost in the
 /// rounding of the largest.
-pub(crate) fn whitening(matrix: &[f64], least: &[f64]) -> Vec<f64> {
+pub(crate) fn whitening<W: Watch>(
+    matrix: &[f64],
+    least: &[f64],
+    watch: &W,
+) -> Result<Vec<f64>, W::Stopped> {
     let dim = least.len();
     let unit: Vec<f64> = least.iter().map(|v| v.sqrt()).collect();
     let mut matrix = matrix.to_vec();
@@ -94,44 +119,51 @@ pub(crate) fn whitening(matrix: &[f64], least: &[f64]) -> Vec<f64> {
             matrix[j * dim + i] = matrix[i * dim + j];
         }
     }
-    let mut found = raised(&matrix, dim);
+    let mut found = raised(&matrix, dim, watch)?;
     for row in found.chunks_exact_mut(dim) {
         row.iter_mut().zip(&unit).for_each(|(x, unit)| *x /= unit);
     }
-    found
+    Ok(found)
 }
 
 /// The inverse of the lower Cholesky factor of a symmetric matrix whose eigenvalues are raised to at least 1.
-fn raised(matrix: &[f64], dim: usize) -> Vec<f64> {
+fn raised<W: Watch>(matrix: &[f64], dim: usize, watch: &W) -> Result<Vec<f64>, W::Stopped> {
     let mut rest = matrix.to_vec();
     rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= 1.0);
     let positive = rest.iter().step_by(dim + 1).all(|x| *x > 0.0);
     if positive
-        && Cholesky::of(&rest, dim).is_some()
-        && let Some(found) = Cholesky::of(matrix, dim)
+        && Cholesky::of(&rest, dim, watch)?.is_some()
+        && let Some(found) = Cholesky::of(matrix, dim, watch)?
     {
-        return inverse_of_lower(&found.factor, dim);
+        return inverse_of_lower(&found.factor, dim, watch);
     }
-    let (values, vectors) = eigen(matrix, dim);
+    let (values, vectors) = eigen(matrix, dim, watch)?;
     let axes = Array2::from_shape_fn((dim, dim), |(i, a)| {
         values[a].max(1.0).sqrt() * vectors[a * dim + i]
     });
     // Axes as long as deviations, turned so that they are a lower triangle.
-    let mut factor = axes.dot(&orthonormal(&axes).t());
+    let turn = orthonormal(&axes, watch)?;
+    let mut factor = product(axes.view(), turn.t(), watch)?;
     for j in 0..dim {
-        if factor[[j, j]] < 0.0 {
-            factor.column_mut(j).mapv_inplace(|x| -x);
-        }
-        (0..j).for_each(|i| factor[[i, j]] = 0.0);
+        let sign = f64::signum(factor[j * (dim + 1)]);
+        (0..j).for_each(|i| factor[i * dim + j] = 0.0);
+        (j..dim).for_each(|i| factor[i * dim + j] *= sign);
     }
-    let factor: Vec<f64> = factor.iter().copied().collect();
-    inverse_of_lower(&factor, dim)
+    inverse_of_lower(&factor, dim, watch)
 }
 
 /// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row: those of a tridiagonal matrix by
 /// QR steps (Golub and Van Loan, Matrix Computations, 8.3). Columns are taken in the order of their variances, the largest
-/// first: so small values beside large ones keep their digits.
-fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
+/// first: so small values keep their digits next to large ones, down to about 1: callers raise what is less.
+fn eigen<W: Watch>(
+    matrix: &[f64],
+    dim: usize,
+    watch: &W,
+) -> Result<(Vec<f64>, Vec<f64>), W::Stopped> {
+    /// Values next to the diagonal that are no larger are taken to be 0, which moves eigenvalues by no more.
+    const LEAST: f64 = 1e-12;
+    /// Each eigenvalue takes two or three steps.
+    const PATIENCE: usize = 30;
     let variance = |i: usize| matrix[i * (dim + 1)];
     let mut order: Vec<usize> = (0..dim).collect();
     order.sort_by(|&i, &j| variance(j).total_cmp(&variance(i)));
@@ -140,22 +172,35 @@ fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
         mut diagonal,
         mut beside,
         mirrors,
-    } = Tridiagonal::of(order.iter().flat_map(row).collect(), dim);
-    let is_lost = |diagonal: &[f64], beside: &[f64], i: usize| {
-        beside[i].abs() <= f64::EPSILON * (diagonal[i].abs() + diagonal[i + 1].abs())
-    };
-    let mut vectors = vec![0.0; dim * dim];
-    vectors.iter_mut().step_by(dim + 1).for_each(|x| *x = 1.0);
-    let mut last = dim.saturating_sub(1);
-    // Each value takes two or three steps. The bound is for numbers that are not finite.
-    for _ in 0..32 * dim {
-        while last > 0 && is_lost(&diagonal, &beside, last - 1) {
+    } = Tridiagonal::of(order.iter().flat_map(row).collect(), dim, watch)?;
+    let mut vectors = Panels::of(&mirrors, dim, watch)?;
+    let size = diagonal.iter().chain(&beside).map(|x| x.abs());
+    let rounding = f64::EPSILON * size.fold(0.0, f64::max);
+    // This bound grows where steps do not help, first to the rounding of the whole matrix: so the loop ends, and only when all
+    // values next to the diagonal are within it. Numbers that are not finite count as 0, too.
+    let (mut least, mut steps, mut last) = (LEAST, 0, dim.saturating_sub(1));
+    let mut rotations = Vec::new();
+    loop {
+        watch.check()?;
+        let is_lost = |i: usize| {
+            let neighbours = f64::EPSILON * (diagonal[i].abs() + diagonal[i + 1].abs());
+            beside[i].is_nan() || beside[i].abs() <= neighbours.max(least)
+        };
+        let before = last;
+        while last > 0 && is_lost(last - 1) {
             last -= 1;
         }
-        let split = (0..last).rfind(|&i| is_lost(&diagonal, &beside, i));
-        let first = split.map_or(0, |i| i + 1);
-        if first == last {
+        let first = (0..last).rfind(|&i| is_lost(i)).map_or(0, |i| i + 1);
+        if rotations.len() >= BLOCK * dim || last == 0 {
+            vectors.rotate(&rotations, watch)?;
+            rotations.clear();
+        }
+        if last == 0 {
             break;
+        }
+        steps = if last < before { 0 } else { steps + 1 };
+        if steps == PATIENCE {
+            (least, steps) = ((2.0 * least).max(rounding), 0);
         }
         // Wilkinson's shift: the eigenvalue of the last two rows that is nearest to the last entry.
         let (half, off) = (
@@ -183,22 +228,74 @@ fn eigen(matrix: &[f64], dim: usize) -> (Vec<f64>, Vec<f64>) {
                 (x, z) = (beside[i], s * beside[i + 1]);
                 beside[i + 1] *= c;
             }
-            let (above, below) = vectors[i * dim..].split_at_mut(dim);
-            for (x, y) in above.iter_mut().zip(&mut below[..dim]) {
-                (*x, *y) = (c * *x + s * *y, c * *y - s * *x);
+            rotations.push(Rotation { i, c, s });
+        }
+    }
+    Ok((diagonal, vectors.rows(&order)))
+}
+
+/// A rotation of the rows `i` and `i + 1`, by an angle of this cosine and sine.
+struct Rotation {
+    i: usize,
+    c: f64,
+    s: f64,
+}
+
+/// Rows (dim, dim) in panels of a few columns: all rotations of many steps are made in a panel while it is near the processor.
+struct Panels {
+    dim: usize,
+    values: Vec<[f64; Self::WIDTH]>,
+}
+
+impl Panels {
+    const WIDTH: usize = 16;
+
+    /// The axes behind all mirrors, the last one first.
+    fn of<W: Watch>(mirrors: &[Vec<f64>], dim: usize, watch: &W) -> Result<Self, W::Stopped> {
+        let mut values = vec![[0.0; Self::WIDTH]; dim.div_ceil(Self::WIDTH) * dim];
+        let mut rows = vec![0.0; BLOCK.min(dim) * dim];
+        for start in (0..dim).step_by(BLOCK) {
+            watch.check()?;
+            let end = dim.min(start + BLOCK);
+            let rows = &mut rows[..(end - start) * dim];
+            rows.fill(0.0);
+            (start..end).for_each(|i| rows[(i - start) * dim + i] = 1.0);
+            let before = mirrors.iter().enumerate().take(end).rev();
+            reflect_rows(before.map(|(j, mirror)| (j + 1, &mirror[..])), rows, dim);
+            for (i, row) in (start..end).zip(rows.chunks_exact(dim)) {
+                for (panel, part) in row.chunks(Self::WIDTH).enumerate() {
+                    values[panel * dim + i][..part.len()].copy_from_slice(part);
+                }
             }
         }
+        Ok(Self { dim, values })
     }
-    for vector in vectors.chunks_exact_mut(dim.max(1)) {
-        for (i, mirror) in mirrors.iter().enumerate().rev() {
-            reflect(mirror, &mut vector[i + 1..]);
+
+    fn rotate<W: Watch>(&mut self, rotations: &[Rotation], watch: &W) -> Result<(), W::Stopped> {
+        for panel in self.values.chunks_exact_mut(self.dim.max(1)) {
+            watch.check()?;
+            for &Rotation { i, c, s } in rotations {
+                let [above, below] = &mut panel[i..i + 2] else {
+                    continue;
+                };
+                for (x, y) in above.iter_mut().zip(below) {
+                    (*x, *y) = (c * *x + s * *y, c * *y - s * *x);
+                }
+            }
         }
-        let sorted = vector.to_vec();
-        for (&place, x) in order.iter().zip(sorted) {
-            vector[place] = x;
-        }
+        Ok(())
     }
-    (diagonal, vectors)
+
+    /// The rows one after the other, with their numbers in these places.
+    fn rows(&self, places: &[usize]) -> Vec<f64> {
+        let mut rows = vec![0.0; self.dim * self.dim];
+        for (i, row) in rows.chunks_exact_mut(self.dim.max(1)).enumerate() {
+            for (j, &place) in places.iter().enumerate() {
+                row[place] = self.values[j / Self::WIDTH * self.dim + i][j % Self::WIDTH];
+            }
+        }
+        rows
+    }
 }
 
 /// A symmetric matrix between mirrors that leave it with entries on and beside the diagonal alone.
@@ -210,9 +307,10 @@ struct Tridiagonal {
 }
 
 impl Tridiagonal {
-    fn of(mut a: Vec<f64>, dim: usize) -> Self {
+    fn of<W: Watch>(mut a: Vec<f64>, dim: usize, watch: &W) -> Result<Self, W::Stopped> {
         let (mut beside, mut mirrors) = (Vec::new(), Vec::new());
         for i in 1..dim {
+            watch.check()?;
             let mut mirror = a[(i - 1) * dim + i..i * dim].to_vec();
             beside.push(mirror_of(&mut mirror));
             let rows = || (i..dim).map(|row| row * dim + i..(row + 1) * dim);
@@ -229,11 +327,11 @@ impl Tridiagonal {
             }
             mirrors.push(mirror);
         }
-        Self {
+        Ok(Self {
             diagonal: a.iter().step_by(dim + 1).copied().collect(),
             beside,
             mirrors,
-        }
+        })
     }
 }
 
@@ -257,38 +355,75 @@ pub(crate) fn unpacked(triangle: &[f64], dim: usize) -> Vec<f64> {
 }
 
 /// $A B$ (dim, dim).
-pub(crate) fn multiply(a: &[f64], b: &[f64], dim: usize) -> Vec<f64> {
-    let view = |x| ArrayView2::from_shape((dim, dim), x).expect("a square");
-    product(view(a), view(b))
+pub(crate) fn multiply<W: Watch>(
+    a: &[f64],
+    b: &[f64],
+    dim: usize,
+    watch: &W,
+) -> Result<Vec<f64>, W::Stopped> {
+    product(table(a, dim), table(b, dim), watch)
 }
 
 /// $A A^T$ (dim, dim).
-pub(crate) fn square(matrix: &[f64], dim: usize) -> Vec<f64> {
-    let matrix = ArrayView2::from_shape((dim, dim), matrix).expect("a square");
-    product(matrix, matrix.reversed_axes())
+pub(crate) fn square<W: Watch>(
+    matrix: &[f64],
+    dim: usize,
+    watch: &W,
+) -> Result<Vec<f64>, W::Stopped> {
+    product(
+        table(matrix, dim),
+        table(matrix, dim).reversed_axes(),
+        watch,
+    )
 }
 
 /// $A^T A$ (dim, dim).
-pub(crate) fn gram(matrix: &[f64], dim: usize) -> Vec<f64> {
-    let matrix = ArrayView2::from_shape((dim, dim), matrix).expect("a square");
-    product(matrix.reversed_axes(), matrix)
+pub(crate) fn gram<W: Watch>(
+    matrix: &[f64],
+    dim: usize,
+    watch: &W,
+) -> Result<Vec<f64>, W::Stopped> {
+    product(
+        table(matrix, dim).reversed_axes(),
+        table(matrix, dim),
+        watch,
+    )
+}
+
+fn table(matrix: &[f64], dim: usize) -> ArrayView2<'_, f64> {
+    ArrayView2::from_shape((dim, dim), matrix).expect("a square")
 }
 
 /// A product, row after row.
-fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Vec<f64> {
+fn product<W: Watch>(
+    a: ArrayView2<'_, f64>,
+    b: ArrayView2<'_, f64>,
+    watch: &W,
+) -> Result<Vec<f64>, W::Stopped> {
+    /// Rows in a piece of work.
+    const ROWS: usize = 128;
     let mut out = Array2::zeros((a.nrows(), b.ncols()));
-    general_mat_mul(1.0, &a, &b, 0.0, &mut out);
-    out.into_raw_vec_and_offset().0
+    let pieces = a.axis_chunks_iter(Axis(0), ROWS);
+    for (a, mut out) in pieces.zip(out.axis_chunks_iter_mut(Axis(0), ROWS)) {
+        watch.check()?;
+        general_mat_mul(1.0, &a, &b, 0.0, &mut out);
+    }
+    Ok(out.into_raw_vec_and_offset().0)
 }
 
 /// The inverse of a lower triangular matrix (dim, dim) with zeros above the diagonal and none on it.
-pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize) -> Vec<f64> {
+pub(crate) fn inverse_of_lower<W: Watch>(
+    factor: &[f64],
+    dim: usize,
+    watch: &W,
+) -> Result<Vec<f64>, W::Stopped> {
     let mut out = vec![0.0; dim * dim];
     for start in (0..dim).step_by(BLOCK) {
+        watch.check()?;
         let end = dim.min(start + BLOCK);
         if start > 0 {
             let (above, rows) = out.split_at_mut(start * dim);
-            let factor = ArrayView2::from_shape((dim, dim), factor).expect("a square");
+            let factor = table(factor, dim);
             let above = ArrayView2::from_shape((start, dim), above).expect("whole rows");
             let rows = &mut rows[..(end - start) * dim];
             let rows = ArrayViewMut2::from_shape((end - start, dim), rows).expect("whole rows");
@@ -313,42 +448,51 @@ pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize) -> Vec<f64> {
             row[..=i].iter_mut().for_each(|x| *x /= coefficients[i]);
         }
     }
-    out
+    Ok(out)
 }
 
 /// Orthonormal rows whose first `i` span the first `i` of `rows` (p, d), p <= d, for every `i`; where rows depend on those
 /// before them, there are others in their place.
 ///
 /// By Householder's reflections, which are orthogonal whatever the rows are: nothing depends on their rank.
-pub(crate) fn orthonormal(rows: &Array2<f64>) -> Array2<f64> {
+pub(crate) fn orthonormal<W: Watch>(
+    rows: &Array2<f64>,
+    watch: &W,
+) -> Result<Array2<f64>, W::Stopped> {
     let (p, d) = rows.dim();
     assert!(p <= d, "at most as many directions as columns");
-    let mut rows = rows.as_standard_layout().into_owned();
+    let mut rows: Vec<f64> = rows.iter().copied().collect();
     // Row i becomes the mirror that turns it into the span of the first i + 1 axes: zeros, then a vector of length
     // sqrt(2), or of zeros alone, which is no mirror.
-    for i in 0..p {
-        let (mirrors, mut rest) = rows.view_mut().split_at(Axis(0), i);
-        let mut row = rest.row_mut(0);
-        let row = row.as_slice_mut().expect("in order");
-        for (j, mirror) in mirrors.outer_iter().enumerate() {
-            reflect(&mirror.as_slice().expect("in order")[j..], &mut row[j..]);
-        }
-        row[..i].fill(0.0);
-        mirror_of(&mut row[i..]);
-    }
-    let mut out = Array2::zeros((p, d));
-    out.diag_mut().fill(1.0);
-    for (i, mut row) in out.outer_iter_mut().enumerate() {
-        let row = row.as_slice_mut().expect("in order");
-        // Later mirrors leave this axis alone.
-        for j in (0..=i).rev() {
-            reflect(
-                &rows.row(j).as_slice().expect("in order")[j..],
-                &mut row[j..],
-            );
+    for start in (0..p).step_by(BLOCK) {
+        watch.check()?;
+        let (before, rest) = rows.split_at_mut(start * d);
+        let rows = &mut rest[..BLOCK.min(p - start) * d];
+        reflect_rows(mirrors(before, d, 0), rows, d);
+        for i in 0..rows.len() / d {
+            let (before, rest) = rows.split_at_mut(i * d);
+            let row = &mut rest[..d];
+            reflect_rows(mirrors(before, d, start), row, d);
+            row[..start + i].fill(0.0);
+            mirror_of(&mut row[start + i..]);
         }
     }
-    out
+    let mut out = vec![0.0; p * d];
+    out.iter_mut().step_by(d + 1).for_each(|x| *x = 1.0);
+    for start in (0..p).step_by(BLOCK) {
+        watch.check()?;
+        let range = start * d..p.min(start + BLOCK) * d;
+        // Later mirrors leave these axes alone.
+        let before: Vec<_> = mirrors(&rows[..range.end], d, 0).collect();
+        reflect_rows(before.into_iter().rev(), &mut out[range], d);
+    }
+    Ok(Array2::from_shape_vec((p, d), out).expect("p x d numbers"))
+}
+
+/// Rows of `d` that are mirrors, the first of them across the columns from `start` on, each other one from the next column on.
+fn mirrors(rows: &[f64], d: usize, start: usize) -> impl Iterator<Item = (usize, &[f64])> {
+    let rows = rows.chunks_exact(d).zip(start..);
+    rows.map(|(row, j)| (j, &row[j..]))
 }
 
 /// Puts the mirror of length sqrt(2) that turns a vector into its first axis in its place; what the first entry becomes.
@@ -371,6 +515,20 @@ fn reflect(mirror: &[f64], x: &mut [f64]) {
     }
 }
 
+/// The mirror images of rows of `dim` behind mirrors across the columns from some on, one mirror after the other: each is read
+/// once for all rows.
+fn reflect_rows<'a>(
+    mirrors: impl Iterator<Item = (usize, &'a [f64])>,
+    rows: &mut [f64],
+    dim: usize,
+) {
+    for (start, mirror) in mirrors {
+        for row in rows.chunks_exact_mut(dim) {
+            reflect(mirror, &mut row[start..]);
+        }
+    }
+}
+
 /// In units of `size`, unless that is 0.
 fn scale(row: &mut [f64], size: f64) {
     if size > 0.0 {
@@ -385,6 +543,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::cancel::{Cancel, Never};
+    use crate::base::error::Error;
     use crate::base::rng::Rng;
     use approx::{assert_abs_diff_eq, assert_relative_eq};
 
@@ -409,14 +569,16 @@ mod tests {
                 .indexed_iter()
                 .map(|((i, j), x)| if j > i { f64::NAN } else { *x })
                 .collect();
-            assert!(cholesky(&mut values, n));
+            let Ok(found) = cholesky(&mut values, n, &Never);
+            assert!(found);
             let factor = of(&values, n);
             assert_relative_eq!(factor.dot(&factor.t()), a, epsilon = 1e-11 * n as f64);
             for ((i, j), x) in factor.indexed_iter() {
                 assert!(j < i || (i == j) == (*x > 0.0) && (i == j || *x == 0.0));
             }
 
-            let inverse = of(&inverse_of_lower(&values, n), n);
+            let Ok(inverse) = inverse_of_lower(&values, n, &Never);
+            let inverse = of(&inverse, n);
             assert_abs_diff_eq!(inverse.dot(&factor), Array2::eye(n), epsilon = 1e-10);
             for ((i, j), x) in inverse.indexed_iter() {
                 assert!(j <= i || *x == 0.0);
@@ -432,13 +594,14 @@ mod tests {
                     let mut a = Array2::<f64>::eye(n);
                     a[[bad, bad]] = entry;
                     let mut values = a.into_raw_vec_and_offset().0;
-                    assert!(!cholesky(&mut values, n), "{n} {bad} {entry}");
+                    let Ok(found) = cholesky(&mut values, n, &Never);
+                    assert!(!found, "{n} {bad} {entry}");
                 }
             }
         }
         // Of rank 1: the second pivot is exactly 0.
-        assert!(!cholesky(&mut [4.0, 2.0, 2.0, 1.0], 2));
-        assert!(cholesky(&mut [], 0));
+        assert_eq!(cholesky(&mut [4.0, 2.0, 2.0, 1.0], 2, &Never), Ok(false));
+        assert_eq!(cholesky(&mut [], 0, &Never), Ok(true));
     }
 
     #[test]
@@ -447,14 +610,19 @@ mod tests {
         let correlations = [1.0, 0.5, 0.2, 0.5, 1.0, 0.4, 0.2, 0.4, 1.0];
         let entry = |i: usize| correlations[i] * units[i / 3] * units[i % 3];
         let matrix: Vec<f64> = (0..9).map(entry).collect();
-        let Cholesky { factor, log_det } = Cholesky::of(&matrix, 3).unwrap();
-        for (a, b) in square(&factor, 3).iter().zip(&matrix) {
+        let found = |matrix: &[f64], dim| {
+            let Ok(found) = Cholesky::of(matrix, dim, &Never);
+            found
+        };
+        let Cholesky { factor, log_det } = found(&matrix, 3).unwrap();
+        let Ok(again) = square(&factor, 3, &Never);
+        for (a, b) in again.iter().zip(&matrix) {
             assert_abs_diff_eq!(a, b, epsilon = 1e-14 * b);
         }
         assert_abs_diff_eq!(log_det, f64::ln(0.63), epsilon = 1e-12);
         assert_eq!(unpacked(&packed(&factor, 3), 3), factor);
-        assert!(Cholesky::of(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_none());
-        assert!(Cholesky::of(&[f64::NAN], 1).is_none());
+        assert!(found(&[1.0, 1.0, 1.0, 1.0 - 1e-9], 2).is_none());
+        assert!(found(&[f64::NAN], 1).is_none());
     }
 
     /// One variance is far larger than the others: each eigenvalue keeps its own digits, wherever its column is.
@@ -467,7 +635,7 @@ mod tests {
                 false => 0.1 + 0.05 * (order[i] + order[j]) as f64,
             };
             let matrix = Array2::from_shape_fn((dim, dim), |(i, j)| entry(i, j));
-            let (mut values, _) = eigen(matrix.as_slice().unwrap(), dim);
+            let Ok((mut values, _)) = eigen(matrix.as_slice().unwrap(), dim, &Never);
             values.sort_by(f64::total_cmp);
             values
         };
@@ -481,10 +649,94 @@ mod tests {
         }
     }
 
+    /// Symmetric matrices of many kinds, with zeros and equal values, of every rank and size, and far from one another in size.
+    fn kinds(dim: usize, seed: u64) -> Vec<Array2<f64>> {
+        let mut rng = Rng::from_seed(seed);
+        let rank = 1 + rng.below(dim);
+        let whole = |x: f64| (3.0 * x).round();
+        let of_rows = |x: Array2<f64>| x.t().dot(&x);
+        let turned = |values: &dyn Fn(usize) -> f64, rng: &mut Rng| {
+            let Ok(q) = orthonormal(&rng.normals(dim, dim), &Never);
+            let scaled = &q.t() * &ndarray::Array1::from_shape_fn(dim, values);
+            scaled.dot(&q)
+        };
+        let low = rng.normals(rank, dim);
+        let one = Array2::from_shape_fn((1, dim), |(_, j)| [255.0, 31.0, 0.0][j % 3] + j as f64);
+        let graded = 10f64.powf(32.0 / dim as f64);
+        let unit: Vec<f64> = (0..dim).map(|j| 1e-16 * graded.powi(j as i32)).collect();
+        let products = of_rows(rng.normals(dim + 3, dim));
+        let cells = Array2::from_shape_fn((rank, dim), |(i, j)| f64::from((i * 7 + 3) % dim == j));
+        let counts = Array2::from_shape_fn((rank + 3, dim), |_| rng.exponential().floor());
+        let mut blocks = Array2::zeros((dim, dim));
+        for start in (0..dim).step_by(1 + rng.below(dim)) {
+            let end = dim.min(start + 1 + rng.below(9));
+            let x = rng.normals(2, end - start) * 10f64.powi(rng.below(9) as i32);
+            for ((i, j), x) in of_rows(x).indexed_iter() {
+                blocks[[start + i, start + j]] = *x;
+            }
+        }
+        let mut all = vec![
+            of_rows(low.clone()),
+            of_rows(low.mapv(whole)),
+            of_rows(one.clone()),
+            of_rows(rng.normals(1, dim).mapv(whole) * 1e3),
+            turned(&|i| f64::from(i as u32 % 2), &mut rng),
+            turned(&|i| graded.powi(i as i32) * 1e-16, &mut rng),
+            Array2::from_shape_fn((dim, dim), |(i, j)| products[[i, j]] * unit[i] * unit[j]),
+            blocks,
+            Array2::ones((dim, dim)),
+            Array2::zeros((dim, dim)),
+            of_rows(cells),
+            of_rows(counts),
+            Array2::from_shape_fn((dim, dim), |(i, j)| low[[0, i]] + low[[0, j]]),
+        ];
+        // Beside floors these are 1e8 times as large, at most.
+        let deviation = one.mapv(|x| 1e4 * f64::from(x > 0.0));
+        all.push(of_rows(deviation));
+        all.extend([1e-300, 1e-150, 1e150, 1e300].map(|unit| &products * unit));
+        all
+    }
+
+    #[test]
+    fn all_eigenvalues_are_found() {
+        let (mut matrices, mut known) = (0, 0);
+        for dim in (1..=48).chain([64, 99, 128, 200, 400]) {
+            for (kind, matrix) in kinds(dim, dim as u64).into_iter().enumerate() {
+                let name = || format!("kind {kind}, {dim} columns");
+                let values = matrix.as_slice().unwrap();
+                let Ok((mut found, vectors)) = eigen(values, dim, &Never);
+                let q = of(&vectors, dim);
+                let off = q.dot(&q.t()) - Array2::<f64>::eye(dim);
+                assert!(off.iter().all(|x| x.abs() < 1e-12), "{}", name());
+                // Errors are those of rounding in the matrix, and of what counts as 0.
+                let size = values.iter().fold(1e-300f64, |most, x| most.max(x.abs()));
+                let within = 1e-14 * dim as f64 + 2e-12 / size;
+                let image = q.dot(&(&matrix / size));
+                for (i, value) in found.iter().enumerate() {
+                    let apart = &image.row(i) - &(&q.row(i) * (value / size));
+                    let length = apart.dot(&apart).sqrt();
+                    assert!(length <= within, "{}: {length:e} of {within:e}", name());
+                }
+                matrices += 1;
+                let other = nalgebra::DMatrix::from_row_slice(dim, dim, values);
+                let other = nalgebra::SymmetricEigen::try_new(other, f64::EPSILON, 40 * dim);
+                let Some(other) = other else { continue };
+                known += 1;
+                let mut other: Vec<f64> = other.eigenvalues.iter().copied().collect();
+                found.sort_by(f64::total_cmp);
+                other.sort_by(f64::total_cmp);
+                for (a, b) in found.iter().zip(&other) {
+                    assert!((a - b).abs() <= within * size, "{}: {a} and {b}", name());
+                }
+            }
+        }
+        assert!(known > 900 && known == matrices, "{known} of {matrices}");
+    }
+
     #[test]
     fn eigenvalues_are_raised_and_vectors_stay() {
         for n in SIZES {
-            let vectors = orthonormal(&random(n, n, 3));
+            let Ok(vectors) = orthonormal(&random(n, n, 3), &Never);
             let values: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 6)).collect();
             let of_values = |values: &[f64]| {
                 let scaled = &vectors.t() * &ndarray::Array1::from(values.to_vec());
@@ -498,21 +750,49 @@ mod tests {
                 };
                 let matrix: Vec<f64> = of_units(of_values(&values)).iter().copied().collect();
                 let floors: Vec<f64> = (0..n).map(|i| least * unit(i).powi(2)).collect();
-                let found = of(&whitening(&matrix, &floors), n);
+                let Ok(found) = whitening(&matrix, &floors, &Never);
+                let found = of(&found, n);
                 let raised: Vec<f64> = values.iter().map(|v| v.max(least)).collect();
                 let white = found.dot(&of_units(of_values(&raised))).dot(&found.t());
                 assert_abs_diff_eq!(white, Array2::eye(n), epsilon = 1e-8);
                 assert!(found.indexed_iter().all(|((i, j), x)| j <= i || *x == 0.0));
             }
             // Of rank 0.
-            let found = of(&whitening(&vec![0.0; n * n], &vec![0.25; n]), n);
+            let Ok(found) = whitening(&vec![0.0; n * n], &vec![0.25; n], &Never);
+            let found = of(&found, n);
             assert_abs_diff_eq!(found, Array2::eye(n) * 2.0, epsilon = 1e-14);
+        }
+    }
+
+    /// It ends at whatever check says so, and a check comes before each few hundred operations for every entry of a matrix.
+    #[test]
+    fn work_ends_where_it_is_stopped() {
+        for dim in [96, 160] {
+            let low = random(dim / 2, dim, 1);
+            let low = low.t().dot(&low) * 1e4;
+            let full = &low + Array2::<f64>::eye(dim) * 9.0;
+            let least = vec![1.0; dim];
+            let work = |matrix: &Array2<f64>, cancel: &Cancel| {
+                whitening(matrix.as_slice().unwrap(), &least, &Some(cancel))
+            };
+            // Operations for every entry: two Cholesky factors and an inverse; eigenvectors and directions of all columns too.
+            for (matrix, each) in [(&full, dim), (&low, 12 * dim)] {
+                let never = Cancel::new();
+                assert!(work(matrix, &never).is_ok());
+                let checks = never.checks();
+                assert!(256 * checks >= each, "{checks} checks");
+                for at in (0..checks).step_by(1 + checks / 50) {
+                    let cancel = Cancel::after_checks(at);
+                    assert_eq!(work(matrix, &cancel), Err(Error::Cancelled));
+                    assert_eq!(cancel.checks(), at + 1);
+                }
+            }
         }
     }
 
     /// Orthonormal directions that span what the rows up to their own do are unique, but for their signs.
     fn check(rows: &Array2<f64>) {
-        let q = orthonormal(rows);
+        let Ok(q) = orthonormal(rows, &Never);
         assert_abs_diff_eq!(q.dot(&q.t()), Array2::eye(rows.nrows()), epsilon = 1e-13);
         // Each row lies in the span of the directions up to its own.
         let most = rows

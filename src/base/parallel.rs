@@ -3,7 +3,6 @@
 //! Work is cut by the shape of the data, never by the number of threads, and results come back in order:
 //! that is all it takes for the same bits on any pool. The caller's rayon pool is used.
 
-use super::error::Result;
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::ops::Range;
@@ -80,7 +79,7 @@ fn taken<T>(slots: Vec<Slot<T>>) -> Vec<T> {
 }
 
 /// What all parts found, or the first error in their order.
-pub(crate) fn all<T>(found: Vec<Result<T>>) -> Result<Vec<T>> {
+pub(crate) fn all<T, E>(found: Vec<Result<T, E>>) -> Result<Vec<T>, E> {
     found.into_iter().collect()
 }
 

@@ -160,7 +160,7 @@ impl<F: Float> Subspace<F> {
             for block in &parallel::all(blocks)? {
                 sum.zip_mut_with(block, |sum, x| *sum += x.to_f64());
             }
-            directions = linalg::orthonormal(&sum).mapv(F::from_f64);
+            directions = linalg::orthonormal(&sum, &data.cancel())?.mapv(F::from_f64);
         }
         let subspace = Self {
             directions,

@@ -219,7 +219,10 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 
     fn step(&mut self, restricted: bool) -> Result<()> {
         match self.statistics.take() {
-            Some(statistics) => self.phase.stages.update(statistics, restricted),
+            Some(statistics) => {
+                let cancel = self.phase.data.cancel();
+                self.phase.stages.update(statistics, restricted, cancel)
+            }
             None => Ok(()),
         }
     }
@@ -260,7 +263,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         self.spare = Spare::default();
         let (m_step, model) = (self.phase.stages.m_step, self.phase.model());
         let sums = self.statistics.as_mut();
-        let merged = sums.map_or(0, |sums| m_step.merge_components(sums, model));
+        let cancel = self.phase.data.cancel();
+        let merged = sums.map_or(Ok(0), |sums| m_step.merge_components(sums, model, cancel))?;
         self.merges = match merged {
             0 => Merges::Tried,
             _ => Merges::NotYet,

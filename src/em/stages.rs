@@ -3,6 +3,7 @@
 use super::report::PhaseReport;
 use super::saved::{SavedPass, SavedPhase};
 use super::{Ended, StopRule, Supports};
+use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::{Rng, Streams};
@@ -177,9 +178,16 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     }
 
     /// The M-step. An error, if the model has another shape after it.
-    pub(super) fn update(&mut self, statistics: Moments, restricted: bool) -> Result<()> {
+    pub(super) fn update(
+        &mut self,
+        statistics: Moments,
+        restricted: bool,
+        cancel: Option<&Cancel>,
+    ) -> Result<()> {
         let before = shape(&self.model);
-        self.m_step.update(statistics, &mut self.model, restricted);
+        let model = &mut self.model;
+        self.m_step
+            .cancellable_update(statistics, model, restricted, cancel)?;
         let after = shape(&self.model);
         let what = || {
             format!(

@@ -1,6 +1,7 @@
 //! Sums of an E-step over rows that lie in many places: the same bits, however rows are split.
 
 use super::{Covariance, Gaussian, GaussianMixture, MStep, SecondMoments};
+use crate::base::cancel::Never;
 use crate::base::error::{Error, Result, positive, same_length, sound_weight};
 use crate::base::fixed::Fixed;
 use crate::base::float::Float;
@@ -67,7 +68,8 @@ impl Units {
     fn of<F: Float>(model: &GaussianMixture<F>) -> Self {
         let (k, dim) = (model.theta.k(), model.theta.dim());
         let centre = |c: usize, j: usize| model.theta.centres.row(c)[j].to_f64();
-        let variances: Vec<_> = (0..k).map(|c| model.theta.variances_of(c)).collect();
+        let variances = (0..k).map(|c| model.theta.variances_of(c, &Never));
+        let Ok(variances) = variances.collect::<std::result::Result<Vec<_>, _>>();
         let size = |j: usize| {
             let of_component = |c: usize| {
                 let variance = variances[c][j % variances[c].len()];

@@ -5,6 +5,7 @@ use super::proportions::{Mixing, Proportions};
 use super::{
     Covariance, GaussianMixture, MStep, first_variance, steps_with_one_variance, variances_of,
 };
+use crate::base::cancel::{Cancel, Never, Watch};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
@@ -79,21 +80,72 @@ impl Gaussian {
             ..self
         }
     }
+
+    /// The M-step. The model is of no use where it was stopped.
+    fn maximise<F: Float, W: Watch>(
+        &self,
+        sums: Moments,
+        model: &mut GaussianMixture<F>,
+        restricted: bool,
+        watch: &W,
+    ) -> Result<(), W::Stopped> {
+        let (dim, mass) = (model.theta.dim(), sums.masses());
+        // The new variances where there is mass, and the one that all would share.
+        let (variances, shared) = match self.covariance.has_pairs() {
+            true => move_means(&sums, model),
+            false => {
+                let squared = sums.about_new_means(model.move_centres());
+                let mut variances = model.theta.spread.clone();
+                let per_component = self.covariance.numbers(1, dim);
+                for (place, variance) in variances.iter_mut().enumerate() {
+                    let (c, j) = (place / per_component, place % per_component);
+                    let (squared, mass) = sums.second_of(&squared, c, j);
+                    if mass > 0.0 {
+                        *variance = squared / mass;
+                    }
+                }
+                (variances, sums.variance_of_all(&squared))
+            }
+        };
+        let shared = shared.max(model.theta.least_variance);
+        if restricted || self.covariance.is_one_variance() {
+            return model.set_all(shared, watch);
+        }
+        if self.mixing == Mixing::Learned {
+            model.theta.proportions = Proportions::learned(mass.iter().copied());
+        }
+        let mut variances = clamped(variances, &model.theta, watch)?;
+        if self.covariance.has_pairs() && !self.covariance.is_tied() {
+            // A component without mass keeps its covariance.
+            let own = variances.chunks_exact_mut(dim * dim).enumerate();
+            for (c, own) in own.filter(|(c, _)| mass[*c] <= 0.0) {
+                own.copy_from_slice(model.theta.own(c));
+            }
+        }
+        model.set(variances, shared, watch)
+    }
 }
 
 /// Variances, or the triangles of covariances, that are clamped from below (E20, E52).
-fn clamped<F: Float>(mut variances: Vec<f64>, theta: &Parameters<F>) -> Vec<f64> {
+fn clamped<F: Float, W: Watch>(
+    mut variances: Vec<f64>,
+    theta: &Parameters<F>,
+    watch: &W,
+) -> Result<Vec<f64>, W::Stopped> {
     if !theta.covariance.has_pairs() {
         variances
             .iter_mut()
             .for_each(|v| *v = v.max(theta.least_variance));
-        return variances;
+        return Ok(variances);
     }
     let size = theta.dim() * theta.dim();
-    parallel::map_chunks(&mut variances, size, |_, _, matrix| {
-        matrix.copy_from_slice(&linalg::whitening(matrix, &theta.least_variances));
+    let all = parallel::map_chunks(&mut variances, size, |_, _, matrix| {
+        let found = linalg::whitening(matrix, &theta.least_variances, watch)?;
+        matrix.copy_from_slice(&found);
+        Ok(())
     });
-    variances
+    parallel::all(all)?;
+    Ok(variances)
 }
 
 impl Default for Gaussian {
@@ -125,7 +177,7 @@ impl<F: Float> MStep<F> for Gaussian {
         theta.least_variance = least;
         // The unit is this variance itself: so far scores are exactly the squared distances.
         (theta.spread, theta.unit) = (theta.isotropic(variance), variance);
-        Ok(GaussianMixture::new(theta))
+        GaussianMixture::new(theta, &data.cancel())
     }
 
     fn start_from(
@@ -149,8 +201,9 @@ impl<F: Float> MStep<F> for Gaussian {
         theta.spread = match self.covariance.has_pairs() {
             true if same && from.least_variances == theta.least_variances => from.spread.clone(),
             _ => {
-                let covariances = from.covariances().into_iter();
-                clamped(covariances.map(|v| v * factor).collect(), theta)
+                let covariances = from.covariances(&data.cancel())?.into_iter();
+                let scaled = covariances.map(|v| v * factor).collect();
+                clamped(scaled, theta, &data.cancel())?
             }
         };
         if self.mixing == Mixing::Learned {
@@ -159,8 +212,8 @@ impl<F: Float> MStep<F> for Gaussian {
         if same {
             theta.exact_means.clone_from(&from.exact_means);
         }
-        theta.unit = theta.mean_variance();
-        Ok(Some(GaussianMixture::new(model.theta)))
+        theta.unit = theta.mean_variance(&data.cancel())?;
+        GaussianMixture::new(model.theta, &data.cancel()).map(Some)
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
@@ -172,7 +225,8 @@ impl<F: Float> MStep<F> for Gaussian {
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let variance = first.best / first.entries;
-        model.set_all(variance);
+        // No matrix is factored: it is the same in every direction.
+        let Ok(()) = model.set_all(variance, &Never);
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
@@ -200,40 +254,17 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
-        let (dim, mass) = (model.theta.dim(), sums.masses());
-        // The new variances where there is mass, and the one that all would share.
-        let (variances, shared) = match self.covariance.has_pairs() {
-            true => move_means(&sums, model),
-            false => {
-                let squared = sums.about_new_means(model.move_centres());
-                let mut variances = model.theta.spread.clone();
-                let per_component = self.covariance.numbers(1, dim);
-                for (place, variance) in variances.iter_mut().enumerate() {
-                    let (c, j) = (place / per_component, place % per_component);
-                    let (squared, mass) = sums.second_of(&squared, c, j);
-                    if mass > 0.0 {
-                        *variance = squared / mass;
-                    }
-                }
-                (variances, sums.variance_of_all(&squared))
-            }
-        };
-        let shared = shared.max(model.theta.least_variance);
-        if restricted || self.covariance.is_one_variance() {
-            return model.set_all(shared);
-        }
-        if self.mixing == Mixing::Learned {
-            model.theta.proportions = Proportions::learned(mass.iter().copied());
-        }
-        let mut variances = clamped(variances, &model.theta);
-        if self.covariance.has_pairs() && !self.covariance.is_tied() {
-            // A component without mass keeps its covariance.
-            let own = variances.chunks_exact_mut(dim * dim).enumerate();
-            for (c, own) in own.filter(|(c, _)| mass[*c] <= 0.0) {
-                own.copy_from_slice(model.theta.own(c));
-            }
-        }
-        model.set(variances, shared);
+        let Ok(()) = self.maximise(sums, model, restricted, &Never);
+    }
+
+    fn cancellable_update(
+        &self,
+        sums: Moments,
+        model: &mut Self::Model,
+        restricted: bool,
+        cancel: Option<&Cancel>,
+    ) -> Result<()> {
+        self.maximise(sums, model, restricted, &cancel)
     }
 
     fn with_centres(
@@ -248,7 +279,7 @@ impl<F: Float> MStep<F> for Gaussian {
             let mut moved = Parameters::new(self.covariance, centres, frame, proportions);
             moved.least_variance = theta.least_variance;
             (moved.spread, moved.unit) = (theta.spread.clone(), theta.unit);
-            GaussianMixture::new(moved)
+            GaussianMixture::whole(moved)
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::covariance::Covariance;
 use super::parameters::Parameters;
 use super::proportions::penalised;
+use crate::base::cancel::Watch;
 use crate::base::float::Float;
 use crate::base::{linalg, parallel};
 use crate::kernels::panels::{self, Panels};
@@ -133,12 +134,12 @@ impl Tied {
 }
 
 impl<F: Float> Costs<F> {
-    pub(super) fn new(theta: &Parameters<F>) -> Self {
+    pub(super) fn new<W: Watch>(theta: &Parameters<F>, watch: &W) -> Result<Self, W::Stopped> {
         let (k, dim, unit) = (theta.k(), theta.dim(), theta.unit);
         let variances = &theta.spread;
         let penalties: Vec<f64> = (0..k).map(|c| theta.proportions.penalty(c, unit)).collect();
         let round = theta.isotropic(unit) == *variances && penalties.iter().all(|p| *p == 0.0);
-        let whitenings = whitenings(theta, round);
+        let whitenings = whitenings(theta, round, watch)?;
         // What a variance makes of the square of a difference: a factor, and a term.
         let relative = |variance: f64| (unit / variance, unit * (variance / unit).ln());
         // What determinants and proportions add to squared distances; a discarded component is ranked last.
@@ -188,7 +189,7 @@ impl<F: Float> Costs<F> {
                 }
             }
         };
-        Self { whitenings, form }
+        Ok(Self { whitenings, form })
     }
 
     pub(super) fn all(&self, centres: &Centres<F>, rows: &Rows<F>, out: &mut Vec<F>) {
@@ -293,9 +294,13 @@ impl<F: Float> Costs<F> {
 }
 
 /// The whitening transforms of covariances with all pairs of coordinates: one, or one for each component.
-fn whitenings<F: Float>(theta: &Parameters<F>, round: bool) -> Vec<Whitening> {
+fn whitenings<F: Float, W: Watch>(
+    theta: &Parameters<F>,
+    round: bool,
+    watch: &W,
+) -> Result<Vec<Whitening>, W::Stopped> {
     if !theta.covariance.has_pairs() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let deviation = theta.unit.sqrt();
     let number = if theta.covariance.is_tied() {
@@ -303,14 +308,13 @@ fn whitenings<F: Float>(theta: &Parameters<F>, round: bool) -> Vec<Whitening> {
     } else {
         theta.k()
     };
-    parallel::map(number, |c| {
+    let all = parallel::map(number, |c| {
         let mean = theta.exact_mean(c).to_vec();
-        match round {
-            true => Whitening::spherical(mean, 1.0),
-            false => {
-                let relative: Vec<f64> = theta.own(c).iter().map(|x| x * deviation).collect();
-                Whitening::of_factor(mean, &relative)
-            }
+        if round {
+            return Ok(Whitening::spherical(mean, 1.0));
         }
-    })
+        let relative: Vec<f64> = theta.own(c).iter().map(|x| x * deviation).collect();
+        Whitening::of_factor(mean, &relative, watch)
+    });
+    parallel::all(all)
 }

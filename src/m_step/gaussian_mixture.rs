@@ -5,6 +5,7 @@ use super::gaussian_costs::Costs;
 use super::parameters::{Parameters, covariance_of, is_proper};
 use super::proportions::Proportions;
 use crate::base::cached::Cached;
+use crate::base::cancel::{Never, Watch};
 use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::{Float, held_in_range};
 use crate::base::linalg::{self, Cholesky};
@@ -99,42 +100,63 @@ impl<F: Float> GaussianMixture<F> {
         }
         if kind.has_pairs() {
             let factors = scaled.chunks_exact(dim * dim);
-            let factors = factors
-                .map(|own| Cholesky::of(own, dim).ok_or_else(|| lost(frame.leave_square(own[0]))));
-            let triangle = |own: Cholesky| linalg::inverse_of_lower(&own.factor, dim);
-            let triangles: Vec<_> = factors
-                .map(|own| own.map(triangle))
-                .collect::<Result<_>>()?;
-            scaled = triangles.concat();
+            let triangles = factors.map(|own| {
+                let Ok(found) = Cholesky::of(own, dim, &Never);
+                let Cholesky { factor, .. } =
+                    found.ok_or_else(|| lost(frame.leave_square(own[0])))?;
+                let Ok(triangle) = linalg::inverse_of_lower(&factor, dim, &Never);
+                Ok(triangle)
+            });
+            scaled = triangles.collect::<Result<Vec<_>>>()?.concat();
         }
         let centres = Centres::enter(means, &frame);
         let mut theta = Parameters::new(kind, centres, frame, proportions);
         theta.means = Some(means.iter().copied().collect());
         theta.spread = scaled;
-        theta.unit = theta.mean_variance();
-        Ok(Self::new(theta))
+        let Ok(unit) = theta.mean_variance(&Never);
+        theta.unit = unit;
+        Ok(Self::whole(theta))
     }
 
-    pub(super) fn new(theta: Parameters<F>) -> Self {
-        Self {
-            costs: Costs::new(&theta),
+    pub(super) fn new<W: Watch>(
+        theta: Parameters<F>,
+        watch: &W,
+    ) -> std::result::Result<Self, W::Stopped> {
+        Ok(Self {
+            costs: Costs::new(&theta, watch)?,
             theta,
             linear: Cached::default(),
             means: Cached::default(),
-        }
+        })
+    }
+
+    /// One that nobody waits for.
+    pub(super) fn whole(theta: Parameters<F>) -> Self {
+        let Ok(new) = Self::new(theta, &Never);
+        new
     }
 
     /// Other variances, and the one that scores are in units of.
-    pub(super) fn set(&mut self, spread: Vec<f64>, unit: f64) {
+    pub(super) fn set<W: Watch>(
+        &mut self,
+        spread: Vec<f64>,
+        unit: f64,
+        watch: &W,
+    ) -> std::result::Result<(), W::Stopped> {
         (self.theta.spread, self.theta.unit) = (spread, unit);
         self.linear = Cached::default();
-        self.costs = Costs::new(&self.theta);
+        self.costs = Costs::new(&self.theta, watch)?;
+        Ok(())
     }
 
     /// One variance for all coordinates of all components, which scores are in units of.
-    pub(super) fn set_all(&mut self, variance: f64) {
+    pub(super) fn set_all<W: Watch>(
+        &mut self,
+        variance: f64,
+        watch: &W,
+    ) -> std::result::Result<(), W::Stopped> {
         let variance = variance.max(self.theta.least_variance);
-        self.set(self.theta.isotropic(variance), variance);
+        self.set(self.theta.isotropic(variance), variance, watch)
     }
 
     /// The centres, to be changed.
@@ -160,7 +182,7 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
     fn coordinates(&self, c: usize) -> Array1<f64> {
-        let own = self.theta.variances_of(c);
+        let Ok(own) = self.theta.variances_of(c, &Never);
         let own = Array1::from(own).mapv(|v| self.theta.frame.leave_square(v));
         let all = own.broadcast(self.theta.dim());
         all.expect("one variance, or (d)").to_owned()
@@ -189,7 +211,8 @@ impl<F: Float> GaussianMixture<F> {
     #[must_use]
     pub fn variance(&self) -> f64 {
         let theta = &self.theta;
-        theta.frame.leave_square(theta.mean_variance())
+        let Ok(variance) = theta.mean_variance(&Never);
+        theta.frame.leave_square(variance)
     }
 
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
@@ -211,7 +234,7 @@ impl<F: Float> GaussianMixture<F> {
         let dim = self.theta.dim();
         if self.theta.covariance.has_pairs() {
             let own = self.theta.own(c);
-            let covariance = covariance_of(own, dim);
+            let Ok(covariance) = covariance_of(own, dim, &Never);
             return covariance.mapv(|v| self.theta.frame.leave_square(v));
         }
         let variances = self.coordinates(c);
@@ -272,10 +295,14 @@ impl<F: Float> GaussianMixture<F> {
     /// [`Error::Parameter`] if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
-        let factors: Vec<_> = whitenings.iter().map(Whitening::inverse).collect();
+        let inverse = |own: &Whitening| {
+            let Ok(inverse) = own.inverse(&Never);
+            inverse
+        };
+        let factors: Vec<_> = whitenings.iter().map(inverse).collect();
         let (dim, unit) = (theta.dim(), theta.unit.sqrt());
         let variances: Vec<_> = match factors.is_empty() {
-            true => (0..theta.k()).map(|c| theta.variances_of(c)).collect(),
+            true => (0..theta.k()).map(|c| theta.own(c)).collect(),
             false => Vec::new(),
         };
         let mut normals = vec![0.0; dim];

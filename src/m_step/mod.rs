@@ -29,6 +29,7 @@ pub use gaussian_mixture::GaussianMixture;
 pub use moments::{Moments, SecondMoments};
 pub use saved::{Save, load_model};
 
+use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
@@ -130,6 +131,22 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// simpler family as long as the steps are `restricted`.
     fn update(&self, statistics: Moments, model: &mut Self::Model, restricted: bool);
 
+    /// The [update](Self::update) of a fit that may be [cancelled](Cancel) meanwhile, for one that may take more than a small part of
+    /// a second. By default it is not ended before it is done.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled): the model is then not used any more.
+    fn cancellable_update(
+        &self,
+        statistics: Moments,
+        model: &mut Self::Model,
+        restricted: bool,
+        _cancel: Option<&Cancel>,
+    ) -> Result<()> {
+        self.update(statistics, model, restricted);
+        Ok(())
+    }
+
     /// The model with other centres, in the same frame or that of a subspace ([E39](crate::equations#e39)), of a family whose
     /// scores are squared distances, with one variance for all. `None` for all others: then a phase on projected rows, or one
     /// with kept statistics ([E36](crate::equations#e36)), is an error.
@@ -148,8 +165,16 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
 
     /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
     /// how many it emptied.
-    fn merge_components(&self, _: &mut Moments, _: &Self::Model) -> usize {
-        0
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled): neither sums nor model are used any more.
+    fn merge_components(
+        &self,
+        _: &mut Moments,
+        _: &Self::Model,
+        _: Option<&Cancel>,
+    ) -> Result<usize> {
+        Ok(0)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::covariance::Covariance;
 use super::proportions::Proportions;
+use crate::base::cancel::{Never, Watch};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
@@ -100,36 +101,42 @@ impl<F: Float> Parameters<F> {
     }
 
     /// The variances or covariances, in the unit of the frame, squared.
-    pub(super) fn covariances(&self) -> Vec<f64> {
+    pub(super) fn covariances<W: Watch>(&self, watch: &W) -> Result<Vec<f64>, W::Stopped> {
         let dim = self.dim();
-        match self.covariance.has_pairs() {
-            true => {
-                let triangles = self.spread.chunks_exact(dim * dim);
-                triangles.flat_map(|own| covariance_of(own, dim)).collect()
-            }
-            false => self.spread.clone(),
+        if !self.covariance.has_pairs() {
+            return Ok(self.spread.clone());
         }
+        let triangles = self.spread.chunks_exact(dim * dim);
+        let all: Result<Vec<_>, _> = triangles
+            .map(|own| covariance_of(own, dim, watch))
+            .collect();
+        Ok(all?.into_iter().flatten().collect())
     }
 
     /// The variances of the coordinates of component `c`: one, or (d).
-    pub(super) fn variances_of(&self, c: usize) -> Vec<f64> {
+    pub(super) fn variances_of<W: Watch>(
+        &self,
+        c: usize,
+        watch: &W,
+    ) -> Result<Vec<f64>, W::Stopped> {
         let own = self.own(c);
-        match self.covariance.has_pairs() {
-            true => covariance_of(own, self.dim()).into_diag().to_vec(),
+        Ok(match self.covariance.has_pairs() {
+            true => covariance_of(own, self.dim(), watch)?.into_diag().to_vec(),
             false => own.to_vec(),
-        }
+        })
     }
 
     /// The mean variance, of components by their proportion.
-    pub(super) fn mean_variance(&self) -> f64 {
+    pub(super) fn mean_variance<W: Watch>(&self, watch: &W) -> Result<f64, W::Stopped> {
         let mean = |c: usize| {
-            let own = self.variances_of(c);
-            own.iter().sum::<f64>() / own.len() as f64
+            let own = self.variances_of(c, watch)?;
+            Ok(own.iter().sum::<f64>() / own.len() as f64)
         };
-        match self.covariance.is_tied() {
-            true => mean(0),
-            false => self.proportions.average((0..self.k()).map(mean)),
+        if self.covariance.is_tied() {
+            return mean(0);
         }
+        let means = (0..self.k()).map(mean).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.proportions.average(means.into_iter()))
     }
 
     /// The mean (d) of the data.
@@ -181,10 +188,14 @@ impl<F: Float> Parameters<F> {
 }
 
 /// The covariance (d, d) of a whitening transform.
-pub(super) fn covariance_of(triangle: &[f64], dim: usize) -> Array2<f64> {
-    let deviations = linalg::inverse_of_lower(triangle, dim);
-    let covariance = linalg::square(&deviations, dim);
-    Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers")
+pub(super) fn covariance_of<W: Watch>(
+    triangle: &[f64],
+    dim: usize,
+    watch: &W,
+) -> Result<Array2<f64>, W::Stopped> {
+    let deviations = linalg::inverse_of_lower(triangle, dim, watch)?;
+    let covariance = linalg::square(&deviations, dim, watch)?;
+    Ok(Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers"))
 }
 
 /// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
@@ -192,5 +203,9 @@ pub(super) fn is_proper(matrix: &[f64], dim: usize) -> bool {
     let at = |i: usize, j: usize| matrix[i * dim + j];
     let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();
     let symmetric = (0..dim).all(|i| (0..i).all(|j| near(i, j)));
-    symmetric && Cholesky::of(matrix, dim).is_some()
+    let factor = || {
+        let Ok(factor) = Cholesky::of(matrix, dim, &Never);
+        factor
+    };
+    symmetric && factor().is_some()
 }

@@ -81,7 +81,7 @@ impl<F: Float> TryFrom<Stored<'_, F>> for GaussianMixture<F> {
         match stored {
             Stored::Gaussian(theta) => {
                 theta.check()?;
-                in_range(Self::new(theta.into_owned()))
+                in_range(Self::whole(theta.into_owned()))
             }
             stored => stored.other("Gaussian"),
         }

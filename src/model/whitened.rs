@@ -1,5 +1,6 @@
 //! Components with full covariance matrices: their whitening transforms, and the scores that follow from them.
 
+use crate::base::cancel::{Never, Watch};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::kernels::quadratic::{self, Columns};
@@ -26,36 +27,50 @@ pub(crate) const MOST_INFLATION: f64 = 64.0;
 
 impl Whitening {
     /// From $M$ (d, d), a lower triangle with a positive diagonal.
-    pub(crate) fn of_factor(mean: Vec<f64>, factor: &[f64]) -> Self {
+    pub(crate) fn of_factor<W: Watch>(
+        mean: Vec<f64>,
+        factor: &[f64],
+        watch: &W,
+    ) -> Result<Self, W::Stopped> {
         let dim = mean.len();
         let mut found = Self {
             mean,
             factor: linalg::packed(factor, dim),
             inflation: 0.0,
         };
-        let inverse = found.inverse();
+        let inverse = found.inverse(watch)?;
         let variances = inverse
             .chunks_exact(dim)
             .map(|row| row.iter().map(|x| x * x).sum::<f64>());
         let factors = found.precisions().into_iter().zip(variances);
         found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
-        found
+        Ok(found)
     }
 
-    /// From the lower half of the covariance (d, d); `None` unless it is finite and positive definite.
-    pub(crate) fn new(mean: Vec<f64>, covariance: &[f64]) -> Option<Self> {
+    /// From the covariance $A + x x^T$ of the lower half of $A$ (d, d), whose digits it has however long $x$ is; `None` unless $A$
+    /// is finite and positive definite.
+    pub(crate) fn new<W: Watch>(
+        mean: Vec<f64>,
+        covariance: &[f64],
+        beyond: Vec<f64>,
+        watch: &W,
+    ) -> Result<Option<Self>, W::Stopped> {
         let dim = mean.len();
-        let factor = Cholesky::of(covariance, dim)?.factor;
-        let factor = linalg::packed(&linalg::inverse_of_lower(&factor, dim), dim);
+        let Some(Cholesky { mut factor, .. }) = Cholesky::of(covariance, dim, watch)? else {
+            return Ok(None);
+        };
+        let variances = (0..dim).map(|j| covariance[j * (dim + 1)] + beyond[j] * beyond[j]);
+        let variances: Vec<f64> = variances.collect();
+        linalg::add_square(&mut factor, beyond);
+        let factor = linalg::packed(&linalg::inverse_of_lower(&factor, dim, watch)?, dim);
         let mut found = Self {
             mean,
             factor,
             inflation: 0.0,
         };
-        let variances = (0..dim).map(|j| covariance[j * (dim + 1)]);
         let factors = found.precisions().into_iter().zip(variances);
         found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
-        found.inflation.is_finite().then_some(found)
+        Ok(found.inflation.is_finite().then_some(found))
     }
 
     /// With the same variance in every direction.
@@ -72,6 +87,16 @@ impl Whitening {
         }
     }
 
+    /// Whether the columns are independent.
+    pub(crate) fn is_diagonal(&self) -> bool {
+        let mut rest = &self.factor[..];
+        (0..self.mean.len()).all(|j| {
+            let (row, after) = rest.split_at(j + 1);
+            rest = after;
+            row[..j].iter().all(|x| *x == 0.0)
+        })
+    }
+
     /// $\ln \lvert \Sigma \rvert$.
     pub(crate) fn log_det(&self) -> f64 {
         let logs = (0..self.mean.len()).map(|j| self.factor[j * (j + 3) / 2].ln());
@@ -79,9 +104,9 @@ impl Whitening {
     }
 
     /// $M^{-1}$ (d, d): takes standard normal points to those of the component.
-    pub(crate) fn inverse(&self) -> Vec<f64> {
+    pub(crate) fn inverse<W: Watch>(&self, watch: &W) -> Result<Vec<f64>, W::Stopped> {
         let dim = self.mean.len();
-        linalg::inverse_of_lower(&linalg::unpacked(&self.factor, dim), dim)
+        linalg::inverse_of_lower(&linalg::unpacked(&self.factor, dim), dim, watch)
     }
 
     /// The diagonal of $\Sigma^{-1}$ (d).
@@ -100,13 +125,16 @@ impl Whitening {
 
     /// $\Sigma$ (d, d).
     pub(crate) fn covariance(&self) -> Vec<f64> {
-        linalg::square(&self.inverse(), self.mean.len())
+        let Ok(inverse) = self.inverse(&Never);
+        let Ok(covariance) = linalg::square(&inverse, self.mean.len(), &Never);
+        covariance
     }
 
     /// $\Sigma^{-1}$ (d, d).
     pub(crate) fn precision(&self) -> Vec<f64> {
         let dim = self.mean.len();
-        linalg::gram(&linalg::unpacked(&self.factor, dim), dim)
+        let Ok(precision) = linalg::gram(&linalg::unpacked(&self.factor, dim), dim, &Never);
+        precision
     }
 
     /// $\lvert M (z - m) \rvert^2$, in `f64`; `apart` is scratch.
@@ -272,7 +300,8 @@ mod tests {
                     *sum += u[place / 6] * u[place % 6] / 74.0;
                 }
             }
-            Whitening::new(mean, &covariance).unwrap()
+            let Ok(found) = Whitening::new(mean, &covariance, vec![0.0; 6], &Never);
+            found.unwrap()
         });
         (components.collect(), rows)
     }
@@ -330,7 +359,12 @@ mod tests {
     #[test]
     fn covariance_and_precision_come_back() {
         let covariance = [2.0, 0.0, 0.6, 1.5];
-        let found = Whitening::new(vec![0.5, -1.0], &covariance).unwrap();
+        let new = |mean: Vec<f64>, covariance: &[f64]| {
+            let beyond = vec![0.0; mean.len()];
+            let Ok(found) = Whitening::new(mean, covariance, beyond, &Never);
+            found
+        };
+        let found = new(vec![0.5, -1.0], &covariance).unwrap();
         let det = 2.0 * 1.5 - 0.36;
         assert_abs_diff_eq!(found.log_det(), f64::ln(det), epsilon = 1e-14);
         assert_abs_diff_eq!(found.inflation, 3.0 / det, epsilon = 1e-14);
@@ -342,8 +376,8 @@ mod tests {
         }
         let round = Whitening::spherical(vec![0.0; 3], 4.0);
         let eye = [4.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0, 4.0];
-        assert_eq!(round, Whitening::new(vec![0.0; 3], &eye).unwrap());
+        assert_eq!(round, new(vec![0.0; 3], &eye).unwrap());
         assert_eq!(round.form(&[2.0, 2.0, 0.0], &mut Vec::new()), 2.0);
-        assert!(Whitening::new(vec![0.0; 2], &[1.0, 0.0, 2.0, 1.0]).is_none());
+        assert!(new(vec![0.0; 2], &[1.0, 0.0, 2.0, 1.0]).is_none());
     }
 }

@@ -3,6 +3,7 @@
 use crate::common::{blobs, close, read, seeds};
 use approx::assert_abs_diff_eq;
 use coremix::m_step::DirichletProcessMixture;
+use coremix::metrics::adjusted_rand_index;
 use coremix::prelude::*;
 use coremix::{Builder, Element, Float, Rng, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, array, concatenate, s};
@@ -955,4 +956,140 @@ fn narrow_clusters_with_few_rows_do_not_merge() {
     let model = fit.fit(&data).unwrap().model;
     let used = model.proportions().iter().filter(|p| **p > 0.01).count();
     assert_eq!(used, 6);
+}
+
+/// Three blobs of deviation 1, ten apart, on a grid that numbers far from 0 have, too.
+fn three_blobs(d: usize) -> (Array2<f64>, Array1<u32>) {
+    let mut rng = Rng::from_seed(3);
+    let place = |i: usize, j: usize| 10.0 * ((i % 3 + j) % 3) as f64;
+    let x = Array2::from_shape_fn((600, d), |(i, j)| {
+        ((place(i, j) + rng.normal()) * 256.0).round() / 256.0
+    });
+    (x, Array1::from_shape_fn(600, |i| (i % 3) as u32))
+}
+
+/// A prior at 0 and data far from it, such as metres and Unix times: F rises by the tolerance of the law, or there is advice.
+fn far_from_the_prior<F: Float>(within: f64, family: &DirichletProcess, must: f64) {
+    for d in [1, 2, 5] {
+        for offset in [3e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1.7e9, 1e10, 1e11, 1e12] {
+            let x = three_blobs(d).0.mapv(|x| F::from_f64(x + offset));
+            let builder = algorithms::dp_gmm(8, 1.0).m_step(family.clone());
+            let builder = builder.tolerance(0.0).max_iterations(60).build().unwrap();
+            match builder.fit(&dense(&x, None)) {
+                Err(error) => {
+                    assert!(error.to_string().contains("subtract the mean"), "{error}");
+                    assert!(offset > must, "{offset:e}: {error}");
+                }
+                Ok(fit) => {
+                    for pair in fit.report.free_energies.windows(2) {
+                        let fall = (pair[0] - pair[1]) / pair[0].abs().max(600.0);
+                        assert!(fall <= within, "{d} columns at {offset:e}: {fall:e}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bound_rises_far_from_the_prior() {
+    let zero = |d: usize| Array1::<f64>::zeros(d);
+    far_from_the_prior::<f64>(1e-9, &DirichletProcess::new(1.0).paper_priors(), 2e9);
+    far_from_the_prior::<f32>(1e-6, &DirichletProcess::new(1.0).paper_priors(), 1e6);
+    for beta in [0.01, 100.0] {
+        let family = DirichletProcess::new(1.0)
+            .paper_priors()
+            .mean_precision(beta);
+        far_from_the_prior::<f64>(1e-9, &family, 2e9);
+    }
+    // A prior mean alone is far, in one of two columns that differ in size.
+    let (x, _) = three_blobs(2);
+    let units = array![1e-3, 1e3];
+    let x = &x * &units + &array![1e5, 0.0];
+    let family = DirichletProcess::new(1.0).mean(zero(2).view());
+    let fit = fit(&dense(&x, None), family, seeds(&x, 6, 1).view(), 40);
+    for pair in fit.report.free_energies.windows(2) {
+        assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs().max(600.0));
+    }
+}
+
+/// With one component the bound is the evidence, in which only $-\\frac{\\nu}{2} \\ln(1 + x^T A^{-1} x)$ depends on how far the data is
+/// from the prior.
+#[test]
+fn the_evidence_far_from_the_prior_is_exact() {
+    let (x, _) = three_blobs(2);
+    let mean = x.mean_axis(Axis(0)).unwrap();
+    let apart = &x - &mean;
+    let mut a = apart.t().dot(&apart);
+    a.diag_mut().mapv_inplace(|v| v + 0.1);
+    let det = a[[0, 0]] * a[[1, 1]] - a[[0, 1]] * a[[1, 0]];
+    let inverse = array![[a[[1, 1]], -a[[0, 1]]], [-a[[1, 0]], a[[0, 0]]]] / det;
+    let log = |offset: f64| {
+        let from_prior = &mean + offset;
+        let square = 600.0 / 601.0 * from_prior.dot(&inverse.dot(&from_prior));
+        -0.5 * (2.0 + 600.0) * square.ln_1p()
+    };
+    let bound = |offset: f64| {
+        let x = x.mapv(|x| x + offset);
+        let start = x.slice(s![..1, ..]).to_owned();
+        let family = DirichletProcess::new(1.0).paper_priors();
+        last(&fit(&dense(&x, None), family, start.view(), 4))
+    };
+    let near = bound(0.0);
+    for offset in [1e2, 1e4, 1e6, 1e8, 1e9] {
+        let expected = near + log(offset) - log(0.0);
+        let got = bound(offset);
+        assert!(
+            (got - expected).abs() <= 1e-9 * expected.abs(),
+            "{offset:e}: {got} {expected}"
+        );
+    }
+}
+
+/// The default prior does not follow a few far values: the clusters are found as without them.
+#[test]
+fn far_rows_do_not_widen_the_prior() {
+    for d in [1, 2, 5] {
+        let (x, labels) = three_blobs(d);
+        let data = dense(&x, None);
+        let found = |rows: &dyn Data<f64>, coreset: Option<usize>| {
+            let mut builder = algorithms::dp_gmm(8, 1.0);
+            if let Some(size) = coreset {
+                builder = builder.coreset(Lightweight::new(size));
+            }
+            let fit = builder.build().unwrap().fit(rows).unwrap();
+            let index =
+                adjusted_rand_index(labels.view(), fit.model.predict(&data).unwrap().view());
+            (
+                index.unwrap(),
+                fit.model.log_likelihood(&data).unwrap() / 600.0,
+            )
+        };
+        let (index, likelihood) = found(&data, None);
+        assert!(index > 0.98);
+        for far in [1e3, 1e4, 999_999.0, -1e7, 1e8] {
+            for rows in [1, 3] {
+                let mut y = x.clone();
+                for row in 0..rows {
+                    let row = Array1::from_elem(d, far * (1.0 + row as f64));
+                    y.push_row(row.view()).unwrap();
+                }
+                let w = Array1::from_shape_fn(600 + rows, |i| if i < 600 { 2.0 } else { 1.0 });
+                for (data, coreset) in [
+                    (dense(&y, None), None),
+                    (dense(&y, Some(&w)), None),
+                    (dense(&y, None), Some(400)),
+                ] {
+                    let (index, beside) = found(&data, coreset);
+                    let name = || format!("{d} columns, {rows} rows at {far:e}, {coreset:?}");
+                    assert!(index > 0.98, "{}: {index}", name());
+                    assert!(
+                        beside > likelihood - 0.3,
+                        "{}: {beside} {likelihood}",
+                        name()
+                    );
+                }
+            }
+        }
+    }
 }

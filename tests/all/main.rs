@@ -39,6 +39,7 @@ mod golden;
 mod halves;
 mod hostile;
 mod laws;
+mod low_rank;
 mod means_of;
 mod metrics;
 mod observed;

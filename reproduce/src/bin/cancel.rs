@@ -1,4 +1,4 @@
-//! How long a fit takes to end once its time is up, for every named algorithm and in every stage.
+//! How long a fit takes to end once its time is up, for every named algorithm and for full and tied covariances, in every stage.
 //!
 //! `cargo run --release -p reproduce --bin cancel -- [ROWS COLUMNS CLUSTERS]` on generated rows; 145,751 x 74 and 2,000
 //! clusters unless told, the shape of kdd04bio. Prints the longest delay, and at which times fits were cancelled, in seconds.
@@ -27,11 +27,14 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let sketch = Sketch::new(rows.view(), d.div_ceil(4), 1)?;
     for name in Algorithm::NAMES {
         match name {
-            "sparsified-gmm" => measure(name, &sketch, k)?,
+            "sparsified-gmm" => measure(name, None, &sketch, k)?,
             // Full covariances of 2,000 components would not fit on a small machine.
-            "dp-gmm" => measure(name, &data, k.min(100))?,
-            _ => measure(name, &data, k)?,
+            "dp-gmm" => measure(name, None, &data, k.min(100))?,
+            _ => measure(name, None, &data, k)?,
         }
+    }
+    for kind in [Covariance::Full, Covariance::Tied] {
+        measure("gmm", Some(kind), &data, k.min(100))?;
     }
     Ok(())
 }
@@ -43,12 +46,20 @@ fn noise(n: usize, j: usize) -> f32 {
     (mixed >> 40) as f32 / (1 << 24) as f32
 }
 
-fn measure<F: coremix::Float>(name: &str, data: &dyn Data<F>, k: usize) -> Result<()> {
+fn measure<F: coremix::Float>(
+    name: &str,
+    covariance: Option<Covariance>,
+    data: &dyn Data<F>,
+    k: usize,
+) -> Result<()> {
     let mut line = Vec::new();
     let mut longest = 0.0f64;
     for time in TIMES {
         let algorithm = name.parse::<Algorithm>()?.clusters(k);
-        let algorithm = algorithm.tolerance(0.0);
+        let mut algorithm = algorithm.tolerance(0.0);
+        if let Some(kind) = covariance {
+            algorithm = algorithm.covariance(kind);
+        }
         let started = Instant::now();
         let cancel = Cancel::after(Duration::from_secs_f64(time));
         let boxed: Box<dyn Estimator<F>> = algorithm.cancel(&cancel).boxed()?;
@@ -71,6 +82,8 @@ fn measure<F: coremix::Float>(name: &str, data: &dyn Data<F>, k: usize) -> Resul
         }
         line.push(format!("{time} {stage} {late:.3}"));
     }
+    let kind = covariance.map_or(String::new(), |kind| format!(", {kind:?}"));
+    let name = format!("{name}{kind}");
     println!("{name:16} {longest:.3}  ({})", line.join(", "));
     Ok(())
 }

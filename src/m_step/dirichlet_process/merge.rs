@@ -2,6 +2,7 @@
 
 use super::posterior::{NormalWishart, Prior};
 use super::sticks::Sticks;
+use crate::base::cancel::Watch;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::m_step::Moments;
@@ -27,10 +28,16 @@ const WELL: f64 = 1e8;
 const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
 
 /// The priors under which a merge has to pay, the first of them that of the model; `None` if a weaker one is no prior.
-pub(super) fn priors(prior: &Prior, of_data: bool) -> Option<Vec<Prior>> {
+pub(super) fn priors<W: Watch>(
+    prior: &Prior,
+    of_data: bool,
+    watch: &W,
+) -> Result<Option<Vec<Prior>>, W::Stopped> {
     let weaker = WEAKER.iter().filter(|_| of_data);
-    let weaker = weaker.map(|share| prior.weaker(*share));
-    std::iter::once(Some(prior.clone())).chain(weaker).collect()
+    let weaker = weaker.map(|share| prior.weaker(*share, watch));
+    std::iter::once(Ok(Some(prior.clone())))
+        .chain(weaker)
+        .collect()
 }
 
 /// Two components that may merge, the lower number first.
@@ -100,15 +107,17 @@ struct Merge {
 }
 
 /// Gives all that some components have to others, where that is sure to raise the bound (E51). Returns how many it emptied.
-pub(super) fn merge(
+/// `origins` are the points (T, d) that the sums are about.
+pub(super) fn merge<W: Watch>(
     sums: &mut Moments,
-    components: &[NormalWishart],
+    origins: &[Vec<f64>],
     priors: &[Prior],
     pairs: &[Pair],
-) -> usize {
-    let mut merges = merges(sums, components, priors, pairs);
+    watch: &W,
+) -> Result<usize, W::Stopped> {
+    let mut merges = merges(sums, origins, priors, pairs, watch)?;
     merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-    let (mut emptied, mut touched) = (0, vec![false; components.len()]);
+    let (mut emptied, mut touched) = (0, vec![false; origins.len()]);
     for merge in merges {
         let (into, from) = (merge.into, merge.from);
         if touched[into] || touched[from] {
@@ -117,27 +126,34 @@ pub(super) fn merge(
         // Other merges have changed the sticks.
         let of_sticks = gain_of_sticks(sums.masses(), &priors[0], into, from);
         if merge.evidence + of_sticks > merge.worth {
-            sums.join(into, from, &step(components, into, from));
+            sums.join(into, from, &step(origins, into, from));
             touched[into] = true;
             touched[from] = true;
             emptied += 1;
         }
     }
-    emptied
+    Ok(emptied)
 }
 
 /// What each pair would gain by itself, where that can be said.
-fn merges(sums: &Moments, old: &[NormalWishart], priors: &[Prior], pairs: &[Pair]) -> Vec<Merge> {
+fn merges<W: Watch>(
+    sums: &Moments,
+    origins: &[Vec<f64>],
+    priors: &[Prior],
+    pairs: &[Pair],
+    watch: &W,
+) -> Result<Vec<Merge>, W::Stopped> {
     // Rounding decides what the evidence of nearly singular components is.
-    let evidence = |sums: &Moments, t: usize, old: &NormalWishart| {
+    let evidence = |sums: &Moments, t: usize, origin: &[f64]| {
         let under = priors.iter().map(|prior| {
-            let component = NormalWishart::posterior(prior, sums, t, &old.whitening.mean)?;
-            let well = component.whitening.inflation <= WELL;
-            well.then(|| component.evidence(prior))
+            let found = NormalWishart::posterior(prior, sums, t, origin, watch)?;
+            let well = found.filter(|component| component.whitening.inflation <= WELL);
+            Ok(well.map(|component| component.evidence(prior)))
         });
-        under.collect::<Option<Vec<f64>>>()
+        under.collect::<Result<Option<Vec<f64>>, W::Stopped>>()
     };
-    let apart = parallel::map(old.len(), |t| evidence(sums, t, &old[t]));
+    let apart = parallel::map(origins.len(), |t| evidence(sums, t, &origins[t]));
+    let apart = parallel::all(apart)?;
     let merges = parallel::map(pairs.len(), |place| {
         let Pair { a, b } = pairs[place];
         // Where the merged component stands among the sticks is free: the better place.
@@ -148,21 +164,23 @@ fn merges(sums: &Moments, old: &[NormalWishart], priors: &[Prior], pairs: &[Pair
             false => (first, a, b),
         };
         let mut both = sums.pair(into, from);
-        both.join(0, 1, &step(old, into, from));
-        let together = evidence(&both, 0, &old[into])?;
-        let parts = apart[a].as_ref()?.iter().zip(apart[b].as_ref()?);
-        let gained = together.iter().zip(parts);
+        both.join(0, 1, &step(origins, into, from));
+        let together = evidence(&both, 0, &origins[into])?;
+        let (Some(together), Some(a), Some(b)) = (&together, &apart[a], &apart[b]) else {
+            return Ok(None);
+        };
+        let gained = together.iter().zip(a.iter().zip(b));
         let gained = gained.map(|(all, (a, b))| all - a - b - sums.own()[place]);
         let gained: Vec<f64> = gained.collect();
-        Some(Merge {
+        Ok(Some(Merge {
             evidence: gained.iter().copied().fold(f64::INFINITY, f64::min),
             gain: gained[0] + of_sticks,
             worth: WORTH + ROUNDING * both.mass(0),
             into,
             from,
-        })
+        }))
     });
-    merges.into_iter().flatten().collect()
+    Ok(parallel::all(merges)?.into_iter().flatten().collect())
 }
 
 /// The change of the part of the bound that follows from the masses: only sticks from one to the other change.
@@ -176,14 +194,10 @@ fn gain_of_sticks(masses: &[f64], prior: &Prior, into: usize, from: usize) -> f6
     evidence(&merged) - evidence(masses)
 }
 
-/// From the mean of one component to that of another (d).
-fn step(components: &[NormalWishart], into: usize, from: usize) -> Vec<f64> {
-    let mean = |t: usize| &components[t].whitening.mean;
-    mean(from)
-        .iter()
-        .zip(mean(into))
-        .map(|(from, into)| from - into)
-        .collect()
+/// From the origin of one component to that of another (d).
+fn step(origins: &[Vec<f64>], into: usize, from: usize) -> Vec<f64> {
+    let both = origins[from].iter().zip(&origins[into]);
+    both.map(|(from, into)| from - into).collect()
 }
 
 /// What the entropy of two responsibilities loses when one component gets both:
@@ -203,6 +217,7 @@ mod tests {
     use super::super::DirichletProcessMixture;
     use super::*;
     use crate::algorithms;
+    use crate::base::cancel::Never;
     use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
     use crate::e_step::{EStep, Exhaustive};
@@ -298,7 +313,7 @@ mod tests {
         let q = |i: usize, c: usize| case.block.responsibilities(i)[c].to_f64();
         let (sums, model) = (case.sums(&case.block), &case.model);
         let priors = [model.q.prior.clone()];
-        let merges = merges(&sums, &model.q.components, &priors, &model.pairs);
+        let Ok(merges) = merges(&sums, &model.origins, &priors, &model.pairs, &Never);
         assert_eq!(merges.len(), 10);
         for merge in merges {
             let merged = |i: usize, c: usize| match c {

@@ -11,6 +11,7 @@ pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
 use super::{MStep, first_variance, steps_with_one_variance};
+use crate::base::cancel::{Cancel, Never, Watch};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -36,14 +37,15 @@ impl<F: Float> MStep<F> for DirichletProcess {
             let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
             NormalWishart::isotropic(&prior, 0.0, mean.collect(), variance)
         });
-        Ok(DirichletProcessMixture::new(Distribution {
+        let q = Distribution {
             components: components.collect(),
             sticks: Sticks::new(prior.concentration, &vec![0.0; seeds.len()]),
             first_variance: Some(variance),
             frame,
             least_variance,
             prior,
-        }))
+        };
+        DirichletProcessMixture::new(q, &data.cancel())
     }
 
     fn start_from(
@@ -73,7 +75,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
         }
         model.q.sticks = from.q.sticks.clone();
         model.q.first_variance = None;
-        model.renew();
+        model.renew(&data.cancel())?;
         Ok(Some(model))
     }
 
@@ -98,7 +100,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
             *component = NormalWishart::isotropic(&model.q.prior, mass, mean, variance);
         }
         model.q.sticks = Sticks::new(model.q.prior.concentration, &vec![mass; k]);
-        model.renew();
+        // Nothing is factored: variances are the same in every direction.
+        let Ok(()) = model.renew(&Never);
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
@@ -117,48 +120,21 @@ impl<F: Float> MStep<F> for DirichletProcess {
         // What a merge gains is a small difference of large logarithms.
         let component = |t: usize| &model.q.components[t].whitening;
         let anchor = |t: usize| model.pairs.is_empty().then(|| component(t));
-        sums.add_pairs(rows, block, |t| &component(t).mean, anchor, &[]);
+        sums.add_pairs(rows, block, |t| &model.origins[t], anchor, &[]);
     }
 
     fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
-        model.pairs.clear();
-        let (prior, old) = (&model.q.prior, &model.q.components);
-        let updated = |t: usize| Updated::new(prior, &sums, t, &old[t].whitening.mean);
-        // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
-        // far outside the data.
-        let moved = |t: usize| {
-            let mut moved = old[t].clone();
-            if sums.mass(t) > 0.0 {
-                for (m, f) in moved.whitening.mean.iter_mut().zip(sums.first(t)) {
-                    *m += f / sums.mass(t);
-                }
-            }
-            moved
-        };
-        if model.q.first_variance.is_some() {
-            model.q.components = parallel::map(old.len(), moved);
-            return model.renew();
-        }
-        model.q.components = if restricted {
-            let updated = parallel::map(old.len(), updated);
-            let dim = model.centres.dim();
-            let trace = |u: &Updated| u.inverse_scale.iter().step_by(dim + 1).sum::<f64>();
-            let degrees = sums.masses().iter().map(|mass| prior.degrees + mass);
-            let entries = dim as f64 * degrees.sum::<f64>();
-            let variance = updated.iter().map(trace).sum::<f64>() / entries;
-            let one = updated.into_iter().zip(sums.masses()).zip(old);
-            one.map(|((updated, mass), old)| match variance.is_finite() {
-                true => NormalWishart::isotropic(prior, *mass, updated.mean, variance),
-                false => old.clone(),
-            })
-            .collect()
-        } else {
-            parallel::map(old.len(), |t| {
-                NormalWishart::new(prior, sums.mass(t), updated(t)).unwrap_or_else(|| moved(t))
-            })
-        };
-        model.q.sticks = Sticks::new(prior.concentration, sums.masses());
-        model.renew();
+        let Ok(()) = maximise(&sums, model, restricted, &Never);
+    }
+
+    fn cancellable_update(
+        &self,
+        sums: Moments,
+        model: &mut Self::Model,
+        restricted: bool,
+        cancel: Option<&Cancel>,
+    ) -> Result<()> {
+        maximise(&sums, model, restricted, &cancel)
     }
 
     fn components_merge(&self) -> bool {
@@ -169,10 +145,63 @@ impl<F: Float> MStep<F> for DirichletProcess {
         model.pairs = merge::pairs(&model.q.components, &model.q.prior);
     }
 
-    fn merge_components(&self, sums: &mut Moments, model: &Self::Model) -> usize {
-        let priors = merge::priors(&model.q.prior, self.prior_is_of_data());
+    fn merge_components(
+        &self,
+        sums: &mut Moments,
+        model: &Self::Model,
+        cancel: Option<&Cancel>,
+    ) -> Result<usize> {
+        let priors = merge::priors(&model.q.prior, self.prior_is_of_data(), &cancel)?;
         let merged =
-            |priors: Vec<_>| merge::merge(sums, &model.q.components, &priors, &model.pairs);
-        priors.map_or(0, merged)
+            |priors: Vec<_>| merge::merge(sums, &model.origins, &priors, &model.pairs, &cancel);
+        priors.map_or(Ok(0), merged)
     }
+}
+
+/// The M-step. The model is of no use where it was stopped.
+fn maximise<F: Float, W: Watch>(
+    sums: &Moments,
+    model: &mut DirichletProcessMixture<F>,
+    restricted: bool,
+    watch: &W,
+) -> Result<(), W::Stopped> {
+    model.pairs.clear();
+    let (prior, old, origins) = (&model.q.prior, &model.q.components, &model.origins);
+    let updated = |t: usize| Updated::new(prior, sums, t, &origins[t]);
+    // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
+    // far outside the data.
+    let moved = |t: usize| {
+        let mut moved = old[t].clone();
+        if sums.mass(t) > 0.0 {
+            let means = moved.whitening.mean.iter_mut().zip(&origins[t]);
+            for ((m, origin), f) in means.zip(sums.first(t)) {
+                *m = origin + f / sums.mass(t);
+            }
+        }
+        moved
+    };
+    if model.q.first_variance.is_some() {
+        model.q.components = parallel::map(old.len(), moved);
+        return model.renew(watch);
+    }
+    model.q.components = if restricted {
+        let updated = parallel::map(old.len(), updated);
+        let degrees = sums.masses().iter().map(|mass| prior.degrees + mass);
+        let entries = model.centres.dim() as f64 * degrees.sum::<f64>();
+        let variance = updated.iter().map(Updated::trace).sum::<f64>() / entries;
+        let one = updated.into_iter().zip(sums.masses()).zip(old);
+        one.map(|((updated, mass), old)| match variance.is_finite() {
+            true => NormalWishart::isotropic(prior, *mass, updated.mean, variance),
+            false => old.clone(),
+        })
+        .collect()
+    } else {
+        let all = parallel::map(old.len(), |t| {
+            let new = NormalWishart::new(prior, sums.mass(t), updated(t), watch)?;
+            Ok(new.unwrap_or_else(|| moved(t)))
+        });
+        parallel::all(all)?
+    };
+    model.q.sticks = Sticks::new(prior.concentration, sums.masses());
+    model.renew(watch)
 }

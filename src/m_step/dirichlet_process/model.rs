@@ -3,6 +3,7 @@
 use super::merge::Pair;
 use super::posterior::{NormalWishart, Prior};
 use super::sticks::{Sticks, log_sum_exp};
+use crate::base::cancel::{Never, Watch};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::{Float, held_in_range};
@@ -39,6 +40,8 @@ pub struct DirichletProcessMixture<F> {
     prior_terms: f64,
     /// Those that may merge after the next search.
     pub(super) pairs: Vec<Pair>,
+    /// The points near the rows of each component that sums are about.
+    pub(super) origins: Vec<Vec<f64>>,
     means: Array2<F>,
 }
 
@@ -56,7 +59,10 @@ pub(in crate::m_step) struct Distribution<F> {
 }
 
 impl<F: Float> DirichletProcessMixture<F> {
-    pub(super) fn new(q: Distribution<F>) -> Self {
+    pub(super) fn new<W: Watch>(
+        q: Distribution<F>,
+        watch: &W,
+    ) -> std::result::Result<Self, W::Stopped> {
         let zeros = Array2::zeros((q.components.len(), q.frame.dim()));
         let mut model = Self {
             q,
@@ -66,14 +72,17 @@ impl<F: Float> DirichletProcessMixture<F> {
             reference: 0.0,
             prior_terms: 0.0,
             pairs: Vec::new(),
+            origins: Vec::new(),
         };
-        model.renew();
-        model
+        model.renew(watch)?;
+        Ok(model)
     }
 
     /// What follows from the distributions: scores, divergences and rounded means.
-    pub(super) fn renew(&mut self) {
+    pub(super) fn renew<W: Watch>(&mut self, watch: &W) -> std::result::Result<(), W::Stopped> {
         let components = &self.q.components;
+        let origins = components.iter().map(|q| q.near_rows(&self.q.prior));
+        self.origins = origins.collect();
         self.centres.update(|c, row| {
             for (z, &m) in row.iter_mut().zip(&components[c].whitening.mean) {
                 *z = F::from_f64(m);
@@ -84,7 +93,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         if let Some(variance) = self.q.first_variance {
             self.added = vec![0.0; components.len()];
             (self.reference, self.prior_terms) = (dim * variance.ln(), 0.0);
-            return;
+            return Ok(());
         }
         let logs = self.q.sticks.expected_logs();
         let added = components
@@ -102,9 +111,12 @@ impl<F: Float> DirichletProcessMixture<F> {
         for value in &mut self.added {
             *value -= self.reference;
         }
-        let divergences = parallel::map(components.len(), |t| components[t].divergence(prior));
+        let divergences =
+            parallel::map(components.len(), |t| components[t].divergence(prior, watch));
+        let divergences = parallel::all(divergences)?;
         let sticks = self.q.sticks.divergence(prior.concentration);
         self.prior_terms = -(divergences.iter().sum::<f64>() + sticks);
+        Ok(())
     }
 
     fn whitenings(&self) -> impl Iterator<Item = &Whitening> {
@@ -180,7 +192,8 @@ impl<F: Float> DirichletProcessMixture<F> {
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let dim = self.centres.dim();
         let inverses = parallel::map(self.q.components.len(), |t| {
-            self.q.components[t].whitening.inverse()
+            let Ok(inverse) = self.q.components[t].whitening.inverse(&Never);
+            inverse
         });
         let proportions = proportions::Proportions::learned(self.proportions().into_iter());
         let mut normals = vec![0.0; dim];
@@ -308,8 +321,10 @@ impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
         let degrees = "must be greater than d - 1";
         rule(all_wide, "degrees of freedom", degrees)?;
         let definite = || FileFault::content("prior inverse scale", "must be positive definite");
-        q.prior = q.prior.factored().ok_or_else(definite)?;
-        Ok(Self::new(q))
+        let Ok(prior) = q.prior.factored(&Never);
+        q.prior = prior.ok_or_else(definite)?;
+        let Ok(model) = Self::new(q, &Never);
+        Ok(model)
     }
 }
 
@@ -331,7 +346,8 @@ mod tests {
             degrees: 4.0,
             whitening,
         };
-        let prior = Prior::new(1.0, 1.0, 2.0, vec![0.0; 2], vec![1.0, 0.0, 0.0, 1.0]);
+        let eye = vec![1.0, 0.0, 0.0, 1.0];
+        let Ok(prior) = Prior::new(1.0, 1.0, 2.0, vec![0.0; 2], eye, &Never);
         let sound = Distribution {
             frame: Frame::<f64>::from_parts(&[1.0, 2.0], &[0.1, 0.2], 0),
             least_variance: 1e-9,

@@ -3,6 +3,7 @@
 //!
 //! Everything here is in the coordinates of a frame; what is written $W^{-1}$ is an inverse scale matrix (d, d).
 
+use crate::base::cancel::Watch;
 use crate::base::linalg::{self, Cholesky};
 use crate::m_step::Moments;
 use crate::model::whitened::Whitening;
@@ -37,13 +38,14 @@ pub(super) struct Prior {
 
 impl Prior {
     /// `None` if the inverse scale matrix is not positive definite.
-    pub(super) fn new(
+    pub(super) fn new<W: Watch>(
         concentration: f64,
         mean_precision: f64,
         degrees: f64,
         mean: Vec<f64>,
         inverse_scale: Vec<f64>,
-    ) -> Option<Self> {
+        watch: &W,
+    ) -> Result<Option<Self>, W::Stopped> {
         let prior = Self {
             concentration,
             mean_precision,
@@ -53,18 +55,24 @@ impl Prior {
             factor: Vec::new(),
             log_det: 0.0,
         };
-        prior.factored()
+        prior.factored(watch)
     }
 
     /// With all that follows from the inverse scale matrix.
-    pub(super) fn factored(mut self) -> Option<Self> {
-        let Cholesky { factor, log_det } = Cholesky::of(&self.inverse_scale, self.mean.len())?;
-        (self.factor, self.log_det) = (factor, -log_det);
-        Some(self)
+    pub(super) fn factored<W: Watch>(mut self, watch: &W) -> Result<Option<Self>, W::Stopped> {
+        let found = Cholesky::of(&self.inverse_scale, self.mean.len(), watch)?;
+        Ok(found.map(|Cholesky { factor, log_det }| {
+            (self.factor, self.log_det) = (factor, -log_det);
+            self
+        }))
     }
 
     /// One that counts only so much, as if from so many points: $\beta_0$ and $W_0^{-1}$ times `share`.
-    pub(super) fn weaker(&self, share: f64) -> Option<Self> {
+    pub(super) fn weaker<W: Watch>(
+        &self,
+        share: f64,
+        watch: &W,
+    ) -> Result<Option<Self>, W::Stopped> {
         let inverse_scale = self.inverse_scale.iter().map(|x| x * share).collect();
         let mean_precision = self.mean_precision * share;
         Self::new(
@@ -73,6 +81,7 @@ impl Prior {
             self.degrees,
             self.mean.clone(),
             inverse_scale,
+            watch,
         )
     }
 }
@@ -92,32 +101,48 @@ pub(super) struct NormalWishart {
 pub(super) struct Updated {
     /// $m_t$ (d).
     pub(super) mean: Vec<f64>,
-    /// The lower half of $W_t^{-1}$ (d, d).
-    pub(super) inverse_scale: Vec<f64>,
+    /// The lower half (d, d) of $W_t^{-1}$ without the square of `apart`.
+    within: Vec<f64>,
+    /// $(\beta_0 N_t / \beta_t)^{1/2} (\bar y_t - m_0)$ (d): a prior that is far away makes it long, and takes all digits of
+    /// `within` in the sum.
+    apart: Vec<f64>,
 }
 
 impl Updated {
-    /// The prior plus the statistics of component `t` about its old mean.
-    pub(super) fn new(prior: &Prior, moments: &Moments, t: usize, old: &[f64]) -> Self {
+    /// The prior plus the statistics of component `t`, about any point that is near its rows.
+    pub(super) fn new(prior: &Prior, moments: &Moments, t: usize, about: &[f64]) -> Self {
         let (mass, beta0) = (moments.mass(t), prior.mean_precision);
-        let of_prior = old.iter().zip(&prior.mean).map(|(m, m0)| beta0 * (m0 - m));
-        let sums = moments.first(t).iter().zip(of_prior);
-        let steps = sums.map(|(sum, of_prior)| (sum + of_prior) / (beta0 + mass));
-        let mean: Vec<f64> = old.iter().zip(steps).map(|(m, step)| m + step).collect();
-        // Both differences are from the rounded mean, which is the one that is stored.
-        let from =
-            |other: &[f64]| -> Vec<f64> { mean.iter().zip(other).map(|(m, x)| m - x).collect() };
-        let apart = from(&prior.mean);
-        let mut inverse_scale = moments.about(t, &from(old));
-        let dim = mean.len();
-        for (place, sum) in inverse_scale.iter_mut().enumerate() {
-            let (i, j) = (place / dim, place % dim);
-            *sum += prior.inverse_scale[place] + beta0 * apart[i] * apart[j];
-        }
+        let step = moments.first(t).iter().take(about.len());
+        let step: Vec<f64> = step
+            .map(|x| if mass > 0.0 { x / mass } else { 0.0 })
+            .collect();
+        let own = about.iter().zip(&step).map(|(a, step)| a + step);
+        let from_prior: Vec<f64> = own.zip(&prior.mean).map(|(m, m0)| m - m0).collect();
+        // The nearer of the two is the one to start from: less is rounded.
+        let (of_prior, of_rows) = (beta0 / (beta0 + mass), mass / (beta0 + mass));
+        let mean = from_prior
+            .iter()
+            .zip(&prior.mean)
+            .map(|(apart, m0)| match of_rows < 0.5 {
+                true => m0 + of_rows * apart,
+                false => (m0 + apart) - of_prior * apart,
+            });
+        let mut within = moments.about(t, &step);
+        let prior = &prior.inverse_scale;
+        within.iter_mut().zip(prior).for_each(|(sum, x)| *sum += x);
+        let weight = (beta0 * of_rows).sqrt();
         Self {
-            mean,
-            inverse_scale,
+            mean: mean.collect(),
+            within,
+            apart: from_prior.iter().map(|x| weight * x).collect(),
         }
+    }
+
+    /// The trace of $W_t^{-1}$.
+    pub(super) fn trace(&self) -> f64 {
+        let dim = self.mean.len();
+        let squares = self.apart.iter().map(|x| x * x);
+        self.within.iter().step_by(dim + 1).sum::<f64>() + squares.sum::<f64>()
     }
 }
 
@@ -133,34 +158,58 @@ impl NormalWishart {
 
     /// The prior and points of the mass `mass`; `None` if the matrix is not finite. One that is not positive definite, by
     /// rounding alone, keeps its diagonal.
-    pub(super) fn new(prior: &Prior, mass: f64, updated: Updated) -> Option<Self> {
+    pub(super) fn new<W: Watch>(
+        prior: &Prior,
+        mass: f64,
+        updated: Updated,
+        watch: &W,
+    ) -> Result<Option<Self>, W::Stopped> {
         let (dim, degrees) = (updated.mean.len(), prior.degrees + mass);
-        let scaled = updated.inverse_scale.iter().map(|x| x / degrees);
-        let mut covariance: Vec<f64> = scaled.collect();
+        let mut covariance: Vec<f64> = updated.within.iter().map(|x| x / degrees).collect();
+        let beyond = updated.apart.iter().map(|x| x / degrees.sqrt());
+        let beyond: Vec<f64> = beyond.collect();
         let mean = updated.mean;
-        let whitening = Whitening::new(mean.clone(), &covariance).or_else(|| {
+        let mut found = Whitening::new(mean.clone(), &covariance, beyond.clone(), watch)?;
+        if found.is_none() {
             for (place, x) in covariance.iter_mut().enumerate() {
                 if place % (dim + 1) != 0 {
                     *x = 0.0;
                 }
             }
-            Whitening::new(mean, &covariance)
-        })?;
-        Some(Self {
+            found = Whitening::new(mean, &covariance, beyond, watch)?;
+        }
+        Ok(found.map(|whitening| Self {
             mean_precision: prior.mean_precision + mass,
             degrees,
             whitening,
-        })
+        }))
     }
 
-    /// The posterior of component `t`, from its statistics about its old mean (E29).
-    pub(super) fn posterior(
+    /// The posterior of component `t`, from its statistics about a point near its rows (E29).
+    pub(super) fn posterior<W: Watch>(
         prior: &Prior,
         moments: &Moments,
         t: usize,
-        old: &[f64],
-    ) -> Option<Self> {
-        Self::new(prior, moments.mass(t), Updated::new(prior, moments, t, old))
+        about: &[f64],
+        watch: &W,
+    ) -> Result<Option<Self>, W::Stopped> {
+        let updated = Updated::new(prior, moments, t, about);
+        Self::new(prior, moments.mass(t), updated, watch)
+    }
+
+    /// The mean of the rows of the component (d), up to rounding: the prior may have drawn its own far away from them, where
+    /// sums about it would have no digits. Rows are within 1 of the origin of their frame.
+    pub(super) fn near_rows(&self, prior: &Prior) -> Vec<f64> {
+        let mass = self.mean_precision - prior.mean_precision;
+        let ratio = if mass > 0.0 {
+            prior.mean_precision / mass
+        } else {
+            0.0
+        };
+        let means = self.whitening.mean.iter().zip(&prior.mean);
+        means
+            .map(|(m, m0)| (m + ratio * (m - m0)).clamp(-1.0, 1.0))
+            .collect()
     }
 
     fn dim(&self) -> f64 {
@@ -195,7 +244,7 @@ impl NormalWishart {
 
     /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \parallel p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77,
     /// B.79).
-    pub(super) fn divergence(&self, prior: &Prior) -> f64 {
+    pub(super) fn divergence<W: Watch>(&self, prior: &Prior, watch: &W) -> Result<f64, W::Stopped> {
         let dim = self.dim();
         let ratio = prior.mean_precision / self.mean_precision;
         let apart = self.whitening.form(&prior.mean, &mut Vec::new());
@@ -205,16 +254,21 @@ impl NormalWishart {
         // nu tr(W_0^-1 W) = |M C|^2 for the factor C of W_0^-1.
         let size = self.whitening.mean.len();
         let factor = linalg::unpacked(&self.whitening.factor, size);
-        let trace: f64 = linalg::multiply(&factor, &prior.factor, size)
-            .iter()
-            .map(|x| x * x)
-            .sum();
+        let squares = |matrix: &[f64]| matrix.iter().map(|x| x * x).sum::<f64>();
+        let trace = match self.whitening.is_diagonal() {
+            true => {
+                let rows = prior.factor.chunks_exact(size).enumerate();
+                rows.map(|(j, row)| squares(&factor[j * (size + 1)..][..1]) * squares(row))
+                    .sum()
+            }
+            false => squares(&linalg::multiply(&factor, &prior.factor, size, watch)?),
+        };
         let (nu, nu0) = (self.degrees, prior.degrees);
         let digammas = halves(nu, dim).map(f64::digamma).sum::<f64>();
         let by_scale = nu0 * (prior.log_det - self.log_det());
         let wishart = 0.5 * (by_scale + (nu - nu0) * digammas + trace - nu * dim)
             - self.log_gamma_rises(prior);
-        normal + wishart
+        Ok(normal + wishart)
     }
 
     /// The predictive density of the component, a Student t (Bishop 10.81).

@@ -1,17 +1,21 @@
 //! The settings of the family, and the prior: as the user gives it, or from the data.
 
 use super::posterior::Prior;
+use crate::base::cancel::Watch;
 use crate::base::error::{Error, Result, same_columns};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
+use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::{Data, Summary};
 use crate::io::hash_of;
+use crate::kernels::stride;
 use crate::m_step::parameters::is_proper;
 use crate::m_step::{Moments, SecondMoments};
 use crate::m_step::{variance_floor, variances_of};
 use crate::model::block::Block;
+use crate::model::search::block_rows;
 use crate::rows::{Frame, Rows};
 use ndarray::{Array, Array1, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
 use std::fmt;
@@ -24,7 +28,9 @@ use std::fmt;
 ///
 /// **Priors.** By default they follow the data, so that a fit does not depend on its unit or origin: $m_0$ is the weighted
 /// mean of all rows and $W_0^{-1}$ their weighted covariance, $\beta_0 = 1$ and $\nu_0 = D$, also where EM runs on a
-/// coreset. [`paper_priors`](Self::paper_priors) are those of \[DP\].
+/// coreset. Far values count less in both: a value is taken to be no farther from the median of its column than 16 times
+/// the distance that nine tenths of the values have which differ from it. Otherwise one such row would widen all components.
+/// [`paper_priors`](Self::paper_priors) are those of \[DP\].
 ///
 /// **Start**: the means at the seeds, each with the mass $W / T$ and the same variance in every direction, from the first
 /// search ([E8](crate::equations#e8)). This is a proper $q$, so the first free energy is a bound too. A truncated search
@@ -134,7 +140,7 @@ impl DirichletProcess {
     }
 
     /// $m_0$ (d), in the data's own unit. Default: the weighted mean of the data. A fit refuses values that rows of its
-    /// type may not have.
+    /// type may not have, and those more than about $10^8$ deviations of the data away from their mean.
     #[must_use]
     pub fn mean(self, mean: ArrayView1<'_, f64>) -> Self {
         Self {
@@ -154,7 +160,9 @@ impl DirichletProcess {
     }
 
     /// The priors of \[DP\]: $m_0 = 0$, $W_0 = 10 I$, $\beta_0 = 0.8$, and $\nu_0 = D$. They suit data of variance about 1
-    /// around 0, and depend on unit and origin. The concentration stays what it is; \[DP\] has $\alpha = 5$.
+    /// around 0, and depend on unit and origin: far from 0 they draw all means there, and widen components in that direction. A
+    /// fit refuses data that are more than about $10^8$ deviations away. The concentration stays what it is; \[DP\] has
+    /// $\alpha = 5$.
     #[must_use]
     pub fn paper_priors(self) -> Self {
         Self {
@@ -166,6 +174,10 @@ impl DirichletProcess {
         }
     }
 }
+
+/// The rounding of a prior mean may be so much of a deviation of the data. Means of components with few rows are as far from
+/// these, and F feels their rounding a hundredth as much.
+const FARTHEST_MEAN: f64 = 1e-7;
 
 impl DirichletProcess {
     /// The prior in the coordinates of `frame`.
@@ -181,18 +193,17 @@ impl DirichletProcess {
             Error::parameter("scale", format!("too far from {:e}", frame.unit()), rule)
         };
         let scale_of_data = self.scale == PriorScale::OfData;
-        let of_data = match self.mean == PriorMean::OfData || scale_of_data {
-            true => moments(frame, data)?,
-            false => Gaussian::default(),
-        };
+        let of_data = moments(frame, data)?;
+        let cancel = data.cancel();
         let mean = match &self.mean {
-            PriorMean::OfData => of_data.mean,
+            PriorMean::OfData => of_data.mean.clone(),
             PriorMean::Zero => enter(&Array1::zeros(dim), frame, dim)?,
             PriorMean::Given(Hashed(mean)) => enter(mean, frame, dim)?,
         };
         let squared = frame.inverse_unit().powi(2);
+        let least = least_variances(frame, data.summary(), &of_data, scale_of_data);
         let mut inverse_scale = match &self.scale {
-            PriorScale::OfData => of_data.covariance,
+            PriorScale::OfData => of_data.covariance.clone(),
             PriorScale::Multiple(multiple) => {
                 let mut diagonal = vec![0.0; dim * dim];
                 let entries = diagonal.iter_mut().step_by(dim + 1);
@@ -201,16 +212,25 @@ impl DirichletProcess {
             }
             PriorScale::Given(Hashed(scale)) => {
                 same_columns("scale", dim, scale.nrows())?;
-                let inverse = inverse_of(scale.view()).ok_or_else(too_far)?;
+                let inverse = inverse_of(scale.view(), &cancel)?.ok_or_else(too_far)?;
                 inverse.into_iter().map(|x| x * squared).collect()
             }
         };
-        raise(
-            &mut inverse_scale,
-            &least_variances(frame, data.summary(), scale_of_data),
-        );
+        raise(&mut inverse_scale, &least, &cancel)?;
+        for (column, (m0, m)) in mean.iter().zip(&of_data.mean).enumerate() {
+            let place = column * (dim + 1);
+            let variance = of_data.covariance[place] + inverse_scale[place] / degrees;
+            if f64::EPSILON * (m0 - m).abs() > FARTHEST_MEAN * variance.sqrt() {
+                let apart = (m0 - m).abs() * frame.unit();
+                let value = format!("{apart:e} from the mean of the data in column {column}");
+                let rule = "is too far for the deviations there: subtract the mean of each column from the data, or give \
+                            DirichletProcess::mean";
+                return Err(Error::parameter("prior mean", value, rule));
+            }
+        }
         let (alpha, beta) = (self.concentration, self.mean_precision);
-        Prior::new(alpha, beta, degrees, mean, inverse_scale).ok_or_else(too_far)
+        let prior = Prior::new(alpha, beta, degrees, mean, inverse_scale, &cancel)?;
+        prior.ok_or_else(too_far)
     }
 }
 
@@ -277,34 +297,93 @@ fn enter<F: Float>(mean: &Array1<f64>, frame: &Frame<F>, dim: usize) -> Result<V
 }
 
 /// The inverse of a symmetric matrix (d, d); `None` unless it is positive definite.
-fn inverse_of(matrix: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
+fn inverse_of<W: Watch>(
+    matrix: ArrayView2<'_, f64>,
+    watch: &W,
+) -> Result<Option<Vec<f64>>, W::Stopped> {
     let dim = matrix.nrows();
     let values: Vec<f64> = matrix.iter().copied().collect();
-    let inverse = linalg::inverse_of_lower(&Cholesky::of(&values, dim)?.factor, dim);
-    let product = linalg::gram(&inverse, dim);
-    product.iter().all(|x| x.is_finite()).then_some(product)
+    let Some(Cholesky { factor, .. }) = Cholesky::of(&values, dim, watch)? else {
+        return Ok(None);
+    };
+    let inverse = linalg::inverse_of_lower(&factor, dim, watch)?;
+    let product = linalg::gram(&inverse, dim, watch)?;
+    Ok(product.iter().all(|x| x.is_finite()).then_some(product))
 }
 
 /// Weighted mean (d) and covariance (d, d; its lower half).
-#[derive(Default)]
 struct Gaussian {
     mean: Vec<f64>,
     covariance: Vec<f64>,
 }
 
-/// Mean and covariance of the data in the coordinates of `frame`, from sums about its mean, which is that of the data but
-/// for rounding.
+/// The range of each column (d) that no value is taken to leave, so that a few far ones do not make the prior as wide as they are
+/// far: on both sides of the median several times as far as nine tenths of the values that differ from it.
+fn reach<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<(F, F)>> {
+    /// Nothing is beyond it of a uniform distribution, nor of a normal one to 26 deviations.
+    const TIMES: f64 = 16.0;
+    /// Rows that are looked at: one from each of as many parts of the data.
+    const ROWS: usize = 4_096;
+    let (n, dim) = (data.len(), data.dim());
+    let (parts, mut rng) = (n.min(ROWS), Rng::from_seed(0));
+    let start = |part: usize| part * n / parts;
+    let ids = (0..parts).map(|part| start(part) + rng.below(start(part + 1) - start(part)));
+    let ids: Vec<usize> = ids.collect();
+    let (mut rows, mut values, mut weights) = (Rows::default(), Vec::new(), Vec::new());
+    for ids in ids.chunks(block_rows(1, dim)) {
+        data.gather(ids, frame, &mut rows)?;
+        (0..rows.len()).for_each(|i| values.extend_from_slice(&rows.row(i)[..dim]));
+        weights.extend_from_slice(&rows.weights);
+    }
+    Ok(parallel::map(dim, |j| {
+        let column = values.iter().skip(j).step_by(dim).map(|z| z.to_f64());
+        let column: Vec<(f64, f64)> = column.zip(weights.iter().copied()).collect();
+        let median = quantile(column.clone(), 0.5).unwrap_or(0.0);
+        let others = column.into_iter().filter(|(z, _)| *z != median);
+        let apart = others.map(|(z, weight)| ((z - median).abs(), weight));
+        let reach = quantile(apart.collect(), 0.9).map_or(f64::INFINITY, |most| TIMES * most);
+        [median - reach, median + reach].map(F::from_f64).into()
+    }))
+}
+
+/// The least of weighted values that at least this share of the weight does not exceed; `None` if there is no weight.
+fn quantile(mut values: Vec<(f64, f64)>, share: f64) -> Option<f64> {
+    values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let mut rest = share * values.iter().map(|(_, weight)| weight).sum::<f64>();
+    let mut with_weight = values.iter().filter(|(_, weight)| *weight > 0.0);
+    let found = with_weight.find(|(_, weight)| {
+        rest -= weight;
+        rest <= 0.0
+    });
+    found.or(values.last()).map(|(value, _)| *value)
+}
+
+/// Mean and covariance of the data in the coordinates of `frame`, with no value beyond its reach: from sums about the mean of
+/// the data.
 fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
     let (n, dim) = (data.len(), data.dim());
-    let centre: Vec<f64> = frame.mean()[..dim].iter().map(|m| m.to_f64()).collect();
+    let rows_of_block = block_rows(1, dim);
+    let reach = reach(frame, data)?;
+    let within = |z: F, (low, high): (F, F)| match z {
+        z if z < low => low,
+        z if z > high => high,
+        z => z,
+    };
+    let mean = frame.mean()[..dim].iter().zip(&reach);
+    let centre: Vec<f64> = mean.map(|(m, reach)| within(*m, *reach).to_f64()).collect();
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
         let mut sums = Moments::zeros(1, dim, SecondMoments::PerPair);
         let (mut rows, mut block) = (Rows::default(), Block::new(1, 1));
-        for from in range.clone().step_by(BLOCK) {
-            data.load(from..(from + BLOCK).min(range.end), frame, &mut rows)?;
+        for from in range.clone().step_by(rows_of_block) {
+            let to = range.end.min(from + rows_of_block);
+            data.load(from..to, frame, &mut rows)?;
+            for row in rows.values.chunks_exact_mut(stride(dim)) {
+                let numbers = row.iter_mut().zip(&reach);
+                numbers.for_each(|(z, reach)| *z = within(*z, *reach));
+            }
             block.reset(rows.len(), &[]);
             block.make_room();
             block.responsibilities.fill(F::one());
@@ -324,7 +403,12 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
 
 /// What a prior leaves at least to each column, when the others are known (d), so that neither it nor components that
 /// collapse onto few points are lost in rounding beside the data: a variance floor like (E20) of each column, for all points.
-fn least_variances<F: Float>(frame: &Frame<F>, data: &Summary, of_data: bool) -> Vec<f64> {
+fn least_variances<F: Float>(
+    frame: &Frame<F>,
+    data: &Summary,
+    near: &Gaussian,
+    of_data: bool,
+) -> Vec<f64> {
     /// Of the variance of a column. Sums of products are off by about 1e-15 of it, so the smallest eigenvalue is by 1e-4,
     /// which counts squared in the free energy: 1e-9 of each point at most.
     const FLOOR: f64 = 1e-11;
@@ -334,29 +418,84 @@ fn least_variances<F: Float>(frame: &Frame<F>, data: &Summary, of_data: bool) ->
     let floor = variance_floor(frame, data);
     let share = FLOOR * data.total_weight;
     let share = if of_data { share.max(DEPENDENT) } else { share };
-    let variances = variances_of(frame, data);
+    let near = near.covariance.iter().step_by(data.mean.len() + 1);
+    // Few far values may make nearly all of a variance.
+    let variances = variances_of(frame, data).zip(near);
+    let variances = variances.map(|(all, &near)| if near < 0.5 * all { near } else { all });
     variances.map(|v| share * v.max(floor)).collect()
 }
 
 /// Adds their least values to the diagonal of an inverse scale matrix, if any of its pivots would be below its own.
-fn raise(matrix: &mut [f64], least: &[f64]) {
+fn raise<W: Watch>(matrix: &mut [f64], least: &[f64], watch: &W) -> Result<(), W::Stopped> {
     let dim = least.len();
     let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least[j]);
-    if !Cholesky::of(matrix, dim).is_some_and(enough) {
+    if !Cholesky::of(matrix, dim, watch)?.is_some_and(enough) {
         let diagonal = matrix.iter_mut().step_by(dim + 1);
         diagonal.zip(least).for_each(|(x, least)| *x += least);
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::cancel::Never;
+    use ndarray::Array2;
+
+    /// Only what is far from nearly all others of its column is beyond the reach of a prior; no unit, origin or order matters.
+    #[test]
+    fn only_far_values_are_beyond_reach() {
+        use crate::data::Dense;
+        let mut rng = Rng::from_seed(4);
+        let columns: [&dyn Fn(usize, &mut Rng) -> f64; 8] = [
+            &|_, rng| rng.normal(),
+            &|_, rng| rng.uniform(),
+            &|_, rng| rng.exponential(),
+            &|i, rng| 300.0 * (i % 3) as f64 + rng.normal(),
+            &|i, _| f64::from(i % 97 == 0),
+            &|_, rng| (3.0 * rng.exponential()).floor(),
+            &|_, _| 7.0,
+            &|i, rng| if i % 10 < 8 { 0.0 } else { rng.normal() },
+        ];
+        let dim = columns.len();
+        for n in [1, 2, 300, 20_000] {
+            let x = Array2::from_shape_fn((n, dim), |(i, j)| columns[j](i, &mut rng));
+            let beyond = |x: &Array2<f64>| {
+                let (data, mut rows) = (Dense::new(x).unwrap(), Rows::default());
+                let frame = data.frame();
+                data.load(0..n, &frame, &mut rows).unwrap();
+                let reach = reach(&frame, &data).unwrap();
+                let all = (0..n).flat_map(|i| (0..dim).map(move |j| (i, j)));
+                let out = |z: f64, (low, high): (f64, f64)| z < low || z > high;
+                let found = all.filter(|&(i, j)| out(rows.row(i)[j], reach[j]));
+                found.collect::<Vec<_>>()
+            };
+            assert_eq!(beyond(&x), []);
+            if n < 300 {
+                continue;
+            }
+            let mut far = x.clone();
+            let places = [(7, 0), (9, 3), (20, 4), (33, 7)];
+            places.iter().for_each(|place| far[*place] = -1e6);
+            assert_eq!(beyond(&far), places);
+            assert_eq!(beyond(&far.mapv(|x| x * 2f64.powi(-90))), places);
+            assert_eq!(beyond(&far.mapv(|x| x + 3e5)), places);
+        }
+        // By weight, not by number.
+        let half = vec![(1.0, 1.0), (5.0, 3.0), (2.0, 0.0), (3.0, 1.5)];
+        assert_eq!(quantile(half.clone(), 0.5), Some(5.0));
+        assert_eq!(
+            [0.0, 0.4, 1.0].map(|share| quantile(half.clone(), share)),
+            [1.0, 3.0, 5.0].map(Some)
+        );
+        assert_eq!(quantile(Vec::new(), 0.5), None);
+    }
 
     #[test]
     fn a_proper_matrix_stays_and_a_singular_one_is_raised() {
         let good = [2.0, 0.5, 0.5, 1.0];
         let mut made = good;
-        raise(&mut made, &[1e-8; 2]);
+        let Ok(()) = raise(&mut made, &[1e-8; 2], &Never);
         assert_eq!(made, good);
         for singular in [
             [1.0, 1.0, 1.0, 1.0],
@@ -365,8 +504,9 @@ mod tests {
             [1.0, 1.0 + 1e-16, 1.0 + 1e-16, 1.0],
         ] {
             let mut made = singular;
-            raise(&mut made, &[1e-8, 1e-8]);
-            assert!(Cholesky::of(&made, 2).unwrap().factor[3] > 0.9e-4);
+            let Ok(()) = raise(&mut made, &[1e-8, 1e-8], &Never);
+            let Ok(found) = Cholesky::of(&made, 2, &Never);
+            assert!(found.unwrap().factor[3] > 0.9e-4);
             let moved = made.iter().zip(&singular).map(|(a, b)| (a - b).abs());
             assert!(moved.fold(0.0, f64::max) < 1.1e-8);
         }
