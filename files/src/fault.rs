@@ -24,6 +24,11 @@ pub(crate) fn invalid(what: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
+/// What is wrong with a file that no writer has written so.
+pub(crate) fn damaged(what: impl Display) -> io::Error {
+    invalid(format!("damaged: {what}"))
+}
+
 /// The same for a column and a row of the file.
 pub(crate) fn at(column: &str, row: usize, what: impl Display) -> io::Error {
     invalid(format!("column {column:?}, row {row}: {what}"))

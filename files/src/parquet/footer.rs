@@ -1,25 +1,41 @@
-//! The footer of a Parquet file: what is in it, checked before anything is read as it says.
+//! The footer of a Parquet file and the bytes of its pages, for the crate `parquet`: what they declare is checked before the
+//! crate makes room for it, where that can be seen.
 
-use super::pages::Groups;
-use super::thrift;
+use super::declared;
 use crate::ReadAt;
-use crate::choice::Columns;
-use crate::fault::invalid;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
+use crate::choice::{Columns, Holds};
+use crate::fault::{damaged, guarded, invalid};
+use crate::table::ReadFrom;
+use arrow_schema::{ArrowError, SchemaRef};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowSelection,
+};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
+use parquet::basic::Encoding;
+use parquet::column::page::Page;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
-use std::io;
-use std::ops::Range;
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 /// A file, and what its footer says.
 pub(super) struct Footer {
-    pub(super) bytes: Arc<dyn ReadAt>,
-    pub(super) metadata: ParquetMetaData,
+    bytes: Arc<dyn ReadAt>,
+    metadata: ArrowReaderMetadata,
 }
 
 /// Rows for each byte of a file: a row group of a million rows that are all the same takes some dozen bytes.
 const ROWS: u128 = 1 << 16;
+/// Pages up to this size, or of so many values, need no reason.
+const SMALL: u64 = 1 << 24;
+/// How many times larger a page may become, at most, beyond that.
+const GROWTH: u64 = 1_000;
+/// The longest header of a page: statistics may be long.
+const LONGEST: u64 = 1 << 20;
 
 impl Footer {
     pub(super) fn read(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
@@ -32,60 +48,249 @@ impl Footer {
         match &magic {
             b"PAR1" if size <= len - 12 => {}
             b"PAR1" => {
-                let what = format!("damaged: a footer of {size} bytes in a file of {len}");
-                return Err(invalid(what));
+                return Err(damaged(format!(
+                    "a footer of {size} bytes in a file of {len}"
+                )));
             }
             b"PARE" => return Err(invalid("an encrypted Parquet file, which is not read")),
             _ => return Err(invalid("not a Parquet file: it does not end with PAR1")),
         }
         let mut text = vec![0; size as usize];
         bytes.read_at(len - 8 - size, &mut text)?;
-        if !thrift::is_sound(&text) {
-            return Err(invalid("damaged footer"));
+        let wrong = |error: &dyn std::fmt::Display| invalid(format!("damaged footer: {error}"));
+        if !declared::is_sound(&text) {
+            return Err(wrong(&"a list that is longer than the footer"));
         }
         let metadata = ParquetMetaDataReader::decode_metadata(&text);
-        let metadata = metadata.map_err(|error| invalid(format!("damaged footer: {error}")))?;
+        let metadata = Arc::new(metadata.map_err(|error| wrong(&error))?);
+        // Columns are read as they are stored, whatever they were before.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = ArrowReaderMetadata::try_new(metadata, options).map_err(invalid)?;
         Ok(Self { bytes, metadata })
+    }
+
+    fn parquet(&self) -> &ParquetMetaData {
+        self.metadata.metadata()
+    }
+
+    pub(super) fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
     }
 
     /// The names and types of its columns.
     pub(super) fn columns(&self) -> io::Result<Columns> {
-        let schema = self.metadata.file_metadata().schema_descr();
-        let schema = parquet_to_arrow_schema(schema, None).map_err(invalid)?;
-        Ok(Columns {
-            has_rows: self.metadata.file_metadata().num_rows() > 0,
-            ..Columns::of(&schema)
-        })
+        let file = self.parquet().file_metadata();
+        let mut columns = Columns::of(self.schema());
+        // Durations are stored as integers. What they were is in the schema of Arrow, if there is one that can be read.
+        let words = file.key_value_metadata();
+        let before =
+            guarded(|| parquet_to_arrow_schema(file.schema_descr(), words).map_err(invalid));
+        for (column, before) in columns
+            .each
+            .iter_mut()
+            .zip(before.iter().flat_map(|before| before.fields()))
+        {
+            let asked = Holds::of(before.data_type());
+            if let (Holds::Asked(_), true) = (asked, asked.is_read_as(column.holds)) {
+                (column.holds, column.words) = (asked, "durations".into());
+            }
+        }
+        columns.has_rows = file.num_rows() > 0;
+        Ok(columns)
     }
 
     /// The rows of each group.
     pub(super) fn rows(&self) -> io::Result<Vec<usize>> {
-        let groups = self.metadata.row_groups().iter();
+        let groups = self.parquet().row_groups().iter();
         let rows = groups.map(|group| usize::try_from(group.num_rows()));
-        let rows = rows.collect::<Result<Vec<_>, _>>().unwrap_or_default();
+        let rows = rows
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .unwrap_or_default();
         let sum: u128 = rows.iter().map(|rows| *rows as u128).sum();
-        let total = u128::try_from(self.metadata.file_metadata().num_rows());
+        let total = u128::try_from(self.parquet().file_metadata().num_rows());
         match total == Ok(sum) && sum <= u128::from(self.bytes.len()) * ROWS {
             true => Ok(rows),
             false => Err(invalid("damaged footer: rows that the file cannot have")),
         }
     }
 
-    /// Reads columns of some row groups, so many rows at once. Their places are sorted.
+    /// The places of what the columns at these places consist of.
+    fn leaves(&self, places: &[usize]) -> Vec<usize> {
+        let schema = self.parquet().file_metadata().schema_descr();
+        let mask = ProjectionMask::roots(schema, places.iter().copied());
+        (0..schema.num_columns())
+            .filter(|leaf| mask.leaf_included(*leaf))
+            .collect()
+    }
+
+    /// Reads columns of a row group, so many rows at once. Their places are sorted.
     pub(super) fn batches(
-        self: &Arc<Self>,
+        &self,
         places: &[usize],
-        range: Range<usize>,
+        group: usize,
         rows: usize,
         selection: Option<RowSelection>,
     ) -> io::Result<ParquetRecordBatchReader> {
-        let schema = self.metadata.file_metadata().schema_descr();
-        let mask = ProjectionMask::roots(schema, places.iter().copied());
-        let levels = parquet_to_arrow_field_levels(schema, mask, None).map_err(invalid)?;
-        let file = Arc::clone(self);
-        let groups = Groups { file, range };
+        self.reader(self.leaves(places), group, rows, selection)
+    }
+
+    fn reader(
+        &self,
+        leaves: Vec<usize>,
+        group: usize,
+        rows: usize,
+        selection: Option<RowSelection>,
+    ) -> io::Result<ParquetRecordBatchReader> {
+        let schema = self.parquet().file_metadata().schema_descr();
+        let lists = leaves
+            .iter()
+            .any(|leaf| schema.column(*leaf).max_rep_level() > 0);
+        let mask = ProjectionMask::leaves(schema, leaves);
+        let chunks = Chunks {
+            bytes: Arc::clone(&self.bytes),
+            lists,
+        };
         let reader =
-            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, rows, selection);
-        reader.map_err(invalid)
+            ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, self.metadata.clone());
+        let reader = reader
+            .with_projection(mask)
+            .with_row_groups(vec![group])
+            .with_batch_size(rows);
+        let reader = match selection {
+            Some(selection) => reader.with_row_selection(selection),
+            None => reader,
+        };
+        reader.build().map_err(invalid)
+    }
+
+    /// An error of some columns of a row group, with the name of the first one that cannot be read alone.
+    pub(super) fn blame(&self, places: &[usize], group: usize, error: &ArrowError) -> io::Error {
+        let schema = self.parquet().file_metadata().schema_descr();
+        let fails = |leaf: &usize| {
+            let alone = self.reader(vec![*leaf], group, 1_024, None);
+            alone.is_ok_and(|mut alone| alone.any(|batch| batch.is_err()))
+        };
+        match self.leaves(places).iter().find(|leaf| fails(leaf)) {
+            Some(leaf) => damaged(format!(
+                "column {:?}: {error}",
+                schema.column(*leaf).path().string()
+            )),
+            None => damaged(error),
+        }
+    }
+
+    /// Checks texts that are stored by differences: the crate makes room for as many lengths as they say.
+    pub(super) fn check_texts(&self, places: &[usize], group: usize) -> io::Result<()> {
+        let group = self.parquet().row_group(group);
+        for leaf in self.leaves(places) {
+            let (chunk, column) = (group.column(leaf), group.schema_descr().column(leaf));
+            // The parts that texts share with those before, and the rests.
+            let parts = |encoding| match encoding {
+                Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
+                Encoding::DELTA_BYTE_ARRAY => 2,
+                _ => 0,
+            };
+            if chunk.encodings().all(|encoding| parts(encoding) == 0) {
+                continue;
+            }
+            let bytes = Arc::clone(&self.bytes);
+            let lists = column.max_rep_level() > 0;
+            let kinds = usize::from(lists) + usize::from(column.max_def_level() > 0);
+            let chunks = Arc::new(Chunks { bytes, lists });
+            let pages = SerializedPageReader::new(chunks, chunk, group.num_rows() as usize, None);
+            for page in pages.map_err(damaged)? {
+                let page =
+                    page.map_err(|error| damaged(format!("column {:?}: {error}", column.name())))?;
+                let levels = match &page {
+                    Page::DataPageV2 {
+                        def_levels_byte_len,
+                        rep_levels_byte_len,
+                        ..
+                    } => Err(u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len)),
+                    _ => Ok(kinds),
+                };
+                let parts = if page.is_data_page() {
+                    parts(page.encoding())
+                } else {
+                    0
+                };
+                if parts > 0
+                    && declared::texts(page.buffer(), levels, parts, page.num_values()).is_none()
+                {
+                    let what = format!(
+                        "column {:?}: a page has more lengths than values",
+                        column.name()
+                    );
+                    return Err(damaged(what));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a file, for the crate.
+struct Chunks {
+    bytes: Arc<dyn ReadAt>,
+    /// Whether a row can have any number of values.
+    lists: bool,
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = Header;
+
+    fn get_read(&self, at: u64) -> Result<Header> {
+        let (bytes, lists) = (Arc::clone(&self.bytes), self.lists);
+        let bytes = BufReader::with_capacity(128, ReadFrom { bytes, at }.take(LONGEST));
+        let begun = false;
+        Ok(Header {
+            bytes,
+            lists,
+            begun,
+        })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        if start.saturating_add(length as u64) > self.bytes.len() {
+            let what = "damaged: a page that is not in the file";
+            return Err(ParquetError::General(what.into()));
+        }
+        let mut bytes = vec![0; length];
+        self.bytes.read_at(start, &mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+/// The header of a page, where it is read at all.
+struct Header {
+    bytes: BufReader<io::Take<ReadFrom>>,
+    lists: bool,
+    begun: bool,
+}
+
+impl Read for Header {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if !std::mem::replace(&mut self.begun, true) {
+            let says = declared::header(self.bytes.fill_buf()?);
+            let says = says.ok_or_else(|| damaged("a page without its sizes"))?;
+            let [to, from] = says.sizes;
+            if to > SMALL.max(from.saturating_mul(GROWTH)) {
+                return Err(damaged(format!("a page of {from} bytes that become {to}")));
+            }
+            if says.is_dictionary && says.values > to {
+                return Err(damaged("a dictionary has more values than bytes for them"));
+            }
+            // One row of lists could have all of them.
+            if self.lists && says.values > SMALL.max(to.saturating_mul(GROWTH)) {
+                return Err(damaged("a page has more values than it can have"));
+            }
+        }
+        self.bytes.read(out)
     }
 }

@@ -1,0 +1,603 @@
+//! Rows of an Arrow file or stream, through the decoder of the crate `arrow-ipc`; numbers that are not compressed are read
+//! where they lie.
+
+use crate::ReadAt;
+use crate::batch::Conversion;
+use crate::choice::Columns;
+use crate::fault::{damaged, fault, guarded, invalid};
+use crate::keys::Keys;
+use crate::numbers::{Kind, Number};
+use crate::options::Options;
+use crate::source::{opened, source};
+use arrow_array::{ArrayRef, RecordBatch, make_array};
+use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_data::{ArrayDataBuilder, DataTypeLayout, layout};
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
+use arrow_ipc::{Block, Endianness, Message, MessageHeader, MetadataVersion};
+use arrow_ipc::{root_as_footer_with_opts, root_as_message_with_opts};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use coremix::Result;
+use flatbuffers::VerifierOptions;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The rows of an Arrow file, read when they are asked for: a [`Source`](coremix::data::Source). Arrow calls the format IPC; files of Feather,
+/// version 2, are the same. A file is read by its footer; a stream in a file is gone through once, from message to message.
+///
+/// Rows are columns of numbers, or the lists of one column ([`Options::columns`]). `T` is a type that holds all numbers
+/// exactly, unless they may be [rounded](Options::rounded).
+///
+/// Numbers that are not compressed are read where they lie: in memory are the rows that were asked for. Of a batch that is
+/// compressed, by lz4 or zstd, that has nulls, or whose numbers are decimals or coded by dictionaries, the columns that are
+/// read are decoded as a whole. The batches that were decoded last are kept: one for each processor, and one more. A null,
+/// NaN, an infinity, or a list of another length is an error that names the column and the row.
+pub struct ArrowFile<T> {
+    path: String,
+    messages: Messages,
+    conversion: Conversion,
+    len: usize,
+    dim: usize,
+    /// Batches that were decoded, the last one used last.
+    decoded: Mutex<Vec<(usize, Slot)>>,
+    of: std::marker::PhantomData<T>,
+}
+
+/// A batch that one thread decodes, while others wait for it.
+type Slot = Arc<OnceLock<std::result::Result<RecordBatch, String>>>;
+
+/// What a file or a stream consists of, and the columns of it that are read.
+struct Messages {
+    bytes: Arc<dyn ReadAt>,
+    schema: SchemaRef,
+    version: MetadataVersion,
+    dictionaries: Vec<Block>,
+    /// Each with the number of dictionaries that come before it.
+    blocks: Vec<(Block, usize)>,
+    columns: Vec<usize>,
+    batches: Vec<Batch>,
+    /// A decoder, and how many of the dictionaries it knows: a later one can replace an earlier one.
+    decoder: Mutex<(Arc<FileDecoder>, usize)>,
+}
+
+/// Rows that lie together.
+struct Batch {
+    block: Block,
+    /// Dictionaries that hold for it, if columns that are read are coded so.
+    dictionaries: usize,
+    first: usize,
+    end: usize,
+    compressed: bool,
+    /// What the columns that are read consist of, those within lists among them; `None` where the decoder alone knows.
+    levels: Option<Vec<Level>>,
+}
+
+struct Level {
+    has_nulls: bool,
+    /// Where in the file its buffers lie: which values are there, and then the values.
+    buffers: Vec<Range<u64>>,
+}
+
+/// The columns of a file.
+pub(crate) fn columns(bytes: Arc<dyn ReadAt>) -> io::Result<Columns> {
+    guarded(|| {
+        let messages = Messages::read(bytes)?;
+        Ok(Columns {
+            has_rows: !messages.blocks.is_empty(),
+            ..Columns::of(&messages.schema)
+        })
+    })
+}
+
+/// The key columns that options name.
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+    let name = bytes.name();
+    let opened = guarded(|| {
+        let messages = Messages::read(bytes)?;
+        let keys = Columns::of(&messages.schema).keys(options);
+        let messages = messages.with_columns(keys.map_err(invalid)?)?;
+        let schema = messages.schema.project(&messages.columns);
+        Ok((schema.map_err(invalid)?, messages))
+    });
+    let (schema, messages) = opened.map_err(|error| fault(&name, error))?;
+    let batches = (0..messages.batches.len()).map(move |i| guarded(|| messages.decode(i)));
+    Ok(Keys::new(name, &schema, batches))
+}
+
+/// Bytes that must be there.
+fn part(bytes: &dyn ReadAt, from: u64, len: u64) -> io::Result<Vec<u8>> {
+    if from.checked_add(len).is_none_or(|end| end > bytes.len()) {
+        return Err(damaged("it ends too early"));
+    }
+    let mut found = vec![0; len as usize];
+    bytes.read_at(from, &mut found)?;
+    Ok(found)
+}
+
+/// Tables can be part of several others: without a limit, few bytes are very many columns.
+fn limits(text: &[u8]) -> VerifierOptions {
+    VerifierOptions {
+        max_tables: text.len(),
+        ..VerifierOptions::default()
+    }
+}
+
+/// The message in its text. Before version 0.15 of Arrow, its length came without a mark before it.
+fn message(text: &[u8]) -> io::Result<Message<'_>> {
+    let before = if text.starts_with(&[0xff; 4]) { 8 } else { 4 };
+    let text = text.get(before..).unwrap_or_default();
+    root_as_message_with_opts(&limits(text), text).map_err(damaged)
+}
+
+/// The batch that a message is, of rows or of a dictionary.
+fn batch_of(text: &[u8]) -> io::Result<arrow_ipc::RecordBatch<'_>> {
+    let message = message(text)?;
+    let dictionary = message.header_as_dictionary_batch();
+    let batch = message.header_as_record_batch();
+    let batch = batch.or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
+    batch.ok_or_else(|| damaged("a message that is no batch"))
+}
+
+fn schema_of(schema: Option<arrow_ipc::Schema<'_>>) -> io::Result<SchemaRef> {
+    let none = || damaged("it has no columns");
+    let schema = schema.ok_or_else(none)?;
+    if schema.endianness() != Endianness::Little {
+        let what = "its numbers are in big-endian order, which is not read";
+        return Err(invalid(what));
+    }
+    let fields = schema.fields().ok_or_else(none)?.iter().map(|field| {
+        let name = field.name().unwrap_or_default();
+        match field
+            .type_as_int()
+            .map(|int| (int.bitWidth(), int.is_signed()))
+        {
+            // Polars writes them: they lie as decimals without digits after the point do.
+            Some((128, true)) => Ok(Field::new(name, DataType::Decimal128(38, 0), true)),
+            Some((128, false)) => Ok(Field::new(name, DataType::FixedSizeBinary(16), true)),
+            _ => guarded(|| Ok(Field::from(field))).map_err(|_| {
+                let kind = field.type_type().variant_name().unwrap_or("unknown");
+                invalid(format!(
+                    "column {name:?} is of a type that is not read: {kind}"
+                ))
+            }),
+        }
+    });
+    Ok(Arc::new(Schema::new(
+        fields.collect::<io::Result<Vec<_>>>()?,
+    )))
+}
+
+impl Messages {
+    fn read(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
+        let len = bytes.len();
+        let is = |from, with: &[u8]| part(&bytes, from, 6).is_ok_and(|at| at.starts_with(with));
+        if is(0, b"FEA1") {
+            let what = "the first version of Feather, which is not read";
+            return Err(invalid(what));
+        }
+        if !is(0, b"ARROW1") {
+            return Self::of_stream(bytes);
+        }
+        let tail = part(&bytes, len.saturating_sub(10), 10)?;
+        let tail = tail.try_into().map_err(|_| damaged("it ends too early"))?;
+        let size = read_footer_length(tail).map_err(|_| damaged("it ends too early"))? as u64;
+        let text = part(&bytes, len.saturating_sub(10 + size), size)?;
+        let footer = root_as_footer_with_opts(&limits(&text), &text).map_err(damaged)?;
+        let dictionaries: Vec<_> = footer
+            .dictionaries()
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        let blocks = footer.recordBatches().into_iter().flatten();
+        let blocks = blocks.map(|block| (*block, dictionaries.len())).collect();
+        let schema = schema_of(footer.schema())?;
+        Ok(Self::new(
+            bytes,
+            schema,
+            footer.version(),
+            dictionaries,
+            blocks,
+        ))
+    }
+
+    fn new(
+        bytes: Arc<dyn ReadAt>,
+        schema: SchemaRef,
+        version: MetadataVersion,
+        dictionaries: Vec<Block>,
+        blocks: Vec<(Block, usize)>,
+    ) -> Self {
+        Self {
+            decoder: Mutex::new((Arc::new(FileDecoder::new(Arc::clone(&schema), version)), 0)),
+            bytes,
+            schema,
+            version,
+            dictionaries,
+            blocks,
+            columns: Vec::new(),
+            batches: Vec::new(),
+        }
+    }
+
+    /// Goes from one message to the next.
+    fn of_stream(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
+        let (len, mut at) = (bytes.len(), 0);
+        let (mut schema, mut dictionaries, mut blocks) = (None, Vec::new(), Vec::new());
+        let other = || invalid("neither a file nor a stream of Arrow");
+        while at < len {
+            let mut start = [0; 8];
+            bytes.read_at(at, &mut start[..(len - at).min(8) as usize])?;
+            let [a, b, c, d, e, f, g, h] = start;
+            let (before, size) = match [a, b, c, d] {
+                [0xff, 0xff, 0xff, 0xff] => (8, [e, f, g, h]),
+                size => (4, size),
+            };
+            let size = before + u64::from(u32::from_le_bytes(size));
+            if size == before {
+                break;
+            }
+            if size > len - at && schema.is_none() {
+                return Err(other());
+            }
+            let text = part(&bytes, at, size)?;
+            let message = message(&text)?;
+            let body = u64::try_from(message.bodyLength()).map_err(damaged)?;
+            let block = Block::new(at as i64, size as i32, body as i64);
+            at = (at + size).saturating_add(body);
+            if at > len {
+                return Err(damaged("it ends within a message"));
+            }
+            match (message.header_type(), &schema) {
+                (MessageHeader::Schema, None) => {
+                    let found = schema_of(message.header_as_schema())?;
+                    schema = Some((found, message.version()));
+                }
+                (MessageHeader::RecordBatch, Some(_)) => blocks.push((block, dictionaries.len())),
+                (MessageHeader::DictionaryBatch, Some(_)) => dictionaries.push(block),
+                _ => return Err(other()),
+            }
+        }
+        let (schema, version) = schema.ok_or_else(other)?;
+        Ok(Self::new(bytes, schema, version, dictionaries, blocks))
+    }
+
+    /// From now on these columns are read.
+    fn with_columns(mut self, columns: Vec<usize>) -> io::Result<Self> {
+        let (mut layouts, mut coded, mut known) = (Vec::new(), false, true);
+        for (place, field) in self.schema.fields().iter().enumerate() {
+            let read = columns.contains(&place);
+            for inner in Schema::new(vec![Arc::clone(field)]).flattened_fields() {
+                let kind = inner.data_type();
+                let is_coded = matches!(kind, DataType::Dictionary(..));
+                coded |= read && is_coded;
+                known &= !matches!(kind, DataType::Union(..) | DataType::RunEndEncoded(..))
+                    && !(is_coded && kind.is_nested());
+                layouts.push((read, layout(kind)));
+            }
+        }
+        let mut batches: Vec<Batch> = Vec::with_capacity(self.blocks.len());
+        for (block, dictionaries) in std::mem::take(&mut self.blocks) {
+            let text = self.text(&block)?;
+            let batch = batch_of(&text)?;
+            let compressed = batch.compression().is_some();
+            let body = block.bodyLength() as u64;
+            let most = if compressed {
+                growth(body)
+            } else {
+                body.saturating_mul(8)
+            };
+            let rows = u64::try_from(batch.length())
+                .ok()
+                .filter(|rows| *rows <= most);
+            let rows = rows.ok_or_else(|| damaged("more rows than a batch can have"))?;
+            let first = batches.last().map_or(0, |batch| batch.end);
+            let levels = known.then(|| levels(batch, &block, &layouts)).transpose()?;
+            batches.push(Batch {
+                block,
+                dictionaries: if coded { dictionaries } else { 0 },
+                first,
+                end: first.saturating_add(rows as usize),
+                compressed,
+                levels,
+            });
+        }
+        (self.columns, self.batches) = (columns, batches);
+        *self
+            .decoder
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner) = self.begun();
+        Ok(self)
+    }
+
+    /// A decoder that knows no dictionary.
+    fn begun(&self) -> (Arc<FileDecoder>, usize) {
+        let decoder = FileDecoder::new(Arc::clone(&self.schema), self.version);
+        (Arc::new(decoder.with_projection(self.columns.clone())), 0)
+    }
+
+    /// The text of a message, whose body is in the file.
+    fn text(&self, block: &Block) -> io::Result<Vec<u8>> {
+        let lengths = [
+            block.offset(),
+            block.metaDataLength().into(),
+            block.bodyLength(),
+        ];
+        let [from, text, body] = lengths.map(u64::try_from);
+        let [from, text, body] = [
+            from.map_err(damaged)?,
+            text.map_err(damaged)?,
+            body.map_err(damaged)?,
+        ];
+        if from.saturating_add(text).saturating_add(body) > self.bytes.len() {
+            return Err(damaged("a message that is not in the file"));
+        }
+        part(&self.bytes, from, text)
+    }
+
+    /// The bytes of a message, with these parts of its body, or all of it: what is compressed can be as long as it says.
+    fn checked(&self, block: &Block, levels: Option<&[Level]>) -> io::Result<Buffer> {
+        let text = self.text(block)?;
+        let mut all = vec![0; text.len() + block.bodyLength() as usize];
+        let (head, body) = all.split_at_mut(text.len());
+        head.copy_from_slice(&text);
+        let (start, text) = (block.offset() as u64, text.len());
+        let whole = start + text as u64..start + text as u64 + body.len() as u64;
+        let parts = levels.map(|levels| {
+            levels
+                .iter()
+                .flat_map(|level| level.buffers.clone())
+                .collect()
+        });
+        for part in parts.unwrap_or_else(|| vec![whole.clone()]) {
+            let out =
+                &mut body[(part.start - whole.start) as usize..(part.end - whole.start) as usize];
+            self.bytes.read_at(part.start, out)?;
+        }
+        let batch = batch_of(head)?;
+        for buffer in batch.buffers().into_iter().flatten() {
+            let range = range(buffer, block)?;
+            let part =
+                &body[(range.start - whole.start) as usize..(range.end - whole.start) as usize];
+            let says = part
+                .first_chunk()
+                .map_or(0, |says| i64::from_le_bytes(*says));
+            if batch.compression().is_some() && says > growth(part.len() as u64) as i64 {
+                return Err(damaged("a buffer becomes longer than it can be"));
+            }
+        }
+        Ok(Buffer::from_vec(all))
+    }
+
+    /// A decoder that knows the first so many dictionaries, and no others.
+    fn decoder(&self, dictionaries: usize) -> io::Result<Arc<FileDecoder>> {
+        let mut state = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.1 > dictionaries
+            || (state.1 < dictionaries && Arc::get_mut(&mut state.0).is_none())
+        {
+            *state = self.begun();
+        }
+        while state.1 < dictionaries {
+            let block = &self.dictionaries[state.1];
+            let bytes = self.checked(block, None)?;
+            if let Some(decoder) = Arc::get_mut(&mut state.0) {
+                decoder.read_dictionary(block, &bytes).map_err(damaged)?;
+            }
+            state.1 += 1;
+        }
+        Ok(Arc::clone(&state.0))
+    }
+
+    /// The columns of a batch that are read.
+    fn decode(&self, place: usize) -> io::Result<RecordBatch> {
+        let batch = &self.batches[place];
+        let decoder = self.decoder(batch.dictionaries)?;
+        let bytes = self.checked(&batch.block, batch.levels.as_deref())?;
+        let decoded = decoder
+            .read_record_batch(&batch.block, &bytes)
+            .map_err(damaged)?;
+        let decoded = decoded.filter(|decoded| decoded.num_rows() == batch.end - batch.first);
+        decoded.ok_or_else(|| damaged("a batch of another length"))
+    }
+
+    /// Some rows of a batch where they lie, if they do.
+    fn in_place(&self, batch: &Batch, rows: &Range<usize>) -> io::Result<Option<RecordBatch>> {
+        let levels = batch.levels.as_deref().filter(|_| !batch.compressed);
+        let Some(mut levels) = levels.filter(|levels| levels.iter().all(|level| !level.has_nulls))
+        else {
+            return Ok(None);
+        };
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for column in &self.columns {
+            let field = &self.schema.fields()[*column];
+            let Some(array) = self.array(field.data_type(), &mut levels, rows.clone())? else {
+                return Ok(None);
+            };
+            fields.push(Field::new(field.name(), array.data_type().clone(), true));
+            arrays.push(array);
+        }
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
+        batch.map(Some).map_err(damaged)
+    }
+
+    /// Some rows of a column of numbers, or of lists of them, without nulls.
+    fn array(
+        &self,
+        kind: &DataType,
+        levels: &mut &[Level],
+        rows: Range<usize>,
+    ) -> io::Result<Option<ArrayRef>> {
+        let Some(level) = levels.split_off_first() else {
+            return Ok(None);
+        };
+        let read = |items: Range<usize>, size: usize| {
+            let few = || damaged("a buffer is too short");
+            let buffer = level.buffers.get(1).ok_or_else(few)?;
+            if items.start > items.end
+                || items.end as u64 > (buffer.end - buffer.start) / size as u64
+            {
+                return Err(few());
+            }
+            let from = buffer.start + items.start as u64 * size as u64;
+            part(&self.bytes, from, items.len() as u64 * size as u64).map(Buffer::from_vec)
+        };
+        let array = ArrayDataBuilder::new(kind.clone()).len(rows.len());
+        let (array, item, values) = match kind {
+            DataType::FixedSizeList(item, each) => {
+                let each = usize::try_from(*each).map_err(damaged)?;
+                let ends = [rows.start, rows.end].map(|row| row.saturating_mul(each));
+                (array, item, ends[0]..ends[1])
+            }
+            DataType::List(item) | DataType::LargeList(item) => {
+                let (ends, small) = (rows.start..rows.end + 1, matches!(kind, DataType::List(_)));
+                let ends: Vec<i64> = match small {
+                    true => ScalarBuffer::<i32>::from(read(ends, 4)?)
+                        .iter()
+                        .map(|end| (*end).into())
+                        .collect(),
+                    false => ScalarBuffer::<i64>::from(read(ends, 8)?).to_vec(),
+                };
+                let own: Vec<_> = ends.iter().map(|end| end.wrapping_sub(ends[0])).collect();
+                let of = DataType::LargeList(Arc::clone(item));
+                let array = array.data_type(of).add_buffer(Buffer::from_vec(own));
+                let ends = [ends[0], ends[rows.len()]].map(|end| usize::try_from(end).unwrap_or(0));
+                (array, item, ends[0]..ends[1])
+            }
+            kind => {
+                let Some(kind) = Kind::of(kind) else {
+                    return Ok(None);
+                };
+                let array = array.add_buffer(read(rows, kind.size())?);
+                return array
+                    .align_buffers(true)
+                    .build()
+                    .map(make_array)
+                    .map(Some)
+                    .map_err(damaged);
+            }
+        };
+        let Some(values) = self.array(item.data_type(), levels, values)? else {
+            return Ok(None);
+        };
+        let array = array
+            .add_child_data(values.to_data())
+            .align_buffers(true)
+            .build();
+        array.map(make_array).map(Some).map_err(damaged)
+    }
+}
+
+/// Where in the file a buffer of a batch lies.
+fn range(buffer: &arrow_ipc::Buffer, block: &Block) -> io::Result<Range<u64>> {
+    let range = || {
+        let start = u64::try_from(buffer.offset()).ok()?;
+        let end = start.checked_add(u64::try_from(buffer.length()).ok()?)?;
+        let body = (block.offset() + i64::from(block.metaDataLength())) as u64;
+        (end <= block.bodyLength() as u64).then(|| body + start..body + end)
+    };
+    range().ok_or_else(|| damaged("a buffer that is not in the file"))
+}
+
+/// What the columns that are read consist of.
+fn levels(
+    batch: arrow_ipc::RecordBatch<'_>,
+    block: &Block,
+    layouts: &[(bool, DataTypeLayout)],
+) -> io::Result<Vec<Level>> {
+    let mut nodes = batch.nodes().into_iter().flatten();
+    let mut buffers = batch.buffers().into_iter().flatten();
+    let mut views = batch.variadicBufferCounts().into_iter().flatten();
+    let few = || damaged("a batch has fewer columns than the file");
+    let mut levels = Vec::new();
+    for (read, layout) in layouts {
+        let has_nulls = nodes.next().ok_or_else(few)?.null_count() != 0;
+        let views = if layout.variadic {
+            views.next()
+        } else {
+            Some(0)
+        };
+        let views = views.and_then(|views| usize::try_from(views).ok());
+        let own = usize::from(layout.can_contain_null_mask) + layout.buffers.len();
+        let own = own.saturating_add(views.ok_or_else(few)?);
+        let own = (0..own).map(|_| range(buffers.next().ok_or_else(few)?, block));
+        let buffers = own.collect::<io::Result<_>>()?;
+        if *read {
+            levels.push(Level { has_nulls, buffers });
+        }
+    }
+    Ok(levels)
+}
+
+/// What so many compressed bytes can become.
+fn growth(bytes: u64) -> u64 {
+    bytes.saturating_mul(1_000).clamp(1 << 26, i64::MAX as u64)
+}
+
+impl<T: Number> ArrowFile<T> {
+    fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
+        let path = bytes.name();
+        let messages = Messages::read(bytes)?;
+        let mut conversion = Conversion::new::<T>(&Columns::of(&messages.schema), options)?;
+        let mut messages = messages.with_columns(conversion.project())?;
+        messages.batches.retain(|batch| batch.end > batch.first);
+        let mut file = Self {
+            path,
+            len: messages.batches.last().map_or(0, |batch| batch.end),
+            dim: 0,
+            conversion: conversion.clone(),
+            messages,
+            decoded: Mutex::new(Vec::new()),
+            of: std::marker::PhantomData,
+        };
+        if conversion.dim.is_none() && file.len > 0 {
+            conversion.see(&file.rows(0, 0..1)?, 0)?;
+        }
+        file.dim = conversion.dim.unwrap_or(0);
+        file.conversion = conversion;
+        Ok(file)
+    }
+
+    /// Some rows of a batch.
+    fn rows(&self, place: usize, rows: Range<usize>) -> io::Result<RecordBatch> {
+        if let Some(rows) = self
+            .messages
+            .in_place(&self.messages.batches[place], &rows)?
+        {
+            return Ok(rows);
+        }
+        let slot = {
+            let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = decoded.iter().position(|(other, _)| *other == place);
+            let slot = found
+                .map(|found| decoded.remove(found).1)
+                .unwrap_or_default();
+            let most = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+            if decoded.len() >= most {
+                decoded.remove(0);
+            }
+            decoded.push((place, Arc::clone(&slot)));
+            slot
+        };
+        let make = || guarded(|| self.messages.decode(place)).map_err(|error| error.to_string());
+        let batch = slot.get_or_init(make).as_ref().map_err(invalid)?;
+        Ok(batch.slice(rows.start, rows.len()))
+    }
+
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let (dim, batches) = (self.dim, &self.messages.batches);
+        let (mut row, end) = (first, first + out.len() / dim);
+        while row < end {
+            let place = batches.partition_point(|batch| batch.end <= row);
+            let batch = &batches[place];
+            let to = end.min(batch.end);
+            let out = &mut out[(row - first) * dim..(to - first) * dim];
+            let rows = self.rows(place, row - batch.first..to - batch.first)?;
+            self.conversion.rows(&rows, row, out)?;
+            row = to;
+        }
+        Ok(())
+    }
+}
+
+source!(ArrowFile);
+opened!(ArrowFile);
