@@ -4,18 +4,19 @@
 use crate::ReadAt;
 use crate::batch::Conversion;
 use crate::choice::Columns;
-use crate::fault::{damaged, fault, guarded, invalid};
+use crate::fault::{damaged, fault, guarded, invalid, not_empty};
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
 use crate::options::Options;
 use crate::source::{opened, source};
-use arrow_array::{ArrayRef, RecordBatch, make_array};
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_array::{ArrayRef, FixedSizeListArray, RecordBatch, make_array};
+use arrow_buffer::Buffer;
 use arrow_data::{ArrayDataBuilder, DataTypeLayout, layout};
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, Endianness, Message, MessageHeader, MetadataVersion};
 use arrow_ipc::{root_as_footer_with_opts, root_as_message_with_opts};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use coremix::Result;
 use flatbuffers::VerifierOptions;
 use std::io;
@@ -28,9 +29,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Rows are columns of numbers, or the lists of one column ([`Options::columns`]). `T` is a type that holds all numbers
 /// exactly, unless they may be [rounded](Options::rounded).
 ///
-/// Numbers that are not compressed are read where they lie: in memory are the rows that were asked for. Of a batch that is
-/// compressed, by lz4 or zstd, that has nulls, or whose numbers are decimals or coded by dictionaries, the columns that are
-/// read are decoded as a whole. The batches that were decoded last are kept: one for each processor, and one more. A null,
+/// Numbers, and vectors of them, that are not compressed are read where they lie: in memory are the rows that were asked for.
+/// Of a batch that is compressed, by lz4 or zstd, that has nulls, or whose numbers are decimals, in lists or coded by
+/// dictionaries, the columns that are read are decoded as a whole. The batches that were decoded last are kept: one for each processor, and one more. A null,
 /// NaN, an infinity, or a list of another length is an error that names the column and the row.
 pub struct ArrowFile<T> {
     path: String,
@@ -46,14 +47,19 @@ pub struct ArrowFile<T> {
 /// A batch that one thread decodes, while others wait for it.
 type Slot = Arc<OnceLock<std::result::Result<RecordBatch, String>>>;
 
-/// What a file or a stream consists of, and the columns of it that are read.
-struct Messages {
-    bytes: Arc<dyn ReadAt>,
+/// What a file or a stream consists of.
+struct Contents {
     schema: SchemaRef,
     version: MetadataVersion,
     dictionaries: Vec<Block>,
-    /// Each with the number of dictionaries that come before it.
-    blocks: Vec<(Block, usize)>,
+    /// Batches of rows, each with the number of dictionaries that come before it.
+    batches: Vec<(Block, usize)>,
+}
+
+/// The columns of a file that are read.
+struct Messages {
+    bytes: Arc<dyn ReadAt>,
+    contents: Contents,
     columns: Vec<usize>,
     batches: Vec<Batch>,
     /// A decoder, and how many of the dictionaries it knows: a later one can replace an earlier one.
@@ -79,12 +85,12 @@ struct Level {
 }
 
 /// The columns of a file.
-pub(crate) fn columns(bytes: Arc<dyn ReadAt>) -> io::Result<Columns> {
+pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
     guarded(|| {
-        let messages = Messages::read(bytes)?;
+        let contents = Contents::read(bytes)?;
         Ok(Columns {
-            has_rows: !messages.blocks.is_empty(),
-            ..Columns::of(&messages.schema)
+            has_rows: !contents.batches.is_empty(),
+            ..Columns::of(&contents.schema)
         })
     })
 }
@@ -93,11 +99,11 @@ pub(crate) fn columns(bytes: Arc<dyn ReadAt>) -> io::Result<Columns> {
 pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     let name = bytes.name();
     let opened = guarded(|| {
-        let messages = Messages::read(bytes)?;
-        let keys = Columns::of(&messages.schema).keys(options);
-        let messages = messages.with_columns(keys.map_err(invalid)?)?;
-        let schema = messages.schema.project(&messages.columns);
-        Ok((schema.map_err(invalid)?, messages))
+        let contents = Contents::read(&bytes)?;
+        let keys = Columns::of(&contents.schema).keys(options);
+        let keys = keys.map_err(invalid)?;
+        let schema = contents.schema.project(&keys).map_err(invalid)?;
+        Ok((schema, Messages::new(bytes, contents, keys)?))
     });
     let (schema, messages) = opened.map_err(|error| fault(&name, error))?;
     let batches = (0..messages.batches.len()).map(move |i| guarded(|| messages.decode(i)));
@@ -147,10 +153,8 @@ fn schema_of(schema: Option<arrow_ipc::Schema<'_>>) -> io::Result<SchemaRef> {
     }
     let fields = schema.fields().ok_or_else(none)?.iter().map(|field| {
         let name = field.name().unwrap_or_default();
-        match field
-            .type_as_int()
-            .map(|int| (int.bitWidth(), int.is_signed()))
-        {
+        let int = field.type_as_int();
+        match int.map(|int| (int.bitWidth(), int.is_signed())) {
             // Polars writes them: they lie as decimals without digits after the point do.
             Some((128, true)) => Ok(Field::new(name, DataType::Decimal128(38, 0), true)),
             Some((128, false)) => Ok(Field::new(name, DataType::FixedSizeBinary(16), true)),
@@ -167,10 +171,17 @@ fn schema_of(schema: Option<arrow_ipc::Schema<'_>>) -> io::Result<SchemaRef> {
     )))
 }
 
-impl Messages {
-    fn read(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
+/// The schema that writers of Parquet put into its words.
+pub(crate) fn schema_in(text: &str) -> io::Result<SchemaRef> {
+    let text = BASE64_STANDARD.decode(text).map_err(damaged)?;
+    schema_of(message(&text)?.header_as_schema())
+}
+
+impl Contents {
+    fn read(bytes: &dyn ReadAt) -> io::Result<Self> {
+        not_empty(bytes)?;
         let len = bytes.len();
-        let is = |from, with: &[u8]| part(&bytes, from, 6).is_ok_and(|at| at.starts_with(with));
+        let is = |from, with: &[u8]| part(bytes, from, 6).is_ok_and(|at| at.starts_with(with));
         if is(0, b"FEA1") {
             let what = "the first version of Feather, which is not read";
             return Err(invalid(what));
@@ -178,10 +189,10 @@ impl Messages {
         if !is(0, b"ARROW1") {
             return Self::of_stream(bytes);
         }
-        let tail = part(&bytes, len.saturating_sub(10), 10)?;
+        let tail = part(bytes, len.saturating_sub(10), 10)?;
         let tail = tail.try_into().map_err(|_| damaged("it ends too early"))?;
         let size = read_footer_length(tail).map_err(|_| damaged("it ends too early"))? as u64;
-        let text = part(&bytes, len.saturating_sub(10 + size), size)?;
+        let text = part(bytes, len.saturating_sub(10 + size), size)?;
         let footer = root_as_footer_with_opts(&limits(&text), &text).map_err(damaged)?;
         let dictionaries: Vec<_> = footer
             .dictionaries()
@@ -189,41 +200,18 @@ impl Messages {
             .flatten()
             .copied()
             .collect();
-        let blocks = footer.recordBatches().into_iter().flatten();
-        let blocks = blocks.map(|block| (*block, dictionaries.len())).collect();
-        let schema = schema_of(footer.schema())?;
-        Ok(Self::new(
-            bytes,
-            schema,
-            footer.version(),
+        let batches = footer.recordBatches().into_iter().flatten();
+        Ok(Self {
+            schema: schema_of(footer.schema())?,
+            version: footer.version(),
+            batches: batches.map(|block| (*block, dictionaries.len())).collect(),
             dictionaries,
-            blocks,
-        ))
-    }
-
-    fn new(
-        bytes: Arc<dyn ReadAt>,
-        schema: SchemaRef,
-        version: MetadataVersion,
-        dictionaries: Vec<Block>,
-        blocks: Vec<(Block, usize)>,
-    ) -> Self {
-        Self {
-            decoder: Mutex::new((Arc::new(FileDecoder::new(Arc::clone(&schema), version)), 0)),
-            bytes,
-            schema,
-            version,
-            dictionaries,
-            blocks,
-            columns: Vec::new(),
-            batches: Vec::new(),
-        }
+        })
     }
 
     /// Goes from one message to the next.
-    fn of_stream(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
-        let (len, mut at) = (bytes.len(), 0);
-        let (mut schema, mut dictionaries, mut blocks) = (None, Vec::new(), Vec::new());
+    fn of_stream(bytes: &dyn ReadAt) -> io::Result<Self> {
+        let (len, mut at, mut found) = (bytes.len(), 0, None::<Self>);
         let other = || invalid("neither a file nor a stream of Arrow");
         while at < len {
             let mut start = [0; 8];
@@ -237,10 +225,10 @@ impl Messages {
             if size == before {
                 break;
             }
-            if size > len - at && schema.is_none() {
+            if size > len - at && found.is_none() {
                 return Err(other());
             }
-            let text = part(&bytes, at, size)?;
+            let text = part(bytes, at, size)?;
             let message = message(&text)?;
             let body = u64::try_from(message.bodyLength()).map_err(damaged)?;
             let block = Block::new(at as i64, size as i32, body as i64);
@@ -248,24 +236,36 @@ impl Messages {
             if at > len {
                 return Err(damaged("it ends within a message"));
             }
-            match (message.header_type(), &schema) {
+            match (message.header_type(), &mut found) {
                 (MessageHeader::Schema, None) => {
-                    let found = schema_of(message.header_as_schema())?;
-                    schema = Some((found, message.version()));
+                    found = Some(Self {
+                        schema: schema_of(message.header_as_schema())?,
+                        version: message.version(),
+                        dictionaries: Vec::new(),
+                        batches: Vec::new(),
+                    });
                 }
-                (MessageHeader::RecordBatch, Some(_)) => blocks.push((block, dictionaries.len())),
-                (MessageHeader::DictionaryBatch, Some(_)) => dictionaries.push(block),
+                (MessageHeader::RecordBatch, Some(found)) => {
+                    found.batches.push((block, found.dictionaries.len()));
+                }
+                (MessageHeader::DictionaryBatch, Some(found)) => found.dictionaries.push(block),
                 _ => return Err(other()),
             }
         }
-        let (schema, version) = schema.ok_or_else(other)?;
-        Ok(Self::new(bytes, schema, version, dictionaries, blocks))
+        found.ok_or_else(other)
     }
 
-    /// From now on these columns are read.
-    fn with_columns(mut self, columns: Vec<usize>) -> io::Result<Self> {
+    /// A decoder of these columns that knows no dictionary.
+    fn decoder(&self, columns: &[usize]) -> (Arc<FileDecoder>, usize) {
+        let decoder = FileDecoder::new(Arc::clone(&self.schema), self.version);
+        (Arc::new(decoder.with_projection(columns.to_vec())), 0)
+    }
+}
+
+impl Messages {
+    fn new(bytes: Arc<dyn ReadAt>, contents: Contents, columns: Vec<usize>) -> io::Result<Self> {
         let (mut layouts, mut coded, mut known) = (Vec::new(), false, true);
-        for (place, field) in self.schema.fields().iter().enumerate() {
+        for (place, field) in contents.schema.fields().iter().enumerate() {
             let read = columns.contains(&place);
             for inner in Schema::new(vec![Arc::clone(field)]).flattened_fields() {
                 let kind = inner.data_type();
@@ -276,20 +276,15 @@ impl Messages {
                 layouts.push((read, layout(kind)));
             }
         }
-        let mut batches: Vec<Batch> = Vec::with_capacity(self.blocks.len());
-        for (block, dictionaries) in std::mem::take(&mut self.blocks) {
-            let text = self.text(&block)?;
+        let mut batches: Vec<Batch> = Vec::with_capacity(contents.batches.len());
+        for &(block, dictionaries) in &contents.batches {
+            let text = text_of(&bytes, &block)?;
             let batch = batch_of(&text)?;
             let compressed = batch.compression().is_some();
             let body = block.bodyLength() as u64;
-            let most = if compressed {
-                growth(body)
-            } else {
-                body.saturating_mul(8)
-            };
-            let rows = u64::try_from(batch.length())
-                .ok()
-                .filter(|rows| *rows <= most);
+            let most = if compressed { growth(body) } else { body };
+            let rows = u64::try_from(batch.length()).ok();
+            let rows = rows.filter(|rows| *rows / 8 <= most);
             let rows = rows.ok_or_else(|| damaged("more rows than a batch can have"))?;
             let first = batches.last().map_or(0, |batch| batch.end);
             let levels = known.then(|| levels(batch, &block, &layouts)).transpose()?;
@@ -302,63 +297,34 @@ impl Messages {
                 levels,
             });
         }
-        (self.columns, self.batches) = (columns, batches);
-        *self
-            .decoder
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner) = self.begun();
-        Ok(self)
-    }
-
-    /// A decoder that knows no dictionary.
-    fn begun(&self) -> (Arc<FileDecoder>, usize) {
-        let decoder = FileDecoder::new(Arc::clone(&self.schema), self.version);
-        (Arc::new(decoder.with_projection(self.columns.clone())), 0)
-    }
-
-    /// The text of a message, whose body is in the file.
-    fn text(&self, block: &Block) -> io::Result<Vec<u8>> {
-        let lengths = [
-            block.offset(),
-            block.metaDataLength().into(),
-            block.bodyLength(),
-        ];
-        let [from, text, body] = lengths.map(u64::try_from);
-        let [from, text, body] = [
-            from.map_err(damaged)?,
-            text.map_err(damaged)?,
-            body.map_err(damaged)?,
-        ];
-        if from.saturating_add(text).saturating_add(body) > self.bytes.len() {
-            return Err(damaged("a message that is not in the file"));
-        }
-        part(&self.bytes, from, text)
+        Ok(Self {
+            decoder: Mutex::new(contents.decoder(&columns)),
+            bytes,
+            contents,
+            columns,
+            batches,
+        })
     }
 
     /// The bytes of a message, with these parts of its body, or all of it: what is compressed can be as long as it says.
     fn checked(&self, block: &Block, levels: Option<&[Level]>) -> io::Result<Buffer> {
-        let text = self.text(block)?;
+        let text = text_of(&self.bytes, block)?;
         let mut all = vec![0; text.len() + block.bodyLength() as usize];
-        let (head, body) = all.split_at_mut(text.len());
-        head.copy_from_slice(&text);
-        let (start, text) = (block.offset() as u64, text.len());
-        let whole = start + text as u64..start + text as u64 + body.len() as u64;
-        let parts = levels.map(|levels| {
-            levels
-                .iter()
-                .flat_map(|level| level.buffers.clone())
-                .collect()
-        });
-        for part in parts.unwrap_or_else(|| vec![whole.clone()]) {
-            let out =
-                &mut body[(part.start - whole.start) as usize..(part.end - whole.start) as usize];
-            self.bytes.read_at(part.start, out)?;
+        all[..text.len()].copy_from_slice(&text);
+        let start = block.offset() as u64;
+        let place = |part: &Range<u64>| (part.start - start) as usize..(part.end - start) as usize;
+        let whole = [start + text.len() as u64..start + all.len() as u64];
+        let parts = levels
+            .into_iter()
+            .flatten()
+            .flat_map(|level| &level.buffers);
+        let rest = whole.iter().filter(|_| levels.is_none());
+        for part in parts.chain(rest) {
+            self.bytes.read_at(part.start, &mut all[place(part)])?;
         }
-        let batch = batch_of(head)?;
+        let batch = batch_of(&text)?;
         for buffer in batch.buffers().into_iter().flatten() {
-            let range = range(buffer, block)?;
-            let part =
-                &body[(range.start - whole.start) as usize..(range.end - whole.start) as usize];
+            let part = &all[place(&range(buffer, block)?)];
             let says = part
                 .first_chunk()
                 .map_or(0, |says| i64::from_le_bytes(*says));
@@ -375,10 +341,10 @@ impl Messages {
         if state.1 > dictionaries
             || (state.1 < dictionaries && Arc::get_mut(&mut state.0).is_none())
         {
-            *state = self.begun();
+            *state = self.contents.decoder(&self.columns);
         }
         while state.1 < dictionaries {
-            let block = &self.dictionaries[state.1];
+            let block = &self.contents.dictionaries[state.1];
             let bytes = self.checked(block, None)?;
             if let Some(decoder) = Arc::get_mut(&mut state.0) {
                 decoder.read_dictionary(block, &bytes).map_err(damaged)?;
@@ -400,91 +366,55 @@ impl Messages {
         decoded.ok_or_else(|| damaged("a batch of another length"))
     }
 
-    /// Some rows of a batch where they lie, if they do.
+    /// Some rows of a batch where they lie: columns of numbers, or of vectors of them, that are as they are read.
     fn in_place(&self, batch: &Batch, rows: &Range<usize>) -> io::Result<Option<RecordBatch>> {
-        let levels = batch.levels.as_deref().filter(|_| !batch.compressed);
-        let Some(mut levels) = levels.filter(|levels| levels.iter().all(|level| !level.has_nulls))
-        else {
-            return Ok(None);
-        };
-        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        let mut levels = batch.levels.iter().flatten();
+        let mut arrays: Vec<(&String, ArrayRef)> = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
-            let field = &self.schema.fields()[*column];
-            let Some(array) = self.array(field.data_type(), &mut levels, rows.clone())? else {
+            let field = &self.contents.schema.fields()[*column];
+            let (kind, each, depth) = match field.data_type() {
+                DataType::FixedSizeList(item, each) => {
+                    (Kind::of(item.data_type()), *each as usize, 2)
+                }
+                kind => (Kind::of(kind), 1, 1),
+            };
+            let own: Vec<&Level> = levels.by_ref().take(depth).collect();
+            let whole = own.len() == depth && own.iter().all(|level| !level.has_nulls);
+            let (Some(kind), true) = (kind, whole && !batch.compressed) else {
                 return Ok(None);
             };
-            fields.push(Field::new(field.name(), array.data_type().clone(), true));
-            arrays.push(array);
-        }
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
-        batch.map(Some).map_err(damaged)
-    }
-
-    /// Some rows of a column of numbers, or of lists of them, without nulls.
-    fn array(
-        &self,
-        kind: &DataType,
-        levels: &mut &[Level],
-        rows: Range<usize>,
-    ) -> io::Result<Option<ArrayRef>> {
-        let Some(level) = levels.split_off_first() else {
-            return Ok(None);
-        };
-        let read = |items: Range<usize>, size: usize| {
-            let few = || damaged("a buffer is too short");
-            let buffer = level.buffers.get(1).ok_or_else(few)?;
-            if items.start > items.end
-                || items.end as u64 > (buffer.end - buffer.start) / size as u64
-            {
+            let (size, few) = (kind.size() as u64, || damaged("a buffer is too short"));
+            let place = own[depth - 1].buffers.get(1).ok_or_else(few)?;
+            let items = [rows.start, rows.end].map(|row| row.saturating_mul(each) as u64);
+            if items[1] > (place.end - place.start) / size {
                 return Err(few());
             }
-            let from = buffer.start + items.start as u64 * size as u64;
-            part(&self.bytes, from, items.len() as u64 * size as u64).map(Buffer::from_vec)
-        };
-        let array = ArrayDataBuilder::new(kind.clone()).len(rows.len());
-        let (array, item, values) = match kind {
-            DataType::FixedSizeList(item, each) => {
-                let each = usize::try_from(*each).map_err(damaged)?;
-                let ends = [rows.start, rows.end].map(|row| row.saturating_mul(each));
-                (array, item, ends[0]..ends[1])
+            let from = place.start + items[0] * size;
+            let values = Buffer::from_vec(part(&self.bytes, from, (items[1] - items[0]) * size)?);
+            let array = ArrayDataBuilder::new(kind.stored()).len((items[1] - items[0]) as usize);
+            let array = array.add_buffer(values).align_buffers(true).build();
+            let mut array = array.map(make_array).map_err(damaged)?;
+            if let DataType::FixedSizeList(item, each) = field.data_type() {
+                let lists = FixedSizeListArray::try_new(Arc::clone(item), *each, array, None);
+                array = Arc::new(lists.map_err(damaged)?);
             }
-            DataType::List(item) | DataType::LargeList(item) => {
-                let (ends, small) = (rows.start..rows.end + 1, matches!(kind, DataType::List(_)));
-                let ends: Vec<i64> = match small {
-                    true => ScalarBuffer::<i32>::from(read(ends, 4)?)
-                        .iter()
-                        .map(|end| (*end).into())
-                        .collect(),
-                    false => ScalarBuffer::<i64>::from(read(ends, 8)?).to_vec(),
-                };
-                let own: Vec<_> = ends.iter().map(|end| end.wrapping_sub(ends[0])).collect();
-                let of = DataType::LargeList(Arc::clone(item));
-                let array = array.data_type(of).add_buffer(Buffer::from_vec(own));
-                let ends = [ends[0], ends[rows.len()]].map(|end| usize::try_from(end).unwrap_or(0));
-                (array, item, ends[0]..ends[1])
-            }
-            kind => {
-                let Some(kind) = Kind::of(kind) else {
-                    return Ok(None);
-                };
-                let array = array.add_buffer(read(rows, kind.size())?);
-                return array
-                    .align_buffers(true)
-                    .build()
-                    .map(make_array)
-                    .map(Some)
-                    .map_err(damaged);
-            }
-        };
-        let Some(values) = self.array(item.data_type(), levels, values)? else {
-            return Ok(None);
-        };
-        let array = array
-            .add_child_data(values.to_data())
-            .align_buffers(true)
-            .build();
-        array.map(make_array).map(Some).map_err(damaged)
+            arrays.push((field.name(), array));
+        }
+        RecordBatch::try_from_iter(arrays)
+            .map(Some)
+            .map_err(damaged)
     }
+}
+
+/// The text of a message, whose body is in the file.
+fn text_of(bytes: &dyn ReadAt, block: &Block) -> io::Result<Vec<u8>> {
+    let size = |size: i64| u64::try_from(size).map_err(damaged);
+    let (from, text) = (size(block.offset())?, size(block.metaDataLength().into())?);
+    let body = size(block.bodyLength())?;
+    if from.saturating_add(text).saturating_add(body) > bytes.len() {
+        return Err(damaged("a message that is not in the file"));
+    }
+    part(bytes, from, text)
 }
 
 /// Where in the file a buffer of a batch lies.
@@ -536,9 +466,9 @@ fn growth(bytes: u64) -> u64 {
 impl<T: Number> ArrowFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let path = bytes.name();
-        let messages = Messages::read(bytes)?;
-        let mut conversion = Conversion::new::<T>(&Columns::of(&messages.schema), options)?;
-        let mut messages = messages.with_columns(conversion.project())?;
+        let contents = Contents::read(&bytes)?;
+        let mut conversion = Conversion::new::<T>(&Columns::of(&contents.schema), options)?;
+        let mut messages = Messages::new(bytes, contents, conversion.project())?;
         messages.batches.retain(|batch| batch.end > batch.first);
         let mut file = Self {
             path,

@@ -229,7 +229,7 @@ impl Part {
         let columns = match format {
             Format::Npy | Format::Vectors(_) => Ok(None),
             Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
-            Format::Arrow => ipc::columns(Arc::clone(&bytes)).map(Some),
+            Format::Arrow => ipc::columns(&*bytes).map(Some),
             Format::Csv | Format::CsvGz => {
                 let compressed = format == Format::CsvGz;
                 csv::columns(Arc::clone(&bytes), options, compressed).map(Some)

@@ -4,7 +4,8 @@
 use super::declared;
 use crate::ReadAt;
 use crate::choice::{Columns, Holds};
-use crate::fault::{damaged, guarded, invalid};
+use crate::fault::{damaged, invalid, not_empty};
+use crate::ipc;
 use crate::table::ReadFrom;
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
@@ -12,13 +13,10 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder, RowSelection,
 };
-use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
-use parquet::basic::Encoding;
-use parquet::column::page::Page;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
-use parquet::file::serialized_reader::SerializedPageReader;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -39,6 +37,7 @@ const LONGEST: u64 = 1 << 20;
 
 impl Footer {
     pub(super) fn read(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
+        not_empty(&bytes)?;
         let (len, mut last) = (bytes.len(), [0; 8]);
         if len >= 12 {
             bytes.read_at(len - 8, &mut last)?;
@@ -81,15 +80,12 @@ impl Footer {
     pub(super) fn columns(&self) -> io::Result<Columns> {
         let file = self.parquet().file_metadata();
         let mut columns = Columns::of(self.schema());
-        // Durations are stored as integers. What they were is in the schema of Arrow, if there is one that can be read.
-        let words = file.key_value_metadata();
-        let before =
-            guarded(|| parquet_to_arrow_schema(file.schema_descr(), words).map_err(invalid));
-        for (column, before) in columns
-            .each
-            .iter_mut()
-            .zip(before.iter().flat_map(|before| before.fields()))
-        {
+        // Durations are stored as integers. What they were is in the schema of Arrow, if there is one.
+        let mut words = file.key_value_metadata().into_iter().flatten();
+        let before = words.find(|word| word.key == ARROW_SCHEMA_META_KEY);
+        let before = before.and_then(|word| ipc::schema_in(word.value.as_deref()?).ok());
+        let before = before.iter().flat_map(|schema| schema.fields());
+        for (column, before) in columns.each.iter_mut().zip(before) {
             let asked = Holds::of(before.data_type());
             if let (Holds::Asked(_), true) = (asked, asked.is_read_as(column.holds)) {
                 (column.holds, column.words) = (asked, "durations".into());
@@ -114,118 +110,57 @@ impl Footer {
         }
     }
 
-    /// The places of what the columns at these places consist of.
-    fn leaves(&self, places: &[usize]) -> Vec<usize> {
+    /// The columns at these places, which are sorted.
+    pub(super) fn columns_at(&self, places: &[usize]) -> ProjectionMask {
         let schema = self.parquet().file_metadata().schema_descr();
-        let mask = ProjectionMask::roots(schema, places.iter().copied());
-        (0..schema.num_columns())
-            .filter(|leaf| mask.leaf_included(*leaf))
-            .collect()
+        ProjectionMask::roots(schema, places.iter().copied())
     }
 
-    /// Reads columns of a row group, so many rows at once. Their places are sorted.
+    /// Reads columns of a row group, so many rows at once.
     pub(super) fn batches(
         &self,
-        places: &[usize],
-        group: usize,
-        rows: usize,
-        selection: Option<RowSelection>,
-    ) -> io::Result<ParquetRecordBatchReader> {
-        self.reader(self.leaves(places), group, rows, selection)
-    }
-
-    fn reader(
-        &self,
-        leaves: Vec<usize>,
+        columns: &ProjectionMask,
         group: usize,
         rows: usize,
         selection: Option<RowSelection>,
     ) -> io::Result<ParquetRecordBatchReader> {
         let schema = self.parquet().file_metadata().schema_descr();
-        let lists = leaves
-            .iter()
-            .any(|leaf| schema.column(*leaf).max_rep_level() > 0);
-        let mask = ProjectionMask::leaves(schema, leaves);
-        let chunks = Chunks {
-            bytes: Arc::clone(&self.bytes),
-            lists,
-        };
-        let reader =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, self.metadata.clone());
-        let reader = reader
-            .with_projection(mask)
-            .with_row_groups(vec![group])
-            .with_batch_size(rows);
-        let reader = match selection {
-            Some(selection) => reader.with_row_selection(selection),
-            None => reader,
-        };
+        let mut leaves = (0..schema.num_columns()).filter(|leaf| columns.leaf_included(*leaf));
+        let lists = leaves.any(|leaf| schema.column(leaf).max_rep_level() > 0);
+        let bytes = Arc::clone(&self.bytes);
+        let chunks = Chunks { bytes, lists };
+        let mut reader =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, self.metadata.clone())
+                .with_projection(columns.clone())
+                .with_row_groups(vec![group])
+                .with_batch_size(rows);
+        if let Some(selection) = selection {
+            reader = reader.with_row_selection(selection);
+        }
         reader.build().map_err(invalid)
     }
 
     /// An error of some columns of a row group, with the name of the first one that cannot be read alone.
-    pub(super) fn blame(&self, places: &[usize], group: usize, error: &ArrowError) -> io::Error {
+    pub(super) fn blame(
+        &self,
+        columns: &ProjectionMask,
+        group: usize,
+        error: &ArrowError,
+    ) -> io::Error {
         let schema = self.parquet().file_metadata().schema_descr();
         let fails = |leaf: &usize| {
-            let alone = self.reader(vec![*leaf], group, 1_024, None);
-            alone.is_ok_and(|mut alone| alone.any(|batch| batch.is_err()))
+            let alone = ProjectionMask::leaves(schema, [*leaf]);
+            let read = self.batches(&alone, group, 1_024, None);
+            read.is_ok_and(|mut read| read.any(|batch| batch.is_err()))
         };
-        match self.leaves(places).iter().find(|leaf| fails(leaf)) {
-            Some(leaf) => damaged(format!(
-                "column {:?}: {error}",
-                schema.column(*leaf).path().string()
-            )),
+        let mut leaves = (0..schema.num_columns()).filter(|leaf| columns.leaf_included(*leaf));
+        match leaves.find(fails) {
+            Some(leaf) => {
+                let name = schema.column(leaf).path().string();
+                damaged(format!("column {name:?}: {error}"))
+            }
             None => damaged(error),
         }
-    }
-
-    /// Checks texts that are stored by differences: the crate makes room for as many lengths as they say.
-    pub(super) fn check_texts(&self, places: &[usize], group: usize) -> io::Result<()> {
-        let group = self.parquet().row_group(group);
-        for leaf in self.leaves(places) {
-            let (chunk, column) = (group.column(leaf), group.schema_descr().column(leaf));
-            // The parts that texts share with those before, and the rests.
-            let parts = |encoding| match encoding {
-                Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
-                Encoding::DELTA_BYTE_ARRAY => 2,
-                _ => 0,
-            };
-            if chunk.encodings().all(|encoding| parts(encoding) == 0) {
-                continue;
-            }
-            let bytes = Arc::clone(&self.bytes);
-            let lists = column.max_rep_level() > 0;
-            let kinds = usize::from(lists) + usize::from(column.max_def_level() > 0);
-            let chunks = Arc::new(Chunks { bytes, lists });
-            let pages = SerializedPageReader::new(chunks, chunk, group.num_rows() as usize, None);
-            for page in pages.map_err(damaged)? {
-                let page =
-                    page.map_err(|error| damaged(format!("column {:?}: {error}", column.name())))?;
-                let levels = match &page {
-                    Page::DataPageV2 {
-                        def_levels_byte_len,
-                        rep_levels_byte_len,
-                        ..
-                    } => Err(u64::from(*def_levels_byte_len) + u64::from(*rep_levels_byte_len)),
-                    _ => Ok(kinds),
-                };
-                let parts = if page.is_data_page() {
-                    parts(page.encoding())
-                } else {
-                    0
-                };
-                if parts > 0
-                    && declared::texts(page.buffer(), levels, parts, page.num_values()).is_none()
-                {
-                    let what = format!(
-                        "column {:?}: a page has more lengths than values",
-                        column.name()
-                    );
-                    return Err(damaged(what));
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use crate::source::{opened, source};
 use arrow_array::RecordBatch;
 use coremix::Result;
 use footer::Footer;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
 use std::io;
 use std::sync::Arc;
@@ -44,8 +45,8 @@ pub struct ParquetFile<T> {
     path: String,
     footer: Footer,
     groups: Vec<Group>,
-    /// The columns that are read, in the order of the file.
-    places: Vec<usize>,
+    /// The columns that are read.
+    columns: ProjectionMask,
     conversion: Conversion,
     len: usize,
     dim: usize,
@@ -92,11 +93,11 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     });
     let (schema, footer, keys, groups) = opened.map_err(|error| fault(&name, error))?;
     let (places, order) = choice::in_order(&keys);
+    let places = footer.columns_at(&places);
     let (mut group, mut reader) = (0, None);
     let mut next = move || {
         while group < groups {
             if reader.is_none() {
-                footer.check_texts(&places, group)?;
                 reader = Some(footer.batches(&places, group, KEYS, None)?);
             }
             if let Some(batch) = reader.as_mut().and_then(Iterator::next) {
@@ -116,7 +117,7 @@ impl<T: Number> ParquetFile<T> {
         let path = bytes.name();
         let footer = Footer::read(bytes)?;
         let mut conversion = Conversion::new::<T>(&footer.columns()?, options)?;
-        let places = conversion.project();
+        let columns = footer.columns_at(&conversion.project());
         let (mut groups, mut len) = (Vec::new(), 0);
         for (place, rows) in footer.rows()?.into_iter().enumerate() {
             let (first, end) = (len, len + rows);
@@ -127,9 +128,9 @@ impl<T: Number> ParquetFile<T> {
             len = end;
         }
         if let (None, Some(Group { place, .. })) = (conversion.dim, groups.first()) {
-            let mut batches = footer.batches(&places, *place, 1, None)?;
+            let mut batches = footer.batches(&columns, *place, 1, None)?;
             let first = batches.next().ok_or_else(|| damaged("no first row"))?;
-            let first = first.map_err(|error| footer.blame(&places, *place, &error))?;
+            let first = first.map_err(|error| footer.blame(&columns, *place, &error))?;
             conversion.see(&first, 0)?;
         }
         let dim = conversion.dim.unwrap_or(0);
@@ -137,7 +138,7 @@ impl<T: Number> ParquetFile<T> {
             path,
             footer,
             groups,
-            places,
+            columns,
             conversion,
             len,
             dim,
@@ -177,7 +178,7 @@ impl<T: Number> ParquetFile<T> {
         let selection = (row > group.first).then(|| RowSelection::from(selectors.to_vec()));
         let batches = self
             .footer
-            .batches(&self.places, group.place, self.batch, selection)?;
+            .batches(&self.columns, group.place, self.batch, selection)?;
         Ok(Sequence {
             batches,
             group: group.place,
@@ -223,7 +224,7 @@ impl Sequence {
                     self.row
                 ))
             };
-            let blame = |error| file.footer.blame(&file.places, self.group, &error);
+            let blame = |error| file.footer.blame(&file.columns, self.group, &error);
             let batch = next.ok_or_else(none)?.map_err(blame)?;
             let len = batch.num_rows();
             let from = row.saturating_sub(self.row).min(len);
