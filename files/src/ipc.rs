@@ -271,8 +271,8 @@ impl Messages {
                 let kind = inner.data_type();
                 let is_coded = matches!(kind, DataType::Dictionary(..));
                 coded |= read && is_coded;
-                known &= !matches!(kind, DataType::Union(..) | DataType::RunEndEncoded(..))
-                    && !(is_coded && kind.is_nested());
+                let is_other = matches!(kind, DataType::Union(..) | DataType::RunEndEncoded(..));
+                known &= !(is_other || is_coded && kind.is_nested());
                 layouts.push((read, layout(kind)));
             }
         }
@@ -313,12 +313,12 @@ impl Messages {
         all[..text.len()].copy_from_slice(&text);
         let start = block.offset() as u64;
         let place = |part: &Range<u64>| (part.start - start) as usize..(part.end - start) as usize;
-        let whole = [start + text.len() as u64..start + all.len() as u64];
+        let whole = start + text.len() as u64..start + all.len() as u64;
         let parts = levels
             .into_iter()
             .flatten()
             .flat_map(|level| &level.buffers);
-        let rest = whole.iter().filter(|_| levels.is_none());
+        let rest = levels.is_none().then_some(&whole);
         for part in parts.chain(rest) {
             self.bytes.read_at(part.start, &mut all[place(part)])?;
         }

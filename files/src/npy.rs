@@ -139,7 +139,8 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
     };
     let described = entry("descr")?;
     if described.starts_with('[') {
-        let shown: String = described.chars().take(60).collect();
+        let shown: String = described.split_inclusive(']').take(1).collect();
+        let shown: String = shown.chars().take(60).collect();
         return Err(format!(
             "holds rows of fields, {shown:?}: save one matrix, as numpy.lib.recfunctions.structured_to_unstructured makes it"
         ));

@@ -19,9 +19,6 @@ fn read(path: &Path, key: Option<&str>) -> Result<[String; 4], String> {
     let AnySource::F64(source) = opened.rows else {
         return Err("numbers of another type".into());
     };
-    if source.is_empty() {
-        return Err(format!("{}: no rows", path.display()));
-    }
     let rows = all(&*source, 3).map_err(|error| error.to_string())?;
     let rows = rows.outer_iter().map(|row| {
         row.iter()
