@@ -26,7 +26,7 @@ fn number(from: &mut &[u8]) -> Option<u64> {
     None
 }
 
-fn pass(from: &mut &[u8], bytes: u64) -> Option<()> {
+pub(super) fn pass(from: &mut &[u8], bytes: u64) -> Option<()> {
     *from = from.get(usize::try_from(bytes).ok()?..)?;
     Some(())
 }
@@ -103,4 +103,54 @@ pub(super) fn header(mut from: &[u8]) -> Option<Header> {
         values,
         is_dictionary: kind == 2,
     })
+}
+
+/// Goes past numbers that are stored as differences, of which there are `most` at most.
+pub(super) fn differences(from: &mut &[u8], most: u32) -> Option<()> {
+    let (block, parts, count) = (number(from)?, number(from)?, number(from)?);
+    number(from)?;
+    if count > u64::from(most) || block > 1 << 20 || parts == 0 || block < parts {
+        return None;
+    }
+    let part = block / parts;
+    let mut left = count.saturating_sub(1);
+    while left > 0 {
+        number(from)?;
+        let widths = *from;
+        pass(from, parts)?;
+        for &width in &widths[..parts as usize] {
+            if left > 0 {
+                pass(from, (part * u64::from(width)).div_ceil(8))?;
+            }
+            left = left.saturating_sub(part);
+        }
+    }
+    Some(())
+}
+
+/// Goes past levels after their length.
+pub(super) fn levels(from: &mut &[u8]) -> Option<()> {
+    let length = from.try_get_u32_le().ok()?;
+    pass(from, length.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differences;
+
+    #[test]
+    fn differences_that_are_more_than_values() {
+        let differences = |mut numbers: &[u8], most| differences(&mut numbers, most);
+        // Three numbers 1, 2, 3 in a block of 128, in 4 parts, by hand.
+        let mut numbers = vec![0x80, 1, 4, 3, 2, 2, 0, 0, 0, 0];
+        assert_eq!(differences(&numbers, 3), Some(()));
+        assert_eq!(differences(&numbers, 2), None);
+        assert_eq!(differences(&numbers[..9], 3), None);
+        // Differences of 3 bits, of which a part has 32.
+        numbers[6] = 3;
+        assert_eq!(differences(&numbers, 3), None);
+        numbers.extend([0; 12]);
+        assert_eq!(differences(&numbers, 3), Some(()));
+        assert_eq!(differences(&[0x80, 1, 0, 3, 2], 3), None);
+    }
 }

@@ -14,9 +14,13 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReaderBuilder, RowSelection,
 };
 use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
+use parquet::basic::Encoding;
+use parquet::column::page::Page;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescriptor;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -140,6 +144,33 @@ impl Footer {
         reader.build().map_err(invalid)
     }
 
+    /// Checks texts that are stored by differences: the crate makes room for as many lengths as they say.
+    pub(super) fn check_texts(&self, columns: &ProjectionMask, group: usize) -> io::Result<()> {
+        let group = self.parquet().row_group(group);
+        for (leaf, chunk) in group.columns().iter().enumerate() {
+            let by = [
+                Encoding::DELTA_LENGTH_BYTE_ARRAY,
+                Encoding::DELTA_BYTE_ARRAY,
+            ];
+            if !columns.leaf_included(leaf) || !chunk.encodings().any(|own| by.contains(&own)) {
+                continue;
+            }
+            let (bytes, column) = (Arc::clone(&self.bytes), chunk.column_descr());
+            let lists = column.max_rep_level() > 0;
+            let chunks = Arc::new(Chunks { bytes, lists });
+            let name = || format!("column {:?}", column.path().string());
+            let pages = SerializedPageReader::new(chunks, chunk, group.num_rows() as usize, None);
+            for page in pages.map_err(damaged)? {
+                let page = page.map_err(|error| damaged(format!("{}: {error}", name())))?;
+                if !lengths_are_few(&page, column) {
+                    let what = "a page has more lengths than values";
+                    return Err(damaged(format!("{}: {what}", name())));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// An error of some columns of a row group, with the name of the first one that cannot be read alone.
     pub(super) fn blame(
         &self,
@@ -162,6 +193,32 @@ impl Footer {
             None => damaged(error),
         }
     }
+}
+
+/// Whether texts that are stored by differences have no more lengths than the page has values.
+fn lengths_are_few(page: &Page, column: &ColumnDescriptor) -> bool {
+    let (from, values) = (&mut &page.buffer()[..], page.num_values());
+    let before = match page {
+        Page::DataPage { .. } => {
+            let levels = [column.max_rep_level(), column.max_def_level()];
+            let mut levels = levels.into_iter().filter(|most| *most > 0);
+            levels.try_for_each(|_| declared::levels(from))
+        }
+        Page::DataPageV2 {
+            def_levels_byte_len: some,
+            rep_levels_byte_len: others,
+            ..
+        } => declared::pass(from, u64::from(*some) + u64::from(*others)),
+        Page::DictionaryPage { .. } => return true,
+    };
+    // The parts that texts share with those before, and the rests.
+    let parts = match page.encoding() {
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
+        Encoding::DELTA_BYTE_ARRAY => 2,
+        _ => return true,
+    };
+    let mut lengths = || (0..parts).try_for_each(|_| declared::differences(from, values));
+    before.is_some() && lengths().is_some()
 }
 
 /// The bytes of a file, for the crate.

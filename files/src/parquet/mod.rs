@@ -98,6 +98,7 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     let mut next = move || {
         while group < groups {
             if reader.is_none() {
+                footer.check_texts(&places, group)?;
                 reader = Some(footer.batches(&places, group, KEYS, None)?);
             }
             if let Some(batch) = reader.as_mut().and_then(Iterator::next) {

@@ -50,6 +50,7 @@ fn read(path: &Path, key: Option<&str>) -> Result<[String; 4], String> {
 fn files_as_others_write_them() {
     let folder = folder();
     let table = std::fs::read_to_string(folder.join("expected.tsv")).unwrap();
+    let page = std::fs::read_to_string(folder.join("../../../docs/files-read.md")).unwrap();
     let (mut known, mut wrong) = (BTreeSet::new(), Vec::new());
     for line in table.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -57,6 +58,10 @@ fn files_as_others_write_them() {
             panic!("{line}");
         };
         known.insert(file.to_owned());
+        assert!(
+            page.contains(&format!("`{file}`")),
+            "{file} is not on the page"
+        );
         let (name, texts) = keys.split_once('=').unwrap_or_default();
         let plain = read(&folder.join(file), None);
         let of_keys = (!name.is_empty()).then(|| read(&folder.join(file), Some(name)));
