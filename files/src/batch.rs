@@ -7,6 +7,7 @@ use crate::options::Options;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
+use arrow_cast::cast;
 use arrow_schema::DataType;
 use std::io;
 
@@ -89,7 +90,8 @@ impl Conversion {
 impl Read {
     fn of<'a>(&self, batch: &'a RecordBatch) -> io::Result<&'a ArrayRef> {
         let array = batch.columns().get(self.place);
-        let array = array.filter(|array| Holds::of(array.data_type()) == self.column.holds);
+        let array =
+            array.filter(|array| Holds::of(array.data_type()).is_read_as(self.column.holds));
         array.ok_or_else(|| {
             invalid("a batch whose columns are not those of the first one, and must be")
         })
@@ -143,10 +145,19 @@ fn fill<T: Number>(
     out: &mut [T],
     stride: usize,
 ) -> Result<(), (usize, &'static str)> {
-    if let Some(null) = first_null(array.nulls()) {
+    if let Some(null) = first_null(array.logical_nulls().as_ref()) {
         return Err((null, NULL));
     }
-    let kind = Kind::of(array.data_type()).ok_or((0, "not a number"))?;
+    let kind = Kind::behind(array.data_type()).ok_or((0, "not a number"))?;
+    // Decimals become numbers, and what a dictionary codes comes to its places; too large an integer becomes a null.
+    let plain = match Kind::of(array.data_type()) {
+        Some(_) => None,
+        None => Some(cast(array, &kind.stored()).map_err(|_| (0, "not a number"))?),
+    };
+    let array = plain.as_deref().unwrap_or(array);
+    if let Some(null) = first_null(array.nulls()) {
+        return Err((null, UNSOUND));
+    }
     let data = array.to_data();
     let bytes = &data.buffers()[0][data.offset() * kind.size()..][..data.len() * kind.size()];
     put_bytes(kind, bytes, out, stride).map_err(|place| (place, UNSOUND))

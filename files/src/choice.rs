@@ -10,6 +10,8 @@ pub(crate) enum Holds {
     Numbers(Kind),
     /// Lists of numbers.
     Lists(Kind),
+    /// Numbers that are read if they are asked for: times that passed, the numbers of the rows.
+    Asked(Kind),
     /// Text that may be numbers, but was not where it was looked at: read if it is asked for.
     Text,
     Other,
@@ -17,21 +19,29 @@ pub(crate) enum Holds {
 
 impl Holds {
     pub(crate) fn of(kind: &DataType) -> Self {
-        if let Some(kind) = Kind::of(kind) {
-            return Self::Numbers(kind);
+        match Kind::behind(kind) {
+            Some(numbers) if matches!(kind, DataType::Duration(_)) => return Self::Asked(numbers),
+            Some(numbers) => return Self::Numbers(numbers),
+            None => {}
         }
         let (DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) =
             kind
         else {
             return Self::Other;
         };
-        Kind::of(item.data_type()).map_or(Self::Other, Self::Lists)
+        Kind::behind(item.data_type()).map_or(Self::Other, Self::Lists)
+    }
+
+    /// Whether values of such a column are what is read of one that holds `other`.
+    pub(crate) fn is_read_as(self, other: Self) -> bool {
+        let is_list = |holds| matches!(holds, Self::Lists(_));
+        self.kind().is_some() && self.kind() == other.kind() && is_list(self) == is_list(other)
     }
 
     /// What its numbers are.
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
-            Self::Numbers(kind) | Self::Lists(kind) => Some(kind),
+            Self::Numbers(kind) | Self::Asked(kind) | Self::Lists(kind) => Some(kind),
             Self::Text => Some(Kind::F64),
             Self::Other => None,
         }
@@ -58,7 +68,8 @@ fn words(kind: &DataType) -> String {
         DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => "times".into(),
         DataType::Dictionary(_, values) => words(values),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "lists".into(),
-        kind if Kind::of(kind).is_some() => "numbers".into(),
+        DataType::Duration(_) => "durations".into(),
+        kind if Kind::behind(kind).is_some() => "numbers".into(),
         kind => kind.to_string(),
     }
 }
@@ -73,7 +84,35 @@ pub(crate) struct Columns {
     pub(crate) has_rows: bool,
 }
 
+impl Column {
+    /// Numbers of the rows, as data frames write them beside their columns: `__index_level_0__`, or a first column without a
+    /// name. `Unnamed: 0` is how pandas calls that.
+    fn is_index(&self, place: usize) -> bool {
+        let unnamed = self.name.is_empty() || self.name == format!("Unnamed: {place}");
+        let level = self.name.strip_prefix("__index_level_");
+        (place == 0 && unnamed) || level.is_some_and(|rest| rest.ends_with("__"))
+    }
+}
+
 impl Columns {
+    /// Columns of these names; those that are the numbers of the rows are read only if they are asked for, where there are others.
+    pub(crate) fn new(mut each: Vec<Column>, named: bool, has_rows: bool) -> Self {
+        let is = |holds| matches!(holds, Holds::Numbers(_) | Holds::Lists(_));
+        let mut rest = each.iter().enumerate();
+        if named && rest.any(|(place, one)| is(one.holds) && !one.is_index(place)) {
+            for (place, one) in each.iter_mut().enumerate() {
+                if let (Holds::Numbers(kind), true) = (one.holds, one.is_index(place)) {
+                    (one.holds, one.words) = (Holds::Asked(kind), "numbers of the rows".into());
+                }
+            }
+        }
+        Self {
+            each,
+            named,
+            has_rows,
+        }
+    }
+
     pub(crate) fn of(schema: &Schema) -> Self {
         let fields = schema.fields().iter();
         let each = fields.map(|field| Column {
@@ -81,11 +120,7 @@ impl Columns {
             holds: Holds::of(field.data_type()),
             words: words(field.data_type()),
         });
-        Self {
-            each: each.collect(),
-            named: true,
-            has_rows: true,
-        }
+        Self::new(each.collect(), true, true)
     }
 
     /// The smallest element type that holds all numbers of the columns at these places exactly.
@@ -130,7 +165,12 @@ impl Columns {
                 Holds::Lists(_) if names.len() > 1 => Err(format!(
                     "column {name:?} holds lists: it must be the only column that is read"
                 )),
-                Holds::Other => Err(format!("column {name:?} does not hold numbers")),
+                Holds::Other => {
+                    let words = &self.each[place].words;
+                    Err(format!(
+                        "column {name:?} does not hold numbers, but {words}"
+                    ))
+                }
                 _ => Ok(place),
             }
         });
@@ -157,7 +197,15 @@ impl Columns {
             (false, 0) => Ok(each),
             (true, 1) => Ok(lists),
             (true, 0) => Err(self.no_numbers()),
-            _ => Err("has columns of lists beside others: say which columns to read".into()),
+            _ => {
+                let names = lists
+                    .iter()
+                    .map(|place| format!("{:?}", self.each[*place].name));
+                let names = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+                Err(format!(
+                    "has columns of lists ({names}) beside others: say which columns to read"
+                ))
+            }
         }
     }
 

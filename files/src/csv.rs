@@ -215,11 +215,7 @@ impl Text {
                 let words = words.to_owned();
                 Column { name, holds, words }
             });
-        Ok(Columns {
-            each: each.collect(),
-            named,
-            has_rows: rows > 0,
-        })
+        Ok(Columns::new(each.collect(), named, rows > 0))
     }
 }
 

@@ -24,6 +24,19 @@ pub(crate) fn invalid(what: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
+/// An error for a file without any bytes.
+pub(crate) fn not_empty(bytes: &dyn crate::ReadAt) -> io::Result<()> {
+    match bytes.is_empty() {
+        true => Err(invalid("an empty file: it has no bytes at all")),
+        false => Ok(()),
+    }
+}
+
+/// What is wrong with a file that no writer has written so.
+pub(crate) fn damaged(what: impl Display) -> io::Error {
+    invalid(format!("damaged: {what}"))
+}
+
 /// The same for a column and a row of the file.
 pub(crate) fn at(column: &str, row: usize, what: impl Display) -> io::Error {
     invalid(format!("column {column:?}, row {row}: {what}"))

@@ -5,7 +5,8 @@ use crate::fault::fault;
 use crate::options::{Format, Options};
 use crate::{csv, ipc, parquet};
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use coremix::Result;
 use std::fmt;
@@ -58,13 +59,25 @@ impl Keys {
         // A column may have nulls in some files only, and each writer adds words of its own.
         let fields = schema.fields().iter();
         let fields: Vec<Field> = fields
-            .map(|field| Field::new(field.name(), field.data_type().clone(), true))
+            .map(|field| {
+                let kind = match field.data_type() {
+                    // Batches with dictionaries of their own have more values together than each.
+                    DataType::Dictionary(_, values) => {
+                        DataType::Dictionary(Box::new(DataType::Int32), values.clone())
+                    }
+                    kind => kind.clone(),
+                };
+                Field::new(field.name(), kind, true)
+            })
             .collect();
         let schema = Arc::new(Schema::new(fields));
         let (of, name) = (Arc::clone(&schema), path.clone());
         let batches = batches.map(move |batch| {
             let batch = batch.map_err(|error| fault(&name, error))?;
-            let batch = RecordBatch::try_new(Arc::clone(&of), batch.columns().to_vec());
+            let columns = batch.columns().iter().zip(of.fields());
+            let columns = columns.map(|(column, field)| cast(column, field.data_type()));
+            let batch = columns.collect::<std::result::Result<_, _>>();
+            let batch = batch.and_then(|columns| RecordBatch::try_new(Arc::clone(&of), columns));
             batch.map_err(|error| fault(&name, error))
         });
         Self {

@@ -77,6 +77,9 @@ struct Header {
 
 /// Where the numbers start, and what is said about them.
 fn header(file: &dyn ReadAt) -> std::result::Result<(u64, Header), String> {
+    if file.is_empty() {
+        return Err("an empty file, and not an .npy file".into());
+    }
     let mut start = [0; 12];
     let length = file.len().min(12);
     let read = |from, out: &mut [u8]| file.read_at(from, out).map_err(|error| error.to_string());
@@ -107,7 +110,11 @@ fn header(file: &dyn ReadAt) -> std::result::Result<(u64, Header), String> {
     }
     let mut bytes = vec![0; length as usize];
     read(before, &mut bytes)?;
-    let text = String::from_utf8(bytes).map_err(|_| "the header is not text")?;
+    let text = match major {
+        3 => String::from_utf8(bytes).map_err(|_| "the header is not text")?,
+        // Latin-1 before.
+        _ => bytes.into_iter().map(char::from).collect(),
+    };
     Ok((from, parse(&text)?))
 }
 
@@ -130,6 +137,14 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
         let wrong = || format!("the entry {key:?} of the header is {:?}", shown());
         found.map(|(found, _)| found).ok_or_else(wrong)
     };
+    let described = entry("descr")?;
+    if described.starts_with('[') {
+        let shown: String = described.split_inclusive(']').take(1).collect();
+        let shown: String = shown.chars().take(60).collect();
+        return Err(format!(
+            "holds rows of fields, {shown:?}: save one matrix, as numpy.lib.recfunctions.structured_to_unstructured makes it"
+        ));
+    }
     let quotes = &['\'', '"'];
     let name = within("descr", quotes, quotes)?;
     let kind = name.strip_prefix('<').and_then(Kind::named);
@@ -141,7 +156,16 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
     let unknown = || {
         let read =
             "u1, i1, and u2, i2, u4, i4, u8, i8, f2, f4 and f8 in little-endian order are read";
-        format!("holds numbers of type {name:?}; {read}")
+        let values = match name.trim_start_matches(['<', '>', '|', '=']).chars().next() {
+            Some('u' | 'i' | 'f') => "numbers",
+            Some('O') => "Python objects",
+            Some('b') => "true and false",
+            Some('U' | 'S') => "text",
+            Some('M' | 'm') => "times",
+            Some('c') => "complex numbers",
+            _ => "values",
+        };
+        format!("holds {values}, of type {name:?}: {read}, as x.astype(\"<f4\") makes them")
     };
     let kind = kind.ok_or_else(unknown)?;
     let order = entry("fortran_order")?;

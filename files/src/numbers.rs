@@ -44,6 +44,13 @@ macro_rules! kinds {
                 }
             }
 
+            /// The type of columns that hold such numbers as they are.
+            pub(crate) fn stored(self) -> DataType {
+                match self {
+                    $(Self::$kind => DataType::$arrow,)+
+                }
+            }
+
             /// The kind of numbers by its name in `NumPy`, without the order of bytes.
             pub(crate) fn named(name: &str) -> Option<Self> {
                 match name {
@@ -111,6 +118,23 @@ kinds! {
     F16: f16, Float16, "f2", F32, |x| x.is_finite();
     F32: f32, Float32, "f4", F32, |x| x.is_finite();
     F64: f64, Float64, "f8", F64, |x| x.is_finite();
+}
+
+impl Kind {
+    /// The kind of numbers that a column holds or stands for: decimals, times that passed, and what dictionaries code.
+    pub(crate) fn behind(kind: &DataType) -> Option<Self> {
+        match kind {
+            DataType::Dictionary(_, values) => Self::behind(values),
+            DataType::Duration(_) => Some(Self::I64),
+            DataType::Decimal32(_, digits)
+            | DataType::Decimal64(_, digits)
+            | DataType::Decimal128(_, digits)
+            | DataType::Decimal256(_, digits) => {
+                Some(if *digits > 0 { Self::F64 } else { Self::I64 })
+            }
+            kind => Self::of(kind),
+        }
+    }
 }
 
 /// The largest integer up to which all are numbers of type `f64`.

@@ -171,6 +171,9 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
         ElementType::F32 => AnySource::F32(rows(&parts, options)?),
         ElementType::F64 => AnySource::F64(rows(&parts, options)?),
     };
+    if let (true, Some(first)) = (rows.is_empty(), parts.first()) {
+        return Err(first.fault("has no rows"));
+    }
     Ok(Opened {
         rows,
         weights: weights(&parts, options)?,

@@ -76,8 +76,8 @@ impl Options {
     }
 
     /// The columns of the rows, in this order: columns of numbers, or one column of lists that all have the same length.
-    /// Without this, all columns of numbers but the weight and the keys; or, where there are none, the only column of lists
-    /// of numbers.
+    /// Without this, all columns of numbers but the weight, the keys, durations, and the numbers of the rows that data frames
+    /// write; or, where there are none, the only column of lists of numbers.
     #[must_use]
     pub fn columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
         self.columns = Some(columns.into_iter().map(Into::into).collect());

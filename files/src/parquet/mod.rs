@@ -1,21 +1,21 @@
 //! Rows of a Parquet file, through the reader of the crate `parquet`.
 
+mod declared;
 mod footer;
-mod pages;
-mod thrift;
 
 use crate::ReadAt;
 use crate::batch::Conversion;
 use crate::choice::{self, Columns};
-use crate::fault::{fault, guarded, invalid};
+use crate::fault::{damaged, fault, guarded, invalid};
 use crate::keys::Keys;
 use crate::numbers::Number;
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
 use crate::source::{opened, source};
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::RecordBatch;
 use coremix::Result;
 use footer::Footer;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
 use std::io;
 use std::sync::Arc;
@@ -43,10 +43,10 @@ use std::sync::Arc;
 /// ```
 pub struct ParquetFile<T> {
     path: String,
-    footer: Arc<Footer>,
+    footer: Footer,
     groups: Vec<Group>,
-    /// The columns that are read, in the order of the file.
-    places: Vec<usize>,
+    /// The columns that are read.
+    columns: ProjectionMask,
     conversion: Conversion,
     len: usize,
     dim: usize,
@@ -81,28 +81,44 @@ pub(crate) fn columns(bytes: Arc<dyn ReadAt>) -> io::Result<Columns> {
 pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     let name = bytes.name();
     let opened = guarded(|| {
-        let footer = Arc::new(Footer::read(bytes)?);
+        let footer = Footer::read(bytes)?;
         let keys = footer.columns()?.keys(options).map_err(invalid)?;
-        let (places, order) = choice::in_order(&keys);
-        let groups = 0..footer.rows()?.len();
-        let batches = footer.batches(&places, groups, KEYS, None)?;
-        let schema = batches.schema().project(&order).map_err(invalid)?;
-        Ok((schema, batches, order))
+        let groups = footer.rows()?.len();
+        Ok((
+            footer.schema().project(&keys).map_err(invalid)?,
+            footer,
+            keys,
+            groups,
+        ))
     });
-    let (schema, mut batches, order) = opened.map_err(|error| fault(&name, error))?;
-    let batches = std::iter::from_fn(move || {
-        let batch = guarded(|| batches.next().transpose().map_err(invalid)).transpose()?;
-        Some(batch.and_then(|batch| batch.project(&order).map_err(invalid)))
-    });
+    let (schema, footer, keys, groups) = opened.map_err(|error| fault(&name, error))?;
+    let (places, order) = choice::in_order(&keys);
+    let places = footer.columns_at(&places);
+    let (mut group, mut reader) = (0, None);
+    let mut next = move || {
+        while group < groups {
+            if reader.is_none() {
+                footer.check_texts(&places, group)?;
+                reader = Some(footer.batches(&places, group, KEYS, None)?);
+            }
+            if let Some(batch) = reader.as_mut().and_then(Iterator::next) {
+                let batch = batch.map_err(|error| footer.blame(&places, group, &error));
+                return batch?.project(&order).map(Some).map_err(invalid);
+            }
+            (group, reader) = (group + 1, None);
+        }
+        Ok(None)
+    };
+    let batches = std::iter::from_fn(move || guarded(&mut next).transpose());
     Ok(Keys::new(name, &schema, batches))
 }
 
 impl<T: Number> ParquetFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let path = bytes.name();
-        let footer = Arc::new(Footer::read(bytes)?);
+        let footer = Footer::read(bytes)?;
         let mut conversion = Conversion::new::<T>(&footer.columns()?, options)?;
-        let places = conversion.project();
+        let columns = footer.columns_at(&conversion.project());
         let (mut groups, mut len) = (Vec::new(), 0);
         for (place, rows) in footer.rows()?.into_iter().enumerate() {
             let (first, end) = (len, len + rows);
@@ -113,18 +129,17 @@ impl<T: Number> ParquetFile<T> {
             len = end;
         }
         if let (None, Some(Group { place, .. })) = (conversion.dim, groups.first()) {
-            let mut batches = footer.batches(&places, *place..*place + 1, 1, None)?;
-            let first = batches
-                .next()
-                .ok_or_else(|| invalid("damaged: no first row"))?;
-            conversion.see(&first.map_err(invalid)?, 0)?;
+            let mut batches = footer.batches(&columns, *place, 1, None)?;
+            let first = batches.next().ok_or_else(|| damaged("no first row"))?;
+            let first = first.map_err(|error| footer.blame(&columns, *place, &error))?;
+            conversion.see(&first, 0)?;
         }
         let dim = conversion.dim.unwrap_or(0);
         Ok(Self {
             path,
             footer,
             groups,
-            places,
+            columns,
             conversion,
             len,
             dim,
@@ -162,12 +177,15 @@ impl<T: Number> ParquetFile<T> {
             RowSelector::select(group.end - row),
         ];
         let selection = (row > group.first).then(|| RowSelection::from(selectors.to_vec()));
-        let range = group.place..group.place + 1;
         let batches = self
             .footer
-            .batches(&self.places, range, self.batch, selection)?;
-        let rest = None;
-        Ok(Sequence { batches, row, rest })
+            .batches(&self.columns, group.place, self.batch, selection)?;
+        Ok(Sequence {
+            batches,
+            group: group.place,
+            row,
+            rest: None,
+        })
     }
 }
 
@@ -177,6 +195,7 @@ opened!(ParquetFile);
 /// Batches of a row group that are decoded one after the other.
 struct Sequence {
     batches: ParquetRecordBatchReader,
+    group: usize,
     /// The row that comes next.
     row: usize,
     /// What is left of the batch with that row.
@@ -206,7 +225,8 @@ impl Sequence {
                     self.row
                 ))
             };
-            let batch = next.ok_or_else(none)?.map_err(invalid)?;
+            let blame = |error| file.footer.blame(&file.columns, self.group, &error);
+            let batch = next.ok_or_else(none)?.map_err(blame)?;
             let len = batch.num_rows();
             let from = row.saturating_sub(self.row).min(len);
             let to = len.min(end - self.row);

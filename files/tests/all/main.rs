@@ -1,5 +1,6 @@
 //! All integration tests, as one program. A file is a module here.
 
+mod arrow;
 mod common;
 mod damage;
 mod datasets;
@@ -7,6 +8,8 @@ mod errors;
 mod fits;
 mod formats;
 mod hostile;
+mod kinds;
+mod made;
 mod passes;
 mod read_ahead;
 mod samples;

@@ -1,0 +1,533 @@
+//! Rows of an Arrow file or stream, through the decoder of the crate `arrow-ipc`; numbers that are not compressed are read
+//! where they lie.
+
+use crate::ReadAt;
+use crate::batch::Conversion;
+use crate::choice::Columns;
+use crate::fault::{damaged, fault, guarded, invalid, not_empty};
+use crate::keys::Keys;
+use crate::numbers::{Kind, Number};
+use crate::options::Options;
+use crate::source::{opened, source};
+use arrow_array::{ArrayRef, FixedSizeListArray, RecordBatch, make_array};
+use arrow_buffer::Buffer;
+use arrow_data::{ArrayDataBuilder, DataTypeLayout, layout};
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
+use arrow_ipc::{Block, Endianness, Message, MessageHeader, MetadataVersion};
+use arrow_ipc::{root_as_footer_with_opts, root_as_message_with_opts};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use coremix::Result;
+use flatbuffers::VerifierOptions;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The rows of an Arrow file, read when they are asked for: a [`Source`](coremix::data::Source). Arrow calls the format IPC; files of Feather,
+/// version 2, are the same. A file is read by its footer; a stream in a file is gone through once, from message to message.
+///
+/// Rows are columns of numbers, or the lists of one column ([`Options::columns`]). `T` is a type that holds all numbers
+/// exactly, unless they may be [rounded](Options::rounded).
+///
+/// Numbers, and vectors of them, that are not compressed are read where they lie: in memory are the rows that were asked for.
+/// Of a batch that is compressed, by lz4 or zstd, that has nulls, or whose numbers are decimals, in lists or coded by
+/// dictionaries, the columns that are read are decoded as a whole. The batches that were decoded last are kept: one for each processor, and one more. A null,
+/// NaN, an infinity, or a list of another length is an error that names the column and the row.
+pub struct ArrowFile<T> {
+    path: String,
+    messages: Messages,
+    conversion: Conversion,
+    len: usize,
+    dim: usize,
+    /// Batches that were decoded, the last one used last.
+    decoded: Mutex<Vec<(usize, Slot)>>,
+    of: std::marker::PhantomData<T>,
+}
+
+/// A batch that one thread decodes, while others wait for it.
+type Slot = Arc<OnceLock<std::result::Result<RecordBatch, String>>>;
+
+/// What a file or a stream consists of.
+struct Contents {
+    schema: SchemaRef,
+    version: MetadataVersion,
+    dictionaries: Vec<Block>,
+    /// Batches of rows, each with the number of dictionaries that come before it.
+    batches: Vec<(Block, usize)>,
+}
+
+/// The columns of a file that are read.
+struct Messages {
+    bytes: Arc<dyn ReadAt>,
+    contents: Contents,
+    columns: Vec<usize>,
+    batches: Vec<Batch>,
+    /// A decoder, and how many of the dictionaries it knows: a later one can replace an earlier one.
+    decoder: Mutex<(Arc<FileDecoder>, usize)>,
+}
+
+/// Rows that lie together.
+struct Batch {
+    block: Block,
+    /// Dictionaries that hold for it, if columns that are read are coded so.
+    dictionaries: usize,
+    first: usize,
+    end: usize,
+    compressed: bool,
+    /// What the columns that are read consist of, those within lists among them; `None` where the decoder alone knows.
+    levels: Option<Vec<Level>>,
+}
+
+struct Level {
+    has_nulls: bool,
+    /// Where in the file its buffers lie: which values are there, and then the values.
+    buffers: Vec<Range<u64>>,
+}
+
+/// The columns of a file.
+pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
+    guarded(|| {
+        let contents = Contents::read(bytes)?;
+        Ok(Columns {
+            has_rows: !contents.batches.is_empty(),
+            ..Columns::of(&contents.schema)
+        })
+    })
+}
+
+/// The key columns that options name.
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+    let name = bytes.name();
+    let opened = guarded(|| {
+        let contents = Contents::read(&bytes)?;
+        let keys = Columns::of(&contents.schema).keys(options);
+        let keys = keys.map_err(invalid)?;
+        let schema = contents.schema.project(&keys).map_err(invalid)?;
+        Ok((schema, Messages::new(bytes, contents, keys)?))
+    });
+    let (schema, messages) = opened.map_err(|error| fault(&name, error))?;
+    let batches = (0..messages.batches.len()).map(move |i| guarded(|| messages.decode(i)));
+    Ok(Keys::new(name, &schema, batches))
+}
+
+/// Bytes that must be there.
+fn part(bytes: &dyn ReadAt, from: u64, len: u64) -> io::Result<Vec<u8>> {
+    if from.checked_add(len).is_none_or(|end| end > bytes.len()) {
+        return Err(damaged("it ends too early"));
+    }
+    let mut found = vec![0; len as usize];
+    bytes.read_at(from, &mut found)?;
+    Ok(found)
+}
+
+/// Tables can be part of several others: without a limit, few bytes are very many columns.
+fn limits(text: &[u8]) -> VerifierOptions {
+    VerifierOptions {
+        max_tables: text.len(),
+        ..VerifierOptions::default()
+    }
+}
+
+/// The message in its text. Before version 0.15 of Arrow, its length came without a mark before it.
+fn message(text: &[u8]) -> io::Result<Message<'_>> {
+    let before = if text.starts_with(&[0xff; 4]) { 8 } else { 4 };
+    let text = text.get(before..).unwrap_or_default();
+    root_as_message_with_opts(&limits(text), text).map_err(damaged)
+}
+
+/// The batch that a message is, of rows or of a dictionary.
+fn batch_of(text: &[u8]) -> io::Result<arrow_ipc::RecordBatch<'_>> {
+    let message = message(text)?;
+    let dictionary = message.header_as_dictionary_batch();
+    let batch = message.header_as_record_batch();
+    let batch = batch.or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
+    batch.ok_or_else(|| damaged("a message that is no batch"))
+}
+
+fn schema_of(schema: Option<arrow_ipc::Schema<'_>>) -> io::Result<SchemaRef> {
+    let none = || damaged("it has no columns");
+    let schema = schema.ok_or_else(none)?;
+    if schema.endianness() != Endianness::Little {
+        let what = "its numbers are in big-endian order, which is not read";
+        return Err(invalid(what));
+    }
+    let fields = schema.fields().ok_or_else(none)?.iter().map(|field| {
+        let name = field.name().unwrap_or_default();
+        let int = field.type_as_int();
+        match int.map(|int| (int.bitWidth(), int.is_signed())) {
+            // Polars writes them: they lie as decimals without digits after the point do.
+            Some((128, true)) => Ok(Field::new(name, DataType::Decimal128(38, 0), true)),
+            Some((128, false)) => Ok(Field::new(name, DataType::FixedSizeBinary(16), true)),
+            _ => guarded(|| Ok(Field::from(field))).map_err(|_| {
+                let kind = field.type_type().variant_name().unwrap_or("unknown");
+                invalid(format!(
+                    "column {name:?} is of a type that is not read: {kind}"
+                ))
+            }),
+        }
+    });
+    Ok(Arc::new(Schema::new(
+        fields.collect::<io::Result<Vec<_>>>()?,
+    )))
+}
+
+/// The schema that writers of Parquet put into its words.
+pub(crate) fn schema_in(text: &str) -> io::Result<SchemaRef> {
+    let text = BASE64_STANDARD.decode(text).map_err(damaged)?;
+    schema_of(message(&text)?.header_as_schema())
+}
+
+impl Contents {
+    fn read(bytes: &dyn ReadAt) -> io::Result<Self> {
+        not_empty(bytes)?;
+        let len = bytes.len();
+        let is = |from, with: &[u8]| part(bytes, from, 6).is_ok_and(|at| at.starts_with(with));
+        if is(0, b"FEA1") {
+            let what = "the first version of Feather, which is not read";
+            return Err(invalid(what));
+        }
+        if !is(0, b"ARROW1") {
+            return Self::of_stream(bytes);
+        }
+        let tail = part(bytes, len.saturating_sub(10), 10)?;
+        let tail = tail.try_into().map_err(|_| damaged("it ends too early"))?;
+        let size = read_footer_length(tail).map_err(|_| damaged("it ends too early"))? as u64;
+        let text = part(bytes, len.saturating_sub(10 + size), size)?;
+        let footer = root_as_footer_with_opts(&limits(&text), &text).map_err(damaged)?;
+        let dictionaries: Vec<_> = footer
+            .dictionaries()
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        let batches = footer.recordBatches().into_iter().flatten();
+        Ok(Self {
+            schema: schema_of(footer.schema())?,
+            version: footer.version(),
+            batches: batches.map(|block| (*block, dictionaries.len())).collect(),
+            dictionaries,
+        })
+    }
+
+    /// Goes from one message to the next.
+    fn of_stream(bytes: &dyn ReadAt) -> io::Result<Self> {
+        let (len, mut at, mut found) = (bytes.len(), 0, None::<Self>);
+        let other = || invalid("neither a file nor a stream of Arrow");
+        while at < len {
+            let mut start = [0; 8];
+            bytes.read_at(at, &mut start[..(len - at).min(8) as usize])?;
+            let [a, b, c, d, e, f, g, h] = start;
+            let (before, size) = match [a, b, c, d] {
+                [0xff, 0xff, 0xff, 0xff] => (8, [e, f, g, h]),
+                size => (4, size),
+            };
+            let size = before + u64::from(u32::from_le_bytes(size));
+            if size == before {
+                break;
+            }
+            if size > len - at && found.is_none() {
+                return Err(other());
+            }
+            let text = part(bytes, at, size)?;
+            let message = message(&text)?;
+            let body = u64::try_from(message.bodyLength()).map_err(damaged)?;
+            let block = Block::new(at as i64, size as i32, body as i64);
+            at = (at + size).saturating_add(body);
+            if at > len {
+                return Err(damaged("it ends within a message"));
+            }
+            match (message.header_type(), &mut found) {
+                (MessageHeader::Schema, None) => {
+                    found = Some(Self {
+                        schema: schema_of(message.header_as_schema())?,
+                        version: message.version(),
+                        dictionaries: Vec::new(),
+                        batches: Vec::new(),
+                    });
+                }
+                (MessageHeader::RecordBatch, Some(found)) => {
+                    found.batches.push((block, found.dictionaries.len()));
+                }
+                (MessageHeader::DictionaryBatch, Some(found)) => found.dictionaries.push(block),
+                _ => return Err(other()),
+            }
+        }
+        found.ok_or_else(other)
+    }
+
+    /// A decoder of these columns that knows no dictionary.
+    fn decoder(&self, columns: &[usize]) -> (Arc<FileDecoder>, usize) {
+        let decoder = FileDecoder::new(Arc::clone(&self.schema), self.version);
+        (Arc::new(decoder.with_projection(columns.to_vec())), 0)
+    }
+}
+
+impl Messages {
+    fn new(bytes: Arc<dyn ReadAt>, contents: Contents, columns: Vec<usize>) -> io::Result<Self> {
+        let (mut layouts, mut coded, mut known) = (Vec::new(), false, true);
+        for (place, field) in contents.schema.fields().iter().enumerate() {
+            let read = columns.contains(&place);
+            for inner in Schema::new(vec![Arc::clone(field)]).flattened_fields() {
+                let kind = inner.data_type();
+                let is_coded = matches!(kind, DataType::Dictionary(..));
+                coded |= read && is_coded;
+                let is_other = matches!(kind, DataType::Union(..) | DataType::RunEndEncoded(..));
+                known &= !(is_other || is_coded && kind.is_nested());
+                layouts.push((read, layout(kind)));
+            }
+        }
+        let mut batches: Vec<Batch> = Vec::with_capacity(contents.batches.len());
+        for &(block, dictionaries) in &contents.batches {
+            let text = text_of(&bytes, &block)?;
+            let batch = batch_of(&text)?;
+            let compressed = batch.compression().is_some();
+            let body = block.bodyLength() as u64;
+            let most = if compressed { growth(body) } else { body };
+            let rows = u64::try_from(batch.length()).ok();
+            let rows = rows.filter(|rows| *rows / 8 <= most);
+            let rows = rows.ok_or_else(|| damaged("more rows than a batch can have"))?;
+            let first = batches.last().map_or(0, |batch| batch.end);
+            let levels = known.then(|| levels(batch, &block, &layouts)).transpose()?;
+            batches.push(Batch {
+                block,
+                dictionaries: if coded { dictionaries } else { 0 },
+                first,
+                end: first.saturating_add(rows as usize),
+                compressed,
+                levels,
+            });
+        }
+        Ok(Self {
+            decoder: Mutex::new(contents.decoder(&columns)),
+            bytes,
+            contents,
+            columns,
+            batches,
+        })
+    }
+
+    /// The bytes of a message, with these parts of its body, or all of it: what is compressed can be as long as it says.
+    fn checked(&self, block: &Block, levels: Option<&[Level]>) -> io::Result<Buffer> {
+        let text = text_of(&self.bytes, block)?;
+        let mut all = vec![0; text.len() + block.bodyLength() as usize];
+        all[..text.len()].copy_from_slice(&text);
+        let start = block.offset() as u64;
+        let place = |part: &Range<u64>| (part.start - start) as usize..(part.end - start) as usize;
+        let whole = start + text.len() as u64..start + all.len() as u64;
+        let parts = levels
+            .into_iter()
+            .flatten()
+            .flat_map(|level| &level.buffers);
+        let rest = levels.is_none().then_some(&whole);
+        for part in parts.chain(rest) {
+            self.bytes.read_at(part.start, &mut all[place(part)])?;
+        }
+        let batch = batch_of(&text)?;
+        for buffer in batch.buffers().into_iter().flatten() {
+            let part = &all[place(&range(buffer, block)?)];
+            let says = part
+                .first_chunk()
+                .map_or(0, |says| i64::from_le_bytes(*says));
+            if batch.compression().is_some() && says > growth(part.len() as u64) as i64 {
+                return Err(damaged("a buffer becomes longer than it can be"));
+            }
+        }
+        Ok(Buffer::from_vec(all))
+    }
+
+    /// A decoder that knows the first so many dictionaries, and no others.
+    fn decoder(&self, dictionaries: usize) -> io::Result<Arc<FileDecoder>> {
+        let mut state = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.1 > dictionaries
+            || (state.1 < dictionaries && Arc::get_mut(&mut state.0).is_none())
+        {
+            *state = self.contents.decoder(&self.columns);
+        }
+        while state.1 < dictionaries {
+            let block = &self.contents.dictionaries[state.1];
+            let bytes = self.checked(block, None)?;
+            if let Some(decoder) = Arc::get_mut(&mut state.0) {
+                decoder.read_dictionary(block, &bytes).map_err(damaged)?;
+            }
+            state.1 += 1;
+        }
+        Ok(Arc::clone(&state.0))
+    }
+
+    /// The columns of a batch that are read.
+    fn decode(&self, place: usize) -> io::Result<RecordBatch> {
+        let batch = &self.batches[place];
+        let decoder = self.decoder(batch.dictionaries)?;
+        let bytes = self.checked(&batch.block, batch.levels.as_deref())?;
+        let decoded = decoder
+            .read_record_batch(&batch.block, &bytes)
+            .map_err(damaged)?;
+        let decoded = decoded.filter(|decoded| decoded.num_rows() == batch.end - batch.first);
+        decoded.ok_or_else(|| damaged("a batch of another length"))
+    }
+
+    /// Some rows of a batch where they lie: columns of numbers, or of vectors of them, that are as they are read.
+    fn in_place(&self, batch: &Batch, rows: &Range<usize>) -> io::Result<Option<RecordBatch>> {
+        let mut levels = batch.levels.iter().flatten();
+        let mut arrays: Vec<(&String, ArrayRef)> = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            let field = &self.contents.schema.fields()[*column];
+            let (kind, each, depth) = match field.data_type() {
+                DataType::FixedSizeList(item, each) => {
+                    (Kind::of(item.data_type()), *each as usize, 2)
+                }
+                kind => (Kind::of(kind), 1, 1),
+            };
+            let own: Vec<&Level> = levels.by_ref().take(depth).collect();
+            let whole = own.len() == depth && own.iter().all(|level| !level.has_nulls);
+            let (Some(kind), true) = (kind, whole && !batch.compressed) else {
+                return Ok(None);
+            };
+            let (size, few) = (kind.size() as u64, || damaged("a buffer is too short"));
+            let place = own[depth - 1].buffers.get(1).ok_or_else(few)?;
+            let items = [rows.start, rows.end].map(|row| row.saturating_mul(each) as u64);
+            if items[1] > (place.end - place.start) / size {
+                return Err(few());
+            }
+            let from = place.start + items[0] * size;
+            let values = Buffer::from_vec(part(&self.bytes, from, (items[1] - items[0]) * size)?);
+            let array = ArrayDataBuilder::new(kind.stored()).len((items[1] - items[0]) as usize);
+            let array = array.add_buffer(values).align_buffers(true).build();
+            let mut array = array.map(make_array).map_err(damaged)?;
+            if let DataType::FixedSizeList(item, each) = field.data_type() {
+                let lists = FixedSizeListArray::try_new(Arc::clone(item), *each, array, None);
+                array = Arc::new(lists.map_err(damaged)?);
+            }
+            arrays.push((field.name(), array));
+        }
+        RecordBatch::try_from_iter(arrays)
+            .map(Some)
+            .map_err(damaged)
+    }
+}
+
+/// The text of a message, whose body is in the file.
+fn text_of(bytes: &dyn ReadAt, block: &Block) -> io::Result<Vec<u8>> {
+    let size = |size: i64| u64::try_from(size).map_err(damaged);
+    let (from, text) = (size(block.offset())?, size(block.metaDataLength().into())?);
+    let body = size(block.bodyLength())?;
+    if from.saturating_add(text).saturating_add(body) > bytes.len() {
+        return Err(damaged("a message that is not in the file"));
+    }
+    part(bytes, from, text)
+}
+
+/// Where in the file a buffer of a batch lies.
+fn range(buffer: &arrow_ipc::Buffer, block: &Block) -> io::Result<Range<u64>> {
+    let range = || {
+        let start = u64::try_from(buffer.offset()).ok()?;
+        let end = start.checked_add(u64::try_from(buffer.length()).ok()?)?;
+        let body = (block.offset() + i64::from(block.metaDataLength())) as u64;
+        (end <= block.bodyLength() as u64).then(|| body + start..body + end)
+    };
+    range().ok_or_else(|| damaged("a buffer that is not in the file"))
+}
+
+/// What the columns that are read consist of.
+fn levels(
+    batch: arrow_ipc::RecordBatch<'_>,
+    block: &Block,
+    layouts: &[(bool, DataTypeLayout)],
+) -> io::Result<Vec<Level>> {
+    let mut nodes = batch.nodes().into_iter().flatten();
+    let mut buffers = batch.buffers().into_iter().flatten();
+    let mut views = batch.variadicBufferCounts().into_iter().flatten();
+    let few = || damaged("a batch has fewer columns than the file");
+    let mut levels = Vec::new();
+    for (read, layout) in layouts {
+        let has_nulls = nodes.next().ok_or_else(few)?.null_count() != 0;
+        let views = if layout.variadic {
+            views.next()
+        } else {
+            Some(0)
+        };
+        let views = views.and_then(|views| usize::try_from(views).ok());
+        let own = usize::from(layout.can_contain_null_mask) + layout.buffers.len();
+        let own = own.saturating_add(views.ok_or_else(few)?);
+        let own = (0..own).map(|_| range(buffers.next().ok_or_else(few)?, block));
+        let buffers = own.collect::<io::Result<_>>()?;
+        if *read {
+            levels.push(Level { has_nulls, buffers });
+        }
+    }
+    Ok(levels)
+}
+
+/// What so many compressed bytes can become.
+fn growth(bytes: u64) -> u64 {
+    bytes.saturating_mul(1_000).clamp(1 << 26, i64::MAX as u64)
+}
+
+impl<T: Number> ArrowFile<T> {
+    fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
+        let path = bytes.name();
+        let contents = Contents::read(&bytes)?;
+        let mut conversion = Conversion::new::<T>(&Columns::of(&contents.schema), options)?;
+        let mut messages = Messages::new(bytes, contents, conversion.project())?;
+        messages.batches.retain(|batch| batch.end > batch.first);
+        let mut file = Self {
+            path,
+            len: messages.batches.last().map_or(0, |batch| batch.end),
+            dim: 0,
+            conversion: conversion.clone(),
+            messages,
+            decoded: Mutex::new(Vec::new()),
+            of: std::marker::PhantomData,
+        };
+        if conversion.dim.is_none() && file.len > 0 {
+            conversion.see(&file.rows(0, 0..1)?, 0)?;
+        }
+        file.dim = conversion.dim.unwrap_or(0);
+        file.conversion = conversion;
+        Ok(file)
+    }
+
+    /// Some rows of a batch.
+    fn rows(&self, place: usize, rows: Range<usize>) -> io::Result<RecordBatch> {
+        if let Some(rows) = self
+            .messages
+            .in_place(&self.messages.batches[place], &rows)?
+        {
+            return Ok(rows);
+        }
+        let slot = {
+            let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = decoded.iter().position(|(other, _)| *other == place);
+            let slot = found
+                .map(|found| decoded.remove(found).1)
+                .unwrap_or_default();
+            let most = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+            if decoded.len() >= most {
+                decoded.remove(0);
+            }
+            decoded.push((place, Arc::clone(&slot)));
+            slot
+        };
+        let make = || guarded(|| self.messages.decode(place)).map_err(|error| error.to_string());
+        let batch = slot.get_or_init(make).as_ref().map_err(invalid)?;
+        Ok(batch.slice(rows.start, rows.len()))
+    }
+
+    fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let (dim, batches) = (self.dim, &self.messages.batches);
+        let (mut row, end) = (first, first + out.len() / dim);
+        while row < end {
+            let place = batches.partition_point(|batch| batch.end <= row);
+            let batch = &batches[place];
+            let to = end.min(batch.end);
+            let out = &mut out[(row - first) * dim..(to - first) * dim];
+            let rows = self.rows(place, row - batch.first..to - batch.first)?;
+            self.conversion.rows(&rows, row, out)?;
+            row = to;
+        }
+        Ok(())
+    }
+}
+
+source!(ArrowFile);
+opened!(ArrowFile);
