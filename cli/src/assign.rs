@@ -20,11 +20,7 @@ pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
     let opened = rows::for_model(&assign.input, &info)?;
     check(&opened.files)?;
     let keys = opened.keys;
-    with_rows!(opened.rows, |rows| of_rows(
-        assign,
-        (rows, keys),
-        cancel
-    ))
+    with_rows!(opened.rows, |rows| of_rows(assign, (rows, keys), cancel))
 }
 
 fn of_rows<T: Element>(

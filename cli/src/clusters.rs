@@ -11,8 +11,8 @@ use crate::rows::{self, Shared, with_rows};
 use crate::standard::Scale;
 use coremix::data::{Source as _, View};
 use coremix::prelude::*;
-use coremix::selection::{Criterion, Selection, Sweep};
 use coremix::seed::Seeder;
+use coremix::selection::{Criterion, Selection, Sweep};
 use coremix::{BoxedMixture, BoxedObserver, Element, Estimator, Float};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -159,7 +159,10 @@ fn advise<F: Float>(found: &Selection<F>, data: &dyn Data<F>) -> coremix::Result
     }
     let all = found.candidates();
     let last = all.last().map_or(0, |last| last.clusters);
-    if all.len() > 1 && [bic, icl].iter().all(|one| one.clusters == last) && last < data.summary().rows {
+    if all.len() > 1
+        && [bic, icl].iter().all(|one| one.clusters == last)
+        && last < data.summary().rows
+    {
         warn("the most clusters are the best by BIC and ICL: raise --to");
     }
     Ok(())
@@ -180,10 +183,11 @@ fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremi
     for first in (0..data.len()).step_by(PIECE) {
         let rows = View::new(data, &frame).load(first..data.len().min(first + PIECE))?;
         for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
-            let row = rows.coordinates(i);
+            // Centres are padded.
+            let row = &rows.coordinates(i)[..data.dim()];
             let none = || (row.to_vec(), vec![false; row.len()]);
             let (own, differ) = seen[labels[first + i] as usize].get_or_insert_with(none);
-            let pairs = own.iter().zip(&*row).zip(differ);
+            let pairs = own.iter().zip(row).zip(differ);
             pairs.for_each(|((own, x), differ)| *differ |= own != x);
         }
     }

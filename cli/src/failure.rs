@@ -92,13 +92,15 @@ fn in_options(error: &Error) -> String {
             // Of those that have it, gmm is the plainest.
             let mut of = of.clone();
             of.sort_by_key(|name| *name != "gmm");
-            let (first, others) = (of.first().unwrap_or(&""), of.get(1..).unwrap_or(&[]));
             let option = option(setting).unwrap_or(setting.to_string());
-            let others = match others.is_empty() {
-                true => String::new(),
-                false => format!(", and so have {}", others.join(", ")),
+            let others = match of.split_off(1.min(of.len())) {
+                others if others.is_empty() => String::new(),
+                others => format!(", or one of {}", others.join(", ")),
             };
-            format!("{algorithm} has no {option}: -a {first} has it{others}")
+            format!(
+                "{algorithm} has no {option}: take -a {}{others}",
+                of.concat()
+            )
         }
         _ => error.to_string(),
     }

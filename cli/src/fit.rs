@@ -26,7 +26,9 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     let outputs = [
         fit.model.as_deref().map(Output::Model),
         checkpoint.as_deref().map(Output::Checkpoint),
-        fit.labels.as_deref().map(|path| Output::Labels(path, &fit.input.key)),
+        fit.labels
+            .as_deref()
+            .map(|path| Output::Labels(path, &fit.input.key)),
         fit.report.as_deref().map(Output::Report),
     ];
     let outputs: Vec<Output<'_>> = outputs.into_iter().flatten().collect();
@@ -45,11 +47,7 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     }
     let (columns, beside) = (opened.columns, (opened.weights, opened.keys));
     with_rows!(opened.rows, |rows| of_rows(
-        fit,
-        rows,
-        &columns,
-        beside,
-        cancel
+        fit, rows, &columns, beside, cancel
     ))
 }
 
@@ -153,7 +151,9 @@ fn fitted<T: Element>(
     let again = match checkpoint_of(fit) {
         Some(path) if path.exists() => "the same command goes on where it was",
         Some(_) => "nothing was there to save yet, so the same command begins anew",
-        None => "nothing is saved without --model and --checkpoint-every, so the same command begins anew",
+        None => {
+            "nothing is saved without --model and --checkpoint-every, so the same command begins anew"
+        }
     };
     let found = match found {
         Ok(found) if found.report.stop != Stop::Cancelled => found,
@@ -189,8 +189,14 @@ fn warn_of_few_rows<F: Float>(found: &Found<F>) {
         _ => return,
     };
     let rows = found.report.phases.last().map_or(0, |phase| phase.rows);
-    let masses = found.model.proportions().into_iter().map(|p| p * rows as f64);
-    let least = masses.filter(|mass| *mass > 0.0).fold(f64::INFINITY, f64::min);
+    let masses = found
+        .model
+        .proportions()
+        .into_iter()
+        .map(|p| p * rows as f64);
+    let least = masses
+        .filter(|mass| *mass > 0.0)
+        .fold(f64::INFINITY, f64::min);
     // Proportions are sums that are rounded.
     if least < few as f64 + 0.5 {
         let has = match few {

@@ -3,8 +3,8 @@
 use crate::arguments::Fit as Arguments;
 use crate::failure::Result;
 use crate::outputs::{is_standard_output, item, say, short};
-use coremix::prelude::*;
 use coremix::m_step::GaussianMixture;
+use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
 use std::any::Any;
 use std::f64::consts::TAU;

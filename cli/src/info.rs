@@ -13,10 +13,10 @@ use std::path::Path;
 pub(crate) fn run(info: &Info) -> Result<()> {
     let file = &info.input.rows[0];
     match ModelInfo::of_file(file) {
-        Ok(_) if info.input.rows.len() > 1 => Err(Failure::file(
-            file,
-            "is a model: give it alone, or rows alone",
-        )),
+        Ok(_) if info.input.rows.len() > 1 => Err(Failure::arguments(format!(
+            "{}: is a model: give it alone, or rows alone",
+            file.display()
+        ))),
         Ok(found) => of_model(info, file, &found),
         // Not a model: rows, perhaps.
         Err(Error::Model {
@@ -72,7 +72,7 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
         format_args!("{}, in {}", found.family, found.number),
     )?;
     item("components", found.components)?;
-    let (d, names) = (found.columns, rows::names(found).unwrap_or_default());
+    let (d, names) = (found.columns, rows::column_names(found).unwrap_or_default());
     let named = names.join(", ");
     item(
         "columns",
@@ -91,7 +91,9 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
             SIZES => item(name, in_short(value))?,
             MEMORY => item(
                 name,
-                value.parse().map_or(value.clone(), |n| Bytes(n).to_string()),
+                value
+                    .parse()
+                    .map_or(value.clone(), |n| Bytes(n).to_string()),
             )?,
             _ => item(name, value)?,
         }
@@ -157,7 +159,11 @@ fn of_rows(info: &Info) -> Result<()> {
         coremix_files::ElementType::F32 => 4,
         _ => 8,
     };
-    let all = Bytes((rows as u64).saturating_mul(columns as u64).saturating_mul(bytes));
+    let all = Bytes(
+        (rows as u64)
+            .saturating_mul(columns as u64)
+            .saturating_mul(bytes),
+    );
     item(
         "memory",
         format_args!("{all}, if all were read at once, as {element}"),

@@ -57,7 +57,9 @@ impl<'a> Output<'a> {
                 (matches!(report, Ok(Ok(_))), "report")
             }
             Self::Parameters(path) => {
-                let names = File::open(path).ok().and_then(|file| NpzReader::new(file).ok());
+                let names = File::open(path)
+                    .ok()
+                    .and_then(|file| NpzReader::new(file).ok());
                 let names = names.and_then(|mut file| file.names().ok());
                 let has = |name: &str| {
                     let mut names = names.iter().flatten();
@@ -79,8 +81,7 @@ fn parts(path: &Path) -> Result<PathBuf> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-    let folder =
-        folder.map_err(|_| Failure::file(path, "its folder does not exist: make it"))?;
+    let folder = folder.map_err(|_| Failure::file(path, "its folder does not exist: make it"))?;
     match path.file_name() {
         Some(name) if !path.is_dir() => Ok(folder.join(name)),
         _ => Err(Failure::file(path, "must name a file, not a folder")),
@@ -100,20 +101,30 @@ pub(crate) fn check(outputs: &[Output<'_>], inputs: &[PathBuf], force: bool) -> 
         if is_standard_output(path) {
             match output {
                 Output::Labels(..) => continue,
-                _ => return Err(wrong("only --labels can go to the standard output: name a file")),
+                _ => {
+                    return Err(wrong(
+                        "only --labels can go to the standard output: name a file",
+                    ));
+                }
             }
         }
         let whole = parts(path)?;
         if read.contains(&whole) {
-            return Err(wrong("is read as an input: choose another name for the output"));
+            return Err(wrong(
+                "is read as an input: choose another name for the output",
+            ));
         }
         if taken.contains(&whole) {
-            return Err(wrong("is named for two outputs: choose another name for one of them"));
+            return Err(wrong(
+                "is named for two outputs: choose another name for one of them",
+            ));
         }
         taken.push(whole);
         match fs::metadata(path) {
             Ok(there) if !there.is_file() => {
-                return Err(wrong("is there, and no file that can be replaced: choose another name"));
+                return Err(wrong(
+                    "is there, and no file that can be replaced: choose another name",
+                ));
             }
             Ok(there) if there.len() > 0 && !force => {
                 if let (false, kind) = output.replaces_its_own() {
@@ -130,7 +141,9 @@ pub(crate) fn check(outputs: &[Output<'_>], inputs: &[PathBuf], force: bool) -> 
 
 /// Whether a path names the standard output.
 pub(crate) fn is_standard_output(path: &Path) -> bool {
-    ["-", "/dev/stdout", "/dev/fd/1"].iter().any(|name| path == Path::new(name))
+    ["-", "/dev/stdout", "/dev/fd/1"]
+        .iter()
+        .any(|name| path == Path::new(name))
 }
 
 /// What is said, and where: set once, by the arguments.

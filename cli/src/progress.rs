@@ -105,7 +105,6 @@ impl Bar {
             restart => format!("restart {restart}, "),
         };
         match progress {
-            Progress::Coreset { rows, .. } => self.say(format!("a coreset of {rows} rows")),
             Progress::Seeding {
                 restart,
                 rows,

@@ -111,7 +111,16 @@ pub(crate) fn data<T: Element>(
 
 /// Opens the files for a fit.
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
-    let opened = opened(input, options(input, &input.columns)?)?;
+    let opened = opened(input, options(input, &input.columns)?).map_err(|failure| {
+        match input
+            .rows
+            .iter()
+            .find(|path| ModelInfo::of_file(path).is_ok())
+        {
+            Some(path) => Failure::file(path, "is a model, and not rows"),
+            None => failure,
+        }
+    })?;
     let mut names = opened.columns.iter();
     if matches!(format_of(input), Some(Format::Csv | Format::CsvGz))
         && !input.header
@@ -125,7 +134,11 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
 
 /// An error if there are no rows to fit to.
 pub(crate) fn expect_some(opened: &Opened) -> Result<()> {
-    let files: Vec<String> = opened.files.iter().map(|file| file.display().to_string()).collect();
+    let files: Vec<String> = opened
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
     match opened.rows.is_empty() {
         true => Err(Failure::Rows(format!("{}: has no rows", files.join(", ")))),
         false => Ok(()),
@@ -138,13 +151,16 @@ pub(crate) fn model(path: &Path) -> Result<ModelInfo> {
         Error::Model {
             fault: FileFault::Foreign,
             ..
-        } => Failure::file(path, "is no model of coremix: give the model first, then the rows"),
+        } => Failure::file(
+            path,
+            "is no model of coremix: give the model first, then the rows",
+        ),
         error => error.into(),
     })
 }
 
 /// The names of the columns of a model, also of one column of lists.
-pub(crate) fn names(info: &ModelInfo) -> Option<Vec<String>> {
+pub(crate) fn column_names(info: &ModelInfo) -> Option<Vec<String>> {
     let lists = || serde_json::from_str(info.note(COLUMNS)?).ok();
     let lists = lists().filter(|names: &Vec<String>| names.len() == 1);
     info.column_names().or(lists)
@@ -177,7 +193,11 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
         )?,
         false if used.len() < opened.rows.dim() => item(
             "columns",
-            format_args!("{}, lists of {} numbers", used.join(", "), opened.rows.dim()),
+            format_args!(
+                "{}, lists of {} numbers",
+                used.join(", "),
+                opened.rows.dim()
+            ),
         )?,
         false => item("columns", list(&mut used.iter().cloned(), used.len()))?,
     }
@@ -248,7 +268,7 @@ fn format_of(input: &Input) -> Option<Format> {
 
 /// Opens the files for a model: the columns are those it was fitted on, by their names where both have them.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
-    let fitted = names(info);
+    let fitted = column_names(info);
     let numbered = fitted.as_deref().is_some_and(are_numbers);
     let has_names = match format_of(input) {
         Some(Format::Npy | Format::Vectors(_)) => false,

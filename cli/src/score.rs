@@ -16,10 +16,7 @@ pub(crate) fn run(score: &Score) -> Result<()> {
     with_rows!(opened.rows, |rows| of_rows(score, (rows, weights)))
 }
 
-fn of_rows<T: Element>(
-    score: &Score,
-    (rows, weights): (Rows<T>, Option<Vec<f64>>),
-) -> Result<()> {
+fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>>)) -> Result<()> {
     let model: BoxedMixture<T::Float> = Save::load(&score.model)?;
     let bar = Bar::of_fit();
     bar.say("reading");

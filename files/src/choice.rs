@@ -163,9 +163,6 @@ impl Columns {
 
     /// That there are none, and what there is instead.
     fn no_numbers(&self) -> String {
-        if self.each.is_empty() {
-            return "is empty: it has neither columns nor rows".into();
-        }
         let alone = self.each.first().filter(|_| self.each.len() == 1);
         if let Some(sign) = alone.and_then(|one| {
             one.name

@@ -35,7 +35,9 @@ pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> 
             let own = |name: &&str| names.get(*name).map_or(*name, |own| own).to_owned();
             let has: Vec<_> = has.iter().map(own).collect();
             let (setting, has) = (own(setting), has.join(", "));
-            PyValueError::new_err(format!("{algorithm} has no setting {setting}; it has {has}"))
+            PyValueError::new_err(format!(
+                "{algorithm} has no setting {setting}; it has {has}"
+            ))
         }
         Error::NotFinite { column, .. } | Error::TooLarge { column, .. } => {
             let (message, number) = (error.to_string(), format!("column {column}"));

@@ -130,7 +130,8 @@ impl LabelWriter {
             Some("npy") => npy::is_of_numbers::<u32>(&mut file),
             Some("parquet") => SerializedFileReader::new(file).is_ok_and(|file| {
                 let marks = file.metadata().file_metadata().key_value_metadata();
-                let is_mark = |mark: &KeyValue| (&*mark.key, mark.value.as_deref()) == (MARK.0, Some(MARK.1));
+                let is_mark =
+                    |mark: &KeyValue| (&*mark.key, mark.value.as_deref()) == (MARK.0, Some(MARK.1));
                 marks.is_some_and(|marks| marks.iter().any(is_mark))
             }),
             _ => {
@@ -141,7 +142,9 @@ impl LabelWriter {
                 let first = rows.records().next();
                 let is_label = |place: usize| match &first {
                     None => true,
-                    Some(row) => row.as_ref().is_ok_and(|row| row[place].parse::<u32>().is_ok()),
+                    Some(row) => row
+                        .as_ref()
+                        .is_ok_and(|row| row[place].parse::<u32>().is_ok()),
                 };
                 names.iter().all(known) && place.is_some_and(is_label)
             }
