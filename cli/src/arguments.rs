@@ -185,7 +185,10 @@ pub(crate) struct Common {
 }
 
 #[derive(Args, Debug)]
-#[command(allow_negative_numbers = true)]
+#[command(
+    allow_negative_numbers = true,
+    override_usage = "coremix fit [OPTIONS] -k <K> <-m FILE|-l FILE|--report FILE> <ROWS>..."
+)]
 #[command(group = clap::ArgGroup::new("results").args(["model", "labels", "report"]).required(true).multiple(true))]
 pub(crate) struct Fit {
     #[command(flatten)]

@@ -136,7 +136,7 @@ fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
         let constant = (k as f64).ln() + 0.5 * d as f64 * (TAU * v).ln();
         let error = -2.0 * v * (free_energy + constant);
         // Where rows are centres, all of it is rounding.
-        let rounding = 1e-12 * v * (free_energy.abs() + constant.abs());
+        let rounding = 1e-14 * v * (free_energy.abs() + constant.abs());
         return Quality::Distance(if error > rounding { error } else { 0.0 });
     }
     Quality::Likelihood(

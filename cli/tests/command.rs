@@ -662,13 +662,26 @@ fn a_fit_says_what_it_found() {
         let said = folder.done(&one);
         assert_eq!(words(&said, "error").split(',').next(), Some("0"), "{said}");
     }
-    fs::write(
-        folder.at("two.csv"),
-        format!("x\n{}", "1.1\n7.3\n".repeat(20)),
-    )
-    .unwrap();
-    let said = folder.done(&["fit", "two.csv", "-k", "2", "-m", "two", "-a", "k-means"]);
-    assert_eq!(words(&said, "error").split(',').next(), Some("0"), "{said}");
+    let several = [0.1, 0.7, 123.45, 1e6 + 0.3, 5e-3, 77.0, 1.5];
+    for k in [2, 3, 7] {
+        let rows = (0..300).map(|i| format!("{}\n", several[i % k]));
+        fs::write(
+            folder.at("some.csv"),
+            format!("x\n{}", rows.collect::<String>()),
+        )
+        .unwrap();
+        let k = k.to_string();
+        let said = folder.done(&["fit", "some.csv", "-k", &k, "-m", "some", "-a", "k-means"]);
+        assert_eq!(words(&said, "error").split(',').next(), Some("0"), "{said}");
+    }
+    // A small error is one.
+    let rows = "1\n1.000002\n".repeat(20);
+    fs::write(folder.at("near.csv"), format!("x\n{rows}")).unwrap();
+    let said = folder.done(&["fit", "near.csv", "-k", "1", "-m", "near"]);
+    assert!(
+        (number(words(&said, "error")) - 1e-12).abs() < 1e-17,
+        "{said}"
+    );
     let said = folder.done(&[
         "assign", "m", "rows.csv", "--key", "id", "--labels", "l.csv",
     ]);
@@ -955,7 +968,11 @@ fn files_that_are_no_results_are_not_written_over() {
         &["-l", "mine.parquet"],
         &["-m", "l2.parquet"],
     ];
-    for (name, copy) in [("m", "m2"), ("l.csv", "l2.csv"), ("l.parquet", "l2.parquet")] {
+    for (name, copy) in [
+        ("m", "m2"),
+        ("l.csv", "l2.csv"),
+        ("l.parquet", "l2.parquet"),
+    ] {
         fs::copy(folder.at(name), folder.at(copy)).unwrap();
     }
     for more in refused {
@@ -989,8 +1006,9 @@ fn files_that_are_no_results_are_not_written_over() {
         .concat(),
     );
     folder.done(&[&fixed[..], &["-m", "empty", "-l", "l.npy"]].concat());
-    folder.done(&["assign", "m", "rows.csv", "-l", "l.csv", "--densities"]);
-    folder.done(&["assign", "m", "rows.csv", "--key", "id", "-l", "l.csv"]);
+    let assign = ["assign", "m", "rows.csv", "--key", "id", "-l", "l.csv"];
+    folder.done(&[&assign[..], &["--densities"]].concat());
+    folder.done(&assign);
     folder.done(&["info", "m", "--parameters", "p.npz"]);
     // Inputs stay, also those that a folder, a pattern or a link names.
     for (input, more) in [
@@ -1149,7 +1167,8 @@ fn a_fit_that_is_interrupted_while_it_chooses_seeds_says_that_nothing_is_saved()
         let command = command
             .args(["fit", "rows.npy", "-a", "k-means", "-k", "50000"])
             .args(to);
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         assert!(first.contains("choosing 50000 of 100000 rows"), "{first}");
@@ -1224,7 +1243,9 @@ fn more_clusters_are_advised_only_where_they_may_help() {
     put("blobs.csv", 600, &|i, x, y| {
         format!("{},{}\n", x + 20.0 * (i % 6) as f64, y)
     });
-    put("line.csv", 24, &|i, ..| format!("{},{}\n", i % 12, i % 12));
+    put("line.csv", 24, &|i, _, _| {
+        format!("{},{}\n", i % 12, i % 12)
+    });
     for (file, more) in [
         ("few.csv", &["--to", "12"][..]),
         ("counts.csv", &["--to", "4"]),
