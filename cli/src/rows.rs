@@ -213,9 +213,9 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
 /// Says what is wrong with the columns of a model of one variance for all of them, or of an id, if anything seems to be.
 pub(crate) fn warn_of_columns(names: &[String], of: &Summary, one_variance: bool) {
     let name = |j: usize| {
-        names
-            .get(j)
-            .map_or(format!("column {j}"), |name| format!("{name:?}"))
+        // The numbers of lists have no names of their own.
+        let own = names.get(j).filter(|_| names.len() == of.mean.len());
+        own.map_or(format!("column {j}"), |name| format!("{name:?}"))
     };
     let n = of.rows as f64;
     for (j, (mean, (low, high))) in of.mean.iter().zip(&of.range).enumerate() {
