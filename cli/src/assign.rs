@@ -13,9 +13,10 @@ use std::path::PathBuf;
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
     labels::check(&assign.labels, assign.densities)?;
-    let output = Output::Labels(&assign.labels, &assign.input.key);
+    let keys = rows::keys(&assign.input);
+    let output = Output::Labels(&assign.labels, &keys);
     let check = |inputs: &[PathBuf]| outputs::check(&[output], inputs, assign.over.force);
-    check(&[&assign.input.rows[..], &[assign.model.clone()]].concat())?;
+    check(&[&assign.input.rows[..], std::slice::from_ref(&assign.model)].concat())?;
     let info = rows::model(&assign.model)?;
     let opened = rows::for_model(&assign.input, &info)?;
     check(&opened.files)?;

@@ -28,7 +28,6 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
         .clusters(to)
         .boxed::<f64>()?;
     let opened = rows::for_fit(&clusters.input)?;
-    rows::expect_some(&opened)?;
     if !is_quiet() {
         rows::say_columns(&opened)?;
         say("")?;

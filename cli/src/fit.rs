@@ -22,13 +22,13 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     if let Some(path) = &fit.labels {
         labels::check(path, false)?;
     }
-    let checkpoint = checkpoint_of(fit);
+    let (checkpoint, keys) = (checkpoint_of(fit), rows::keys(&fit.input));
     let outputs = [
         fit.model.as_deref().map(Output::Model),
         checkpoint.as_deref().map(Output::Checkpoint),
         fit.labels
             .as_deref()
-            .map(|path| Output::Labels(path, &fit.input.key)),
+            .map(|path| Output::Labels(path, &keys)),
         fit.report.as_deref().map(Output::Report),
     ];
     let outputs: Vec<Output<'_>> = outputs.into_iter().flatten().collect();
@@ -41,7 +41,6 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     }
     let opened = rows::for_fit(&fit.input)?;
     outputs::check(&outputs, &opened.files, fit.over.force)?;
-    rows::expect_some(&opened)?;
     if !is_quiet() {
         rows::say_columns(&opened)?;
     }

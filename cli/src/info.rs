@@ -139,7 +139,7 @@ fn in_short(sizes: &str) -> String {
 }
 
 fn of_rows(info: &Info) -> Result<()> {
-    let opened = rows::for_fit(&info.input)?;
+    let opened = rows::rows_of(&info.input)?;
     let (rows, columns, element) = (opened.rows.len(), opened.rows.dim(), opened.rows.element());
     let files = opened.files.len();
     if info.json {

@@ -111,6 +111,15 @@ pub(crate) fn data<T: Element>(
 
 /// Opens the files for a fit.
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
+    let opened = rows_of(input)?;
+    match opened.rows.is_empty() {
+        true => Err(Failure::file(&input.rows[0], "there is no row")),
+        false => Ok(opened),
+    }
+}
+
+/// The same, where there need not be rows.
+pub(crate) fn rows_of(input: &Input) -> Result<Opened> {
     let opened = opened(input, options(input, &input.columns)?).map_err(|failure| {
         match input
             .rows
@@ -132,17 +141,9 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
     Ok(opened)
 }
 
-/// An error if there are no rows to fit to.
-pub(crate) fn expect_some(opened: &Opened) -> Result<()> {
-    let files: Vec<String> = opened
-        .files
-        .iter()
-        .map(|file| file.display().to_string())
-        .collect();
-    match opened.rows.is_empty() {
-        true => Err(Failure::Rows(format!("{}: has no rows", files.join(", ")))),
-        false => Ok(()),
-    }
+/// The names of the keys.
+pub(crate) fn keys(input: &Input) -> Vec<String> {
+    input.key.clone()
 }
 
 /// What the file of a model says of it.

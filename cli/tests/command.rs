@@ -1417,7 +1417,7 @@ fn wrong_calls_say_what_to_do() {
             &["fit", "only.csv", "-k", "3", "-m", "x"],
             &[],
             1,
-            "only.csv: has no rows",
+            "only.csv: there is no row",
         ),
         (
             &["assign", "m", "plain.csv"],

@@ -71,7 +71,7 @@ mod tests {
                 assert!(LabelWriter::wrote(&path, &[]), "{ending}");
             }
             let bytes = std::fs::read(&path).unwrap();
-            std::fs::write(&path, &bytes[1..]).unwrap();
+            std::fs::write(&path, &bytes[1..bytes.len() - 1]).unwrap();
             assert!(!LabelWriter::wrote(&path, &[]), "{ending}");
         }
         let mut writer = NpyWriter::<f32>::numbers(path("x.npy")).unwrap();
