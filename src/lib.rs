@@ -126,6 +126,7 @@ pub use base::file_fault::FileFault;
 pub use base::fixed::Fixed;
 pub use base::float::{Element, Float};
 pub use base::rng::Rng;
+pub use base::share::Share;
 pub use base::stage::Stage;
 pub use em::checkpoint::Checkpoint;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};

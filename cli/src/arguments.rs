@@ -18,6 +18,7 @@ use std::path::PathBuf;
 Examples:
   coremix clusters points.csv --key id --to 20
   coremix fit points.csv --key id -k 8 --model points.cmx --labels labels.csv
+  coremix fit points.csv --key id -k 8 --labels - | sort -t, -k2
   coremix assign points.cmx more.csv --key id --labels more-labels.csv
   coremix score points.cmx more.csv
   coremix info points.cmx
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     /// Threads to compute with; results are the same on any number [default: one per processor]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) threads: Option<usize>,
-    /// No progress bar, and no report
+    /// No progress bar, no report and no warnings: errors alone
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }
@@ -63,9 +64,14 @@ Which algorithm?
 Which covariances? fast has one variance for all columns: give --standardise, if their units differ. \
 With '-a gmm' each cluster has a variance for each column, with '--covariance full' a matrix.
 
-A fit that is interrupted goes on where it was, if the same command is run again: its state is saved \
-every minute beside the model, in MODEL.checkpoint, and removed at the end. The result is the same as \
-without the interruption.";
+At least one of --model, --labels and --report is needed.
+
+A fit that is interrupted goes on where it was, if the same command is run again: once it has chosen \
+where to begin, its state is saved every minute beside the model, in MODEL.checkpoint, and removed at the \
+end. The result is the same as without the interruption.
+
+A model, labels or a report are written over older ones of their kind. Any other file needs --force, and \
+files that are read are never written over.";
 
 const CLUSTERS_HELP: &str = "\
 A star marks the best number by each criterion. BIC, AIC and ICL: lower is better. BIC is for densities, and \
@@ -120,10 +126,28 @@ fn not_negative(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "must be a finite number, 0 or more".into())
 }
 
+/// A part of all.
+fn part(text: &str) -> Result<f64, String> {
+    let number = not_negative(text).ok().filter(|number| *number < 1.0);
+    number.ok_or_else(|| "must be a number, at least 0 and below 1".into())
+}
+
 /// A whole number that is at least 1.
 fn positive(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| "must be a whole number, 1 or more".into())
+}
+
+/// A whole number.
+fn number(text: &str) -> Result<usize, String> {
+    let number = text.parse();
+    number.map_err(|_| "must be a whole number, 0 or more".into())
+}
+
+/// A whole number of 64 bits.
+fn seed(text: &str) -> Result<u64, String> {
+    let number = text.parse();
+    number.map_err(|_| "must be a whole number, 0 to 2^64 - 1".into())
 }
 
 /// A number type.
@@ -135,7 +159,37 @@ pub(crate) enum Number {
     F64,
 }
 
+/// What a fit has that `fit` makes, and each of those that `clusters` makes.
 #[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// Draws of the coreset [default: that of the algorithm; for clusters, all rows]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) coreset: Option<usize>,
+    /// Fits from different seeds, of which the best is kept
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = positive)]
+    pub(crate) restarts: usize,
+    /// Fit to columns of mean 0 and deviation 1, for columns of different units. The model is for rows as they are, with
+    /// variances for each column
+    #[arg(long)]
+    pub(crate) standardise: bool,
+    /// Covariances of the components [default: diagonal for gmm and sparsified-gmm, otherwise tied-spherical]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) covariance: Option<Covariance>,
+    /// Seed of all random numbers: the same seed gives the same model
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = seed)]
+    pub(crate) seed: u64,
+    /// Memory that a fit may take: rows that fit are loaded; otherwise fast works on coresets and streams all rows, and
+    /// others refuse if they need more
+    #[arg(long, default_value = "2GiB", value_name = "SIZE")]
+    pub(crate) memory: Bytes,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    allow_negative_numbers = true,
+    override_usage = "coremix fit [OPTIONS] -k <K> <-m FILE|-l FILE|--report FILE> <ROWS>..."
+)]
+#[command(group = clap::ArgGroup::new("results").args(["model", "labels", "report"]).required(true).multiple(true))]
 pub(crate) struct Fit {
     #[command(flatten)]
     pub(crate) input: Input,
@@ -154,45 +208,27 @@ pub(crate) struct Fit {
     pub(crate) clusters: usize,
     /// Where to save the model
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) model: PathBuf,
-    /// Where to write the cluster of every row: .csv or .parquet, with the --key columns, or .npy
+    pub(crate) model: Option<PathBuf>,
+    /// Where to write the cluster of every row: .csv or .parquet, with the --key columns, or .npy; - for the standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: Option<PathBuf>,
     /// Where to write what the fit did and cost, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Memory that a fit may take: rows that fit are loaded; otherwise fast works on coresets and streams all rows, and
-    /// others refuse if they need more
-    #[arg(long, default_value = "2GiB", value_name = "SIZE")]
-    pub(crate) memory: Bytes,
-    /// Seed of all random numbers: the same seed gives the same model
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub(crate) seed: u64,
-    /// Draws of the coreset [default: that of the algorithm]
-    #[arg(long, value_name = "N")]
-    pub(crate) coreset: Option<usize>,
+    #[command(flatten)]
+    pub(crate) common: Common,
     /// How small an improvement ends a fit: for k-means, about the relative change of the error [default: that of the
     /// algorithm]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = not_negative)]
     pub(crate) tolerance: Option<f64>,
     /// The most iterations [default: that of the algorithm]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) max_iterations: Option<usize>,
-    /// Fits from different seeds, of which the best is kept
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(crate) restarts: usize,
-    /// Fit to columns of mean 0 and deviation 1, for columns of different units. The model is for rows as they are, with
-    /// variances for each column
-    #[arg(long)]
-    pub(crate) standardise: bool,
-    /// Covariances of the components [default: diagonal for gmm and sparsified-gmm, otherwise tied-spherical]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) covariance: Option<Covariance>,
     /// Components that share a row, C', for the truncated algorithms
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) c_prime: Option<usize>,
     /// Neighbors of a component, G, for the truncated algorithms
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) neighbors: Option<usize>,
     /// Concentration of dp-gmm
     #[arg(long, value_name = "X")]
@@ -203,9 +239,20 @@ pub(crate) struct Fit {
     /// Seconds between checkpoints; 0 writes none
     #[arg(long, default_value_t = 60.0, value_name = "SECONDS", value_parser = not_negative)]
     pub(crate) checkpoint_every: f64,
+    #[command(flatten)]
+    pub(crate) over: Over,
+}
+
+/// What may be written over.
+#[derive(Args, Debug)]
+pub(crate) struct Over {
+    /// Write over files that are no older results of this command
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Args, Debug)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Clusters {
     #[command(flatten)]
     pub(crate) input: Input,
@@ -220,39 +267,22 @@ pub(crate) struct Clusters {
     #[arg(value_parser = PossibleValuesParser::new(Algorithm::NAMES))]
     pub(crate) algorithm: String,
     /// The fewest clusters
-    #[arg(long, default_value_t = 1, value_name = "K")]
+    #[arg(long, default_value_t = 1, value_name = "K", value_parser = positive)]
     pub(crate) from: usize,
     /// The most clusters
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = positive)]
     pub(crate) to: usize,
     /// How far apart the numbers of clusters are
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = positive)]
     pub(crate) step: usize,
     /// The part of the rows that no model is fitted to; 0 for none
-    #[arg(long, default_value_t = 0.1, value_name = "PART")]
+    #[arg(long, default_value_t = 0.1, value_name = "PART", value_parser = part)]
     pub(crate) held_out: f64,
-    /// Draws of a coreset that all models are fitted to [default: all rows]
-    #[arg(long, value_name = "N")]
-    pub(crate) coreset: Option<usize>,
-    /// Fit to columns of mean 0 and deviation 1, for columns of different units. The model is for rows as they are, with
-    /// variances for each column
-    #[arg(long)]
-    pub(crate) standardise: bool,
-    /// Covariances of the components [default: as in fit]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) covariance: Option<Covariance>,
-    /// Fits from different seeds, of which the best is kept
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(crate) restarts: usize,
+    #[command(flatten)]
+    pub(crate) common: Common,
     /// Also fit a Dirichlet process of --to components, which merges those that are not needed
     #[arg(long)]
     pub(crate) dirichlet_process: bool,
-    /// Seed of all random numbers
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub(crate) seed: u64,
-    /// Memory that this may take
-    #[arg(long, default_value = "2GiB", value_name = "SIZE")]
-    pub(crate) memory: Bytes,
 }
 
 /// Variances and covariances of the components.
@@ -289,12 +319,14 @@ pub(crate) struct Assign {
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Where to write the cluster of every row: .csv or .parquet, with the --key columns, or .npy
+    /// Where to write the cluster of every row: .csv or .parquet, with the --key columns, or .npy; - for the standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
     /// Write the log density of every row as well (not to .npy)
     #[arg(long)]
     pub(crate) densities: bool,
+    #[command(flatten)]
+    pub(crate) over: Over,
 }
 
 #[derive(Args, Debug)]
@@ -318,6 +350,8 @@ pub(crate) struct Info {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) over: Over,
 }
 
 #[cfg(test)]

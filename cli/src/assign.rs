@@ -3,31 +3,31 @@
 use crate::arguments::Assign;
 use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
-use crate::outputs::{self, item};
+use crate::outputs::{self, Output, is_quiet, is_standard_output, item};
 use crate::rows::{self, with_rows};
 use coremix::data::Source;
-use coremix::{BoxedMixture, Cancel, Element, ModelInfo, Save};
+use coremix::{BoxedMixture, Cancel, Element, Save};
 use coremix_files::ReadAhead;
 use coremix_files::{Keys, Rows};
+use std::path::PathBuf;
 
-pub(crate) fn run(assign: &Assign, cancel: &Cancel, quiet: bool) -> Result<()> {
+pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
     labels::check(&assign.labels, assign.densities)?;
-    let inputs = assign.input.rows.iter().chain([&assign.model]);
-    outputs::check([&assign.labels].into_iter(), inputs)?;
-    let info = ModelInfo::of_file(&assign.model)?;
+    let keys = rows::keys(&assign.input);
+    let output = Output::Labels(&assign.labels, &keys);
+    let check = |inputs: &[PathBuf]| outputs::check(&[output], inputs, assign.over.force);
+    check(&[&assign.input.rows[..], std::slice::from_ref(&assign.model)].concat())?;
+    let info = rows::model(&assign.model)?;
     let opened = rows::for_model(&assign.input, &info)?;
+    check(&opened.files)?;
     let keys = opened.keys;
-    with_rows!(opened.rows, |rows| of_rows(
-        assign,
-        (rows, keys),
-        (cancel, quiet)
-    ))
+    with_rows!(opened.rows, |rows| of_rows(assign, (rows, keys), cancel))
 }
 
 fn of_rows<T: Element>(
     assign: &Assign,
     (rows, keys): (Rows<T>, Option<Keys>),
-    (cancel, quiet): (&Cancel, bool),
+    cancel: &Cancel,
 ) -> Result<()> {
     let model: BoxedMixture<T::Float> = Save::load(&assign.model)?;
     let (own, found) = (model.means().ncols(), rows.dim());
@@ -43,8 +43,8 @@ fn of_rows<T: Element>(
         densities: assign.densities,
     };
     let n = rows.len();
-    labels::write(&*model, &ReadAhead::new(rows), labels, (cancel, quiet))?;
-    if quiet {
+    labels::write(&*model, &ReadAhead::new(rows), labels, cancel)?;
+    if is_quiet() || is_standard_output(&assign.labels) {
         return Ok(());
     }
     item("rows", n)?;

@@ -1,5 +1,6 @@
 //! Amounts of memory as people write them: `4GiB`, `500MB`, `1073741824`.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// An amount of memory.
@@ -44,6 +45,20 @@ impl FromStr for Bytes {
     }
 }
 
+/// In the largest unit of which there is at least one.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        match units.iter().find(|(_, bits)| self.0 >> bits > 0) {
+            Some((name, bits)) => {
+                let number = format!("{:.1}", self.0 as f64 / (1u64 << bits) as f64);
+                write!(f, "{} {name}", number.trim_end_matches(".0"))
+            }
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Bytes;
@@ -59,6 +74,16 @@ mod tests {
             ("2 kb", 2_000),
         ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1_023, "1023 bytes"),
+            (1 << 10, "1 KiB"),
+            (500_000_000, "476.8 MiB"),
+            (2 << 30, "2 GiB"),
+            (3 << 29, "1.5 GiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
         }
         for text in ["", "GiB", "-1", "4 apples", "1e99", "0", "nan", "1.2.3"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");

@@ -2,32 +2,44 @@
 
 use crate::arguments::Clusters;
 use crate::failure::{Failure, Result};
-use crate::fit::{covariance_of, has_one_variance};
+use crate::fit::{common, has_one_variance};
+use crate::found;
 use crate::memory::Room;
-use crate::outputs::{say, warn};
+use crate::outputs::{is_quiet, say, warn};
 use crate::progress::Bar;
 use crate::rows::{self, Shared, with_rows};
 use crate::standard::Scale;
-use coremix::data::Source as _;
+use coremix::data::{Source as _, View};
 use coremix::prelude::*;
-use coremix::selection::{Criterion, Sweep};
-use coremix::{Element, Error, Estimator};
+use coremix::seed::Seeder;
+use coremix::selection::{Criterion, Selection, Sweep};
+use coremix::{BoxedMixture, BoxedObserver, Element, Estimator, Float};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(crate) fn run(clusters: &Clusters, cancel: &Cancel, quiet: bool) -> Result<()> {
+pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
+    let (from, to) = (clusters.from, clusters.to);
+    if from > to {
+        let what = format!("--from {from} --to {to}: --from must not be more than --to");
+        return Err(Failure::arguments(what));
+    }
+    // What is wrong with settings is said before all rows are read.
+    common(&clusters.algorithm, &clusters.common)?
+        .clusters(to)
+        .boxed::<f64>()?;
     let opened = rows::for_fit(&clusters.input)?;
-    if !quiet {
+    if !is_quiet() {
         rows::say_columns(&opened)?;
         say("")?;
     }
     let (weights, columns) = (opened.weights, opened.columns);
     with_rows!(opened.rows, |rows| {
         let rows = Arc::new(rows);
-        match clusters.standardise {
-            false => of_rows(clusters, &rows, weights, &columns, (cancel, quiet)),
+        match clusters.common.standardise {
+            false => of_rows(clusters, &rows, weights, &columns, cancel),
             true => {
-                let rows = Scale::of(&rows, weights.as_deref(), &columns, quiet)?.apply(&rows);
-                of_rows(clusters, &rows, weights, &columns, (cancel, quiet))
+                let rows = Scale::of(&rows, weights.as_deref(), &columns)?.apply(&rows);
+                of_rows(clusters, &rows, weights, &columns, cancel)
             }
         }
     })
@@ -38,59 +50,55 @@ fn of_rows<T: Element>(
     rows: &Shared<T>,
     weights: Option<Vec<f64>>,
     columns: &[String],
-    (cancel, quiet): (&Cancel, bool),
+    cancel: &Cancel,
 ) -> Result<()> {
-    let mut algorithm = clusters.algorithm.parse::<Algorithm>()?;
-    algorithm = algorithm
-        .seed(clusters.seed)
-        .restarts(clusters.restarts)
-        .cancel(cancel);
-    if let Some(covariance) = covariance_of(&clusters.algorithm, clusters.covariance) {
-        algorithm = algorithm.covariance(covariance.of_crate());
-    }
+    let own = &clusters.common;
+    let algorithm = common(&clusters.algorithm, own)?.cancel(cancel);
     // Without a coreset, the rows that are not held out are copied.
-    let copies = if clusters.coreset.is_some() { 1 } else { 2 };
-    let room = Room::new(clusters.memory, (rows.len(), rows.dim()), true);
+    let copies = if own.coreset.is_some() { 1 } else { 2 };
+    let room = Room::new(own.memory, (rows.len(), rows.dim()), true);
     let loaded = room.holds::<T>(&algorithm.clone().clusters(clusters.to), copies)?;
-    if !loaded && clusters.coreset.is_none() {
+    if !loaded && own.coreset.is_none() {
         let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";
         return Err(Failure::arguments(hint));
     }
-    let build = |k| -> coremix::Result<Box<dyn Estimator<T::Float>>> {
-        algorithm.clone().clusters(k).boxed()
-    };
-    let bar = Bar::of_fit(quiet);
+    let (bar, begun) = (Bar::of_fit(), AtomicUsize::new(0));
     bar.say(format!(
-        "fitting {} to {} clusters",
-        clusters.from, clusters.to
+        "checking {} rows of {} columns",
+        rows.len(),
+        rows.dim()
     ));
+    let each = || (clusters.from..=clusters.to).step_by(clusters.step);
+    let build = |k| {
+        Ok(Shown {
+            estimator: algorithm.clone().clusters(k).boxed()?,
+            clusters: k,
+            bar: &bar,
+            // All but the first begin once more where the one before ended.
+            fits: 2 * each().count() - 1,
+            begun: &begun,
+        })
+    };
     let data = rows::data(rows.clone(), weights, loaded, &bar)?;
-    let one_variance =
-        !clusters.standardise && has_one_variance(&clusters.algorithm, clusters.covariance);
+    let one_variance = has_one_variance(&clusters.algorithm, own);
     rows::warn_of_columns(columns, data.as_data().summary(), one_variance);
-    let mut sweep = Sweep::new((clusters.from..=clusters.to).step_by(clusters.step.max(1)))
+    let mut sweep = Sweep::new(each())
         .held_out(clusters.held_out)
-        .seed(clusters.seed);
-    if let Some(draws) = clusters.coreset {
+        .seed(own.seed);
+    if let Some(draws) = own.coreset {
         sweep = sweep.coreset(Lightweight::new(draws));
     }
     let found = sweep.run(data.as_data(), build).and_then(|found| {
-        let last = found.candidates().last().map(|last| last.clusters);
-        let best = |criterion| found.best(criterion).map(|best| best.clusters);
-        if [Criterion::Bic, Criterion::Icl]
-            .iter()
-            .all(|one| best(*one) == last)
-        {
-            warn("the most clusters are the best by BIC and ICL: raise --to");
-        }
+        advise(&found, data.as_data())?;
         if !clusters.dirichlet_process {
             return Ok(found.to_string());
         }
         let process = algorithms::dp_gmm(clusters.to, 1.0)
-            .seed(clusters.seed)
-            .restarts(clusters.restarts)
+            .seed(own.seed)
+            .restarts(own.restarts)
             .cancel(cancel)
             .build()?;
+        bar.say("fitting a Dirichlet process");
         let process = sweep.beside(data.as_data(), clusters.to, &process)?;
         let used = process.criteria.in_use;
         let mut line = format!("dp-gmm uses {used} of {} components", clusters.to);
@@ -101,9 +109,90 @@ fn of_rows<T: Element>(
     });
     drop(bar);
     match found {
-        Err(Error::Cancelled) => Err(Failure::Interrupted(String::new())),
-        _ if cancel.is_cancelled() => Err(Failure::Interrupted(String::new())),
+        _ if cancel.is_cancelled() => Err(Failure::Interrupted(
+            ": nothing is saved, so the same command begins anew".into(),
+        )),
         Ok(found) => say(&found),
         Err(error) => Err(error.into()),
     }
+}
+
+/// An estimator that shows which fit it is.
+struct Shown<'a, F: Float> {
+    estimator: Box<dyn Estimator<F>>,
+    clusters: usize,
+    bar: &'a Bar,
+    fits: usize,
+    begun: &'a AtomicUsize,
+}
+
+impl<F: Float> Estimator<F> for Shown<'_, F> {
+    fn fit_with(
+        &self,
+        data: &dyn Data<F>,
+        seeder: Option<&dyn Seeder<F>>,
+        observer: Option<BoxedObserver<'_, F>>,
+    ) -> coremix::Result<Fit<BoxedMixture<F>>> {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let (k, fits) = (self.clusters, self.fits);
+        let what = format!("fit {number} of {fits}: {k} clusters");
+        self.bar.say(what);
+        self.estimator.fit_with(data, seeder, observer)
+    }
+}
+
+/// Says where other numbers of clusters may be better, and where the criteria say nothing.
+fn advise<F: Float>(found: &Selection<F>, data: &dyn Data<F>) -> coremix::Result<()> {
+    let best = [Criterion::Bic, Criterion::Icl].map(|criterion| found.best(criterion));
+    let [Some(bic), Some(icl)] = best else {
+        return Ok(());
+    };
+    for one in [bic, icl] {
+        if has_collapsed(&*one.model, data)? {
+            warn(&format!(
+                "of {} clusters one has a single row, or one value in a column: its density there has no bound, so that BIC, AIC and ICL say nothing. Lower --to, or give --covariance tied-spherical",
+                one.clusters
+            ));
+            return Ok(());
+        }
+    }
+    let all = found.candidates();
+    let last = all.last().map_or(0, |last| last.clusters);
+    if all.len() > 1
+        && [bic, icl].iter().all(|one| one.clusters == last)
+        && last < data.summary().rows
+    {
+        warn("the most clusters are the best by BIC and ICL: raise --to");
+    }
+    Ok(())
+}
+
+/// Whether a component with covariances of its own belongs to rows that do not differ in a column.
+fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremix::Result<bool> {
+    /// Rows that are read at once.
+    const PIECE: usize = 1 << 12;
+    let any = match found::covariances(model) {
+        Some(Covariance::Diagonal | Covariance::Full) => true,
+        Some(Covariance::Spherical) => false,
+        _ => return Ok(false),
+    };
+    let (labels, frame) = (model.predict(data)?, data.frame());
+    // The first row of each component, and the columns in which others differ from it.
+    let mut seen: Vec<Option<(Vec<F>, Vec<bool>)>> = vec![None; model.components()];
+    for first in (0..data.len()).step_by(PIECE) {
+        let rows = View::new(data, &frame).load(first..data.len().min(first + PIECE))?;
+        for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
+            // Centres are padded.
+            let row = &rows.coordinates(i)[..data.dim()];
+            let none = || (row.to_vec(), vec![false; row.len()]);
+            let (own, differ) = seen[labels[first + i] as usize].get_or_insert_with(none);
+            let pairs = own.iter().zip(row).zip(differ);
+            pairs.for_each(|((own, x), differ)| *differ |= own != x);
+        }
+    }
+    let collapsed = |differ: &Vec<bool>| match any {
+        true => differ.contains(&false),
+        false => !differ.contains(&true),
+    };
+    Ok(seen.iter().flatten().any(|(_, differ)| collapsed(differ)))
 }

@@ -1,5 +1,6 @@
 //! What goes wrong, in one line.
 
+use coremix::Error;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -9,7 +10,7 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The crate says what.
-    #[error("{0}")]
+    #[error("{}", in_options(.0))]
     Coremix(#[from] coremix::Error),
     /// A file, and why.
     #[error("{path}: {what}")]
@@ -48,10 +49,59 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Coremix(coremix::Error::Parameter { .. } | coremix::Error::Unknown { .. })
+            Self::Coremix(
+                Error::Parameter { .. } | Error::Unknown { .. } | Error::Setting { .. },
+            )
             | Self::Arguments(_) => 2,
             Self::Coremix(_) | Self::File { .. } | Self::Rows(_) => 1,
             Self::Interrupted(_) => 130,
         }
+    }
+}
+
+/// Settings that are options, with hyphens.
+const OPTIONS: [&str; 9] = [
+    "coreset",
+    "covariance",
+    "c_prime",
+    "neighbors",
+    "concentration",
+    "tolerance",
+    "max_iterations",
+    "restarts",
+    "held_out",
+];
+
+/// What the crate says, with the options of the command in place of its settings.
+fn in_options(error: &Error) -> String {
+    let option = |name: &str| {
+        let is_one = OPTIONS.contains(&name);
+        is_one.then(|| format!("--{}", name.replace('_', "-")))
+    };
+    match error {
+        Error::Parameter { name, value, rule } => match option(name) {
+            Some(option) => format!("{option} {value}: {rule}"),
+            None => error.to_string(),
+        },
+        Error::Setting {
+            algorithm,
+            setting,
+            of,
+            ..
+        } => {
+            // Of those that have it, gmm is the plainest.
+            let mut of = of.clone();
+            of.sort_by_key(|name| *name != "gmm");
+            let option = option(setting).unwrap_or(setting.to_string());
+            let others = match of.split_off(1.min(of.len())) {
+                others if others.is_empty() => String::new(),
+                others => format!(", or one of {}", others.join(", ")),
+            };
+            format!(
+                "{algorithm} has no {option}: take -a {}{others}",
+                of.concat()
+            )
+        }
+        _ => error.to_string(),
     }
 }

@@ -1,44 +1,52 @@
 //! `coremix fit`
 
-use crate::arguments::{self, Fit as Arguments};
+use crate::arguments::{self, Common, Fit as Arguments};
 use crate::failure::{Failure, Result};
 use crate::found::{self, Found, Quality};
 use crate::labels::{self, Labels};
 use crate::memory::Room;
-use crate::outputs::{self, warn};
+use crate::outputs::{self, Output, is_quiet, note, warn};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, Shared, with_rows};
 use crate::standard::Scale;
 use coremix::data::Source as _;
 use coremix::prelude::*;
-use coremix::{Checkpoint, Element, Estimator};
+use coremix::{Checkpoint, Element, Estimator, Float};
 use coremix_files::{Keys, ReadAhead, Rows};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) fn run(fit: &Arguments, cancel: &Cancel, quiet: bool) -> Result<()> {
+pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     if let Some(path) = &fit.labels {
         labels::check(path, false)?;
     }
-    let outputs = [Some(&fit.model), fit.labels.as_ref(), fit.report.as_ref()];
-    outputs::check(outputs.into_iter().flatten(), fit.input.rows.iter())?;
-    if fit.standardise && matches!(&*fit.algorithm, "dp-gmm" | "sparsified-gmm") {
-        let what = "--standardise: models of dp-gmm and sparsified-gmm have no other units";
+    let (checkpoint, keys) = (checkpoint_of(fit), rows::keys(&fit.input));
+    let outputs = [
+        fit.model.as_deref().map(Output::Model),
+        checkpoint.as_deref().map(Output::Checkpoint),
+        fit.labels
+            .as_deref()
+            .map(|path| Output::Labels(path, &keys)),
+        fit.report.as_deref().map(Output::Report),
+    ];
+    let outputs: Vec<Output<'_>> = outputs.into_iter().flatten().collect();
+    outputs::check(&outputs, &fit.input.rows, fit.over.force)?;
+    // What is wrong with settings is said before all rows are read.
+    algorithm(fit)?.boxed::<f64>()?;
+    if fit.common.standardise && matches!(&*fit.algorithm, "dp-gmm" | "sparsified-gmm") {
+        let what = "--standardise does not work with dp-gmm and sparsified-gmm: their models have no other units";
         return Err(Failure::arguments(what));
     }
     let opened = rows::for_fit(&fit.input)?;
-    if !quiet {
+    outputs::check(&outputs, &opened.files, fit.over.force)?;
+    if !is_quiet() {
         rows::say_columns(&opened)?;
     }
     let (columns, beside) = (opened.columns, (opened.weights, opened.keys));
     with_rows!(opened.rows, |rows| of_rows(
-        fit,
-        rows,
-        &columns,
-        beside,
-        (cancel, quiet)
+        fit, rows, &columns, beside, cancel
     ))
 }
 
@@ -47,15 +55,15 @@ fn of_rows<T: Element>(
     rows: Rows<T>,
     columns: &[String],
     (weights, keys): (Option<Vec<f64>>, Option<Keys>),
-    (cancel, quiet): (&Cancel, bool),
+    cancel: &Cancel,
 ) -> Result<()> {
     let (started, rows) = (Instant::now(), Arc::new(rows));
-    let found = match fit.standardise {
-        false => fitted(fit, &rows, weights, columns, (cancel, quiet))?,
+    let found = match fit.common.standardise {
+        false => fitted(fit, &rows, weights, columns, cancel)?,
         true => {
-            let scale = Scale::of(&rows, weights.as_deref(), columns, quiet)?;
+            let scale = Scale::of(&rows, weights.as_deref(), columns)?;
             let scaled = scale.apply(&rows);
-            let mut found = fitted(fit, &scaled, weights, columns, (cancel, quiet))?;
+            let mut found = fitted(fit, &scaled, weights, columns, cancel)?;
             found.model = scale.undo(&*found.model)?;
             if let Quality::Likelihood(each, _) = &mut found.quality {
                 *each -= scale.log_density();
@@ -66,10 +74,13 @@ fn of_rows<T: Element>(
     if let Some(fault) = &found.report.checkpoint_fault {
         warn(&format!("a checkpoint could not be written: {fault}"));
     }
+    warn_of_few_rows(&found);
 
     let notes = notes(fit, rows.len(), columns, &found.sizes)?;
     let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();
-    found.model.save_with_notes(&fit.model, &notes)?;
+    if let Some(path) = &fit.model {
+        found.model.save_with_notes(path, &notes)?;
+    }
     if let Some(path) = &fit.report {
         outputs::replace(path, |file| {
             let written = serde_json::to_writer_pretty(file, &found.report);
@@ -83,12 +94,19 @@ fn of_rows<T: Element>(
             densities: false,
         };
         let rows = ReadAhead::new(rows.clone());
-        labels::write(&*found.model, &rows, labels, (cancel, quiet))?;
+        let written = labels::write(&*found.model, &rows, labels, cancel);
+        written.map_err(|failure| match (failure, &fit.model) {
+            (Failure::Interrupted(_), Some(model)) => Failure::Interrupted(format!(
+                ": the model is saved in {}, and 'coremix assign' writes the labels",
+                model.display()
+            )),
+            (failure, _) => failure,
+        })?;
     }
-    if fit.checkpoint_every > 0.0 {
-        std::fs::remove_file(checkpoint_of(fit)).ok();
+    if let Some(path) = checkpoint_of(fit) {
+        std::fs::remove_file(path).ok();
     }
-    match quiet {
+    match is_quiet() {
         true => Ok(()),
         false => found.say(fit, rows.len(), started.elapsed()),
     }
@@ -100,43 +118,45 @@ fn fitted<T: Element>(
     rows: &Shared<T>,
     weights: Option<Vec<f64>>,
     columns: &[String],
-    (cancel, quiet): (&Cancel, bool),
+    cancel: &Cancel,
 ) -> Result<Found<T::Float>> {
     let mut algorithm = algorithm(fit)?.cancel(cancel);
-    if fit.checkpoint_every > 0.0 {
+    if let Some(path) = checkpoint_of(fit) {
         let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
-        let path = checkpoint_of(fit);
-        if path.exists() && !quiet {
-            eprintln!("coremix: goes on from {}", path.display());
+        if path.exists() && !is_quiet() {
+            note(&format!("coremix: goes on from {}", path.display()));
         }
         let checkpoint = Checkpoint::to(path).every(every);
         algorithm = algorithm.checkpoint(&checkpoint.resume_if_there());
     }
     let (shape, weighted) = ((rows.len(), rows.dim()), weights.is_some());
-    let room = Room::new(fit.memory, shape, weighted);
+    let room = Room::new(fit.common.memory, shape, weighted);
     let loaded = room.holds::<T>(&algorithm, 1)?;
     if !loaded {
         algorithm = room.within::<T::Float>(algorithm)?;
     }
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
-    let bar = Bar::of_fit(quiet);
+    let bar = Bar::of_fit();
     bar.say(format!("checking {} rows of {} columns", shape.0, shape.1));
     let data = rows::data(rows.clone(), weights, loaded, &bar)?;
     let data = data.as_data();
-    let one_variance = !fit.standardise && has_one_variance(&fit.algorithm, fit.covariance);
+    let one_variance = has_one_variance(&fit.algorithm, &fit.common);
     rows::warn_of_columns(columns, data.summary(), one_variance);
     let found = estimator.fit_observed(data, &mut |progress| {
         bar.see(progress);
         ControlFlow::Continue(())
     });
     drop(bar);
-    let again = match checkpoint_of(fit).exists() {
-        true if fit.checkpoint_every > 0.0 => ": the same command goes on where it was",
-        _ => "",
+    let again = match checkpoint_of(fit) {
+        Some(path) if path.exists() => "the same command goes on where it was",
+        Some(_) => "nothing was there to save yet, so the same command begins anew",
+        None => {
+            "nothing is saved without --model and --checkpoint-every, so the same command begins anew"
+        }
     };
     let found = match found {
         Ok(found) if found.report.stop != Stop::Cancelled => found,
-        Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(again.into())),
+        Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(format!(": {again}"))),
         Err(error) => return Err(error.into()),
     };
     Ok(Found::new(found, data.weights()))
@@ -150,41 +170,95 @@ pub(crate) fn covariance_of(
     given.or((algorithm == "gmm").then_some(arguments::Covariance::Diagonal))
 }
 
-/// Whether the variance of a component is that of all columns.
-pub(crate) fn has_one_variance(algorithm: &str, given: Option<arguments::Covariance>) -> bool {
+/// Whether the variance of a component is that of all columns, as they are.
+pub(crate) fn has_one_variance(algorithm: &str, common: &Common) -> bool {
     use arguments::Covariance::{Spherical, TiedSpherical};
-    match covariance_of(algorithm, given) {
+    let one = match covariance_of(algorithm, common.covariance) {
         Some(covariance) => matches!(covariance, Spherical | TiedSpherical),
         None => !matches!(algorithm, "dp-gmm" | "sparsified-gmm"),
+    };
+    one && !common.standardise
+}
+
+/// Says that densities are those of no rows at all, where a component has too few for its covariance.
+fn warn_of_few_rows<F: Float>(found: &Found<F>) {
+    let few = match found::covariances(&*found.model) {
+        Some(Covariance::Full) => found.model.means().ncols(),
+        Some(Covariance::Diagonal | Covariance::Spherical) => 1,
+        _ => return,
+    };
+    let rows = found.report.phases.last().map_or(0, |phase| phase.rows);
+    let masses = found
+        .model
+        .proportions()
+        .into_iter()
+        .map(|p| p * rows as f64);
+    let least = masses
+        .filter(|mass| *mass > 0.0)
+        .fold(f64::INFINITY, f64::min);
+    // Proportions are sums that are rounded.
+    if least < few as f64 + 0.5 {
+        let has = match few {
+            1 => "a component has a single row",
+            _ => "a component has no more rows than columns",
+        };
+        warn(&format!(
+            "{has}, so that its variances stand at their floor and its density says nothing: ask for fewer clusters, or for --covariance tied"
+        ));
     }
 }
 
-/// The algorithm with its settings.
-fn algorithm(fit: &Arguments) -> Result<Algorithm> {
-    let mut algorithm = fit.algorithm.parse::<Algorithm>()?;
-    algorithm = algorithm.clusters(fit.clusters);
-    algorithm = algorithm.seed(fit.seed).restarts(fit.restarts);
-    macro_rules! set {
-        ($($setting:ident)*) => {$(if let Some(value) = fit.$setting {
-            algorithm = algorithm.$setting(value);
-        })*};
-    }
-    set!(coreset tolerance max_iterations c_prime neighbors concentration);
-    if let Some(covariance) = covariance_of(&fit.algorithm, fit.covariance) {
+/// An algorithm with the settings that every fit has.
+pub(crate) fn common(name: &str, common: &Common) -> Result<Algorithm> {
+    let mut algorithm = name.parse::<Algorithm>()?;
+    algorithm = algorithm.seed(common.seed).restarts(common.restarts);
+    if let Some(covariance) = covariance_of(name, common.covariance) {
         algorithm = algorithm.covariance(covariance.of_crate());
     }
     Ok(algorithm)
 }
 
-/// Beside the model.
-fn checkpoint_of(fit: &Arguments) -> PathBuf {
-    let mut name = fit.model.clone().into_os_string();
-    name.push(".checkpoint");
-    PathBuf::from(name)
+/// The algorithm with its settings.
+fn algorithm(fit: &Arguments) -> Result<Algorithm> {
+    let mut algorithm = common(&fit.algorithm, &fit.common)?.clusters(fit.clusters);
+    macro_rules! set {
+        ($($setting:ident)*) => {$(if let Some(value) = fit.$setting {
+            algorithm = algorithm.$setting(value);
+        })*};
+    }
+    set!(tolerance max_iterations c_prime neighbors concentration);
+    if let Some(draws) = fit.common.coreset {
+        algorithm = algorithm.coreset(draws);
+    }
+    Ok(algorithm)
 }
 
-/// The note with the size of each cluster.
+/// Where checkpoints are written, if they are: beside the model.
+fn checkpoint_of(fit: &Arguments) -> Option<PathBuf> {
+    let model = fit.model.clone().filter(|_| fit.checkpoint_every > 0.0);
+    let mut name = model?.into_os_string();
+    name.push(".checkpoint");
+    Some(PathBuf::from(name))
+}
+
+/// The note with the size of each cluster, and that with the memory, in bytes.
 pub(crate) const SIZES: &str = "sizes";
+pub(crate) const MEMORY: &str = "memory";
+
+/// Notes that are numbers.
+pub(crate) const NUMBERS: [&str; 11] = [
+    "clusters",
+    "seed",
+    "restarts",
+    "rows",
+    MEMORY,
+    "coreset",
+    "tolerance",
+    "max-iterations",
+    "c-prime",
+    "neighbors",
+    "concentration",
+];
 
 /// What the file of the model says of the fit.
 fn notes(
@@ -196,19 +270,19 @@ fn notes(
     let mut notes = vec![
         ("algorithm", fit.algorithm.clone()),
         ("clusters", fit.clusters.to_string()),
-        ("seed", fit.seed.to_string()),
-        ("restarts", fit.restarts.to_string()),
+        ("seed", fit.common.seed.to_string()),
+        ("restarts", fit.common.restarts.to_string()),
         ("rows", rows.to_string()),
-        ("memory", fit.memory.0.to_string()),
+        (MEMORY, fit.common.memory.0.to_string()),
     ];
     let mut add = |name, value: Option<String>| notes.extend(value.map(|value| (name, value)));
-    add("coreset", fit.coreset.map(|x| x.to_string()));
+    add("coreset", fit.common.coreset.map(|x| x.to_string()));
     add("tolerance", fit.tolerance.map(|x| x.to_string()));
     add("max-iterations", fit.max_iterations.map(|x| x.to_string()));
     add("c-prime", fit.c_prime.map(|x| x.to_string()));
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
-    add("standardised", fit.standardise.then(|| "yes".into()));
+    add("standardised", fit.common.standardise.then(|| "yes".into()));
     let sizes: Vec<_> = sizes
         .iter()
         .map(|size| found::in_words(fit, *size))

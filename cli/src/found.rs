@@ -2,9 +2,11 @@
 
 use crate::arguments::Fit as Arguments;
 use crate::failure::Result;
-use crate::outputs::{item, say, short};
+use crate::outputs::{is_standard_output, item, say, short};
+use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
+use std::any::Any;
 use std::f64::consts::TAU;
 use std::fmt::Display;
 use std::time::Duration;
@@ -64,7 +66,7 @@ impl<F: Float> Found<F> {
         item("sizes", format_args!("{}{estimated}", range(&sizes)))?;
         match self.quality {
             Quality::Distance(each) => {
-                let of = if fit.standardise {
+                let of = if fit.common.standardise {
                     ", of standardised columns"
                 } else {
                     ""
@@ -96,13 +98,14 @@ impl<F: Float> Found<F> {
             say(&format!("\n{}", self.report))?;
         }
         let written = [
-            ("model", Some(&fit.model)),
+            ("model", fit.model.as_ref()),
             ("labels", fit.labels.as_ref()),
             ("report", fit.report.as_ref()),
         ];
         let mut written = written
             .into_iter()
-            .filter_map(|(name, path)| Some((name, path?)));
+            .filter_map(|(name, path)| Some((name, path?)))
+            .filter(|(_, path)| !is_standard_output(path));
         written.try_for_each(|(name, path)| item(name, path.display()))
     }
 }
@@ -131,10 +134,20 @@ fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
     if model.likeliest_is_nearest() && shared.unwrap_or(k) == 1 {
         let v = model.variances()[[0, 0]];
         let constant = (k as f64).ln() + 0.5 * d as f64 * (TAU * v).ln();
-        return Quality::Distance((-2.0 * v * (free_energy + constant)).max(0.0));
+        let error = -2.0 * v * (free_energy + constant);
+        // Where rows are centres, all of it is rounding.
+        let rounding = 1e-14 * v * (free_energy.abs() + constant.abs());
+        return Quality::Distance(if error > rounding { error } else { 0.0 });
     }
     Quality::Likelihood(
         free_energy,
         shared.is_some() || model.free_parameters().is_none(),
     )
+}
+
+/// The kind of the covariances, where the model is a mixture of Gaussians of fixed parameters.
+pub(crate) fn covariances<F: Float>(model: &dyn Mixture<F>) -> Option<Covariance> {
+    let model: &dyn Any = model;
+    let model = model.downcast_ref::<GaussianMixture<F>>();
+    model.map(GaussianMixture::covariance_kind)
 }

@@ -1,10 +1,11 @@
 //! `coremix info`
 
 use crate::arguments::Info;
-use crate::failure::Result;
-use crate::fit::SIZES;
+use crate::bytes::Bytes;
+use crate::failure::{Failure, Result};
+use crate::fit::{MEMORY, NUMBERS, SIZES};
 use crate::found::range;
-use crate::outputs::{item, say, short};
+use crate::outputs::{self, Output, item, say, short};
 use crate::{parameters, rows};
 use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
 use std::path::Path;
@@ -12,18 +13,32 @@ use std::path::Path;
 pub(crate) fn run(info: &Info) -> Result<()> {
     let file = &info.input.rows[0];
     match ModelInfo::of_file(file) {
+        Ok(_) if info.input.rows.len() > 1 => Err(Failure::arguments(format!(
+            "{}: is a model: give it alone, or rows alone",
+            file.display()
+        ))),
         Ok(found) => of_model(info, file, &found),
         // Not a model: rows, perhaps.
         Err(Error::Model {
             fault: FileFault::Foreign,
             ..
-        }) if info.parameters.is_none() => of_rows(info),
+        }) => match info.parameters {
+            None => of_rows(info),
+            Some(_) => Err(Failure::file(
+                file,
+                "is no model of coremix: only a model has --parameters",
+            )),
+        },
         Err(_) if file.is_dir() && info.parameters.is_none() => of_rows(info),
         Err(error) => Err(error.into()),
     }
 }
 
 fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
+    if let Some(path) = &info.parameters {
+        let output = Output::Parameters(path);
+        outputs::check(&[output], &info.input.rows, info.over.force)?;
+    }
     // Only a whole file is a model.
     let means = match &*found.number {
         "f64" => <BoxedMixture<f64> as Save>::load(file)?.means(),
@@ -38,7 +53,7 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
         let notes: serde_json::Map<_, _> = found
             .notes
             .iter()
-            .map(|(name, value)| (name.clone(), value.clone().into()))
+            .map(|(name, value)| (name.clone(), in_json(name, value)))
             .collect();
         let text = serde_json::json!({
             "family": found.family,
@@ -57,9 +72,16 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
         format_args!("{}, in {}", found.family, found.number),
     )?;
     item("components", found.components)?;
-    let (d, names) = (found.columns, found.column_names().unwrap_or_default());
-    let colon = if names.is_empty() { "" } else { ": " };
-    item("columns", format_args!("{d}{colon}{}", names.join(", ")))?;
+    let (d, names) = (found.columns, rows::column_names(found).unwrap_or_default());
+    let named = names.join(", ");
+    item(
+        "columns",
+        match names.len() {
+            0 => d.to_string(),
+            1 if d > 1 => format!("{d}: lists in {named}"),
+            _ => format!("{d}: {named}"),
+        },
+    )?;
     item(
         "written by",
         format_args!("coremix {}, format {}", found.crate_version, found.format),
@@ -67,6 +89,12 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
     for (name, value) in found.notes.iter().filter(|note| note.0 != rows::COLUMNS) {
         match name.as_str() {
             SIZES => item(name, in_short(value))?,
+            MEMORY => item(
+                name,
+                value
+                    .parse()
+                    .map_or(value.clone(), |n| Bytes(n).to_string()),
+            )?,
             _ => item(name, value)?,
         }
     }
@@ -81,6 +109,17 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
         None if means.len() > FEW => item("centres", "see --parameters"),
         None => Ok(()),
     }
+}
+
+/// The value of a note in JSON: a number or a list, where the command writes one as text.
+fn in_json(name: &str, value: &str) -> serde_json::Value {
+    let list = || format!("[{}]", value.replace(' ', ", "));
+    let found = match name {
+        SIZES => serde_json::from_str(&list()).ok(),
+        _ if NUMBERS.contains(&name) || name == rows::COLUMNS => serde_json::from_str(value).ok(),
+        _ => None,
+    };
+    found.unwrap_or_else(|| value.into())
 }
 
 /// Numbers that fit on a screen.
@@ -100,7 +139,7 @@ fn in_short(sizes: &str) -> String {
 }
 
 fn of_rows(info: &Info) -> Result<()> {
-    let opened = rows::for_fit(&info.input)?;
+    let opened = rows::rows_of(&info.input)?;
     let (rows, columns, element) = (opened.rows.len(), opened.rows.dim(), opened.rows.element());
     let files = opened.files.len();
     if info.json {
@@ -120,9 +159,13 @@ fn of_rows(info: &Info) -> Result<()> {
         coremix_files::ElementType::F32 => 4,
         _ => 8,
     };
-    let mib = (rows as f64 * columns as f64 * f64::from(bytes)) / f64::from(1 << 20);
+    let all = Bytes(
+        (rows as u64)
+            .saturating_mul(columns as u64)
+            .saturating_mul(bytes),
+    );
     item(
         "memory",
-        format_args!("{mib:.1} MiB, if all were read at once, as {element}"),
+        format_args!("{all}, if all were read at once, as {element}"),
     )
 }

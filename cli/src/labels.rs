@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::interrupt;
+use crate::outputs::{LOG_DENSITY, StandardOutput, is_standard_output, leave_output_to_labels};
 use crate::progress::Bar;
 use coremix::data::Source;
 use coremix::prelude::*;
@@ -20,11 +21,15 @@ pub(crate) struct Labels<'a> {
 
 /// What is written beside labels.
 fn columns(densities: bool) -> &'static [&'static str] {
-    if densities { &["log_density"] } else { &[] }
+    if densities { &[LOG_DENSITY] } else { &[] }
 }
 
 /// An error if nothing can be written there, before hours of work.
 pub(crate) fn check(path: &Path, densities: bool) -> Result<()> {
+    if is_standard_output(path) {
+        leave_output_to_labels();
+        return Ok(());
+    }
     LabelWriter::check(path, columns(densities))
         .map_err(|error| Failure::arguments(error.to_string()))
 }
@@ -38,17 +43,21 @@ pub(crate) fn write<T: Element>(
     model: &dyn Mixture<T::Float>,
     rows: &impl Source<Element = T>,
     labels: Labels<'_>,
-    (cancel, quiet): (&Cancel, bool),
+    cancel: &Cancel,
 ) -> Result<()> {
     let Labels {
         path,
         keys,
         densities,
     } = labels;
-    let mut writer = LabelWriter::create(path, keys, columns(densities))?;
+    let columns = columns(densities);
+    let mut writer = match is_standard_output(path) {
+        true => LabelWriter::to_stream(StandardOutput::new(), "standard output", keys, columns)?,
+        false => LabelWriter::create(path, keys, columns)?,
+    };
     let (n, dim) = (rows.len(), rows.dim());
     let at_once = (PIECE / (dim * size_of::<T>()).max(1)).clamp(1, MOST);
-    let bar = Bar::of_rows(quiet, n);
+    let bar = Bar::of_rows(n);
     let mut values = Vec::new();
     for first in (0..n).step_by(at_once) {
         interrupt::check(cancel)?;
@@ -64,6 +73,9 @@ pub(crate) fn write<T: Element>(
         let columns: Vec<&[f64]> = densities.iter().map(Vec::as_slice).collect();
         writer.write(&found, &columns)?;
         bar.at(first + count);
+        if StandardOutput::is_closed() {
+            break;
+        }
     }
     Ok(writer.finish()?)
 }

@@ -42,12 +42,14 @@ fn run(arguments: &Arguments) -> Result<()> {
         let built = pool.build_global();
         built.map_err(|error| Failure::arguments(format!("--threads: {error}")))?;
     }
-    let quiet = arguments.quiet;
+    if arguments.quiet {
+        outputs::be_quiet();
+    }
     match &arguments.command {
-        Command::Fit(fit) => fit::run(fit, &interrupt::flag()?, quiet),
-        Command::Clusters(clusters) => clusters::run(clusters, &interrupt::flag()?, quiet),
-        Command::Assign(assign) => assign::run(assign, &interrupt::flag()?, quiet),
-        Command::Score(score) => score::run(score, quiet),
+        Command::Fit(fit) => fit::run(fit, &interrupt::flag()?),
+        Command::Clusters(clusters) => clusters::run(clusters, &interrupt::flag()?),
+        Command::Assign(assign) => assign::run(assign, &interrupt::flag()?),
+        Command::Score(score) => score::run(score),
         Command::Info(info) => info::run(info),
     }
 }

@@ -1,19 +1,41 @@
 //! A bar for a fit, and one for rows that are read.
 
-use coremix::{Float, Progress};
+use crate::outputs::{self, note};
+use coremix::{Float, Progress, Share};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A bar on the terminal; nothing where there is none, or nobody wants it.
 pub(crate) struct Bar {
     bar: ProgressBar,
-    quiet: bool,
+    /// How much of a stage is done that counts no rows.
+    share: Arc<Mutex<Option<Share>>>,
+    /// The last line that was printed where there is no terminal.
+    line: Mutex<String>,
+}
+
+/// The bar that is shown.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Prints something while no bar is on the line.
+pub(crate) fn aside<T>(print: impl FnOnce() -> T) -> T {
+    let shown = locked(&SHOWN).clone();
+    match shown {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Bar {
     /// Of the iterations of a fit.
-    pub(crate) fn of_fit(quiet: bool) -> Self {
-        Self::new(quiet, 1, "{elapsed:>6} {spinner} {wide_msg} {pass}")
+    pub(crate) fn of_fit() -> Self {
+        let template = "{elapsed:>6} {spinner} {wide_msg} {pass}";
+        Self::new(1, template, outputs::is_quiet())
     }
 
     /// Counts the rows of a pass over a file: each step of the fit begins a new one.
@@ -23,20 +45,25 @@ impl Bar {
     }
 
     /// Of rows.
-    pub(crate) fn of_rows(quiet: bool, rows: usize) -> Self {
+    pub(crate) fn of_rows(rows: usize) -> Self {
         let template = "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left";
-        Self::new(quiet, rows, template)
+        let hidden = outputs::is_quiet() || outputs::labels_are_shown();
+        Self::new(rows, template, hidden)
     }
 
-    fn new(quiet: bool, rows: usize, template: &str) -> Self {
-        let bar = match quiet {
+    fn new(rows: usize, template: &str, hidden: bool) -> Self {
+        let bar = match hidden {
             true => ProgressBar::hidden(),
             // indicatif draws nothing where the standard error is no terminal.
             false => ProgressBar::new(rows as u64),
         };
+        let share: Arc<Mutex<Option<Share>>> = Arc::default();
+        let of_stage = Arc::clone(&share);
         // Nothing while no rows of files are read, as in steps on rows in memory.
-        let pass = |state: &ProgressState, text: &mut dyn Write| {
-            if state.pos() > 0 {
+        let pass = move |state: &ProgressState, text: &mut dyn Write| {
+            if let Some(share) = &*locked(&of_stage) {
+                write!(text, "{:.0} %", 100.0 * share.get()).ok();
+            } else if state.pos() > 0 {
                 let (share, left) = (100.0 * state.fraction(), state.eta().as_secs());
                 write!(text, "{share:.0} % of a pass, {left} s left").ok();
             }
@@ -45,11 +72,14 @@ impl Bar {
             bar.set_style(style.with_key("pass", pass));
         }
         bar.enable_steady_tick(std::time::Duration::from_millis(250));
-        Self { bar, quiet }
+        *locked(&SHOWN) = Some(bar.clone());
+        let line = Mutex::default();
+        Self { bar, share, line }
     }
 
     /// Says what happens.
     pub(crate) fn say(&self, what: impl Into<String>) {
+        *locked(&self.share) = None;
         self.bar.set_position(0);
         self.bar.set_message(what.into());
     }
@@ -59,11 +89,37 @@ impl Bar {
         self.bar.set_position(rows as u64);
     }
 
+    /// Says what begins; where there is no terminal, in a line, but not again and again.
+    fn begin(&self, what: &str) {
+        let mut line = locked(&self.line);
+        if self.bar.is_hidden() && !outputs::is_quiet() && *line != what {
+            note(&format!("coremix: {what}"));
+            what.clone_into(&mut line);
+        }
+    }
+
     /// Shows the progress of a fit.
     pub(crate) fn see<F: Float>(&self, progress: &Progress<'_, F>) {
+        let of = |restart: &usize| match restart {
+            0 => String::new(),
+            restart => format!("restart {restart}, "),
+        };
         match progress {
-            Progress::Coreset { rows, .. } => self.say(format!("{rows} rows to begin with")),
-            Progress::Seeded { restart, .. } => self.say(format!("restart {restart}: seeds")),
+            Progress::Seeding {
+                restart,
+                rows,
+                clusters,
+                share,
+                ..
+            } => {
+                let what = format!(
+                    "{}choosing {clusters} of {rows} rows to begin with",
+                    of(restart)
+                );
+                self.begin(&what);
+                self.say(what);
+                *locked(&self.share) = Some((*share).clone());
+            }
             Progress::Iteration {
                 restart,
                 rows,
@@ -72,14 +128,9 @@ impl Bar {
                 free_energy,
                 ..
             } => {
-                let restart = match restart {
-                    0 => String::new(),
-                    restart => format!("restart {restart}, "),
-                };
-                let phase = format!("{restart}fitting {rows} rows");
-                // Where there is no terminal, a line for each phase.
-                if *iteration == 0 && self.bar.is_hidden() && !self.quiet {
-                    eprintln!("coremix: {phase}");
+                let phase = format!("{}fitting {rows} rows", of(restart));
+                if *iteration == 0 {
+                    self.begin(&phase);
                 }
                 self.say(format!(
                     "{phase}: iteration {iteration} of {limit}, F {free_energy:.4e}"
@@ -92,6 +143,7 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
+        *locked(&SHOWN) = None;
         self.bar.finish_and_clear();
     }
 }

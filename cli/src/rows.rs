@@ -5,12 +5,13 @@ use crate::failure::{Failure, Result};
 use crate::outputs::{item, warn};
 use crate::progress::Bar;
 use coremix::data::{Blocks, Data, Dense, Source, Summary};
-use coremix::{Element, ModelInfo};
+use coremix::{Element, Error, FileFault, ModelInfo};
 use coremix_files::ReadAhead;
 use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
 use indicatif::ProgressBar;
 use ndarray::Array2;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Runs `$body` with the rows of a source, whatever their type is.
@@ -110,7 +111,25 @@ pub(crate) fn data<T: Element>(
 
 /// Opens the files for a fit.
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
-    let opened = opened(input, options(input, &input.columns)?)?;
+    let opened = rows_of(input)?;
+    match opened.rows.is_empty() {
+        true => Err(Failure::file(&input.rows[0], "there is no row")),
+        false => Ok(opened),
+    }
+}
+
+/// The same, where there need not be rows.
+pub(crate) fn rows_of(input: &Input) -> Result<Opened> {
+    let opened = opened(input, options(input, &input.columns)?).map_err(|failure| {
+        match input
+            .rows
+            .iter()
+            .find(|path| ModelInfo::of_file(path).is_ok())
+        {
+            Some(path) => Failure::file(path, "is a model, and not rows"),
+            None => failure,
+        }
+    })?;
     let mut names = opened.columns.iter();
     if matches!(format_of(input), Some(Format::Csv | Format::CsvGz))
         && !input.header
@@ -120,6 +139,40 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
         warn(&format!("{name:?} {what}"));
     }
     Ok(opened)
+}
+
+/// The names of the keys.
+pub(crate) fn keys(input: &Input) -> Vec<String> {
+    input.key.clone()
+}
+
+/// What the file of a model says of it.
+pub(crate) fn model(path: &Path) -> Result<ModelInfo> {
+    ModelInfo::of_file(path).map_err(|error| match error {
+        Error::Model {
+            fault: FileFault::Foreign,
+            ..
+        } => Failure::file(
+            path,
+            "is no model of coremix: give the model first, then the rows",
+        ),
+        error => error.into(),
+    })
+}
+
+/// The names of the columns of a model, also of one column of lists.
+pub(crate) fn column_names(info: &ModelInfo) -> Option<Vec<String>> {
+    let lists = || serde_json::from_str(info.note(COLUMNS)?).ok();
+    let lists = lists().filter(|names: &Vec<String>| names.len() == 1);
+    info.column_names().or(lists)
+}
+
+/// Whether names are those that columns get which have none.
+fn are_numbers(names: &[String]) -> bool {
+    names.iter().all(|name| {
+        let number = name.strip_prefix("column_");
+        number.is_some_and(|number| number.parse::<usize>().is_ok())
+    })
 }
 
 /// Prints which columns are read, and which are not, with what they hold.
@@ -139,6 +192,14 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
             "columns",
             format_args!("{}, without names", opened.rows.dim()),
         )?,
+        false if used.len() < opened.rows.dim() => item(
+            "columns",
+            format_args!(
+                "{}, lists of {} numbers",
+                used.join(", "),
+                opened.rows.dim()
+            ),
+        )?,
         false => item("columns", list(&mut used.iter().cloned(), used.len()))?,
     }
     let mut named = others
@@ -153,9 +214,9 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
 /// Says what is wrong with the columns of a model of one variance for all of them, or of an id, if anything seems to be.
 pub(crate) fn warn_of_columns(names: &[String], of: &Summary, one_variance: bool) {
     let name = |j: usize| {
-        names
-            .get(j)
-            .map_or(format!("column {j}"), |name| format!("{name:?}"))
+        // The numbers of lists have no names of their own.
+        let own = names.get(j).filter(|_| names.len() == of.mean.len());
+        own.map_or(format!("column {j}"), |name| format!("{name:?}"))
     };
     let n = of.rows as f64;
     for (j, (mean, (low, high))) in of.mean.iter().zip(&of.range).enumerate() {
@@ -208,24 +269,54 @@ fn format_of(input: &Input) -> Option<Format> {
 
 /// Opens the files for a model: the columns are those it was fitted on, by their names where both have them.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
-    let fitted = info.column_names();
-    let has_names = !matches!(format_of(input), Some(Format::Npy | Format::Vectors(_)));
-    let columns = match fitted {
-        Some(fitted) if !input.columns.is_empty() && input.columns != fitted => {
+    let fitted = column_names(info);
+    let numbered = fitted.as_deref().is_some_and(are_numbers);
+    let has_names = match format_of(input) {
+        Some(Format::Npy | Format::Vectors(_)) => false,
+        _ => numbered || !input.no_header,
+    };
+    let columns = match &fitted {
+        Some(fitted)
+            if !input.columns.is_empty() && input.columns != *fitted && has_names && !numbered =>
+        {
             let fitted = fitted.join(", ");
             return Err(Failure::arguments(format!(
                 "--columns: the model was fitted on {fitted}, in this order: leave --columns out"
             )));
         }
-        Some(fitted) if has_names => fitted,
+        Some(fitted) if has_names && input.columns.is_empty() => fitted.clone(),
         _ => input.columns.clone(),
     };
-    let mut options = options(input, &columns)?;
-    if info.number == "f64" && input.float.is_none() {
-        options = options.element(ElementType::F64);
-    }
-    let opened = opened(input, options)?;
-    if info.column_names().is_none() && input.columns.is_empty() && !opened.columns.is_empty() {
+    let with = |columns: &[String]| {
+        let options = options(input, columns)?;
+        Ok::<_, Failure>(match info.number == "f64" && input.float.is_none() {
+            true => options.element(ElementType::F64),
+            false => options,
+        })
+    };
+    let mut in_order = fitted.is_none();
+    let opened = match opened(input, with(&columns)?) {
+        Err(failure) if input.columns.is_empty() && has_names => {
+            // Names on one side alone.
+            let Ok(others) = opened(input, with(&[])?) else {
+                return Err(failure);
+            };
+            match (&fitted, are_numbers(&others.columns)) {
+                (Some(fitted), true) if !numbered => {
+                    return Err(Failure::arguments(format!(
+                        "{}: its columns have no names, and the model was fitted on {}: give --no-header, if they are these, in this order",
+                        others.files[0].display(),
+                        fitted.join(", ")
+                    )));
+                }
+                (Some(_), false) if numbered => in_order = true,
+                _ => return Err(failure),
+            }
+            others
+        }
+        opened => opened?,
+    };
+    if in_order && input.columns.is_empty() && !opened.columns.is_empty() {
         let names = opened.columns.join(", ");
         warn(&format!(
             "the model names no columns: the rows of these are given to it, in this order: {names}"

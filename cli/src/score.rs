@@ -5,24 +5,20 @@ use crate::failure::Result;
 use crate::outputs::{item, say, short};
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
-use coremix::{BoxedMixture, Element, ModelInfo, Save};
+use coremix::{BoxedMixture, Element, Save};
 use coremix_files::Rows;
 use std::sync::Arc;
 
-pub(crate) fn run(score: &Score, quiet: bool) -> Result<()> {
-    let info = ModelInfo::of_file(&score.model)?;
+pub(crate) fn run(score: &Score) -> Result<()> {
+    let info = rows::model(&score.model)?;
     let opened = rows::for_model(&score.input, &info)?;
     let weights = opened.weights;
-    with_rows!(opened.rows, |rows| of_rows(score, (rows, weights), quiet))
+    with_rows!(opened.rows, |rows| of_rows(score, (rows, weights)))
 }
 
-fn of_rows<T: Element>(
-    score: &Score,
-    (rows, weights): (Rows<T>, Option<Vec<f64>>),
-    quiet: bool,
-) -> Result<()> {
+fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>>)) -> Result<()> {
     let model: BoxedMixture<T::Float> = Save::load(&score.model)?;
-    let bar = Bar::of_fit(quiet);
+    let bar = Bar::of_fit();
     bar.say("reading");
     let data = rows::data(Arc::new(rows), weights, false, &bar)?;
     let data = data.as_data();

@@ -28,9 +28,8 @@ impl Scale {
         rows: &Shared<T>,
         weights: Option<&[f64]>,
         columns: &[String],
-        quiet: bool,
     ) -> Result<Self> {
-        let bar = Bar::of_fit(quiet);
+        let bar = Bar::of_fit();
         bar.say("finding the scales of the columns");
         let rows = rows::data(rows.clone(), weights.map(<[f64]>::to_vec), false, &bar)?;
         rows::warn_of_columns(columns, rows.as_data().summary(), false);

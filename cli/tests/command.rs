@@ -236,7 +236,7 @@ fn what_is_wrong_is_said_in_one_line() {
         (
             fit(&["rows.csv", "-a", "k-means", "--neighbors", "3"]),
             2,
-            "neighbors is no setting of k-means: choose from coreset, covariance, greedy, refined",
+            "k-means has no --neighbors: take -a var-gmm-s, or one of vc-gmm",
         ),
         (fit(&["rows.csv", "--columns", "x,q"]), 1, "\"q\""),
         (
@@ -256,7 +256,11 @@ fn what_is_wrong_is_said_in_one_line() {
             "labels.txt",
         ),
         (fit(&["rows.csv", "--labels", "none/l.npy"]), 1, "folder"),
-        (fit(&["rows.csv", "--report", "rows.csv"]), 2, "it is read"),
+        (
+            fit(&["rows.csv", "--report", "rows.csv"]),
+            2,
+            "is read as an input",
+        ),
         (fit(&["rows.csv", "--memory", "1MiB"]), 2, "--memory"),
         (fit(&["rows.csv", "--memory", "lots"]), 2, "4GiB"),
         (
@@ -268,7 +272,7 @@ fn what_is_wrong_is_said_in_one_line() {
         (
             folder.fails(&["score", "rows.csv", "rows.csv"]),
             1,
-            "not a file of coremix",
+            "is no model of coremix: give the model first",
         ),
         (folder.fails(&["info", "broken.coremix"]), 1, "truncated"),
         (folder.fails(&["score", "none", "rows.csv"]), 1, "none"),
@@ -642,6 +646,42 @@ fn a_fit_says_what_it_found() {
     let said = fit(&["-k", "6", "-a", "vc-gmm", "--coreset", "500"]);
     assert!(said.contains("estimated from a coreset of 500"), "{said}");
     assert_eq!(fit(&["-k", "6", "-q"]), "");
+    // Rows that are all their centres have no error, in spite of rounding.
+    for (value, float) in [
+        ("3.7", "f64"),
+        ("-1e-7", "f64"),
+        ("123456.7", "f32"),
+        ("0", "f32"),
+    ] {
+        fs::write(
+            folder.at("one.csv"),
+            format!("x\n{}", format!("{value}\n").repeat(49)),
+        )
+        .unwrap();
+        let one = ["fit", "one.csv", "-k", "1", "-m", "one", "--float", float];
+        let said = folder.done(&one);
+        assert_eq!(words(&said, "error").split(',').next(), Some("0"), "{said}");
+    }
+    let several = [0.1, 0.7, 123.45, 1e6 + 0.3, 5e-3, 77.0, 1.5];
+    for k in [2, 3, 7] {
+        let rows = (0..300).map(|i| format!("{}\n", several[i % k]));
+        fs::write(
+            folder.at("some.csv"),
+            format!("x\n{}", rows.collect::<String>()),
+        )
+        .unwrap();
+        let k = k.to_string();
+        let said = folder.done(&["fit", "some.csv", "-k", &k, "-m", "some", "-a", "k-means"]);
+        assert_eq!(words(&said, "error").split(',').next(), Some("0"), "{said}");
+    }
+    // A small error is one.
+    let rows = "1\n1.000002\n".repeat(20);
+    fs::write(folder.at("near.csv"), format!("x\n{rows}")).unwrap();
+    let said = folder.done(&["fit", "near.csv", "-k", "1", "-m", "near"]);
+    assert!(
+        (number(words(&said, "error")) - 1e-12).abs() < 1e-17,
+        "{said}"
+    );
     let said = folder.done(&[
         "assign", "m", "rows.csv", "--key", "id", "--labels", "l.csv",
     ]);
@@ -679,7 +719,9 @@ fn lines_are_80_signs_long() {
 /// The warnings among what a command says.
 fn warnings(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
-    let warned = said.lines().filter(|line| !line.contains("fitting"));
+    let steps = ["coremix: fitting", "coremix: choosing"];
+    let is_step = |line: &str| steps.iter().any(|step| line.starts_with(step));
+    let warned = said.lines().filter(|line| !is_step(line));
     warned.collect::<Vec<_>>().join("\n")
 }
 
@@ -870,4 +912,543 @@ fn what_columns_hold_is_told() {
     assert!(folder.done(&["info", "m"]).contains("centre 1       "));
     let said = fit("d.csv", years, &["-a", "kmeans"]);
     assert!(said.contains("a similar value exists: 'k-means'"), "{said}");
+}
+
+/// What a file holds is not lost: an output replaces older ones of its kind alone, unless it is forced, and never an input.
+#[test]
+fn files_that_are_no_results_are_not_written_over() {
+    let folder = Folder::new("over");
+    csv(&folder, &rows(60));
+    let whole = fs::read(folder.at("rows.csv")).unwrap();
+    let put = |name: &str, text: &str| fs::write(folder.at(name), text).unwrap();
+    fs::create_dir(folder.at("parts")).unwrap();
+    fs::copy(folder.at("rows.csv"), folder.at("parts/a.csv")).unwrap();
+    put("data.csv", "x,y\n1,2\n3,4\n");
+    put("truth.csv", "x,label\n1,0\n2,1\n");
+    put("species.csv", "id,label\nrow-0,setosa\n");
+    put("notes.json", "{\"stop\": 1}");
+    put("empty", "");
+    write_npy(folder.at("rows.npy"), &rows(60)).unwrap();
+    write_npy(folder.at("truth.npy"), &ndarray::Array1::<i64>::zeros(60)).unwrap();
+    let mut npz = ndarray_npy::NpzWriter::new(fs::File::create(folder.at("mine.npz")).unwrap());
+    npz.add_array("means", &rows(6)).unwrap();
+    npz.finish().unwrap();
+    let fixed = ["fit", "rows.csv", "--key", "id", "-k", "3", "-q"];
+    folder.done(
+        &[
+            &fixed[..],
+            &["-m", "m", "-l", "l.parquet", "--report", "r.json"],
+        ]
+        .concat(),
+    );
+    folder.done(&[&fixed[..], &["-m", "n", "-l", "l.csv"]].concat());
+    folder.done(&[&fixed[..], &["-l", "l.npy"]].concat());
+    folder.done(&["info", "m", "--parameters", "p.npz"]);
+    // A table of this crate that is none of labels.
+    fs::copy(folder.at("l.parquet"), folder.at("mine.parquet")).unwrap();
+    let bytes = fs::read(folder.at("mine.parquet")).unwrap();
+    let at = bytes
+        .windows(7)
+        .rposition(|part| part == b"coremix")
+        .unwrap();
+    let mut other = bytes.clone();
+    other[at..at + 7].copy_from_slice(b"foreign");
+    fs::write(folder.at("mine.parquet"), other).unwrap();
+    let refused: [&[&str]; 12] = [
+        &["-m", "data.csv"],
+        &["-m", "rows.npy"],
+        &["-m", "l2.csv"],
+        &["-m", "m", "--report", "notes.json"],
+        &["-m", "m", "--report", "m2"],
+        &["-l", "data.csv"],
+        &["-l", "truth.csv"],
+        &["-l", "species.csv"],
+        &["-l", "truth.npy"],
+        &["-l", "rows.npy"],
+        &["-l", "mine.parquet"],
+        &["-m", "l2.parquet"],
+    ];
+    for (name, copy) in [
+        ("m", "m2"),
+        ("l.csv", "l2.csv"),
+        ("l.parquet", "l2.parquet"),
+    ] {
+        fs::copy(folder.at(name), folder.at(copy)).unwrap();
+    }
+    for more in refused {
+        let path = folder.at(more[more.len() - 1]);
+        let before = fs::read(&path).unwrap();
+        let (code, said) = folder.fails(&[&fixed[..], more].concat());
+        assert!(
+            code == 2 && said.contains("replace it with --force"),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(fs::read(&path).unwrap() == before, "{more:?}");
+        folder.done(&[&fixed[..], more, &["--force"]].concat());
+        assert!(fs::read(&path).unwrap() != before, "{more:?}");
+    }
+    let (code, said) = folder.fails(&["info", "m", "--parameters", "mine.npz"]);
+    assert!(
+        code == 2 && said.contains("no file of parameters"),
+        "{said}"
+    );
+    put("data.csv", "x,y\n1,2\n3,4\n");
+    let assign = ["assign", "m", "rows.csv", "--key", "id", "-l", "data.csv"];
+    assert_eq!(folder.fails(&assign).0, 2);
+    folder.done(&[&assign[..], &["--force"]].concat());
+    // Older results of their kind, and empty files, make room.
+    folder.done(
+        &[
+            &fixed[..],
+            &["-m", "m", "-l", "l.csv", "--report", "r.json"],
+        ]
+        .concat(),
+    );
+    folder.done(&[&fixed[..], &["-m", "empty", "-l", "l.npy"]].concat());
+    let assign = ["assign", "m", "rows.csv", "--key", "id", "-l", "l.csv"];
+    folder.done(&[&assign[..], &["--densities"]].concat());
+    folder.done(&assign);
+    folder.done(&["info", "m", "--parameters", "p.npz"]);
+    // Inputs stay, also those that a folder, a pattern or a link names.
+    for (input, more) in [
+        ("rows.csv", ["-m", "rows.csv"]),
+        ("rows.csv", ["-l", "./rows.csv"]),
+        ("parts", ["-m", "parts/a.csv"]),
+        ("part*/a.csv", ["-l", "parts/a.csv"]),
+        ("parts", ["-m", "parts"]),
+        ("rows.csv", ["-m", "/dev/null"]),
+        ("rows.csv", ["-m", "-"]),
+    ] {
+        let fit = ["fit", input, "--key", "id", "-k", "3", "--force"];
+        let (code, said) = folder.fails(&[&fit[..], &more].concat());
+        assert!(code > 0 && said.lines().count() == 1, "{said}");
+    }
+    assert!(!fs::metadata("/dev/null").is_ok_and(|null| null.is_file()));
+    let (_, said) = folder.fails(&["fit", "rows.csv", "-k", "3", "-m", "x", "--report", "x"]);
+    assert!(said.contains("is named for two outputs"), "{said}");
+    assert_eq!(
+        folder
+            .fails(&["info", "m", "--parameters", "m", "--force"])
+            .0,
+        2
+    );
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.at("rows.csv"), folder.at("link.csv")).unwrap();
+        let (_, said) = folder.fails(&["fit", "link.csv", "-k", "3", "-l", "link.csv", "--force"]);
+        assert!(said.contains("is read as an input"), "{said}");
+    }
+    for name in ["rows.csv", "parts/a.csv"] {
+        assert!(fs::read(folder.at(name)).unwrap() == whole, "{name}");
+    }
+    // A checkpoint that is none ends the fit, and stays.
+    put("c.checkpoint", "mine");
+    let (code, said) = folder.fails(&["fit", "rows.csv", "-k", "3", "-m", "c", "--force"]);
+    assert!(
+        code == 1 && said.contains("not a file of coremix"),
+        "{said}"
+    );
+    assert_eq!(fs::read(folder.at("c.checkpoint")).unwrap(), b"mine");
+}
+
+#[test]
+fn labels_go_to_the_standard_output() {
+    let folder = Folder::new("stdout");
+    csv(&folder, &rows(3_000));
+    let fixed = ["fit", "rows.csv", "--key", "id", "-k", "6"];
+    folder.done(&[&fixed[..], &["-l", "l.csv"]].concat());
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2);
+    let expected = fs::read_to_string(folder.at("l.csv")).unwrap();
+    for name in ["-", "/dev/stdout"] {
+        let output = folder.run(&[&fixed[..], &["-l", name, "-m", "m"]].concat());
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(words(&said, "model"), "m");
+        assert!(
+            said.contains("columns  ") && !said.contains("labels "),
+            "{said}"
+        );
+    }
+    let quiet = folder.run(&[&fixed[..], &["-l", "-", "-q"]].concat());
+    assert_eq!(quiet.stderr, b"");
+    assert_eq!(String::from_utf8(quiet.stdout).unwrap(), expected);
+    let assign = ["assign", "m", "rows.csv", "--key", "id", "-l", "-"];
+    assert_eq!(folder.done(&assign), expected);
+    let said = folder.done(&[&assign[..], &["--densities"]].concat());
+    assert!(said.starts_with("id,label,log_density\nrow-0,"), "{said}");
+    // Nobody reads on.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
+    let command = command.current_dir(&folder.0).args(assign);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert!(
+        ended.status.success() && ended.stderr.is_empty(),
+        "{ended:?}"
+    );
+    // Something must be asked for.
+    let (code, said) = folder.fails(&fixed);
+    assert!(code == 2 && said.contains("--labels <FILE>"), "{said}");
+}
+
+#[test]
+fn a_line_is_not_said_again_and_again() {
+    let folder = Folder::new("lines");
+    write_npy(folder.at("rows.npy"), &rows(20_000)).unwrap();
+    let output = folder.run(&["fit", "rows.npy", "-k", "3", "-m", "m"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("coremix: choosing 3 of "), "{said}");
+    assert!(lines.windows(2).all(|pair| pair[0] != pair[1]), "{said}");
+    assert!(lines.len() <= 4, "{said}");
+    // Warnings are no errors: with -q there are none.
+    towns(&folder);
+    let quiet = folder.run(&["fit", "towns.csv", "-k", "3", "-m", "m", "-q"]);
+    assert_eq!(String::from_utf8(quiet.stderr).unwrap(), "");
+    assert!(!warnings(&folder.run(&["fit", "towns.csv", "-k", "3", "-m", "m"])).is_empty());
+}
+
+/// On a terminal, of the program `script`, where there is one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_warning_stands_on_lines_of_its_own() {
+    let folder = Folder::new("terminal");
+    towns(&folder);
+    for (more, shown) in [
+        ("fit towns.csv -k 3 -m m", "choosing 3 of 900 rows"),
+        (
+            "clusters towns.csv --to 3 --covariance tied-spherical",
+            "fit 1 of 5: 1 clusters",
+        ),
+    ] {
+        let command = format!("{} {more}", env!("CARGO_BIN_EXE_coremix"));
+        let mut script = Command::new("script");
+        let script = script
+            .current_dir(&folder.0)
+            .args(["-qec", &command, "/dev/null"]);
+        let Ok(output) = script.stdin(Stdio::null()).output() else {
+            println!("no program `script`: nothing is tested");
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        // Each part is what stands on the line at a time.
+        let parts: Vec<&str> = said.split(['\r', '\n']).collect();
+        let warned = parts.iter().find(|part| part.contains("warning")).unwrap();
+        let warned = warned.trim_start_matches("\u{1b}[2K");
+        assert!(
+            warned.starts_with("coremix: warning: \"income\" varies"),
+            "{warned:?}"
+        );
+        assert!(said.contains(shown), "{said:?}");
+    }
+}
+
+/// Ctrl-C before there is anything to save: it says so.
+#[cfg(unix)]
+#[test]
+fn a_fit_that_is_interrupted_while_it_chooses_seeds_says_that_nothing_is_saved() {
+    use std::io::{BufRead, BufReader};
+    let folder = Folder::new("seeding");
+    write_npy(folder.at("rows.npy"), &rows(100_000)).unwrap();
+    for (to, expected) in [
+        (
+            ["-m", "m"],
+            "nothing was there to save yet, so the same command begins anew",
+        ),
+        (["-l", "l.npy"], "nothing is saved without --model"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
+        let command = command.current_dir(&folder.0);
+        let command = command
+            .args(["fit", "rows.npy", "-a", "k-means", "-k", "50000"])
+            .args(to);
+        let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        assert!(first.contains("choosing 50000 of 100000 rows"), "{first}");
+        let signal = ["-INT", &child.id().to_string()].map(str::to_string);
+        assert!(
+            Command::new("kill")
+                .args(signal)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let last = lines.last().unwrap().unwrap();
+        assert!(
+            last.starts_with("coremix: interrupted: ") && last.contains(expected),
+            "{last}"
+        );
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert!(!folder.at("l.npy").exists() && !folder.at("m").exists());
+    }
+}
+
+#[test]
+fn info_of_a_model_has_units_and_numbers() {
+    let folder = Folder::new("info");
+    csv(&folder, &rows(60));
+    let fit = ["fit", "rows.csv", "--key", "id", "-k", "3", "-m", "m", "-q"];
+    for (memory, shown) in [
+        ("2GiB", "2 GiB"),
+        ("100MB", "95.4 MiB"),
+        ("1536MiB", "1.5 GiB"),
+    ] {
+        folder.done(&[&fit[..], &["--memory", memory, "--tolerance", "0.001"]].concat());
+        let said = folder.done(&["info", "m"]);
+        assert_eq!(words(&said, "memory"), shown);
+    }
+    let said: serde_json::Value =
+        serde_json::from_str(&folder.done(&["info", "m", "--json"])).unwrap();
+    let notes = &said["notes"];
+    assert_eq!(
+        (&notes["clusters"], &notes["rows"]),
+        (&3.into(), &60.into())
+    );
+    assert_eq!(
+        (&notes["memory"], &notes["tolerance"]),
+        (&(1536u64 << 20).into(), &0.001.into())
+    );
+    assert_eq!(notes["columns"][2], "z");
+    assert_eq!(notes["sizes"].as_array().unwrap().len(), 3);
+    assert_eq!(notes["algorithm"], "fast");
+    let said = folder.done(&["info", "rows.csv"]);
+    // Four columns of 8 bytes.
+    assert!(words(&said, "memory").starts_with("1.9 KiB, if"), "{said}");
+}
+
+#[test]
+fn more_clusters_are_advised_only_where_they_may_help() {
+    let folder = Folder::new("advice");
+    let mut rng = coremix::Rng::from_seed(4);
+    let mut put = |name: &str, n: usize, row: &dyn Fn(usize, f64, f64) -> String| {
+        let rows = (0..n).map(|i| row(i, rng.normal(), rng.normal()));
+        fs::write(
+            folder.at(name),
+            format!("x,y\n{}", rows.collect::<String>()),
+        )
+        .unwrap();
+    };
+    let sweep = |arguments: &[&str]| warnings(&folder.run(&[&["clusters"], arguments].concat()));
+    put("few.csv", 20, &|_, x, y| format!("{x},{y}\n"));
+    put("counts.csv", 600, &|i, x, _| {
+        format!("{},{}\n", x + 30.0, [0, 0, 1, 2, 5][i % 5])
+    });
+    put("blobs.csv", 600, &|i, x, y| {
+        format!("{},{}\n", x + 20.0 * (i % 6) as f64, y)
+    });
+    put("line.csv", 24, &|i, _, _| {
+        format!("{},{}\n", i % 12, i % 12)
+    });
+    for (file, more) in [
+        ("few.csv", &["--to", "12"][..]),
+        ("counts.csv", &["--to", "4"]),
+        (
+            "counts.csv",
+            &["--from", "3", "--to", "3", "--covariance", "full"],
+        ),
+        ("line.csv", &["--to", "12", "--held-out", "0"]),
+    ] {
+        let warned = sweep(&[&[file], more].concat());
+        assert!(!warned.contains("raise"), "{file}: {warned}");
+        assert!(warned.contains("BIC, AIC and ICL say"), "{file}: {warned}");
+    }
+    let raise = "coremix: warning: the most clusters are the best by BIC and ICL: raise --to";
+    assert_eq!(sweep(&["blobs.csv", "--to", "3"]), raise);
+    let kinds = ["tied-spherical", "spherical", "diagonal", "full", "tied"];
+    for kind in kinds {
+        let covariance = ["--covariance", kind];
+        assert_eq!(
+            sweep(&[&["blobs.csv", "--to", "3"], &covariance[..]].concat()),
+            raise
+        );
+        assert_eq!(
+            sweep(&[&["blobs.csv", "--to", "8"], &covariance[..]].concat()),
+            ""
+        );
+        let one = ["blobs.csv", "--from", "4", "--to", "4"];
+        assert_eq!(sweep(&[&one[..], &covariance].concat()), "");
+    }
+    let all = ["line.csv", "--to", "24", "--held-out", "0", "-a", "k-means"];
+    assert!(!sweep(&all).contains("raise"));
+}
+
+#[test]
+fn a_component_with_too_few_rows_is_told() {
+    let folder = Folder::new("few");
+    fs::write(folder.at("three.csv"), "a,b,c\n1,2,3\n4,5,7\n7,1,0\n").unwrap();
+    write_npy(folder.at("rows.npy"), &rows(600)).unwrap();
+    let fit = |file: &str, k: &str, kind: &str| {
+        let more = ["-k", k, "-a", "gmm", "--covariance", kind, "-m", "m"];
+        warnings(&folder.run(&[&["fit", file], &more[..]].concat()))
+    };
+    let warned = fit("three.csv", "1", "full");
+    assert!(warned.contains("no more rows than columns"), "{warned}");
+    for kind in ["diagonal", "spherical"] {
+        let warned = fit("three.csv", "3", kind);
+        assert!(warned.contains("a component has a single row"), "{warned}");
+        assert_eq!(fit("three.csv", "1", kind), "");
+    }
+    for kind in ["tied", "tied-spherical"] {
+        assert_eq!(fit("three.csv", "2", kind), "");
+    }
+    for kind in ["full", "diagonal"] {
+        assert_eq!(fit("rows.npy", "6", kind), "");
+    }
+}
+
+#[test]
+fn wrong_calls_say_what_to_do() {
+    let folder = Folder::new("wrong");
+    csv(&folder, &rows(60));
+    let put = |name: &str, text: &str| fs::write(folder.at(name), text).unwrap();
+    put("plain.csv", "1,2,3\n4,5,6\n7,8,10\n");
+    put("only.csv", "x,y\n");
+    folder.done(&[
+        "fit",
+        "rows.csv",
+        "--columns",
+        "x,y,z",
+        "-k",
+        "3",
+        "-m",
+        "m",
+        "-q",
+    ]);
+    folder.done(&[
+        "fit",
+        "plain.csv",
+        "--no-header",
+        "-k",
+        "2",
+        "-m",
+        "plain",
+        "-q",
+    ]);
+    let fit = ["fit", "rows.csv", "--key", "id", "-k", "3", "-m", "x"];
+    let clusters = ["clusters", "rows.csv", "--key", "id"];
+    let cases: [(&[&str], &[&str], i32, &str); 16] = [
+        (
+            &fit,
+            &["--covariance", "full"],
+            2,
+            "fast has no --covariance: take -a gmm, or one of k-means,",
+        ),
+        (
+            &fit,
+            &["-a", "dp-gmm", "--covariance", "full"],
+            2,
+            "dp-gmm has no --covariance: take -a gmm",
+        ),
+        (
+            &fit,
+            &["-a", "gmm", "--concentration", "2"],
+            2,
+            "gmm has no --concentration: take -a dp-gmm\n",
+        ),
+        (
+            &fit,
+            &["-a", "dp-gmm", "--standardise"],
+            2,
+            "--standardise does not work with dp-gmm and sparsified-gmm",
+        ),
+        (
+            &fit,
+            &["-a", "dp-gmm", "--concentration", "-2"],
+            2,
+            "--concentration -2: must",
+        ),
+        (
+            &fit,
+            &["--tolerance", "-1"],
+            2,
+            "'--tolerance <X>': must be a finite number",
+        ),
+        (
+            &fit,
+            &["--seed", "-1"],
+            2,
+            "'--seed <N>': must be a whole number",
+        ),
+        (
+            &clusters,
+            &["--from", "5", "--to", "3"],
+            2,
+            "--from 5 --to 3: --from must not be more",
+        ),
+        (
+            &clusters,
+            &["--to", "3", "--step", "0"],
+            2,
+            "'--step <N>': must be a whole number, 1 or more",
+        ),
+        (&clusters, &["--to", "3", "--held-out", "2"], 2, "below 1"),
+        (
+            &clusters,
+            &["--to", "3", "-a", "fast", "--covariance", "full"],
+            2,
+            "fast has no --covariance",
+        ),
+        (
+            &["info"],
+            &["m", "rows.csv"],
+            2,
+            "m: is a model: give it alone",
+        ),
+        (
+            &["info", "rows.csv"],
+            &["--parameters", "p.npz"],
+            1,
+            "rows.csv: is no model of coremix",
+        ),
+        (
+            &["fit", "m", "-k", "3", "-m", "x"],
+            &[],
+            1,
+            "m: is a model, and not rows",
+        ),
+        (
+            &["fit", "only.csv", "-k", "3", "-m", "x"],
+            &[],
+            1,
+            "only.csv: there is no row",
+        ),
+        (
+            &["assign", "m", "plain.csv"],
+            &["-l", "l.csv"],
+            2,
+            "give --no-header, if they are these, in this order",
+        ),
+    ];
+    for (start, more, code, expected) in cases {
+        let (found, said) = folder.fails(&[start, more].concat());
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(found, code, "{said}");
+    }
+    // So that is what helps.
+    folder.done(&["assign", "m", "plain.csv", "-l", "l.csv", "--no-header"]);
+    folder.done(&["score", "m", "plain.csv", "--no-header"]);
+    // A model without names, and rows that have some.
+    let output = folder.run(&["score", "plain", "rows.csv", "--columns", "x,y,z"]);
+    assert!(output.status.success(), "{output:?}");
+    put("named.csv", "p,q,r\n1,2,3\n");
+    let output = folder.run(&["score", "plain", "named.csv"]);
+    let warned = warnings(&output);
+    assert!(
+        output.status.success() && warned.contains("in this order: p, q, r"),
+        "{warned}"
+    );
+    folder.done(&[
+        "score",
+        "plain",
+        "plain.csv",
+        "--columns",
+        "column_1,column_2,column_3",
+    ]);
 }

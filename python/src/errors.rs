@@ -26,11 +26,18 @@ pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> 
             let name = names.get(*name).map_or(*name, |own| own);
             PyValueError::new_err(format!("{name} = {value}: {rule}"))
         }
-        Error::Unknown { name, what, known } => {
-            let own = |name: &str| names.get(name).cloned().unwrap_or(name.into());
-            let known: Vec<_> = known.split(", ").map(own).collect();
-            let (name, known) = (own(name), known.join(", "));
-            PyValueError::new_err(format!("{name} is no {what}: choose from {known}"))
+        Error::Setting {
+            algorithm,
+            setting,
+            has,
+            ..
+        } => {
+            let own = |name: &&str| names.get(*name).map_or(*name, |own| own).to_owned();
+            let has: Vec<_> = has.iter().map(own).collect();
+            let (setting, has) = (own(setting), has.join(", "));
+            PyValueError::new_err(format!(
+                "{algorithm} has no setting {setting}; it has {has}"
+            ))
         }
         Error::NotFinite { column, .. } | Error::TooLarge { column, .. } => {
             let (message, number) = (error.to_string(), format!("column {column}"));

@@ -23,6 +23,10 @@ impl Callback {
 
     /// Calls the function with a dictionary. `False` and exceptions stop the fit.
     pub(crate) fn see<F: Float>(&mut self, step: &Progress<'_, F>) -> ControlFlow<()> {
+        // A step is told once it is done.
+        if matches!(step, Progress::Seeding { .. }) {
+            return ControlFlow::Continue(());
+        }
         let answer = Python::attach(|py| {
             let answer = self.function.call1(py, (told(py, step)?,))?;
             Ok::<_, PyErr>(answer.bind(py).is(PyBool::new(py, false)))

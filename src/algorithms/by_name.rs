@@ -34,8 +34,9 @@ use std::str::FromStr;
 ///     assert_eq!(fit.model.predict(&data)?.len(), 600);
 /// }
 /// let error = "k-means".parse::<Algorithm>()?.clusters(6).chain(10).boxed::<f64>().err().unwrap();
-/// let has = "coreset, covariance, greedy, refined; it is one of lwcs-k-means, var-gmm-s, vc-gmm, d-gmm";
-/// assert_eq!(error.to_string(), format!("chain is no setting of k-means: choose from {has}"));
+/// let has = "k-means has no setting `chain`; it has coreset, covariance, greedy, refined. ";
+/// let of = "`chain` is a setting of lwcs-k-means, var-gmm-s, vc-gmm, d-gmm";
+/// assert_eq!(error.to_string(), format!("{has}{of}"));
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -296,18 +297,19 @@ impl Algorithm {
     /// The algorithm, ready to fit data of the number type `F`.
     ///
     /// # Errors
-    /// As [`Builder::build`]; [`Error::Unknown`] for a setting that the algorithm does not have.
+    /// As [`Builder::build`]; [`Error::Setting`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
         let own = Self::entry::<F>(self.name);
         let has = |given: &&str| COMMON.contains(given) || own.settings.contains(given);
         if let Some(setting) = self.settings.given().find(|given| !has(given)) {
             let of = |name: &&str| Self::entry::<F>(name).settings.contains(&setting);
-            let others: Vec<&str> = Self::NAMES.into_iter().filter(of).collect();
-            let (own, others) = (own.settings.join(", "), others.join(", "));
-            let known = format!("{own}; it is one of {others}");
-            let what = format!("setting of {}", self.name);
-            return Err(Error::unknown(setting, &what, &known));
+            return Err(Error::Setting {
+                algorithm: self.name,
+                setting,
+                has: own.settings.to_vec(),
+                of: Self::NAMES.into_iter().filter(of).collect(),
+            });
         }
         match (
             (own.make)(&self.settings, self.number()?),

@@ -145,6 +145,22 @@ pub enum Error {
         /// The list.
         known: String,
     },
+    /// A setting that an algorithm does not have.
+    #[error(
+        "{algorithm} has no setting `{setting}`; it has {}. `{setting}` is a setting of {}",
+        has.join(", "),
+        of.join(", ")
+    )]
+    Setting {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// The setting.
+        setting: &'static str,
+        /// The settings that it has, besides those that all have.
+        has: Vec<&'static str>,
+        /// The algorithms that have this setting.
+        of: Vec<&'static str>,
+    },
     /// A saved model that cannot be written or read.
     #[error("{path}: {fault}")]
     Model {

@@ -9,6 +9,7 @@ pub(crate) mod float;
 pub(crate) mod linalg;
 pub(crate) mod parallel;
 pub(crate) mod rng;
+pub(crate) mod share;
 pub(crate) mod simd;
 pub(crate) mod sort;
 pub(crate) mod stage;

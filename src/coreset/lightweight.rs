@@ -156,7 +156,7 @@ fn squared_distances_to_mean<F: Float>(
     view: View<'_, F>,
     unit: f64,
 ) -> Result<(Vec<F>, Vec<Totals>)> {
-    let View { data, frame } = view;
+    let View { data, frame, .. } = view;
     let mut centre = vec![F::from_f64(0.0); frame.offset().len()];
     frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![F::from_f64(0.0); data.len()];

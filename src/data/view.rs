@@ -3,6 +3,7 @@
 use super::{Data, Frame, Rows};
 use crate::base::error::Result;
 use crate::base::float::Float;
+use crate::base::share::Share;
 use std::fmt;
 use std::ops::Range;
 
@@ -13,6 +14,7 @@ pub struct View<'a, F: Float> {
     pub data: &'a dyn Data<F>,
     /// The coordinates: those of [the data](Data::frame), or of all rows that the data is a part of.
     pub frame: &'a Frame<F>,
+    share: Option<&'a Share>,
 }
 
 impl<F: Float> fmt::Debug for View<'_, F> {
@@ -24,7 +26,27 @@ impl<F: Float> fmt::Debug for View<'_, F> {
 impl<'a, F: Float> View<'a, F> {
     /// The rows in these coordinates.
     pub fn new(data: &'a dyn Data<F>, frame: &'a Frame<F>) -> Self {
-        Self { data, frame }
+        Self {
+            data,
+            frame,
+            share: None,
+        }
+    }
+
+    /// Shows in `share` how much of a choice is done.
+    pub(crate) fn watched(self, share: &'a Share) -> Self {
+        let share = Some(share);
+        Self { share, ..self }
+    }
+
+    /// Steps of a choice that lie ahead.
+    pub(crate) fn expect(&self, steps: usize) {
+        self.share.iter().for_each(|share| share.expect(steps));
+    }
+
+    /// Steps of a choice that are done.
+    pub(crate) fn done(&self, steps: usize) {
+        self.share.iter().for_each(|share| share.done(steps));
     }
 
     /// Number of rows, n.

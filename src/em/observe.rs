@@ -1,6 +1,7 @@
 //! What an observer is shown: one closure that sees a fit from the coreset to the last iteration, and can stop it.
 
 use crate::base::float::Float;
+use crate::base::share::Share;
 use crate::model::Mixture;
 use std::time::Duration;
 
@@ -19,6 +20,20 @@ pub enum Progress<'a, F: Float> {
         evaluations: u64,
         /// Time taken.
         elapsed: Duration,
+    },
+    /// The seeds of a restart, or of one of its starts, are about to be chosen.
+    #[non_exhaustive]
+    Seeding {
+        /// Which restart, from 0.
+        restart: usize,
+        /// Which of its starts, from 0.
+        start: usize,
+        /// Rows to choose from.
+        rows: usize,
+        /// How many seeds.
+        clusters: usize,
+        /// How much of it is done, while it lasts.
+        share: &'a Share,
     },
     /// The seeds of a restart, or of one of its [starts](crate::Phase::starts), are chosen.
     #[non_exhaustive]

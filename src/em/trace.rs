@@ -94,6 +94,6 @@ pub(crate) fn before<F: Float>(progress: &Progress<'_, F>) {
         } => {
             event!(INFO, "seeded", restart, start; elapsed);
         }
-        Progress::Iteration { .. } => {}
+        Progress::Seeding { .. } | Progress::Iteration { .. } => {}
     }
 }

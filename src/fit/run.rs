@@ -10,6 +10,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
+use crate::base::share::Share;
 use crate::data::{Centres, Data, Frame, Guarded, Rows, View};
 use crate::em::trace;
 use crate::em::{
@@ -272,8 +273,15 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             None => {
                 let streams = Streams::new(settings.seed, restart as u64).start(start);
                 let mut rng = streams.at(Purpose::Seeding, 0, 0);
-                let rows = plan.rows(plan.phases[0].place);
-                let view = View::new(rows, &frame);
+                let (rows, share) = (plan.rows(plan.phases[0].place), Share::default());
+                context.monitor.see(&Progress::Seeding {
+                    restart,
+                    start,
+                    rows: rows.len(),
+                    clusters: settings.clusters,
+                    share: &share,
+                });
+                let view = View::new(rows, &frame).watched(&share);
                 let seeds = self.seeder.seed(view, settings.clusters, &mut rng)?;
                 let sound = seeds.check(settings.clusters, frame.dim());
                 sound.map_err(|what| Error::stage(self.seeder.name(), what))?;

@@ -80,6 +80,7 @@ impl<F: Float> Seeder<F> for AfkMc2 {
         let mut seeds = Seeds::at_rows(view, &rows, 0)?;
         let proposal = Proposal::new(view, &seeds.centres)?;
         seeds.evaluations += view.len() as u64;
+        view.expect(k - rows.len());
 
         while rows.len() < k {
             let batch = BATCH
@@ -109,6 +110,7 @@ impl<F: Float> Seeder<F> for AfkMc2 {
                     return seeds.complete(view, &rows, k, rng);
                 };
                 rows.push(row);
+                view.done(1);
                 let chosen = Seeds::at_rows(view, &[row], 0)?.centres;
                 seeds.evaluations += chains.lower(chosen.row(0), (b + 1) * self.chain);
                 seeds.centres.push(chosen.row(0));

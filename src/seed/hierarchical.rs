@@ -68,9 +68,15 @@ impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let first = Cumulated::new((0..view.len()).map(|n| view.data.weight(n))).draw(rng);
         let mut cells = Cells::new(view, first)?;
+        let more = |seeds: usize| seeds.saturating_mul(GROWTH).min(k);
+        let mut seeds = 1;
+        while seeds < k {
+            view.expect(view.len() + PROPOSALS * (more(seeds) - seeds));
+            seeds = more(seeds);
+        }
         while cells.seeds.len() < k {
             cells.compare_all()?;
-            let wanted = cells.seeds.len().saturating_mul(GROWTH).min(k);
+            let wanted = more(cells.seeds.len());
             if !cells.draw(wanted, rng)? {
                 break;
             }
@@ -199,6 +205,7 @@ impl<'a, F: Float> Cells<'a, F> {
             for (i, near) in near.iter_mut().enumerate() {
                 *near = all.follow(&rows, i, *near, &mut distances, &mut evaluations);
             }
+            all.view.done(near.len());
             Ok(evaluations)
         });
         self.near = near;
@@ -221,6 +228,7 @@ impl<'a, F: Float> Cells<'a, F> {
             // the other.
             let together = (self.seeds.len() / TOGETHER).max(LEAST).min(left);
             left -= together;
+            self.view.done(together);
             let proposals: Vec<(usize, f64)> = (0..together)
                 .map(|_| (old.draw(rng), rng.uniform()))
                 .collect();
@@ -247,6 +255,7 @@ impl<'a, F: Float> Cells<'a, F> {
                     if u * self.near[n].squared.to_f64() < near.squared.to_f64() {
                         self.add(n, &rows.coordinates(i), near.cell);
                         if self.seeds.len() == wanted {
+                            self.view.done(left);
                             self.evaluations += evaluations;
                             return Ok(true);
                         }

@@ -99,6 +99,7 @@ impl KMeansPlusPlus {
                 Seeds::at_rows(view, &rows, 0)?.centres
             }
         };
+        view.expect(k - centres.len().min(k));
         nearest.lower_to(&centres)?;
         while centres.len() < k {
             let drawn: Vec<usize> = (0..candidates).filter_map(|_| nearest.draw(rng)).collect();
@@ -109,6 +110,7 @@ impl KMeansPlusPlus {
             nearest.lower_to(&seed)?;
             centres.push(seed.row(0));
             rows.push(best);
+            view.done(1);
         }
         let evaluations = nearest.evaluations;
         let seeds = Seeds {

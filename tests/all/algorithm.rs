@@ -99,9 +99,10 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
                 Ok(_) => assert!(has, "{algorithm}: {setting}"),
                 Err(error) => {
                     assert!(!has, "{algorithm}: {error}");
-                    let start = format!("{setting} is no setting of {algorithm}: choose from ");
+                    let start = format!("{algorithm} has no setting `{setting}`; it has ");
                     assert!(error.to_string().starts_with(&start), "{error}");
-                    let end = format!("; it is one of {}", of.replace(' ', ", "));
+                    let of = of.replace(' ', ", ");
+                    let end = format!(". `{setting}` is a setting of {of}");
                     assert!(error.to_string().ends_with(&end), "{error}");
                 }
             }

@@ -81,3 +81,39 @@ fn a_fit_that_is_stopped_is_the_first_part_of_the_same_fit() {
         }
     }
 }
+
+/// Whoever watches sees how much of the seeding is done: from nothing to all of it, for every seeder.
+#[test]
+fn the_share_of_the_seeding_goes_to_one() {
+    let x = blobs::<f32>(9_000, 4, 9, 6);
+    let data = Dense::new(x.view()).unwrap();
+    for name in Algorithm::NAMES {
+        for (greedy, k) in [(false, 2), (false, 300), (true, 40)] {
+            let mut algorithm: Algorithm = name.parse().unwrap();
+            algorithm = algorithm.clusters(k).max_iterations(1).restarts(2);
+            if greedy {
+                algorithm = algorithm.greedy(true);
+            }
+            // Others have no greedy seeds.
+            let Ok(estimator) = algorithm.boxed::<f32>() else {
+                continue;
+            };
+            let (mut shares, mut last) = (Vec::new(), None);
+            let fit = estimator.fit_observed(&data, &mut |progress| {
+                match progress {
+                    Progress::Seeding { share, .. } => {
+                        shares.push(share.get());
+                        last = Some((*share).clone());
+                    }
+                    Progress::Seeded { .. } => shares.push(last.take().unwrap().get()),
+                    _ => {}
+                }
+                ControlFlow::Continue(())
+            });
+            fit.unwrap();
+            assert!(shares.len() >= 4, "{name}: {shares:?}");
+            let sound = |pair: &[f64]| *pair == [0.0, 1.0];
+            assert!(shares.chunks(2).all(sound), "{name}, {k}: {shares:?}");
+        }
+    }
+}

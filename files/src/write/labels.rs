@@ -1,17 +1,21 @@
 //! Labels and other results, with the keys of the rows.
 
-use super::npy::NpyWriter;
+use super::npy::{self, NpyWriter};
 use super::output::Output;
 use crate::fault::fault;
 use crate::keys::Keys;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_csv::WriterBuilder;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use coremix::Result;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fmt;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,7 +49,11 @@ enum To {
     Npy(NpyWriter<u32>),
     Parquet(Box<ArrowWriter<Output>>),
     Csv(Output),
+    Stream(Box<dyn Write + Send>),
 }
+
+/// What the metadata of a Parquet file of labels have: its name, and its value.
+const MARK: (&str, &str) = ("coremix", "labels");
 
 impl fmt::Debug for LabelWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,36 +95,78 @@ impl LabelWriter {
         Self::new(Output::create(path.as_ref())?, keys, columns)
     }
 
+    /// Begins CSV that goes elsewhere, such as to the standard output: `name` tells where in errors.
+    ///
+    /// # Errors
+    /// [`Error::File`](coremix::Error::File) where nothing can be written, or two columns have one name.
+    pub fn to_stream(
+        to: impl Write + Send + 'static,
+        name: &str,
+        keys: Option<Keys>,
+        columns: &[&str],
+    ) -> Result<Self> {
+        let schema = schema(name, keys.as_ref(), columns)?;
+        let mut to: Box<dyn Write + Send> = Box::new(to);
+        names(&mut to, &schema).map_err(|error| fault(name, error))?;
+        Ok(Self {
+            to: To::Stream(to),
+            path: name.to_owned(),
+            schema,
+            keys,
+            more: columns.len(),
+        })
+    }
+
+    /// Whether a file holds labels that this type wrote, as far as the file tells: a Parquet file says so, an `.npy` file has one
+    /// `u32` for each row, and a CSV file has no columns but `label`, with whole numbers, and some of those called `others`, such
+    /// as its keys.
+    #[must_use]
+    pub fn wrote(path: impl AsRef<Path>, others: &[&str]) -> bool {
+        let path = path.as_ref();
+        let Ok(mut file) = File::open(path) else {
+            return false;
+        };
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("npy") => npy::is_of_numbers::<u32>(&mut file),
+            Some("parquet") => SerializedFileReader::new(file).is_ok_and(|file| {
+                let marks = file.metadata().file_metadata().key_value_metadata();
+                let is_mark =
+                    |mark: &KeyValue| (&*mark.key, mark.value.as_deref()) == (MARK.0, Some(MARK.1));
+                marks.is_some_and(|marks| marks.iter().any(is_mark))
+            }),
+            _ => {
+                let mut rows = csv::Reader::from_reader(file);
+                let names = rows.headers().cloned().unwrap_or_default();
+                let known = |name: &str| name == "label" || others.contains(&name);
+                let place = names.iter().position(|name| name == "label");
+                let first = rows.records().next();
+                let is_label = |place: usize| match &first {
+                    None => true,
+                    Some(row) => row
+                        .as_ref()
+                        .is_ok_and(|row| row[place].parse::<u32>().is_ok()),
+                };
+                names.iter().all(known) && place.is_some_and(is_label)
+            }
+        }
+    }
+
     pub(super) fn new(output: Output, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
         let path = output.path();
-        let (mut fields, more) = (Vec::new(), columns.len());
-        if let Some(keys) = &keys {
-            fields.extend(keys.schema().fields().iter().map(|field| (**field).clone()));
-        }
-        fields.push(Field::new("label", DataType::UInt32, false));
-        let columns = columns.iter();
-        fields.extend(columns.map(|name| Field::new(*name, DataType::Float64, false)));
-        let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            let what = format!("would have two columns {:?}: rename the key", pair[0]);
-            return Err(fault(&path, what));
-        }
-        let schema = Arc::new(Schema::new(fields));
+        let schema = schema(&path, keys.as_ref(), columns)?;
         let to = match &path {
             path if path.ends_with(".npy") => To::Npy(NpyWriter::new(output, None)?),
             path if path.ends_with(".csv") => {
-                // The names of the columns, also where no rows follow.
-                let names = RecordBatch::new_empty(Arc::clone(&schema));
                 let mut output = output;
-                let written = WriterBuilder::new().build(&mut output).write(&names);
-                written.map_err(|error| fault(path, error))?;
+                names(&mut output, &schema).map_err(|error| fault(path, error))?;
                 To::Csv(output)
             }
             _ => {
+                let mark = KeyValue::new(MARK.0.to_owned(), MARK.1.to_owned());
                 let properties = WriterProperties::builder()
                     .set_compression(Compression::ZSTD(ZstdLevel::default()))
                     .set_max_row_group_row_count(Some(GROUP))
+                    .set_key_value_metadata(Some(vec![mark]))
                     .build();
                 let writer = ArrowWriter::try_new(output, Arc::clone(&schema), Some(properties));
                 To::Parquet(Box::new(writer.map_err(|error| fault(&path, error))?))
@@ -127,7 +177,7 @@ impl LabelWriter {
             path,
             schema,
             keys,
-            more,
+            more: columns.len(),
         })
     }
 
@@ -162,10 +212,8 @@ impl LabelWriter {
         match &mut self.to {
             To::Npy(_) => Ok(()),
             To::Parquet(writer) => writer.write(&batch).map_err(|error| named(&error)),
-            To::Csv(output) => {
-                let mut writer = WriterBuilder::new().with_header(false).build(output);
-                writer.write(&batch).map_err(|error| named(&error))
-            }
+            To::Csv(to) => lines(to, &batch).map_err(|error| named(&error)),
+            To::Stream(to) => lines(to, &batch).map_err(|error| named(&error)),
         }
     }
 
@@ -181,6 +229,37 @@ impl LabelWriter {
                 output.map_err(|error| fault(&self.path, error))?.finish()
             }
             To::Csv(output) => output.finish(),
+            To::Stream(mut to) => to.flush().map_err(|error| fault(&self.path, error)),
         }
     }
+}
+
+/// The columns: keys, labels, and those that are named.
+fn schema(path: &str, keys: Option<&Keys>, columns: &[&str]) -> Result<SchemaRef> {
+    let mut fields = Vec::new();
+    if let Some(keys) = keys {
+        fields.extend(keys.schema().fields().iter().map(|field| (**field).clone()));
+    }
+    fields.push(Field::new("label", DataType::UInt32, false));
+    let columns = columns.iter();
+    fields.extend(columns.map(|name| Field::new(*name, DataType::Float64, false)));
+    let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        let what = format!("would have two columns {:?}: rename the key", pair[0]);
+        return Err(fault(path, what));
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// Writes the names of the columns, also where no rows follow.
+fn names(to: &mut impl Write, schema: &SchemaRef) -> std::result::Result<(), ArrowError> {
+    let names = RecordBatch::new_empty(Arc::clone(schema));
+    WriterBuilder::new().build(to).write(&names)
+}
+
+/// Writes rows as lines.
+fn lines(to: &mut impl Write, rows: &RecordBatch) -> std::result::Result<(), ArrowError> {
+    let mut writer = WriterBuilder::new().with_header(false).build(to);
+    writer.write(rows)
 }

@@ -56,4 +56,84 @@ mod tests {
         writer.finish().unwrap();
         assert!(std::fs::read(&path).unwrap().starts_with(b"PAR1"));
     }
+
+    #[test]
+    fn labels_are_known_by_what_is_in_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for ending in ["npy", "parquet", "csv"] {
+            let path = path("labels").with_extension(ending);
+            assert!(!LabelWriter::wrote(&path, &[]));
+            for rows in [0, 3] {
+                let mut writer = LabelWriter::create(&path, None, &[]).unwrap();
+                writer.write(&vec![7; rows], &[]).unwrap();
+                writer.finish().unwrap();
+                assert!(LabelWriter::wrote(&path, &[]), "{ending}");
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            std::fs::write(&path, &bytes[1..bytes.len() - 1]).unwrap();
+            assert!(!LabelWriter::wrote(&path, &[]), "{ending}");
+        }
+        let mut writer = NpyWriter::<f32>::numbers(path("x.npy")).unwrap();
+        writer.write(&[1.0; 9]).unwrap();
+        writer.finish().unwrap();
+        let mut writer = NpyWriter::<u32>::rows(path("rows.npy"), 2).unwrap();
+        writer.write(&[1; 18]).unwrap();
+        writer.finish().unwrap();
+        assert!(!LabelWriter::wrote(path("x.npy"), &[]));
+        assert!(!LabelWriter::wrote(path("rows.npy"), &[]));
+        for (text, is_own) in [
+            ("label\n", true),
+            ("label\n3\n", true),
+            ("id,label\na,3\n", true),
+            ("id,label,score\na,3,0.5\n", true),
+            ("label,id\n3,a\n", true),
+            ("", false),
+            ("id\na\n", false),
+            ("id,label\na,cat\n", false),
+            ("id,label\na,-1\n", false),
+            ("id,label\na\n", false),
+            ("id,x,label\na,1,3\n", false),
+            ("\u{fffd}PNG", false),
+        ] {
+            std::fs::write(path("t.csv"), text).unwrap();
+            let found = LabelWriter::wrote(path("t.csv"), &["id", "score"]);
+            assert_eq!(found, is_own, "{text}");
+        }
+        assert!(!LabelWriter::wrote(folder.path(), &[]));
+    }
+
+    #[test]
+    fn a_stream_has_the_bytes_of_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("labels.csv");
+        let (to, from) = std::sync::mpsc::channel::<u8>();
+        struct Pipe(std::sync::mpsc::Sender<u8>);
+        impl std::io::Write for Pipe {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                let sent = bytes.iter().try_for_each(|byte| self.0.send(*byte));
+                let closed = |_| std::io::ErrorKind::BrokenPipe.into();
+                sent.map(|()| bytes.len()).map_err(closed)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let writers = [
+            LabelWriter::create(&path, None, &["x"]),
+            LabelWriter::to_stream(Pipe(to.clone()), "pipe", None, &["x"]),
+        ];
+        for writer in writers {
+            let mut writer = writer.unwrap();
+            writer.write(&[1, 2], &[&[0.5, 1e-300]]).unwrap();
+            writer.write(&[3], &[&[-2.0]]).unwrap();
+            writer.finish().unwrap();
+        }
+        let bytes: Vec<u8> = from.try_iter().collect();
+        assert_eq!(bytes, std::fs::read(&path).unwrap());
+        assert!(LabelWriter::to_stream(Pipe(to.clone()), "pipe", None, &["x", "x"]).is_err());
+        drop(from);
+        let error = LabelWriter::to_stream(Pipe(to), "pipe", None, &[]).unwrap_err();
+        assert!(error.to_string().starts_with("pipe: "), "{error}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::output::Output;
 use coremix::Result;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Numbers that are written to `.npy` files. Sealed.
@@ -75,6 +75,15 @@ fn header(name: &str, rows: u64, dim: Option<usize>) -> Vec<u8> {
     header.resize(HEADER - 1, b' ');
     header.push(b'\n');
     header
+}
+
+/// Whether a file begins as one of one such number for each row.
+pub(super) fn is_of_numbers<T: NpyNumber>(file: &mut impl Read) -> bool {
+    let mut start = [0; HEADER];
+    let text = file.read_exact(&mut start).ok();
+    let text = text.and_then(|()| str::from_utf8(&start[10..]).ok());
+    let rows = text.and_then(|text| text.split(['(', ',']).find_map(|part| part.parse().ok()));
+    rows.is_some_and(|rows| start == *header(T::NAME, rows, None))
 }
 
 impl<T: NpyNumber> NpyWriter<T> {
