@@ -4,6 +4,7 @@ use super::covariance::Covariance;
 use super::gaussian_costs::Costs;
 use super::parameters::{Parameters, covariance_of, is_proper};
 use super::proportions::Proportions;
+use super::resolved_beside;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::{Float, held_in_range};
@@ -112,6 +113,7 @@ impl<F: Float> GaussianMixture<F> {
         theta.means = Some(means.iter().copied().collect());
         theta.spread = scaled;
         theta.unit = theta.mean_variance();
+        theta.set_least(resolved_beside::<F>(theta.unit));
         Ok(Self::new(theta))
     }
 
@@ -133,8 +135,9 @@ impl<F: Float> GaussianMixture<F> {
 
     /// One variance for all coordinates of all components, which scores are in units of.
     pub(super) fn set_all(&mut self, variance: f64) {
-        let variance = variance.max(self.theta.least_variance);
-        self.set(self.theta.isotropic(variance), variance);
+        self.theta.set_all(variance);
+        self.linear = Cached::default();
+        self.costs = Costs::new(&self.theta);
     }
 
     /// The centres, to be changed.

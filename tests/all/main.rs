@@ -33,6 +33,7 @@ mod dirichlet_process;
 mod families;
 mod families_defects;
 mod fast;
+mod floors;
 mod frame;
 mod golden;
 mod halves;
