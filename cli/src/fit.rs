@@ -75,6 +75,13 @@ fn of_rows<T: Element>(
         warn(&format!("a checkpoint could not be written: {fault}"));
     }
     warn_of_few_rows(&found);
+    if found.report.at_floor > 0 {
+        let held = found.report.at_floor;
+        warn(&format!(
+            "a floor of variances holds {held} clusters with more rows than columns: rows equal in a column, or dependent columns. \
+             Densities and criteria say little"
+        ));
+    }
 
     let notes = notes(fit, rows.len(), columns, &found.sizes)?;
     let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();

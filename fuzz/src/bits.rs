@@ -29,6 +29,7 @@ impl Bits {
             coreset_size,
             zero_mass,
             unobserved,
+            at_floor,
             restart,
             ref restarts,
             ref checkpoint_fault,
@@ -40,11 +41,21 @@ impl Bits {
             .iter()
             .map(|p| {
                 let shape = (p.ran_on, p.rows, p.columns, p.iterations, p.longer_lists);
-                (shape, p.stop, p.evaluations, p.zero_mass, p.unobserved)
+                (
+                    shape,
+                    p.stop,
+                    p.evaluations,
+                    [p.zero_mass, p.unobserved, p.at_floor],
+                )
             })
             .collect();
         let counts = (distance_evaluations, evaluations, coreset_size);
-        let others = (zero_mass, unobserved, restart, fit.exact, checkpoint_fault);
+        let others = (
+            [zero_mass, unobserved, at_floor],
+            restart,
+            fit.exact,
+            checkpoint_fault,
+        );
         let coreset = fit.coreset.as_ref().map(|subset| {
             let Subset { rows, weights, .. } = subset;
             (rows.clone(), weights.iter().map(|w| w.to_bits()).collect())

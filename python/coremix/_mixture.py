@@ -71,6 +71,14 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+        if self.report_["at_floor"] > 0:
+            warnings.warn(
+                f"{type(self).__name__}: {self.report_['at_floor']} components with more rows than columns have variances at their "
+                "floor: their rows are equal in a column, or columns determine one another, so densities and criteria say little. "
+                "Leave out constant columns, or take fewer components, or covariance_type 'tied' or 'spherical'.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         if self.report_["stop"] == "iterations used up":
             warnings.warn(
                 f"{type(self).__name__} has not converged in {self.n_iter_} iterations: raise max_iter or tol.",

@@ -12,7 +12,11 @@ const BLOCK: usize = 32;
 
 /// Puts the lower Cholesky factor of a symmetric matrix (dim, dim) in place of its lower half, and zeros above the
 /// diagonal. `false` unless all pivots are positive; the matrix then holds nothing of use.
-fn cholesky<W: Watch>(matrix: &mut [f64], dim: usize, watch: &W) -> Result<bool, W::Stopped> {
+pub(crate) fn cholesky<W: Watch>(
+    matrix: &mut [f64],
+    dim: usize,
+    watch: &W,
+) -> Result<bool, W::Stopped> {
     for start in (0..dim).step_by(BLOCK) {
         watch.check()?;
         let width = BLOCK.min(dim - start);

@@ -183,17 +183,18 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let sink = (mode != Mode::Search).then_some(&accumulate as _);
         let found = pass.run(&mut self.supports, sink)?;
         report.add_evaluations(found.evaluations);
-        if searching {
-            self.phase.stages.search.end_pass();
-            self.searches += 1;
-        }
         let mut parts = sums.into_values();
         if !parts.is_empty() {
             let mut all = Moments::merge(parts.iter_mut());
-            all.add_total(self.phase.data.residual(), 0.0);
+            all.add_total(data.residual(), 0.0);
             self.spare.give(parts);
             (report.zero_mass, report.unobserved) = (all.zero_mass(), all.unobserved());
+            report.at_floor = m_step.at_floor(&all, model);
             self.statistics = Some(all);
+        }
+        if searching {
+            self.phase.stages.search.end_pass();
+            self.searches += 1;
         }
         Ok(found.likelihood)
     }

@@ -31,6 +31,10 @@ pub struct Report {
     /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
     /// leave any.
     pub unobserved: usize,
+    /// Components that a floor of variances holds ([E20](crate::equations#e20)) after the last search, though they have more rows
+    /// than columns: their rows are equal in a column, or columns determine one another among them, and densities there are
+    /// those of the floor.
+    pub at_floor: usize,
     /// Time by stage, all restarts.
     pub timings: Timings,
     /// The restart that was kept, from 0: its place in `restarts`.
@@ -64,6 +68,8 @@ pub struct PhaseReport {
     /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
     /// leave any.
     pub unobserved: usize,
+    /// Components that a floor of variances holds after the last search, though they have more rows than columns.
+    pub at_floor: usize,
     /// How often the neighbour lists of the [bounded search](crate::e_step::Bounded) were doubled, because a search over all
     /// centres found much that they had missed. It counts from the first phase on: the next ones begin with longer lists.
     pub longer_lists: usize,
@@ -98,6 +104,7 @@ impl PhaseReport {
             evaluations: 0,
             zero_mass: 0,
             unobserved: 0,
+            at_floor: 0,
             longer_lists: 0,
             timings: Timings::default(),
             elapsed: Duration::ZERO,
@@ -115,6 +122,7 @@ impl PhaseReport {
             self.iterations,
             self.zero_mass,
             self.unobserved,
+            self.at_floor,
             self.longer_lists,
             self.phase,
             self.restart,
@@ -270,6 +278,13 @@ impl fmt::Display for Report {
             "free energy {last:.6e}, {} components without mass",
             self.zero_mass
         )?;
+        if self.at_floor > 0 {
+            writeln!(
+                f,
+                "a floor of variances holds {} components with more rows than columns: equal rows, constant or dependent columns",
+                self.at_floor
+            )?;
+        }
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         let (e, t) = (&self.evaluations, &self.timings);
         writeln!(f, "{:<10}{:>18}{:>14}", "stage", "evaluations", "time / ms")?;

@@ -129,6 +129,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             free_energies: last.free_energies.clone(),
             zero_mass: last.zero_mass,
             unobserved: last.unobserved,
+            at_floor: last.at_floor,
             distance_evaluations: cost.evaluations.total(),
             evaluations: cost.evaluations,
             coreset_size: self.plan.rows(self.plan.phases[0].place).len(),

@@ -62,6 +62,15 @@ impl Covariance {
         self.shape(k, dim).iter().product()
     }
 
+    /// How many numbers the diagonals of the matrices have; none, if there are no matrices.
+    pub(super) fn columns(self, k: usize, dim: usize) -> usize {
+        match self {
+            Self::Tied => dim,
+            Self::Full => k * dim,
+            _ => 0,
+        }
+    }
+
     /// Those of them that are free: matrices are symmetric.
     pub(super) fn free(self, k: usize, dim: usize) -> usize {
         match self.has_pairs() {

@@ -3,7 +3,7 @@
 use super::parameters::Parameters;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    Covariance, GaussianMixture, MStep, first_variance, steps_with_one_variance, variances_of,
+    Covariance, GaussianMixture, MStep, first_variance, resolved_beside, steps_with_one_variance,
 };
 use crate::base::cancel::{Cancel, Never, Watch};
 use crate::base::error::{Error, Result};
@@ -15,10 +15,6 @@ use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, expected_total};
 use crate::rows::{Centres, Frame, Rows};
-
-/// The least variance of a full covariance in any direction, as a share of those of the columns: below, sums of products have
-/// too few digits left in it.
-const LEAST_SHARE: f64 = 1e-8;
 
 /// Gaussian components with covariances of one [kind](Covariance).
 ///
@@ -91,7 +87,7 @@ impl Gaussian {
     ) -> Result<(), W::Stopped> {
         let (dim, mass) = (model.theta.dim(), sums.masses());
         // The new variances where there is mass, and the one that all would share.
-        let (variances, shared) = match self.covariance.has_pairs() {
+        let (mut variances, shared) = match self.covariance.has_pairs() {
             true => move_means(&sums, model),
             false => {
                 let squared = sums.about_new_means(model.move_centres());
@@ -107,45 +103,60 @@ impl Gaussian {
                 (variances, sums.variance_of_all(&squared))
             }
         };
-        let shared = shared.max(model.theta.least_variance);
+        let theta = &mut model.theta;
+        let least = theta.least_variance;
         if restricted || self.covariance.is_one_variance() {
-            return model.set_all(shared, watch);
+            // The unit is the variance before.
+            let floor = theta.floor_below(shared).min(theta.unit.max(least));
+            return model.set_all(shared.max(floor), watch);
         }
         if self.mixing == Mixing::Learned {
-            model.theta.proportions = Proportions::learned(mass.iter().copied());
+            theta.proportions = Proportions::learned(mass.iter().copied());
         }
-        let mut variances = clamped(variances, &model.theta, watch)?;
-        if self.covariance.has_pairs() && !self.covariance.is_tied() {
-            // A component without mass keeps its covariance.
-            let own = variances.chunks_exact_mut(dim * dim).enumerate();
-            for (c, own) in own.filter(|(c, _)| mass[*c] <= 0.0) {
-                own.copy_from_slice(model.theta.own(c));
+        if !self.covariance.has_pairs() {
+            // The parameters there are must be among those allowed.
+            let size = self.covariance.numbers(1, dim);
+            for (c, own) in variances.chunks_exact_mut(size).enumerate() {
+                let before = theta.own(c).iter().zip(theta.floors(c));
+                for (v, (before, floor)) in own.iter_mut().zip(before) {
+                    *v = v.max(floor.min(*before));
+                }
+            }
+            return model.set(variances, shared.max(least), watch);
+        }
+        // A component without mass keeps its covariance.
+        let keeps = |c: usize| !self.covariance.is_tied() && mass[c] <= 0.0;
+        let matrices = variances.chunks_exact(dim * dim).enumerate();
+        let next = matrices.map(|(c, matrix)| match keeps(c) {
+            true => theta.least_of(c).to_vec(),
+            false => theta.next_least(c, matrix),
+        });
+        theta.least_variances = next.collect::<Vec<_>>().concat();
+        let mut variances = clamped(variances, theta, watch)?;
+        for (c, own) in variances.chunks_exact_mut(dim * dim).enumerate() {
+            if keeps(c) {
+                own.copy_from_slice(theta.own(c));
             }
         }
+        let shared = shared.max(least);
         model.set(variances, shared, watch)
     }
 }
 
-/// Variances, or the triangles of covariances, that are clamped from below (E20, E52).
+/// The triangles of covariances that are clamped from below (E52).
 fn clamped<F: Float, W: Watch>(
-    mut variances: Vec<f64>,
+    mut covariances: Vec<f64>,
     theta: &Parameters<F>,
     watch: &W,
 ) -> Result<Vec<f64>, W::Stopped> {
-    if !theta.covariance.has_pairs() {
-        variances
-            .iter_mut()
-            .for_each(|v| *v = v.max(theta.least_variance));
-        return Ok(variances);
-    }
     let size = theta.dim() * theta.dim();
-    let all = parallel::map_chunks(&mut variances, size, |_, _, matrix| {
-        let found = linalg::whitening(matrix, &theta.least_variances, watch)?;
+    let all = parallel::map_chunks(&mut covariances, size, |c, _, matrix| {
+        let found = linalg::whitening(matrix, theta.least_of(c), watch)?;
         matrix.copy_from_slice(&found);
         Ok(())
     });
     parallel::all(all)?;
-    Ok(variances)
+    Ok(covariances)
 }
 
 impl Default for Gaussian {
@@ -160,7 +171,7 @@ impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let (variance, mut least) = first_variance(&frame, data.summary());
+        let (variance, least) = first_variance(&frame, data.summary());
         if self.covariance.has_pairs() && data.is_sparse() {
             let rule = "works on dense rows alone, not on a sketch";
             let kind = format!("{:?}", self.covariance);
@@ -168,15 +179,9 @@ impl<F: Float> MStep<F> for Gaussian {
         }
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
-        if self.covariance.has_pairs() {
-            let columns = variances_of(&theta.frame, data.summary());
-            theta.least_variances = columns.map(|v| (LEAST_SHARE * v).max(least)).collect();
-            // One variance for all directions is none of those that are clamped later.
-            least = theta.least_variances.iter().copied().fold(least, f64::max);
-        }
         theta.least_variance = least;
         // The unit is this variance itself: so far scores are exactly the squared distances.
-        (theta.spread, theta.unit) = (theta.isotropic(variance), variance);
+        theta.set_all(variance);
         GaussianMixture::new(theta, &data.cancel())
     }
 
@@ -198,13 +203,20 @@ impl<F: Float> MStep<F> for Gaussian {
         let theta = &mut model.theta;
         let factor = (from.frame.unit() * theta.frame.inverse_unit()).powi(2);
         let same = from.frame == theta.frame;
+        let raised = |values: &[f64], least: f64| -> Vec<f64> {
+            values.iter().map(|v| (v * factor).max(least)).collect()
+        };
+        theta.least_variance = theta.least_variance.min(from.least_variance * factor);
+        theta.least_variance = theta.least_variance.max(resolved_beside::<F>(0.0));
+        theta.least_variances = raised(&from.least_variances, theta.least_variance);
         theta.spread = match self.covariance.has_pairs() {
             true if same && from.least_variances == theta.least_variances => from.spread.clone(),
-            _ => {
-                let covariances = from.covariances(&data.cancel())?.into_iter();
-                let scaled = covariances.map(|v| v * factor).collect();
+            true => {
+                let covariances = from.covariances(&data.cancel())?;
+                let scaled = raised(&covariances, f64::NEG_INFINITY);
                 clamped(scaled, theta, &data.cancel())?
             }
+            false => raised(&from.spread, theta.least_variance),
         };
         if self.mixing == Mixing::Learned {
             theta.proportions = from.proportions.to_learn();
@@ -225,8 +237,14 @@ impl<F: Float> MStep<F> for Gaussian {
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let variance = first.best / first.entries;
+        let theta = &mut model.theta;
+        // The variance of the data may be that of one far value.
+        if variance > 0.0 {
+            theta.least_variance = theta.least_variance.min(resolved_beside::<F>(variance));
+        }
+        let floor = theta.floor_below(variance);
         // No matrix is factored: it is the same in every direction.
-        let Ok(()) = model.set_all(variance, &Never);
+        let Ok(()) = model.set_all(variance.max(floor), &Never);
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
@@ -243,7 +261,11 @@ impl<F: Float> MStep<F> for Gaussian {
         if self.covariance.has_pairs() {
             let theta = &model.theta;
             let mean = |c: usize| theta.exact_mean(c);
-            return sums.add_pairs(rows, block, mean, |_| None, &theta.origin());
+            let origin = match self.covariance.is_tied() {
+                true => theta.shared_origin(),
+                false => Vec::new(),
+            };
+            return sums.add_pairs(rows, block, mean, |_| None, &origin);
         }
         if self.covariance.is_one_variance() {
             // Scores are squared distances.
@@ -265,6 +287,20 @@ impl<F: Float> MStep<F> for Gaussian {
         cancel: Option<&Cancel>,
     ) -> Result<()> {
         self.maximise(sums, model, restricted, &cancel)
+    }
+
+    fn at_floor(&self, sums: &Moments, model: &Self::Model) -> usize {
+        let (k, dim, theta) = (model.theta.k(), model.theta.dim(), &model.theta);
+        // Half a row more, for the rounding of masses.
+        let rows = |c: usize| sums.mass(c) > dim as f64 + 0.5;
+        let all: f64 = sums.masses().iter().sum();
+        match self.covariance {
+            // Rows that all lie at their centres are no fault of one variance.
+            Covariance::TiedSpherical => 0,
+            Covariance::Tied if all <= (k + dim) as f64 || !theta.is_held(0) => 0,
+            Covariance::Tied => k - sums.zero_mass(),
+            _ => (0..k).filter(|c| rows(*c) && theta.is_held(*c)).count(),
+        }
     }
 
     fn with_centres(
@@ -293,7 +329,12 @@ fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<
         let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
         sums.first(c)[..dim].iter().map(step)
     });
-    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
+    let steps = steps.collect::<Vec<f64>>();
+    // As the sums were taken.
+    let origin = match sums.kind() {
+        SecondMoments::Pairs => model.theta.shared_origin(),
+        _ => Vec::new(),
+    };
     model.step(&steps);
     let total: f64 = sums.masses().iter().sum();
     let (masses, mut matrices) = match sums.kind() {

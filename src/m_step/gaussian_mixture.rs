@@ -4,6 +4,7 @@ use super::covariance::Covariance;
 use super::gaussian_costs::Costs;
 use super::parameters::{Parameters, covariance_of, is_proper};
 use super::proportions::Proportions;
+use super::resolved_beside;
 use crate::base::cached::Cached;
 use crate::base::cancel::{Never, Watch};
 use crate::base::error::{Error, Result, same_columns, same_length};
@@ -115,6 +116,7 @@ impl<F: Float> GaussianMixture<F> {
         theta.spread = scaled;
         let Ok(unit) = theta.mean_variance(&Never);
         theta.unit = unit;
+        theta.set_least(resolved_beside::<F>(theta.unit));
         Ok(Self::whole(theta))
     }
 
@@ -155,8 +157,10 @@ impl<F: Float> GaussianMixture<F> {
         variance: f64,
         watch: &W,
     ) -> std::result::Result<(), W::Stopped> {
-        let variance = variance.max(self.theta.least_variance);
-        self.set(self.theta.isotropic(variance), variance, watch)
+        self.theta.set_all(variance);
+        self.linear = Cached::default();
+        self.costs = Costs::new(&self.theta, watch)?;
+        Ok(())
     }
 
     /// The centres, to be changed.

@@ -147,6 +147,12 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         Ok(())
     }
 
+    /// The components that a floor of variances holds ([E20](crate::equations#e20)) though they have more mass than there are
+    /// columns, by the sums of the last search: the report counts them.
+    fn at_floor(&self, _: &Moments, _: &Self::Model) -> usize {
+        0
+    }
+
     /// The model with other centres, in the same frame or that of a subspace ([E39](crate::equations#e39)), of a family whose
     /// scores are squared distances, with one variance for all. `None` for all others: then a phase on projected rows, or one
     /// with kept statistics ([E36](crate::equations#e36)), is an error.
@@ -178,15 +184,19 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     }
 }
 
-/// The smallest variance allowed ([E20](crate::equations#e20)) for components of this data, in the unit of the frame,
-/// squared. Variances are clamped at it. A clamp keeps the free energy monotone; an added ridge would not.
+/// The smallest variance that a prior takes for one of a column, in the unit of the frame, squared.
 #[must_use]
 pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     let by_variance = 1e-12 * variance_of(frame, data);
     let by_rounding = (F::EPSILON * data.max_abs() * frame.inverse_unit()).powi(2);
+    by_variance.max(by_rounding).max(resolved_beside::<F>(0.0))
+}
+
+/// The least variance that is told from 0 beside this one ([E20](crate::equations#e20)), in the unit of the frame, squared.
+fn resolved_beside<F: Float>(variance: f64) -> f64 {
     // Scores are in units of a variance: rounded to this type, they still show different proportions.
-    let smallest = 2f64.powi(-F::MAX_EXPONENT) / F::EPSILON.powi(2);
-    by_variance.max(by_rounding).max(smallest)
+    let smallest = 2f64.powi(-F::MAX_EXPONENT) / F::EPSILON;
+    (f64::EPSILON.powi(2) * variance).max(smallest)
 }
 
 /// The mean variance of the columns, in the unit of the frame, squared.
@@ -209,11 +219,12 @@ fn variances_of<F: Float>(frame: &Frame<F>, data: &Summary) -> impl Iterator<Ite
     })
 }
 
-/// The variance that components have before the first search, and the smallest one allowed: in the unit of the frame,
-/// squared.
+/// The variance that components have before the first search, and the least one ([E20](crate::equations#e20)): in the unit of
+/// the frame, squared.
 fn first_variance<F: Float>(frame: &Frame<F>, data: &Summary) -> (f64, f64) {
-    let least = variance_floor(frame, data);
-    (variance_of(frame, data).max(least), least)
+    let variance = variance_of(frame, data);
+    let least = resolved_beside::<F>(variance);
+    (variance.max(least), least)
 }
 
 /// M-steps that keep to one variance (E32): two for truncated searches, as published, none for supports of all.

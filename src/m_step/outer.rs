@@ -26,8 +26,8 @@ impl Moments {
     }
 
     /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
-    /// share are about `origin` (d). Those of a component have the digits of the type of the data where `anchor` gives its
-    /// covariance and these are enough for it, and else all of `f64`.
+    /// share are about `origin` (d), if there is one. Those of a component have the digits of the type of the data where `anchor`
+    /// gives its covariance and these are enough for it, and else all of `f64`.
     pub(crate) fn add_pairs<'a, F: Float>(
         &mut self,
         rows: &Rows<F>,
@@ -37,7 +37,7 @@ impl Moments {
         origin: &[f64],
     ) {
         let (dim, size) = (self.dim(), self.dim() * self.dim());
-        let shared = self.kind() == SecondMoments::Pairs;
+        let (one, shared) = (self.kind() == SecondMoments::Pairs, !origin.is_empty());
         let shares = || {
             let of_row = |i| {
                 let weight = rows.weight(i);
@@ -68,7 +68,8 @@ impl Moments {
                 continue;
             }
             let shares = || members.iter().map(|member| member.1);
-            let second = &mut self.second_mut()[c * size..][..size];
+            let start = if one { 0 } else { c * size };
+            let second = &mut self.second_mut()[start..][..size];
             match anchor(c).is_some_and(|anchor| fits_narrow(&apart, shares(), anchor)) {
                 true => narrow.add(&apart, shares(), second),
                 false => wide.add(&apart, shares(), second),
@@ -89,14 +90,17 @@ impl Moments {
     }
 
     /// The lower half of the second moments of all components about their means, which are `means` (k, d) after these `steps`:
-    /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$. In
-    /// directions that are not clamped (E52) at most 1e8 times as much is subtracted as is left, whose digits F can follow.
+    /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$, or
+    /// about the means before the steps where there is no `origin`.
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
         let dim = self.dim();
         let (mut old, mut within) = (self.second().to_vec(), self.second().to_vec());
         let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
-            let apart: Vec<f64> = mean.iter().zip(origin).map(|(m, a)| m - a).collect();
+            let apart: Vec<f64> = match origin.is_empty() {
+                true => step.to_vec(),
+                false => mean.iter().zip(origin).map(|(m, a)| m - a).collect(),
+            };
             for (i, row) in within.chunks_exact_mut(dim).enumerate() {
                 let factor = self.mass(c) * apart[i];
                 row.iter_mut()

@@ -12,6 +12,10 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
+/// The least variance of a full covariance in any direction, as a share of those of its columns: below, sums of products have
+/// too few digits left in it.
+const LEAST_SHARE: f64 = 1e-8;
+
 /// All that a mixture follows from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "F: Float", deny_unknown_fields)]
@@ -27,8 +31,10 @@ pub(super) struct Parameters<F> {
     /// The means (k, d) that such transforms are about, not rounded to the type of the data: narrow components may be
     /// narrower than that. None for others.
     pub(super) exact_means: Vec<f64>,
-    /// The least variances of the columns of such covariances (d).
+    /// The least variances of the columns of such covariances, (d) or (k, d): each is at least the diagonal matrix of its own
+    /// (E52).
     pub(super) least_variances: Vec<f64>,
+    /// The least variance of all (E20).
     pub(super) least_variance: f64,
     /// The variance that scores are in units of.
     pub(super) unit: f64,
@@ -46,7 +52,7 @@ impl<F: Float> Parameters<F> {
         let (exact_means, least_variances) = match covariance.has_pairs() {
             true => (
                 centres.coordinates().collect(),
-                vec![f64::MIN_POSITIVE; centres.dim()],
+                vec![f64::MIN_POSITIVE; covariance.columns(centres.len(), centres.dim())],
             ),
             false => Default::default(),
         };
@@ -89,10 +95,168 @@ impl<F: Float> Parameters<F> {
         triangles
     }
 
+    /// One variance in every direction, which scores are in units of.
+    pub(super) fn set_all(&mut self, variance: f64) {
+        (self.spread, self.unit) = (self.isotropic(variance), variance);
+        self.least_variances.fill(variance);
+    }
+
     /// What component `c` has of the spread.
     pub(super) fn own(&self, c: usize) -> &[f64] {
         let size = self.covariance.numbers(1, self.dim());
         &self.spread[c * size % self.spread.len()..][..size]
+    }
+
+    /// What component `c` has of the least variances of columns.
+    pub(super) fn least_of(&self, c: usize) -> &[f64] {
+        let dim = self.dim();
+        &self.least_variances[c * dim % self.least_variances.len()..][..dim]
+    }
+
+    /// The floors (E20) of the variances of component `c`: of each column, or of their mean. Coordinates of a basis are sums
+    /// over all columns, with the rounding of the largest.
+    fn own_floors(&self, c: usize) -> Vec<f64> {
+        let (dim, frame) = (self.dim(), &self.frame);
+        let resolved = |j: usize| {
+            let apart = match self.exact_means.get(c * dim + j) {
+                Some(mean) => *mean,
+                None => self.centres.row(c)[j].to_f64(),
+            };
+            let value = frame.offset()[j].to_f64() * frame.inverse_unit() + apart;
+            (F::EPSILON * value).powi(2)
+        };
+        let mut floors: Vec<f64> = (0..dim).map(resolved).collect();
+        if frame.basis().is_some() {
+            let most = floors.iter().copied().fold(0.0, f64::max);
+            floors.fill(most);
+        }
+        if matches!(
+            self.covariance,
+            Covariance::TiedSpherical | Covariance::Spherical
+        ) {
+            floors = vec![floors.iter().sum::<f64>() / dim as f64];
+        }
+        floors
+            .iter_mut()
+            .for_each(|v| *v = v.max(self.least_variance));
+        floors
+    }
+
+    /// The floors (E20) of the variances of component `c`, or of those that all components share: the least of all.
+    pub(super) fn floors(&self, c: usize) -> Vec<f64> {
+        if !self.covariance.is_tied() {
+            return self.own_floors(c);
+        }
+        let lower = |mut least: Vec<f64>, c| {
+            let own = self.own_floors(c);
+            least
+                .iter_mut()
+                .zip(own)
+                .for_each(|(x, own)| *x = x.min(own));
+            least
+        };
+        (1..self.k()).fold(self.own_floors(0), lower)
+    }
+
+    /// The floor of one variance for all coordinates of all components: the least there is, or any that is below `variance`
+    /// and so does not hold it.
+    pub(super) fn floor_below(&self, variance: f64) -> f64 {
+        let mut least = f64::INFINITY;
+        for c in 0..self.k() {
+            least = self.own_floors(c).into_iter().fold(least, f64::min);
+            if least <= variance {
+                break;
+            }
+        }
+        least
+    }
+
+    /// The least variances that the covariance (d, d) of component `c` is clamped at (E52), after one with the triangle there
+    /// is, which must be among those allowed: or the step could lower the free energy.
+    pub(super) fn next_least(&self, c: usize, matrix: &[f64]) -> Vec<f64> {
+        let mut next = self.floors(c);
+        let variances = matrix.iter().step_by(self.dim() + 1);
+        for (least, variance) in next.iter_mut().zip(variances) {
+            *least = least.max(LEAST_SHARE * variance);
+        }
+        // The sum of the eigenvalues of the precision, in these units, is at least the largest.
+        if dot(&next, &self.precisions(c)) > 1.0 {
+            for (least, before) in next.iter_mut().zip(self.least_of(c)) {
+                *least = least.min(*before);
+            }
+        }
+        next
+    }
+
+    /// The precisions (d) of the columns of component `c`, given all others.
+    fn precisions(&self, c: usize) -> Vec<f64> {
+        let mut sums = vec![0.0; self.dim()];
+        for row in self.own(c).chunks_exact(self.dim()) {
+            sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x * x);
+        }
+        sums
+    }
+
+    /// Floors for parameters that were given.
+    pub(super) fn set_least(&mut self, least: f64) {
+        let narrowest = (0..self.k()).map(|c| match self.covariance.has_pairs() {
+            true => 1.0 / self.precisions(c).iter().sum::<f64>(),
+            false => self.own(c).iter().copied().fold(f64::INFINITY, f64::min),
+        });
+        self.least_variance = narrowest.fold(least, f64::min);
+        self.least_variances.fill(self.least_variance);
+    }
+
+    /// Whether a floor holds component `c`: all, where they share a covariance.
+    pub(super) fn is_held(&self, c: usize) -> bool {
+        /// Clamped variances are at their floor but for rounding.
+        const NEAR: f64 = 1.0 + 1e-6;
+        if !self.covariance.has_pairs() {
+            let floors = self.floors(c);
+            return self
+                .own(c)
+                .iter()
+                .zip(floors)
+                .any(|(v, floor)| *v <= NEAR * floor);
+        }
+        if dot(self.least_of(c), &self.precisions(c)) * NEAR < 1.0 {
+            return false;
+        }
+        // The largest eigenvalue of the precision in units of the floors is 1. One variance in all directions is above them.
+        let (dim, floors) = (self.dim(), self.floors(c).into_iter());
+        let Ok(variances) = self.variances_of(c, &Never);
+        let floors = floors.zip(variances).zip(self.least_of(c));
+        let floors = floors.map(|((floor, v), least)| least.min(floor.max(LEAST_SHARE * v)));
+        let least: Vec<f64> = floors.collect();
+        let scaled = self.own(c).iter().enumerate();
+        let scaled: Vec<f64> = scaled.map(|(i, x)| x * least[i % dim].sqrt()).collect();
+        let Ok(mut rest) = linalg::gram(&scaled, dim, &Never);
+        rest.iter_mut().for_each(|x| *x *= -NEAR);
+        rest.iter_mut().step_by(dim + 1).for_each(|x| *x += 1.0);
+        let Ok(is_proper) = linalg::cholesky(&mut rest, dim, &Never);
+        !is_proper
+    }
+
+    /// The mean (d) of the data that sums of all components are about (E52), if these have digits enough for the narrowest
+    /// direction; else none.
+    pub(super) fn shared_origin(&self) -> Vec<f64> {
+        /// What is subtracted from such sums, in variances of that direction.
+        const MOST: f64 = 1e8;
+        let (dim, origin) = (self.dim(), self.origin());
+        let mut between = vec![0.0; dim];
+        for (mean, share) in self
+            .exact_means
+            .chunks_exact(dim)
+            .zip(self.proportions.values())
+        {
+            for ((sum, m), a) in between.iter_mut().zip(mean).zip(&origin) {
+                *sum += share * (m - a).powi(2);
+            }
+        }
+        match dot(&between, &self.precisions(0)) <= MOST {
+            true => origin,
+            false => Vec::new(),
+        }
     }
 
     /// The mean of component `c` that its triangle is about.
@@ -159,7 +323,14 @@ impl<F: Float> Parameters<F> {
         all_finite("variances", variances, covariance.numbers(k, dim))?;
         let pairs = usize::from(covariance.has_pairs());
         all_finite("exact means", &self.exact_means, pairs * k * dim)?;
-        all_positive("least variances", &self.least_variances, pairs * dim)?;
+        // In files of earlier versions full covariances share them.
+        let of_all = self.least_variances.len() == pairs * dim;
+        let least_count = if of_all {
+            pairs * dim
+        } else {
+            covariance.columns(k, dim)
+        };
+        all_positive("least variances", &self.least_variances, least_count)?;
         all_positive("least variance", &[least], 1)?;
         all_positive("unit of scores", &[unit], 1)?;
         let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
@@ -185,6 +356,10 @@ impl<F: Float> Parameters<F> {
         let equal = "must be the unit of scores, and proportions equal";
         rule(plain, "variances", equal)
     }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// The covariance (d, d) of a whitening transform.

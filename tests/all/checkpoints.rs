@@ -64,6 +64,7 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
         coreset_size,
         zero_mass,
         unobserved,
+        at_floor,
         restart,
         ref checkpoint_fault,
         ..
@@ -72,7 +73,12 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
         .iter()
         .map(|p| {
             let shape = (p.ran_on, p.rows, p.columns, p.iterations);
-            (shape, p.stop, p.evaluations, p.zero_mass, p.unobserved)
+            (
+                shape,
+                p.stop,
+                p.evaluations,
+                [p.zero_mass, p.unobserved, p.at_floor],
+            )
         })
         .collect();
     let numbers = (
@@ -82,7 +88,12 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
         evaluations,
         coreset_size,
     );
-    let others = (zero_mass, unobserved, restart, fit.exact, checkpoint_fault);
+    let others = (
+        [zero_mass, unobserved, at_floor],
+        restart,
+        fit.exact,
+        checkpoint_fault,
+    );
     Bits {
         model: fit.model.to_bytes(&[]).unwrap(),
         labels: fit.search_labels.clone(),

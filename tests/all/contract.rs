@@ -68,6 +68,7 @@ fn a_fit_from_the_builder() -> Result<()> {
     let coreset_size: usize = r.coreset_size;
     let timings: Timings = r.timings;
     let zero_mass: usize = r.zero_mass;
+    let at_floor: usize = r.at_floor;
     assert!(stop == Stop::Converged && iterations < 200, "{r}");
     assert_eq!(free_energies.len(), iterations + 1);
     assert_eq!(phases.len(), 1);
@@ -75,8 +76,12 @@ fn a_fit_from_the_builder() -> Result<()> {
     let phase = (phases[0].stop, phases[0].iterations, phases[0].rows);
     assert_eq!(phase, (stop, iterations, coreset_size));
     assert_eq!(
-        (phases[0].evaluations, phases[0].zero_mass),
-        (by_stage.search, zero_mass)
+        (
+            phases[0].evaluations,
+            phases[0].zero_mass,
+            phases[0].at_floor
+        ),
+        (by_stage.search, zero_mass, at_floor)
     );
     assert_eq!(stages.iter().sum::<u64>(), distance_evaluations);
     assert_eq!(by_stage.total(), distance_evaluations);

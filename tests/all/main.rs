@@ -34,6 +34,7 @@ mod equations;
 mod families;
 mod families_defects;
 mod fast;
+mod floors;
 mod frame;
 mod golden;
 mod halves;
