@@ -2,10 +2,11 @@
 
 use super::pass::{RowPass, shard_rows};
 use super::saved::{SavedFull, SavedPass, SavedPhase};
+use super::vacant::{FarRows, NewCentre};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::parallel::Spare;
+use crate::base::parallel::{self, BLOCK, Spare};
 use crate::base::rng::Purpose;
 use crate::data::{Rows, Scores};
 use crate::e_step::PerShard;
@@ -26,6 +27,8 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     /// The sums for the next M-step.
     statistics: Option<Moments>,
     merges: Merges,
+    /// Rows for components without mass, after this search.
+    vacant: Vec<NewCentre<F>>,
     /// Whether the next pass scores the supports there are.
     again: bool,
     /// Memory of the passes before.
@@ -136,6 +139,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             searches: 0,
             statistics: None,
             merges: Merges::NotYet,
+            vacant: Vec::new(),
             again: false,
             blocks: Spare::default(),
             spare: Spare::default(),
@@ -217,6 +221,55 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         }
     }
 
+    /// Rows for the components without mass (E54). A search over all components shows at once that no row is near to them; another
+    /// one may not have come upon them yet, so there it waits until the phase would end, and rows must have one component each.
+    fn vacant(&self, found: &Found, report: &mut PhaseReport) -> Result<Vec<NewCentre<F>>> {
+        let (stages, rule) = (&self.phase.stages, &self.phase.rule);
+        let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
+        let in_time = stages.search.is_exact() || stages.width == 1 && settles();
+        let more = report.zero_mass > 0 && report.steps() < rule.max_iterations;
+        let Some(sums) = self.statistics.as_ref().filter(|_| more && in_time) else {
+            return Ok(Vec::new());
+        };
+        if !stages.has_free_centres() {
+            return Ok(Vec::new());
+        }
+        let (view, mut means) = (self.phase.view(), self.phase.centres().clone());
+        sums.move_centres(&mut means, |_, _, _| ());
+        let parts = parallel::map_blocks(view.len(), BLOCK, |_, places| {
+            let (labels, order) = self.supports.at(places.clone());
+            let (mut rows, mut squared) = (Rows::default(), Vec::new());
+            match order.is_empty() {
+                true => view.data.load(places.clone(), view.frame, &mut rows)?,
+                false => view.data.gather(order, view.frame, &mut rows)?,
+            }
+            let mut far = FarRows::new(report.zero_mass);
+            for (i, label) in labels.iter().enumerate() {
+                rows.distances_to(i, &means, &[*label], &mut squared);
+                let row = order.get(i).map_or(places.start + i, |row| *row);
+                far.see(row, rows.weight(i), squared[0].to_f64());
+            }
+            Ok(far)
+        });
+        report.add_evaluations(view.len() as u64);
+        FarRows::choose(parallel::all(parts)?, view)
+    }
+
+    /// Moves components without mass to the rows that were chosen for them. The sums say nothing of these components, so the M-step
+    /// leaves them there, and the next search finds them.
+    fn fill(&mut self) -> Result<()> {
+        let Some(sums) = &self.statistics else {
+            return Ok(());
+        };
+        let empty = (0..).zip(sums.masses()).filter(|(_, mass)| **mass <= 0.0);
+        let mut centres = self.phase.centres().clone();
+        for ((c, _), new) in empty.zip(self.vacant.drain(..)) {
+            centres.replace(c as usize, &new.centre);
+            self.supports.give(new.row, c);
+        }
+        self.phase.stages.place(centres)
+    }
+
     fn step(&mut self, restricted: bool) -> Result<()> {
         match self.statistics.take() {
             Some(statistics) => self.phase.stages.update(statistics, restricted),
@@ -240,7 +293,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
             pending: report.steps() <= self.restricted,
         };
         self.merges = self.merges(&found, report);
-        found.pending |= self.merges == Merges::Now;
+        self.vacant = self.vacant(&found, report)?;
+        found.pending |= self.merges == Merges::Now || !self.vacant.is_empty();
         Ok(found)
     }
 
@@ -248,6 +302,9 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     ///
     /// The sums are taken once more, with what merges need: in each pass that would take up to half of the time.
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
+        if !self.vacant.is_empty() {
+            return self.fill();
+        }
         if self.merges != Merges::Now {
             return Ok(());
         }

@@ -2,11 +2,13 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::saved::{Kept, SavedPass, SavedPhase};
+use super::vacant::{FarRows, NewCentre};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
+use crate::base::parallel;
 use crate::base::rng::Purpose;
-use crate::data::{Centres, View};
+use crate::data::{Centres, Rows, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
 use crate::e_step::bounded::split_merge::split_and_merge;
 use crate::e_step::{Assignment, Change, KeptSums, Member, NeighbourLists};
@@ -14,6 +16,7 @@ use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
 pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
@@ -21,8 +24,9 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     /// Centres on a neighbour list.
     near: usize,
     kept: Kept<F>,
-    /// Rows to transfer after this search.
+    /// Rows to transfer after this search, and rows for components without mass.
     candidates: Option<TransferCandidates>,
+    vacant: Vec<NewCentre<F>>,
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
@@ -62,6 +66,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             near,
             kept,
             candidates: None,
+            vacant: Vec::new(),
             phase,
         };
         let first = pass.likelihood();
@@ -88,6 +93,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             near: near(&phase, report),
             kept,
             candidates: None,
+            vacant: Vec::new(),
             phase,
         })
     }
@@ -210,6 +216,61 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             .renew_where(self.phase.view(), centres, &self.kept.assignment, |_| false)
     }
 
+    /// Whether the last search compared every row with all centres, unless its bounds settled it.
+    fn is_exact(&self) -> bool {
+        let (k, near) = (
+            self.phase.centres().len(),
+            self.phase.stages.e_step.bounds(),
+        );
+        self.kept.searched && near.is_some_and(|near| near >= k)
+    }
+
+    /// Rows for the components without mass (E54).
+    fn vacant(&self, report: &mut PhaseReport) -> Result<Vec<NewCentre<F>>> {
+        let (view, mut means) = (self.phase.view(), self.phase.centres().clone());
+        self.kept.sums.move_centres(&mut means);
+        report.add_evaluations(view.len() as u64);
+        let parts = self.kept.assignment.map_parts(|_, components| {
+            let mut far = FarRows::new(report.zero_mass);
+            let (mut rows, mut squared) = (Rows::default(), Vec::new());
+            for (c, places) in components {
+                let members = places.map(|place| self.kept.assignment.member(place).row);
+                view.gather_into(members.clone(), &mut rows)?;
+                squared.resize(rows.len(), F::zero());
+                rows.distances_from(means.row(c), &mut squared);
+                for ((i, row), squared) in members.enumerate().zip(&squared) {
+                    far.see(row as usize, rows.weight(i), squared.to_f64());
+                }
+            }
+            Ok(far)
+        });
+        FarRows::choose(parallel::all(parts)?, view)
+    }
+
+    /// Moves components without mass to the rows that were chosen for them, and these rows to them.
+    fn fill(&mut self) -> Result<()> {
+        let (assignment, mut centres) = (&self.kept.assignment, self.phase.centres().clone());
+        let empty: Vec<usize> = (0..centres.len())
+            .filter(|c| self.kept.sums.mass(*c) <= 0.0)
+            .collect();
+        let mut targets = BTreeMap::new();
+        for (&c, new) in empty.iter().zip(self.vacant.drain(..)) {
+            centres.replace(c, &new.centre);
+            targets.insert(new.row as u32, c as u32);
+        }
+        let mut changes = Vec::new();
+        for c in 0..assignment.components() {
+            let moves = assignment.places(c).filter_map(|place| {
+                let to = targets.get(&assignment.member(place).row)?;
+                Some(assignment.change(place, c, *to))
+            });
+            changes.extend(moves);
+        }
+        self.place(centres)?;
+        self.kept.assignment.forget_some(&changes);
+        self.move_rows(&changes)
+    }
+
     /// Gives the model other centres. Lists and bounds are stale.
     fn place(&mut self, centres: Centres<F>) -> Result<()> {
         (self.kept.lists, self.kept.stale) = (None, true);
@@ -227,8 +288,15 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         let free_energy = self.phase.free_energy(&likelihood);
         // With lists of one there are no others to go to; after the last M-step none follows.
         let rule = &self.phase.rule;
-        let more = self.kept.transfers > 0 && report.steps() < rule.max_iterations;
-        if more && self.near > 1 && self.settles(free_energy, &likelihood, report) {
+        let more = report.steps() < rule.max_iterations;
+        let settles = self.settles(free_energy, &likelihood, report);
+        // Split and merge moves such components first, to better places.
+        let vacant = report.zero_mass > 0 && self.kept.moves == 0;
+        if more && vacant && (settles || self.is_exact()) {
+            self.vacant = self.vacant(report)?;
+        }
+        let transfers = self.kept.transfers > 0 && self.vacant.is_empty();
+        if more && transfers && self.near > 1 && settles {
             let offsets = self.kept.sums.offsets(self.phase.centres());
             let candidates =
                 TransferCandidates::of(self.phase.view(), &self.kept.assignment, &offsets);
@@ -238,11 +306,14 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         Ok(Found {
             likelihood,
             free_energy,
-            pending: self.kept.moves > 0 || self.candidates.is_some(),
+            pending: self.kept.moves > 0 || self.candidates.is_some() || !self.vacant.is_empty(),
         })
     }
 
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
+        if !self.vacant.is_empty() {
+            return self.fill();
+        }
         if let Some(candidates) = self.candidates.take() {
             return self.transfer(candidates, report);
         }
@@ -298,14 +369,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn found(&mut self) -> Ended<M::Model> {
-        let k = self.phase.centres().len();
-        let exact = self.kept.searched
-            && self
-                .phase
-                .stages
-                .e_step
-                .bounds()
-                .is_some_and(|near| near >= k);
+        let (k, exact) = (self.phase.centres().len(), self.is_exact());
         let supports = Supports::of_labels(self.kept.assignment.labels(), k);
         self.phase.ended(supports, exact)
     }

@@ -198,6 +198,16 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         Ok(())
     }
 
+    /// Whether a component without mass may lie anywhere: its centre is all there is of it.
+    pub(super) fn has_free_centres(&self) -> bool {
+        let (centres, frame) = (self.model.centres().clone(), self.model.frame().clone());
+        self.model.likeliest_is_nearest()
+            && self
+                .m_step
+                .with_centres(&self.model, centres, frame)
+                .is_some()
+    }
+
     /// The M-step from kept statistics.
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
         let kind = self.m_step.statistics(&self.model).kind();

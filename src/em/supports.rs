@@ -8,6 +8,7 @@ use crate::io::rule;
 use crate::model::block::UNSET;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Places moved together.
 const PLACES: usize = 1 << 13;
@@ -82,6 +83,22 @@ impl Supports {
     /// Members kept of each row: 0 if supports are full.
     pub(super) fn per_row(&self) -> usize {
         self.per_row
+    }
+
+    /// Gives a row to a component, where rows have one each: the next search begins there.
+    pub(super) fn give(&mut self, row: usize, component: u32) {
+        let moved = self.order.iter().position(|at| *at == row);
+        let place = moved.unwrap_or(row);
+        if self.per_row == 1 {
+            self.supports[place] = component;
+            self.labels[place] = component;
+        }
+    }
+
+    /// The labels at these places, and the rows there: none as long as all are at their own.
+    pub(super) fn at(&self, places: Range<usize>) -> (&[u32], &[usize]) {
+        let order = self.order.get(places.clone()).unwrap_or_default();
+        (&self.labels[places], order)
     }
 
     /// Orders rows by their labels; those with the same label stay in their order.

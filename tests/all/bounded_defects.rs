@@ -364,6 +364,58 @@ fn few_clusters_have_several_starts() {
     }
 }
 
+/// A blob, and specks of 2 % of the rows far away: with few rows `fast` finds what the best of several greedy k-means++ find, for
+/// no more evaluations than its starts take.
+#[test]
+fn few_rows_and_few_clusters() {
+    let shapes = [
+        (500, 3, 3),
+        (3_000, 1, 4),
+        (10_000, 1, 4),
+        (200, 2, 2),
+        (1_000, 8, 5),
+        (8_192, 2, 8),
+        (8_193, 2, 6),
+    ];
+    for (n, d, k) in shapes {
+        let (mut ours, mut one, mut best_of, mut spent) = (0.0, 0.0, 0.0, [0; 2]);
+        for seed in 0..40 {
+            let mut numbers = Numbers(seed);
+            let mut row = |i: usize, j: usize| match i % 50 {
+                0 => 50.0 + 9.0 * ((i / 50 % (k - 1) + j) % 7) as f64 + 0.01 * numbers.normal(),
+                _ => numbers.normal(),
+            };
+            let x = Array2::from_shape_fn((n, d), |(i, j)| row(i, j));
+            let data = Dense::new(x.view()).unwrap();
+            let error = |model: &dyn Mixture<f64>| model.quantization_error(&data).unwrap();
+            let greedy = algorithms::k_means(k).seeder(KMeansPlusPlus::greedy());
+            let greedy = greedy.restarts(4).seed(seed).build().unwrap();
+            best_of += error(&greedy.fit(&data).unwrap().model);
+            let fast = algorithms::fast(k).seed(seed);
+            let with_one = |shape| {
+                let phases = algorithms::fast_phases(shape).into_iter();
+                phases.map(|phase| phase.starts(1)).collect()
+            };
+            let fit = fast.clone().build().unwrap().fit(&data).unwrap();
+            ours += error(&fit.model);
+            spent[0] += fit.report.distance_evaluations;
+            let fit = fast.phases(with_one).build().unwrap().fit(&data).unwrap();
+            one += error(&fit.model);
+            spent[1] += fit.report.distance_evaluations;
+        }
+        let times = spent[0] as f64 / spent[1] as f64;
+        println!(
+            "{n} {d} {k}: {:.4}, one start {:.4}, {} evaluations in place of {}",
+            ours / best_of,
+            one / best_of,
+            spent[0] / 40,
+            spent[1] / 40
+        );
+        assert!(ours <= 1.01 * best_of, "{n} {d} {k}: {ours} {best_of}");
+        assert!(times <= (32 / k).min(8) as f64, "{n} {d} {k}: {times}");
+    }
+}
+
 /// A negative weight is one also where it is lost beside the others.
 #[test]
 fn a_tiny_negative_weight_is_refused() {

@@ -56,4 +56,5 @@ mod scoring;
 mod selection;
 mod sketch;
 mod stages;
+mod vacant;
 mod warm_start;
