@@ -2,7 +2,7 @@
 
 use super::pass::{RowPass, shard_rows};
 use super::saved::{SavedFull, SavedPass, SavedPhase};
-use super::vacant::{FarRows, NewCentre};
+use super::vacant::{self, FarRows, NewCentre};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -236,18 +236,22 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         }
         let (view, mut means) = (self.phase.view(), self.phase.centres().clone());
         sums.move_centres(&mut means, |_, _, _| ());
-        let parts = parallel::map_blocks(view.len(), BLOCK, |_, places| {
-            let (labels, order) = self.supports.at(places.clone());
-            let (mut rows, mut squared) = (Rows::default(), Vec::new());
-            match order.is_empty() {
-                true => view.data.load(places.clone(), view.frame, &mut rows)?,
-                false => view.data.gather(order, view.frame, &mut rows)?,
-            }
+        let part = shard_rows(view.data, means.len(), 0);
+        let parts = parallel::map_blocks(view.len(), part, |_, all| {
             let mut far = FarRows::new(report.zero_mass);
-            for (i, label) in labels.iter().enumerate() {
-                rows.distances_to(i, &means, &[*label], &mut squared);
-                let row = order.get(i).map_or(places.start + i, |row| *row);
-                far.see(row, rows.weight(i), squared[0].to_f64());
+            let (mut rows, mut squared) = (Rows::default(), Vec::new());
+            for from in all.clone().step_by(BLOCK) {
+                let places = from..all.end.min(from + BLOCK);
+                let (labels, order) = self.supports.at(places.clone());
+                match order.is_empty() {
+                    true => view.data.load(places, view.frame, &mut rows)?,
+                    false => view.data.gather(order, view.frame, &mut rows)?,
+                }
+                for (i, label) in labels.iter().enumerate() {
+                    rows.distances_to(i, &means, &[*label], &mut squared);
+                    let row = order.get(i).map_or(from + i, |row| *row);
+                    far.see(row, rows.weight(i), squared[0].to_f64());
+                }
             }
             Ok(far)
         });
@@ -261,12 +265,12 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let Some(sums) = &self.statistics else {
             return Ok(());
         };
-        let empty = (0..).zip(sums.masses()).filter(|(_, mass)| **mass <= 0.0);
-        let mut centres = self.phase.centres().clone();
-        for ((c, _), new) in empty.zip(self.vacant.drain(..)) {
-            centres.replace(c as usize, &new.centre);
-            self.supports.give(new.row, c);
-        }
+        let (mut centres, rows) = (
+            self.phase.centres().clone(),
+            std::mem::take(&mut self.vacant),
+        );
+        let given = vacant::fill(rows, |c| sums.mass(c), &mut centres);
+        self.supports.give(&given);
         self.phase.stages.place(centres)
     }
 

@@ -2,7 +2,7 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::saved::{Kept, SavedPass, SavedPhase};
-use super::vacant::{FarRows, NewCentre};
+use super::vacant::{self, FarRows, NewCentre};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -16,7 +16,6 @@ use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
 pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
@@ -242,6 +241,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
                     far.see(row as usize, rows.weight(i), squared.to_f64());
                 }
             }
+            // There are many parts.
+            far.cut();
             Ok(far)
         });
         FarRows::choose(parallel::all(parts)?, view)
@@ -249,19 +250,16 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// Moves components without mass to the rows that were chosen for them, and these rows to them.
     fn fill(&mut self) -> Result<()> {
-        let (assignment, mut centres) = (&self.kept.assignment, self.phase.centres().clone());
-        let empty: Vec<usize> = (0..centres.len())
-            .filter(|c| self.kept.sums.mass(*c) <= 0.0)
-            .collect();
-        let mut targets = BTreeMap::new();
-        for (&c, new) in empty.iter().zip(self.vacant.drain(..)) {
-            centres.replace(c, &new.centre);
-            targets.insert(new.row as u32, c as u32);
-        }
+        let (mut centres, rows) = (
+            self.phase.centres().clone(),
+            std::mem::take(&mut self.vacant),
+        );
+        let given = vacant::fill(rows, |c| self.kept.sums.mass(c), &mut centres);
+        let assignment = &self.kept.assignment;
         let mut changes = Vec::new();
         for c in 0..assignment.components() {
             let moves = assignment.places(c).filter_map(|place| {
-                let to = targets.get(&assignment.member(place).row)?;
+                let to = given.get(&(assignment.member(place).row as usize))?;
                 Some(assignment.change(place, c, *to))
             });
             changes.extend(moves);

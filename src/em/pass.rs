@@ -170,12 +170,14 @@ impl Live {
     fn of<F: Float>(model: &dyn Mixture<F>) -> Option<Self> {
         let is_live: Vec<bool> = model.proportions().iter().map(|p| *p > 0.0).collect();
         let count = is_live.iter().filter(|live| **live).count();
-        let mut live_first: Vec<u32> = (0..is_live.len() as u32).collect();
-        live_first.sort_by_key(|c| !is_live[*c as usize]);
-        (0 < count && count < is_live.len()).then_some(Self {
-            is_live,
-            live_first,
-            count,
+        (0 < count && count < is_live.len()).then(|| {
+            let mut live_first: Vec<u32> = (0..is_live.len() as u32).collect();
+            live_first.sort_by_key(|c| !is_live[*c as usize]);
+            Self {
+                is_live,
+                live_first,
+                count,
+            }
         })
     }
 

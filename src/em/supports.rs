@@ -8,6 +8,7 @@ use crate::io::rule;
 use crate::model::block::UNSET;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Places moved together.
@@ -85,13 +86,17 @@ impl Supports {
         self.per_row
     }
 
-    /// Gives a row to a component, where rows have one each: the next search begins there.
-    pub(super) fn give(&mut self, row: usize, component: u32) {
-        let moved = self.order.iter().position(|at| *at == row);
-        let place = moved.unwrap_or(row);
-        if self.per_row == 1 {
-            self.supports[place] = component;
-            self.labels[place] = component;
+    /// Gives rows to components, by their numbers, where rows have one component each: the next search begins there.
+    pub(super) fn give(&mut self, components: &BTreeMap<usize, u32>) {
+        if self.per_row != 1 {
+            return;
+        }
+        let mut give = |place: usize, c: u32| (self.supports[place], self.labels[place]) = (c, c);
+        if self.order.is_empty() {
+            components.iter().for_each(|(row, c)| give(*row, *c));
+        }
+        for (place, row) in self.order.iter().enumerate() {
+            components.get(row).iter().for_each(|c| give(place, **c));
         }
     }
 

@@ -2,8 +2,9 @@
 
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::data::{Rows, View};
+use crate::data::{Centres, Rows, View};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// Components that get a row at once, at most: more of them wait for the next iteration.
 const MOST: usize = 1024;
@@ -29,11 +30,24 @@ pub(super) struct FarRows {
     least: f64,
 }
 
-/// A row that becomes the centre of a component.
+/// A row that becomes the centre of a component: its number, and its coordinates in the phase, padded.
 pub(super) struct NewCentre<F> {
-    pub(super) row: usize,
-    /// In the coordinates of the phase, padded.
-    pub(super) centre: Vec<F>,
+    row: usize,
+    centre: Vec<F>,
+}
+
+/// Puts rows in the places of the components without mass. Returns which component each of these rows has now.
+pub(super) fn fill<F: Float>(
+    vacant: Vec<NewCentre<F>>,
+    mass: impl Fn(usize) -> f64,
+    centres: &mut Centres<F>,
+) -> BTreeMap<usize, u32> {
+    let empty = (0..centres.len()).filter(|c| mass(*c) <= 0.0);
+    let pairs = empty.zip(vacant).map(|(c, new)| {
+        centres.replace(c, &new.centre);
+        (new.row, c as u32)
+    });
+    pairs.collect()
 }
 
 impl FarRows {
@@ -62,7 +76,7 @@ impl FarRows {
     }
 
     /// Leaves the best ones. Rows that gain the same are in their order, so it does not matter who was seen first.
-    fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         let best_first = |a: &Far, b: &Far| b.gain.total_cmp(&a.gain).then(a.row.cmp(&b.row));
         self.rows.sort_unstable_by(best_first);
         if self.rows.len() >= self.most() {

