@@ -2,11 +2,11 @@
 
 use super::pass::{RowPass, shard_rows};
 use super::saved::{SavedFull, SavedPass, SavedPhase};
-use super::vacant::{self, FarRows, NewCentre};
+use super::vacant::{self, Filled};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::parallel::{self, BLOCK, Spare};
+use crate::base::parallel::Spare;
 use crate::base::rng::Purpose;
 use crate::data::{Rows, Scores};
 use crate::e_step::PerShard;
@@ -28,7 +28,7 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     statistics: Option<Moments>,
     merges: Merges,
     /// Rows for components without mass, after this search.
-    vacant: Vec<NewCentre<F>>,
+    vacant: Option<Filled<F>>,
     /// Whether the next pass scores the supports there are.
     again: bool,
     /// Memory of the passes before.
@@ -139,7 +139,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             searches: 0,
             statistics: None,
             merges: Merges::NotYet,
-            vacant: Vec::new(),
+            vacant: None,
             again: false,
             blocks: Spare::default(),
             spare: Spare::default(),
@@ -223,55 +223,20 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 
     /// Rows for the components without mass (E54). A search over all components shows at once that no row is near to them; another
     /// one may not have come upon them yet, so there it waits until the phase would end, and rows must have one component each.
-    fn vacant(&self, found: &Found, report: &mut PhaseReport) -> Result<Vec<NewCentre<F>>> {
+    fn vacant(&self, found: &Found, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
         let (stages, rule) = (&self.phase.stages, &self.phase.rule);
         let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
         let in_time = stages.search.is_exact() || stages.width == 1 && settles();
         let more = report.zero_mass > 0 && report.steps() < rule.max_iterations;
-        let Some(sums) = self.statistics.as_ref().filter(|_| more && in_time) else {
-            return Ok(Vec::new());
+        let sums = self.statistics.as_ref();
+        let Some(sums) = sums.filter(|_| more && in_time && stages.has_free_centres()) else {
+            return Ok(None);
         };
-        if !stages.has_free_centres() {
-            return Ok(Vec::new());
-        }
-        let (view, mut means) = (self.phase.view(), self.phase.centres().clone());
+        let (view, centres) = (self.phase.view(), self.phase.centres().clone());
+        let (mut means, places) = (centres.clone(), self.supports.places());
         sums.move_centres(&mut means, |_, _, _| ());
-        let part = shard_rows(view.data, means.len(), 0);
-        let parts = parallel::map_blocks(view.len(), part, |_, all| {
-            let mut far = FarRows::new(report.zero_mass);
-            let (mut rows, mut squared) = (Rows::default(), Vec::new());
-            for from in all.clone().step_by(BLOCK) {
-                let places = from..all.end.min(from + BLOCK);
-                let (labels, order) = self.supports.at(places.clone());
-                match order.is_empty() {
-                    true => view.data.load(places, view.frame, &mut rows)?,
-                    false => view.data.gather(order, view.frame, &mut rows)?,
-                }
-                for (i, label) in labels.iter().enumerate() {
-                    rows.distances_to(i, &means, &[*label], &mut squared);
-                    let row = order.get(i).map_or(from + i, |row| *row);
-                    far.see(row, rows.weight(i), squared[0].to_f64());
-                }
-            }
-            Ok(far)
-        });
         report.add_evaluations(view.len() as u64);
-        FarRows::choose(parallel::all(parts)?, view)
-    }
-
-    /// Moves components without mass to the rows that were chosen for them. The sums say nothing of these components, so the M-step
-    /// leaves them there, and the next search finds them.
-    fn fill(&mut self) -> Result<()> {
-        let Some(sums) = &self.statistics else {
-            return Ok(());
-        };
-        let (mut centres, rows) = (
-            self.phase.centres().clone(),
-            std::mem::take(&mut self.vacant),
-        );
-        let given = vacant::fill(rows, |c| sums.mass(c), &mut centres);
-        self.supports.give(&given);
-        self.phase.stages.place(centres)
+        vacant::fill(view, centres, |c| sums.mass(c), &means, places)
     }
 
     fn step(&mut self, restricted: bool) -> Result<()> {
@@ -298,7 +263,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         };
         self.merges = self.merges(&found, report);
         self.vacant = self.vacant(&found, report)?;
-        found.pending |= self.merges == Merges::Now || !self.vacant.is_empty();
+        found.pending |= self.merges == Merges::Now || self.vacant.is_some();
         Ok(found)
     }
 
@@ -306,8 +271,10 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     ///
     /// The sums are taken once more, with what merges need: in each pass that would take up to half of the time.
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
-        if !self.vacant.is_empty() {
-            return self.fill();
+        if let Some(Filled { centres, rows }) = self.vacant.take() {
+            // The sums say nothing of these components: the M-step leaves them there, and the next search finds them.
+            self.supports.give(&rows);
+            return self.phase.stages.place(centres);
         }
         if self.merges != Merges::Now {
             return Ok(());

@@ -2,13 +2,12 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::saved::{Kept, SavedPass, SavedPhase};
-use super::vacant::{self, FarRows, NewCentre};
+use super::vacant::{self, Filled};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::parallel;
 use crate::base::rng::Purpose;
-use crate::data::{Centres, Rows, View};
+use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
 use crate::e_step::bounded::split_merge::split_and_merge;
 use crate::e_step::{Assignment, Change, KeptSums, Member, NeighbourLists};
@@ -25,7 +24,7 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     kept: Kept<F>,
     /// Rows to transfer after this search, and rows for components without mass.
     candidates: Option<TransferCandidates>,
-    vacant: Vec<NewCentre<F>>,
+    vacant: Option<Filled<F>>,
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
@@ -65,7 +64,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             near,
             kept,
             candidates: None,
-            vacant: Vec::new(),
+            vacant: None,
             phase,
         };
         let first = pass.likelihood();
@@ -92,7 +91,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             near: near(&phase, report),
             kept,
             candidates: None,
-            vacant: Vec::new(),
+            vacant: None,
             phase,
         })
     }
@@ -217,56 +216,28 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// Whether the last search compared every row with all centres, unless its bounds settled it.
     fn is_exact(&self) -> bool {
-        let (k, near) = (
-            self.phase.centres().len(),
-            self.phase.stages.e_step.bounds(),
-        );
-        self.kept.searched && near.is_some_and(|near| near >= k)
+        let (k, e_step) = (self.phase.centres().len(), self.phase.stages.e_step);
+        self.kept.searched && e_step.bounds().is_some_and(|near| near >= k)
     }
 
     /// Rows for the components without mass (E54).
-    fn vacant(&self, report: &mut PhaseReport) -> Result<Vec<NewCentre<F>>> {
-        let (view, mut means) = (self.phase.view(), self.phase.centres().clone());
-        self.kept.sums.move_centres(&mut means);
+    fn vacant(&self, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
+        let (view, centres) = (self.phase.view(), self.phase.centres().clone());
+        let (mut means, sums) = (centres.clone(), &self.kept.sums);
+        sums.move_centres(&mut means);
         report.add_evaluations(view.len() as u64);
-        let parts = self.kept.assignment.map_parts(|_, components| {
-            let mut far = FarRows::new(report.zero_mass);
-            let (mut rows, mut squared) = (Rows::default(), Vec::new());
-            for (c, places) in components {
-                let members = places.map(|place| self.kept.assignment.member(place).row);
-                view.gather_into(members.clone(), &mut rows)?;
-                squared.resize(rows.len(), F::zero());
-                rows.distances_from(means.row(c), &mut squared);
-                for ((i, row), squared) in members.enumerate().zip(&squared) {
-                    far.see(row as usize, rows.weight(i), squared.to_f64());
-                }
-            }
-            // There are many parts.
-            far.cut();
-            Ok(far)
-        });
-        FarRows::choose(parallel::all(parts)?, view)
+        let labels = self.kept.assignment.labels();
+        vacant::fill(view, centres, |c| sums.mass(c), &means, (&labels, &[]))
     }
 
-    /// Moves components without mass to the rows that were chosen for them, and these rows to them.
-    fn fill(&mut self) -> Result<()> {
-        let (mut centres, rows) = (
-            self.phase.centres().clone(),
-            std::mem::take(&mut self.vacant),
-        );
-        let given = vacant::fill(rows, |c| self.kept.sums.mass(c), &mut centres);
-        let assignment = &self.kept.assignment;
-        let mut changes = Vec::new();
-        for c in 0..assignment.components() {
-            let moves = assignment.places(c).filter_map(|place| {
-                let to = given.get(&(assignment.member(place).row as usize))?;
-                Some(assignment.change(place, c, *to))
-            });
-            changes.extend(moves);
-        }
-        self.place(centres)?;
-        self.kept.assignment.forget_some(&changes);
-        self.move_rows(&changes)
+    /// Gives these rows to their components: lists of near centres may not have them.
+    fn fill(&mut self, filled: Filled<F>) -> Result<()> {
+        let Filled { centres, rows } = filled;
+        let mut labels = self.kept.assignment.labels();
+        rows.iter().for_each(|(row, c)| labels[*row] = *c);
+        self.kept.assignment = Assignment::of_labels(&labels, centres.len());
+        self.kept.sums = KeptSums::of(self.phase.view(), &centres, &self.kept.assignment)?;
+        self.place(centres)
     }
 
     /// Gives the model other centres. Lists and bounds are stale.
@@ -293,7 +264,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         if more && vacant && (settles || self.is_exact()) {
             self.vacant = self.vacant(report)?;
         }
-        let transfers = self.kept.transfers > 0 && self.vacant.is_empty();
+        let transfers = self.kept.transfers > 0 && self.vacant.is_none();
         if more && transfers && self.near > 1 && settles {
             let offsets = self.kept.sums.offsets(self.phase.centres());
             let candidates =
@@ -304,13 +275,13 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         Ok(Found {
             likelihood,
             free_energy,
-            pending: self.kept.moves > 0 || self.candidates.is_some() || !self.vacant.is_empty(),
+            pending: self.kept.moves > 0 || self.candidates.is_some() || self.vacant.is_some(),
         })
     }
 
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
-        if !self.vacant.is_empty() {
-            return self.fill();
+        if let Some(filled) = self.vacant.take() {
+            return self.fill(filled);
         }
         if let Some(candidates) = self.candidates.take() {
             return self.transfer(candidates, report);

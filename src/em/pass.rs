@@ -67,7 +67,7 @@ impl<F: Float> RowPass<'_, F> {
         } = *self;
         let k = model.components();
         let block_rows = search::block_rows(k, data.dim());
-        let live = (width < k).then(|| Live::of(model)).flatten();
+        let live = (width < k).then(|| Live::of(model, width)).flatten();
         let parts = supports.rows().into_parts(self.shard_rows);
         let shards = parallel::map_parts(parts, |shard, rows_of_shard| {
             let (first, mut sums) = (shard * self.shard_rows, PassTotals::default());
@@ -160,36 +160,29 @@ impl<F: Float> RowPass<'_, F> {
 /// no other for a row, whose density would be 0.
 struct Live {
     is_live: Vec<bool>,
-    /// Those that were not discarded, and as many others as a support of any width needs.
-    live_first: Vec<u32>,
-    count: usize,
+    /// Those that were not discarded, and others where a support needs more.
+    some: Vec<u32>,
 }
 
 impl Live {
     /// `None` if none was discarded.
-    fn of<F: Float>(model: &dyn Mixture<F>) -> Option<Self> {
+    fn of<F: Float>(model: &dyn Mixture<F>, width: usize) -> Option<Self> {
         let is_live: Vec<bool> = model.proportions().iter().map(|p| *p > 0.0).collect();
-        let count = is_live.iter().filter(|live| **live).count();
-        (0 < count && count < is_live.len()).then(|| {
-            let mut live_first: Vec<u32> = (0..is_live.len() as u32).collect();
-            live_first.sort_by_key(|c| !is_live[*c as usize]);
-            Self {
-                is_live,
-                live_first,
-                count,
-            }
-        })
+        let ids = |live| (0..).zip(&is_live).filter(move |(_, is)| **is == live);
+        let mut some: Vec<u32> = ids(true).map(|(c, _)| c).collect();
+        let missing = width.saturating_sub(some.len());
+        some.extend(ids(false).map(|(c, _)| c).take(missing));
+        (is_live.contains(&true) && is_live.contains(&false)).then_some(Self { is_live, some })
     }
 
     /// Gives rows whose best component was discarded the best of all others (E13).
     fn lead<F: Float>(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>) {
-        let some = &self.live_first[..self.count.max(block.width())];
         let mut scores = Vec::new();
         for i in 0..rows.len() {
             if !self.is_live[block.support(i)[0] as usize] {
-                some_scores(model, rows, i, some, &mut scores);
-                block.set_best(i, some, &scores);
-                block.count(some.len());
+                some_scores(model, rows, i, &self.some, &mut scores);
+                block.set_best(i, &self.some, &scores);
+                block.count(self.some.len());
             }
         }
     }

@@ -200,12 +200,9 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// Whether a component without mass may lie anywhere: its centre is all there is of it.
     pub(super) fn has_free_centres(&self) -> bool {
-        let (centres, frame) = (self.model.centres().clone(), self.model.frame().clone());
-        self.model.likeliest_is_nearest()
-            && self
-                .m_step
-                .with_centres(&self.model, centres, frame)
-                .is_some()
+        let (model, frame) = (&self.model, self.model.frame().clone());
+        let placed = |centres| self.m_step.with_centres(model, centres, frame);
+        model.likeliest_is_nearest() && placed(model.centres().clone()).is_some()
     }
 
     /// The M-step from kept statistics.

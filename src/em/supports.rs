@@ -8,8 +8,6 @@ use crate::io::rule;
 use crate::model::block::UNSET;
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// Places moved together.
 const PLACES: usize = 1 << 13;
@@ -86,24 +84,20 @@ impl Supports {
         self.per_row
     }
 
-    /// Gives rows to components, by their numbers, where rows have one component each: the next search begins there.
-    pub(super) fn give(&mut self, components: &BTreeMap<usize, u32>) {
-        if self.per_row != 1 {
-            return;
-        }
-        let mut give = |place: usize, c: u32| (self.supports[place], self.labels[place]) = (c, c);
-        if self.order.is_empty() {
-            components.iter().for_each(|(row, c)| give(*row, *c));
-        }
+    /// Gives rows to components, where rows have one each: the next search begins there.
+    pub(super) fn give(&mut self, rows: &[(usize, u32)]) {
+        let mut places: Vec<usize> = (0..self.labels.len()).collect();
         for (place, row) in self.order.iter().enumerate() {
-            components.get(row).iter().for_each(|c| give(place, **c));
+            places[*row] = place;
+        }
+        for &(row, c) in rows.iter().filter(|_| self.per_row == 1) {
+            (self.supports[places[row]], self.labels[places[row]]) = (c, c);
         }
     }
 
-    /// The labels at these places, and the rows there: none as long as all are at their own.
-    pub(super) fn at(&self, places: Range<usize>) -> (&[u32], &[usize]) {
-        let order = self.order.get(places.clone()).unwrap_or_default();
-        (&self.labels[places], order)
+    /// The labels, and the row at each place: none as long as all are at their own.
+    pub(super) fn places(&self) -> (&[u32], &[usize]) {
+        (&self.labels, &self.order)
     }
 
     /// Orders rows by their labels; those with the same label stay in their order.

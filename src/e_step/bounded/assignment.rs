@@ -135,7 +135,7 @@ impl<F: Float> Assignment<F> {
     }
 
     /// The move of the member at a place of component `from`.
-    pub(crate) fn change(&self, place: usize, from: usize, to: u32) -> Change {
+    pub(super) fn change(&self, place: usize, from: usize, to: u32) -> Change {
         let (row, from) = (self.members[place].row, from as u32);
         Change {
             place,
