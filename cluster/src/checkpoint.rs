@@ -20,7 +20,7 @@ pub(crate) struct Course {
     /// The bits of those of the E-steps so far, one per M-step: decimal digits would round them.
     pub(crate) free_energies: Vec<u64>,
     pub(crate) coreset_rows: usize,
-    /// Components without rows at the last M-step.
+    /// Components without rows in the last E-step.
     pub(crate) zero_mass: usize,
 }
 

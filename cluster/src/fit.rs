@@ -27,7 +27,7 @@ pub struct Fitted {
     /// The free energies of the E-steps over the table, in nats: one more than there are M-steps. Of a support that is
     /// truncated they are a lower bound of the log-likelihood.
     pub free_energies: Vec<f64>,
-    /// Components that no row belonged to in the last M-step. They keep their means.
+    /// Components that no row belonged to in the last E-step. They keep their means.
     pub zero_mass: usize,
     /// Why it ended.
     pub stop: Stop,
@@ -87,6 +87,7 @@ pub(crate) async fn run(
         let Found::Sums(sums) = table.pass_again(&range, work).await? else {
             return Err(Error::other_pass());
         };
+        course.zero_mass = sums.masses().filter(|mass| *mass <= 0.0).count();
         let (iteration, free_energy) = (free_energies.len(), sums.free_energy());
         observer(Progress {
             iteration,
@@ -108,7 +109,6 @@ pub(crate) async fn run(
         }
         model = model.update(&sums)?;
         course.free_energies.push(free_energy.to_bits());
-        course.zero_mass = sums.masses().filter(|mass| *mass <= 0.0).count();
         let state = State { model, course };
         save(&state)?;
         State { model, course } = state;

@@ -162,9 +162,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         return "init", self.init
 
     def _distinct(self, found: dict[str, Any]) -> float:
-        if found["distinct"] is None:
-            return self.n_clusters - found["report"]["zero_mass"]
-        return found["distinct"]
+        with_rows = self.n_clusters - found["report"]["zero_mass"]
+        return with_rows if found["distinct"] is None else min(with_rows, found["distinct"])
 
     def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Finds the centres.

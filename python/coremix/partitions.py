@@ -74,7 +74,7 @@ def update(model: Model | CoremixEstimator, statistics: bytes) -> Model:
 
 def describe(statistics: bytes) -> dict[str, Any]:
     """What sums say: ``rows``, ``weight`` (the sum of the weights), ``free_energy`` (in nats; the log-likelihood where all
-    components share a row) and ``masses`` (of the components)."""
+    components share a row) and ``masses`` (of the components: one of mass 0 has no rows, and keeps its mean)."""
     return _coremix.describe(statistics)
 
 

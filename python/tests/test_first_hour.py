@@ -126,6 +126,17 @@ def test_unmerged_rows_warn_as_well():
         coremix.KMeans(5, random_state=0).fit(X)
 
 
+@pytest.mark.parametrize("algorithm", ["fast", "lloyd"])
+def test_far_initial_centres_get_rows(algorithm):
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [10.0, 0.0], [10.0, 1.0], [0.0, 10.0], [0.0, 11.0]])
+    init = np.array([[0.0, 0.0], [10.0, 0.0], [500.0, 500.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = coremix.KMeans(3, init=init, algorithm=algorithm, random_state=0).fit(X)
+    assert model.inertia_ == pytest.approx(1.5)
+    assert len(set(model.labels_)) == 3
+
+
 # Files.
 
 

@@ -115,8 +115,8 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
 ///   larger ones, and for all rows.
 /// - The subspace has about $2 \sqrt d$ coordinates. It is used if that is at most $d / 2$ and less than $k$. Otherwise
 ///   comparing rows with all means on all columns costs less than projecting them.
-/// - Up to 8 clusters, where split and merge helps little, there are several starts, with up to 32 clusters together, on few
-///   rows as well.
+/// - Up to 8 clusters, where split and merge helps little, there are several starts, with up to 32 clusters together. They go
+///   through the phase on the first coreset. Up to 8,192 rows have none, and all starts go through the phase on all rows.
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
 ///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
 ///   if these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.

@@ -2,6 +2,7 @@
 
 use super::pass::{RowPass, shard_rows};
 use super::saved::{SavedFull, SavedPass, SavedPhase};
+use super::vacant::{self, Filled};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -26,6 +27,8 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     /// The sums for the next M-step.
     statistics: Option<Moments>,
     merges: Merges,
+    /// Rows for components without mass, after this search.
+    vacant: Option<Filled<F>>,
     /// Whether the next pass scores the supports there are.
     again: bool,
     /// Memory of the passes before.
@@ -136,6 +139,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             searches: 0,
             statistics: None,
             merges: Merges::NotYet,
+            vacant: None,
             again: false,
             blocks: Spare::default(),
             spare: Spare::default(),
@@ -218,6 +222,24 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         }
     }
 
+    /// Rows for the components without mass (E54). A search over all components shows at once that no row is near to them; another
+    /// one may not have come upon them yet, so there it waits until the phase would end, and rows must have one component each.
+    fn vacant(&self, found: &Found, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
+        let (stages, rule) = (&self.phase.stages, &self.phase.rule);
+        let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
+        let in_time = stages.search.is_exact() || stages.width == 1 && settles();
+        let more = report.zero_mass > 0 && report.steps() < rule.max_iterations;
+        let sums = self.statistics.as_ref();
+        let Some(sums) = sums.filter(|_| more && in_time && stages.has_free_centres()) else {
+            return Ok(None);
+        };
+        let (view, centres) = (self.phase.view(), self.phase.centres().clone());
+        let (mut means, places) = (centres.clone(), self.supports.places());
+        sums.move_centres(&mut means, |_, _, _| ());
+        report.add_evaluations(view.len() as u64);
+        vacant::fill(view, centres, |c| sums.mass(c), &means, places)
+    }
+
     fn step(&mut self, restricted: bool) -> Result<()> {
         match self.statistics.take() {
             Some(statistics) => {
@@ -244,7 +266,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
             pending: report.steps() <= self.restricted,
         };
         self.merges = self.merges(&found, report);
-        found.pending |= self.merges == Merges::Now;
+        self.vacant = self.vacant(&found, report)?;
+        found.pending |= self.merges == Merges::Now || self.vacant.is_some();
         Ok(found)
     }
 
@@ -252,6 +275,11 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     ///
     /// The sums are taken once more, with what merges need: in each pass that would take up to half of the time.
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
+        if let Some(Filled { centres, rows }) = self.vacant.take() {
+            // The sums say nothing of these components: the M-step leaves them there, and the next search finds them.
+            self.supports.give(&rows);
+            return self.phase.stages.place(centres);
+        }
         if self.merges != Merges::Now {
             return Ok(());
         }

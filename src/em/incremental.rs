@@ -2,6 +2,7 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::saved::{Kept, SavedPass, SavedPhase};
+use super::vacant::{self, Filled};
 use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -21,8 +22,9 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     /// Centres on a neighbour list.
     near: usize,
     kept: Kept<F>,
-    /// Rows to transfer after this search.
+    /// Rows to transfer after this search, and rows for components without mass.
     candidates: Option<TransferCandidates>,
+    vacant: Option<Filled<F>>,
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
@@ -62,6 +64,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             near,
             kept,
             candidates: None,
+            vacant: None,
             phase,
         };
         let first = pass.likelihood();
@@ -88,6 +91,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             near: near(&phase, report),
             kept,
             candidates: None,
+            vacant: None,
             phase,
         })
     }
@@ -210,6 +214,32 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             .renew_where(self.phase.view(), centres, &self.kept.assignment, |_| false)
     }
 
+    /// Whether the last search compared every row with all centres, unless its bounds settled it.
+    fn is_exact(&self) -> bool {
+        let (k, e_step) = (self.phase.centres().len(), self.phase.stages.e_step);
+        self.kept.searched && e_step.bounds().is_some_and(|near| near >= k)
+    }
+
+    /// Rows for the components without mass (E54).
+    fn vacant(&self, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
+        let (view, centres) = (self.phase.view(), self.phase.centres().clone());
+        let (mut means, sums) = (centres.clone(), &self.kept.sums);
+        sums.move_centres(&mut means);
+        report.add_evaluations(view.len() as u64);
+        let labels = self.kept.assignment.labels();
+        vacant::fill(view, centres, |c| sums.mass(c), &means, (&labels, &[]))
+    }
+
+    /// Gives these rows to their components: lists of near centres may not have them.
+    fn fill(&mut self, filled: Filled<F>) -> Result<()> {
+        let Filled { centres, rows } = filled;
+        let mut labels = self.kept.assignment.labels();
+        rows.iter().for_each(|(row, c)| labels[*row] = *c);
+        self.kept.assignment = Assignment::of_labels(&labels, centres.len());
+        self.kept.sums = KeptSums::of(self.phase.view(), &centres, &self.kept.assignment)?;
+        self.place(centres)
+    }
+
     /// Gives the model other centres. Lists and bounds are stale.
     fn place(&mut self, centres: Centres<F>) -> Result<()> {
         (self.kept.lists, self.kept.stale) = (None, true);
@@ -227,8 +257,15 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         let free_energy = self.phase.free_energy(&likelihood);
         // With lists of one there are no others to go to; after the last M-step none follows.
         let rule = &self.phase.rule;
-        let more = self.kept.transfers > 0 && report.steps() < rule.max_iterations;
-        if more && self.near > 1 && self.settles(free_energy, &likelihood, report) {
+        let more = report.steps() < rule.max_iterations;
+        let settles = self.settles(free_energy, &likelihood, report);
+        // Split and merge moves such components first, to better places.
+        let vacant = report.zero_mass > 0 && self.kept.moves == 0;
+        if more && vacant && (settles || self.is_exact()) {
+            self.vacant = self.vacant(report)?;
+        }
+        let transfers = self.kept.transfers > 0 && self.vacant.is_none();
+        if more && transfers && self.near > 1 && settles {
             let offsets = self.kept.sums.offsets(self.phase.centres());
             let candidates =
                 TransferCandidates::of(self.phase.view(), &self.kept.assignment, &offsets);
@@ -238,11 +275,14 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         Ok(Found {
             likelihood,
             free_energy,
-            pending: self.kept.moves > 0 || self.candidates.is_some(),
+            pending: self.kept.moves > 0 || self.candidates.is_some() || self.vacant.is_some(),
         })
     }
 
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
+        if let Some(filled) = self.vacant.take() {
+            return self.fill(filled);
+        }
         if let Some(candidates) = self.candidates.take() {
             return self.transfer(candidates, report);
         }
@@ -298,14 +338,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn found(&mut self) -> Ended<M::Model> {
-        let k = self.phase.centres().len();
-        let exact = self.kept.searched
-            && self
-                .phase
-                .stages
-                .e_step
-                .bounds()
-                .is_some_and(|near| near >= k);
+        let (k, exact) = (self.phase.centres().len(), self.is_exact());
         let supports = Supports::of_labels(self.kept.assignment.labels(), k);
         self.phase.ended(supports, exact)
     }

@@ -19,6 +19,7 @@ mod stages;
 mod stop;
 mod supports;
 pub(crate) mod trace;
+mod vacant;
 
 pub(crate) use checkpoint::Saver;
 pub(crate) use full::FullPass;

@@ -26,6 +26,12 @@ impl<Model> Outcome<Model> {
         (self.reached, last.copied().unwrap_or(f64::NEG_INFINITY))
     }
 
+    /// Whether its last phase was cancelled, or there is none.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        let last = self.phases.last();
+        last.is_none_or(|phase| phase.stop == Stop::Cancelled)
+    }
+
     /// The same, where the fit was cancelled after it.
     pub(crate) fn cancelled(mut self) -> Self {
         if let Some(phase) = self.phases.last_mut() {

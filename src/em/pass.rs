@@ -67,6 +67,7 @@ impl<F: Float> RowPass<'_, F> {
         } = *self;
         let k = model.components();
         let block_rows = search::block_rows(k, data.dim());
+        let live = (width < k).then(|| Live::of(model, width)).flatten();
         let parts = supports.rows().into_parts(self.shard_rows);
         let shards = parallel::map_parts(parts, |shard, rows_of_shard| {
             let (first, mut sums) = (shard * self.shard_rows, PassTotals::default());
@@ -92,6 +93,9 @@ impl<F: Float> RowPass<'_, F> {
                         let sound = block.check();
                         sound.map_err(|what| self.fault(&rows, &block, what))?;
                     }
+                }
+                if let Some(live) = &live {
+                    live.lead(model, &rows, &mut block);
                 }
                 sums.evaluations += block.evaluations();
                 let likelihood = posterior::normalise(&rows, &mut block, self.log_joint);
@@ -149,6 +153,38 @@ impl<F: Float> RowPass<'_, F> {
             _ => self.search_name,
         };
         Error::stage(stage, what)
+    }
+}
+
+/// The components of a mixture of which some were discarded. A search that begins at random, or follows neighbors, may come upon
+/// no other for a row, whose density would be 0.
+struct Live {
+    is_live: Vec<bool>,
+    /// Those that were not discarded, and others where a support needs more.
+    some: Vec<u32>,
+}
+
+impl Live {
+    /// `None` if none was discarded.
+    fn of<F: Float>(model: &dyn Mixture<F>, width: usize) -> Option<Self> {
+        let is_live: Vec<bool> = model.proportions().iter().map(|p| *p > 0.0).collect();
+        let ids = |live| (0..).zip(&is_live).filter(move |(_, is)| **is == live);
+        let mut some: Vec<u32> = ids(true).map(|(c, _)| c).collect();
+        let missing = width.saturating_sub(some.len());
+        some.extend(ids(false).map(|(c, _)| c).take(missing));
+        (is_live.contains(&true) && is_live.contains(&false)).then_some(Self { is_live, some })
+    }
+
+    /// Gives rows whose best component was discarded the best of all others (E13).
+    fn lead<F: Float>(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>) {
+        let mut scores = Vec::new();
+        for i in 0..rows.len() {
+            if !self.is_live[block.support(i)[0] as usize] {
+                some_scores(model, rows, i, &self.some, &mut scores);
+                block.set_best(i, &self.some, &scores);
+                block.count(self.some.len());
+            }
+        }
     }
 }
 

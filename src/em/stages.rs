@@ -206,6 +206,13 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         Ok(())
     }
 
+    /// Whether a component without mass may lie anywhere: its centre is all there is of it.
+    pub(super) fn has_free_centres(&self) -> bool {
+        let (model, frame) = (&self.model, self.model.frame().clone());
+        let placed = |centres| self.m_step.with_centres(model, centres, frame);
+        model.likeliest_is_nearest() && placed(model.centres().clone()).is_some()
+    }
+
     /// The M-step from kept statistics.
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
         let kind = self.m_step.statistics(&self.model).kind();

@@ -84,6 +84,22 @@ impl Supports {
         self.per_row
     }
 
+    /// Gives rows to components, where rows have one each: the next search begins there.
+    pub(super) fn give(&mut self, rows: &[(usize, u32)]) {
+        let mut places: Vec<usize> = (0..self.labels.len()).collect();
+        for (place, row) in self.order.iter().enumerate() {
+            places[*row] = place;
+        }
+        for &(row, c) in rows.iter().filter(|_| self.per_row == 1) {
+            (self.supports[places[row]], self.labels[places[row]]) = (c, c);
+        }
+    }
+
+    /// The labels, and the row at each place: none as long as all are at their own.
+    pub(super) fn places(&self) -> (&[u32], &[usize]) {
+        (&self.labels, &self.order)
+    }
+
     /// Orders rows by their labels; those with the same label stay in their order.
     pub(super) fn order_by_label(&mut self, k: usize) {
         let by_label = || self.labels.iter().copied().zip(0..);

@@ -5,7 +5,7 @@ use super::cost::Context;
 use super::rows::{Plan, no_phase};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::em::{Outcome, PhaseReport, Stop, shape};
+use crate::em::{Outcome, PhaseReport, shape};
 use crate::io::{FileFault, all_counts, rule};
 use crate::model::Mixture;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(super) struct Course<Model> {
     /// The best of the restarts that have ended, and the last free energy of each.
     pub(super) best: Option<(usize, Outcome<Model>)>,
     pub(super) restarts: Vec<f64>,
-    /// Whether one of them was cancelled.
+    /// Whether one of them was cancelled, or has left out starts.
     #[serde(skip)]
     pub(super) cut: bool,
     /// The phase that the next restart is in, by its place in the plan.
@@ -64,8 +64,7 @@ impl<Model> Course<Model> {
             }
             found => found?,
         };
-        let last = found.phases.last();
-        self.cut |= last.is_none_or(|phase| phase.stop == Stop::Cancelled);
+        self.cut |= found.is_cancelled();
         let (own, place) = (found.standing(), self.restarts.len());
         self.restarts.push(own.1);
         let best = self.best.as_ref();

@@ -91,8 +91,9 @@ impl<F: Float> Phase<F> {
         self
     }
 
-    /// Seedings to start from, in the first phase, as long as their rows together are at most half of all, or 65,536: each goes through
-    /// the phase, and the one with the largest free energy goes on. Default 1.
+    /// Seedings to start from, in the first phase that runs, as long as their rows together are at most half of all, or 65,536: each
+    /// goes through the phase, and the one with the largest free energy goes on. Phases that are left out before it leave it theirs:
+    /// the larger number counts. Default 1.
     #[must_use]
     pub fn starts(mut self, starts: usize) -> Self {
         self.outline.starts = starts;

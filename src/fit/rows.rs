@@ -76,7 +76,10 @@ impl<'a, F: Float> Plan<'a, F> {
             context,
         )?;
         seed::enough_rows(plan.rows(0), k, "coreset")?;
+        // The first phase that is sure to run has the starts of those before it as well.
+        let (mut starts, mut runs) = (1, false);
         for (number, phase) in list.iter().enumerate() {
+            starts = phase.outline.starts.max(if runs { 1 } else { starts });
             let Some(place) = plan.place_of(phase, &list[number + 1..]) else {
                 continue;
             };
@@ -89,10 +92,12 @@ impl<'a, F: Float> Plan<'a, F> {
                     _ => plan.sets.push(RowSet::new(rows, data, None)?),
                 }
             }
-            let phase = phase.clone();
+            let mut phase = phase.clone();
+            phase.outline.starts = starts;
+            runs |= !phase.outline.after_subspace;
             plan.phases.push(Planned { phase, place });
             // A fit that is stopped ends with its first search.
-            if known.is_none() && context.monitor.is_stopped() {
+            if known.is_none() && context.monitor.is_stopped() && runs {
                 break;
             }
         }

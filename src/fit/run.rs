@@ -164,11 +164,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                     monitor: Monitor::new(None, settings.cancel.clone(), None),
                     cost: Cost::default(),
                 };
-                let found = self.restart(&mut Course::of_restart(first + i), &mut context);
-                (found, context.cost)
+                let mut course = Course::of_restart(first + i);
+                let found = self.restart(&mut course, &mut context);
+                (found, course.cut, context.cost)
             });
-            for (found, own) in found {
+            for (found, cut, own) in found {
                 cost.add(&own);
+                course.cut |= cut;
                 course.keep(found)?;
             }
             if course.cut {
@@ -205,14 +207,21 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             }
             while let Some(mut candidate) = course.waiting.pop_front() {
                 // Once stopped, one search is enough.
-                if course.leading.is_none() || !context.monitor.is_stopped() {
-                    let is_wanted = settings.cancel.is_some() && candidate.found.is_some();
-                    let before = is_wanted.then(|| candidate.clone());
-                    candidate = match (self.phase(candidate, course, context), before) {
-                        (Err(Error::Cancelled), Some(before)) => before.cancelled(),
-                        (after, _) => after?,
-                    };
+                if course.leading.is_some() && context.monitor.is_stopped() {
+                    course.cut = true;
+                    continue;
                 }
+                let is_wanted = settings.cancel.is_some() && candidate.found.is_some();
+                let before = is_wanted.then(|| candidate.clone());
+                candidate = match (self.phase(candidate, course, context), before) {
+                    (Err(Error::Cancelled), Some(before)) => before.cancelled(),
+                    (Err(Error::Cancelled), None) if course.leading.is_some() => {
+                        course.cut = true;
+                        continue;
+                    }
+                    (after, _) => after?,
+                };
+                course.cut |= candidate.is_cancelled();
                 let leading = course.leading.as_ref();
                 if leading.is_none_or(|leading| candidate.standing() > leading.standing()) {
                     course.leading = Some(candidate);
@@ -229,29 +238,37 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     /// The starts of a restart, at their seeds.
     fn starts(&self, course: &mut Course<M::Model>, context: &mut Context<'_, F>) -> Result<()> {
         let (plan, settings) = (&self.plan, &self.clusterer.settings);
-        let Planned { phase, place } = &plan.phases[0];
-        // From a model all starts would be the same.
-        let room = match settings.warm {
-            Some(_) => 1,
-            None => (self.data.len() / 2).max(FEW_ROWS) / plan.rows(*place).len(),
-        };
-        for start in 0..phase.outline.starts.min(room).max(1) {
-            let candidate = self.start(course.restarts.len(), start, context)?;
-            course.waiting.push_back(candidate);
-            if context.monitor.is_stopped() {
-                break;
-            }
-        }
+        let restart = course.restarts.len();
+        let first = self.start(restart, 0, context)?;
         plan.find_subspace(settings.seed, &mut context.cost)?;
         course.subspace = match plan.subspace() {
             None => false,
             Some(Principal { subspace, sample }) => {
                 // Most of the quantization error of the seeds is in it.
-                let centres = subspace.enter(course.waiting[0].model.centres());
-                let near = phase.e_step.bounds().unwrap_or(centres.len());
+                let centres = subspace.enter(first.model.centres());
+                let near = plan.phases[0].phase.e_step.bounds();
+                let near = near.unwrap_or(centres.len());
                 !em::outside(View::new(&**sample, &subspace.frame()), &centres, near)?
             }
         };
+        course.waiting.push_back(first);
+        let runs = |planned: &&Planned<F>| course.subspace || !planned.phase.outline.after_subspace;
+        let Some(Planned { phase, place }) = plan.phases.iter().find(runs) else {
+            return Ok(());
+        };
+        // From a model all starts would be the same.
+        let room = match settings.warm {
+            Some(_) => 1,
+            None => (self.data.len() / 2).max(FEW_ROWS) / plan.rows(*place).len(),
+        };
+        for start in 1..phase.outline.starts.min(room) {
+            if context.monitor.is_stopped() {
+                course.cut = true;
+                break;
+            }
+            let candidate = self.start(restart, start, context)?;
+            course.waiting.push_back(candidate);
+        }
         Ok(())
     }
 

@@ -40,7 +40,7 @@ use crate::rows::{Centres, Frame, Rows};
 ///
 /// A zero-mass component is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
 /// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and variance, and points can come
-/// back to it.
+/// back to it. With one variance for all it gets a row ([E54](crate::equations#e54)).
 ///
 /// ```
 /// use coremix::prelude::*;

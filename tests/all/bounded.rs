@@ -124,23 +124,26 @@ fn k_means_with_bounds_is_k_means() {
     }
 }
 
-/// A component that no row is near to is counted in every way, and the others have all rows.
+/// A component that no row is near to is counted in every way, and the others have all rows; an iteration later it has some.
 #[test]
 fn a_component_without_rows_is_counted() {
     let x = wide(300, 4, 1);
     let data = Dense::new(x.view()).unwrap();
     let mut start = seeds(&x, 5, 2);
     start.row_mut(4).fill(1e6);
-    let builder = algorithms::k_means(5)
-        .tolerance(0.0)
-        .max_iterations(3)
-        .seeder(Given::new(start.view()));
-    let bounded = builder.clone().e_step(Bounded::new().nearest_centres(5));
-    let all = builder.build().unwrap().fit(&data).unwrap();
-    let fit = bounded.build().unwrap().fit(&data).unwrap();
-    assert_eq!(fit.search_labels, all.search_labels);
-    assert!(fit.search_labels.iter().all(|label| *label != 4));
-    assert_eq!((fit.report.zero_mass, all.report.zero_mass), (1, 1));
+    for (iterations, without) in [(0, 1), (3, 0)] {
+        let builder = algorithms::k_means(5)
+            .tolerance(0.0)
+            .max_iterations(iterations)
+            .seeder(Given::new(start.view()));
+        let bounded = builder.clone().e_step(Bounded::new().nearest_centres(5));
+        let all = builder.build().unwrap().fit(&data).unwrap();
+        let fit = bounded.build().unwrap().fit(&data).unwrap();
+        let used = |fit: &Fit<_>| fit.search_labels.iter().any(|label| *label == 4);
+        assert_eq!([used(&fit), used(&all)], [without == 0; 2]);
+        let found = [fit.report.zero_mass, all.report.zero_mass];
+        assert_eq!(found, [without; 2]);
+    }
 }
 
 /// Bounds and short lists: far fewer looks than rows times centres, at the same means.

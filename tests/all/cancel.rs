@@ -355,3 +355,127 @@ fn other_work_goes_on() {
         assert_eq!(model.predict(&data).unwrap(), labels);
     });
 }
+
+/// A fit that has left out starts, or was cut short in one that is not returned, was cancelled; after the last one it was not.
+#[test]
+fn starts_that_are_left_out_are_no_convergence() {
+    let mut rng = Rng::from_seed(4);
+    let corner = |n: usize, j: usize| if j == 0 { n % 2 * 10 } else { n / 2 % 2 * 9 } as f64;
+    let points = Array2::from_shape_fn((4_000, 2), |(n, j)| corner(n, j) + 0.1 * rng.normal());
+    let data = Dense::new(&points).unwrap();
+    let fit = |cancel: &Cancel, starts: usize, restarts: usize| {
+        let list = move |_| vec![Phase::new(Bounded::new()).starts(starts)];
+        let fit = algorithms::k_means(2).phases(list).cancel(cancel);
+        fit.restarts(restarts).build().unwrap()
+    };
+    for (starts, restarts) in [(4, 1), (2, 1), (3, 2), (1, 2)] {
+        // Every search in turn is the last.
+        let mut searches = 0;
+        let whole = fit(&Cancel::new(), starts, restarts).fit_observed(&data, |progress| {
+            searches += usize::from(matches!(progress, Progress::Iteration { .. }));
+            ControlFlow::Continue(())
+        });
+        let whole = whole.unwrap().report;
+        assert_eq!(whole.stop, Stop::Converged);
+        for stop in 1..=searches {
+            let (cancel, mut seen) = (Cancel::new(), 0);
+            let found = fit(&cancel, starts, restarts).fit_observed(&data, |progress| {
+                seen += usize::from(matches!(progress, Progress::Iteration { .. }));
+                if seen == stop {
+                    cancel.cancel();
+                }
+                ControlFlow::Continue(())
+            });
+            let found = found.unwrap().report;
+            // The flag is seen with the search: also after the last one there is something that says so.
+            let expected = Stop::Cancelled;
+            assert_eq!(
+                found.stop, expected,
+                "{starts} {restarts}: {stop} of {searches}"
+            );
+            assert_eq!(seen, stop, "{starts} {restarts}");
+        }
+        // After all was done, it is what it was.
+        let cancel = Cancel::new();
+        let late = fit(&cancel, starts, restarts).fit(&data).unwrap().report;
+        cancel.cancel();
+        assert_eq!(
+            (late.stop, late.free_energies),
+            (whole.stop, whole.free_energies)
+        );
+    }
+}
+
+/// Between two starts, while rows are loaded for the next: the best so far is returned, as cancelled.
+#[test]
+fn starts_that_ended_are_kept() {
+    let points = points();
+    for restarts in [1, 2] {
+        for e_step in [Bounded::new(), Bounded::new().streaming()] {
+            let fit = |data: &Counting<'_>| {
+                let list = move |_| vec![Phase::new(e_step).starts(3)];
+                let fit = algorithms::k_means(24).phases(list).restarts(restarts);
+                let fit = fit.max_iterations(4).tolerance(0.0).cancel(&data.cancel);
+                let (mut seeded, mut searches) = (0, 0);
+                let found = on(1, || {
+                    fit.build().unwrap().fit_observed(data, |progress| {
+                        match progress {
+                            Progress::Seeded { .. } => seeded += 1,
+                            Progress::Iteration { .. } => searches += 1,
+                            _ => (),
+                        }
+                        ControlFlow::Continue(())
+                    })
+                });
+                (found, seeded, searches)
+            };
+            let whole = Counting::new(&points, usize::MAX);
+            let (best, _, all) = fit(&whole);
+            assert_eq!(best.unwrap().report.stop, Stop::MaxIterations);
+            let loaded = whole.loaded.load(Ordering::Relaxed);
+            let mut kept = 0;
+            for part in 0..200 {
+                let data = Counting::new(&points, loaded * part / 200);
+                let (found, seeded, searches) = fit(&data);
+                match found {
+                    Err(error) => {
+                        assert_eq!(error, Error::Cancelled);
+                        assert_eq!(searches, 0, "{seeded} seeded: what was found is lost");
+                    }
+                    Ok(found) => {
+                        assert_eq!(found.report.stop, Stop::Cancelled, "{searches} of {all}");
+                        kept += 1;
+                    }
+                }
+            }
+            assert!(kept > 10, "{kept}");
+        }
+    }
+}
+
+/// Restarts beside each other, of which some have left out starts.
+#[test]
+fn restarts_beside_each_other_say_so_too() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let fit = |cancel: &Cancel| {
+        let list = |_| vec![Phase::new(Bounded::new()).starts(8)];
+        let fit = algorithms::k_means(8)
+            .phases(list)
+            .restarts(7)
+            .cancel(cancel);
+        on(2, || fit.build().unwrap().fit(&data))
+    };
+    let whole = fit(&Cancel::new()).unwrap().report;
+    for micros in (0..40).map(|i| 500 * i) {
+        let cancel = Cancel::after(std::time::Duration::from_micros(micros));
+        match fit(&cancel) {
+            Err(error) => assert_eq!(error, Error::Cancelled),
+            // With all that was to be done, or cancelled.
+            Ok(found) if found.report.stop != Stop::Cancelled => {
+                assert_eq!(found.report.evaluations, whole.evaluations);
+            }
+            Ok(_) => (),
+        }
+    }
+}

@@ -4,9 +4,11 @@
 use crate::common::blobs;
 use coremix::Float;
 use coremix::algorithms;
-use coremix::data::Data;
+use coremix::data::{Data, Rows};
+use coremix::e_step::{EStep, Search};
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
+use coremix::{Block, Phase, Rng, Stage};
 use ndarray::{Array1, Array2, Axis, array};
 
 /// Free energies, variances and means of a few iterations of soft EM, with rows in this order.
@@ -603,4 +605,135 @@ fn samples_and_means_at_the_ends_of_the_range() {
     let (drawn, _) = model.sample(100, 1).unwrap();
     assert!(drawn.iter().all(|x| x.is_finite()));
     assert_eq!(Mixture::means(&model), means);
+}
+
+/// A truncated search that begins at random when components have been discarded: every row finds one that is left.
+#[test]
+fn the_first_support_has_a_component_that_is_left() {
+    fn check<F: Float>(
+        kind: Covariance,
+        e_step: impl EStep<F> + Clone + 'static,
+        weighted: bool,
+        seed: u64,
+    ) {
+        let x = blobs::<F>(300, 2, 3, seed);
+        let weight = |n: usize| if weighted { (n % 3) as f64 } else { 1.0 };
+        let w = Array1::from_shape_fn(300, weight);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        // Most components begin where no row is.
+        let start = Array2::from_shape_fn((12, 2), |(c, _)| {
+            F::from_f64(if c % 4 == 1 { c as f64 } else { 1e5 })
+        });
+        let list = move |_| {
+            vec![
+                Phase::new(Exhaustive::nearest()),
+                Phase::new(e_step.clone()),
+            ]
+        };
+        let fit = algorithms::gmm(12).covariance(kind).phases(list).seed(seed);
+        let fit = fit
+            .seeder(Given::new(start.view()))
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap();
+        let likelihood = fit.model.log_likelihood(&data).unwrap();
+        let energies = &fit.report.free_energies;
+        assert!(
+            energies
+                .iter()
+                .all(|f| f.abs() < 1e5 && *f <= likelihood + 1.0),
+            "{kind:?}: {energies:?}"
+        );
+        for pair in energies.windows(2) {
+            assert!(
+                pair[1] >= pair[0] - 1e-6 * pair[0].abs(),
+                "{kind:?}: {energies:?}"
+            );
+        }
+        assert!(fit.report.zero_mass >= 9);
+        let proportions = fit.model.proportions();
+        assert!(
+            fit.search_labels
+                .iter()
+                .all(|c| proportions[*c as usize] > 0.0),
+            "{kind:?}"
+        );
+    }
+    for kind in [
+        Covariance::Spherical,
+        Covariance::Diagonal,
+        Covariance::Tied,
+        Covariance::Full,
+    ] {
+        for seed in 0..4 {
+            for weighted in [false, true] {
+                check::<f64>(kind, Neighborhood::new(3, 1), weighted, seed);
+                check::<f64>(kind, Neighborhood::new(2, 2).random(1), weighted, seed);
+                check::<f64>(kind, Neighborhood::new(1, 2).random(1), weighted, seed);
+                check::<f64>(kind, Neighborhood::new(11, 2).warm_up(1), weighted, seed);
+                check::<f64>(kind, SimilaritySampling::new(3, 1), weighted, seed);
+                check::<f64>(kind, SimilaritySampling::new(1, 1), weighted, seed);
+                check::<f64>(kind, Dead, weighted, seed);
+                check::<f32>(kind, Neighborhood::new(3, 1), weighted, seed);
+                check::<f32>(kind, SimilaritySampling::new(2, 1), weighted, seed);
+            }
+        }
+    }
+}
+
+/// A search from outside that always tries the first component, which is discarded, and one of the last two.
+#[derive(Clone, Debug)]
+struct Dead;
+
+impl Stage for Dead {}
+
+impl<F: Float> EStep<F> for Dead {
+    fn begin(
+        &self,
+        _: &dyn Mixture<F>,
+        _: Option<&[u8]>,
+        _: &mut Rng,
+    ) -> Result<Box<dyn Search<F>>> {
+        Ok(Box::new(Dead))
+    }
+}
+
+impl<F: Float> Search<F> for Dead {
+    fn width(&self) -> usize {
+        2
+    }
+
+    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
+        for i in 0..rows.len() {
+            block.keep_best(i, model, rows, &[0, 10 + rng.below(2) as u32]);
+        }
+    }
+}
+
+/// A truncated fit that goes on from its own model, of which components were discarded.
+#[test]
+fn a_truncated_fit_goes_on_from_its_own_model() {
+    let mut discarded = 0;
+    for seed in 0..60 {
+        let x = blobs::<f64>(40 + seed as usize % 30, 2, 5, seed);
+        let data = Dense::new(x.view()).unwrap();
+        for kind in [
+            Covariance::Tied,
+            Covariance::Full,
+            Covariance::Spherical,
+            Covariance::Diagonal,
+        ] {
+            let builder = || algorithms::var_gmm_s(8, 2, 2).covariance(kind).seed(seed);
+            let first = builder().build().unwrap().fit(&data).unwrap();
+            discarded += usize::from(first.report.zero_mass > 0);
+            let again = builder().start_from(&first.model).build().unwrap();
+            let energies = again.fit(&data).unwrap().report.free_energies;
+            assert!(
+                energies.iter().all(|f| f.abs() < 1e30),
+                "{kind:?} {seed}: {energies:?}"
+            );
+        }
+    }
+    assert!(discarded > 5, "{discarded}");
 }

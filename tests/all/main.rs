@@ -59,4 +59,5 @@ mod scoring;
 mod selection;
 mod sketch;
 mod stages;
+mod vacant;
 mod warm_start;

@@ -190,3 +190,108 @@ fn other_data_are_not_labelled_again() {
             .all(|(n, label)| all[*n] == *label)
     );
 }
+
+/// A fit that is stopped at once, where the first phases of its list do not run: the first that does is its only one.
+#[test]
+fn a_stopped_fit_leaves_out_what_it_would_leave_out() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let after = || bounded(3).rows(PhaseRows::All).after_subspace();
+    let inside = || bounded(3).columns(Columns::Principal(2));
+    let lists: [(Vec<Phase<f64>>, usize); 5] = [
+        (vec![after(), bounded(3)], 200),
+        (vec![after(), after(), bounded(3).rows(PhaseRows::All)], 900),
+        (
+            vec![
+                bounded(3).after_subspace(),
+                bounded(3).rows(PhaseRows::Larger(Lightweight::new(220))),
+            ],
+            220,
+        ),
+        (
+            vec![after(), Phase::new(Exhaustive::nearest()), bounded(3)],
+            200,
+        ),
+        (vec![after(), inside(), bounded(3)], 0),
+    ];
+    for (list, rows) in lists {
+        for stop in 0..3 {
+            let list = list.clone();
+            let fit = algorithms::k_means(5).coreset(Lightweight::new(200));
+            let fit = fit
+                .phases(move |_| list.clone())
+                .restarts(2)
+                .build()
+                .unwrap();
+            // While coresets are drawn, at the seeds, and at the first search.
+            let stopped = fit.fit_observed(&data, |progress| match (progress, stop) {
+                (Progress::Coreset { .. }, 0)
+                | (Progress::Seeded { .. }, 1)
+                | (Progress::Iteration { .. }, 2) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            });
+            let report = stopped.unwrap().report;
+            assert_eq!(report.stop, Stop::Observer);
+            assert_eq!((report.phases.len(), report.iterations), (1, 0));
+            assert!(
+                rows == 0 || report.phases[0].rows == rows,
+                "{:?}",
+                report.phases
+            );
+        }
+    }
+}
+
+/// Starts are those of the first phase that runs, or of phases before it that are left out.
+#[test]
+fn starts_belong_to_the_first_phase_that_runs() {
+    let points = points();
+    let data = Dense::new(&points).unwrap();
+    let seeded = |coreset: usize, list: Vec<Phase<f64>>| {
+        let (mut seeded, mut first) = (0, 0);
+        let fit = algorithms::k_means(5).coreset(Lightweight::new(coreset));
+        let fit = fit.phases(move |_| list.clone()).build().unwrap();
+        let fit = fit.fit_observed(&data, |progress| {
+            match progress {
+                Progress::Seeded { .. } => seeded += 1,
+                Progress::Iteration {
+                    phase: 0,
+                    iteration: 0,
+                    ..
+                } => first += 1,
+                _ => (),
+            }
+            ControlFlow::Continue(())
+        });
+        let fit = fit.unwrap();
+        // All of them went through the first phase, and the best is there.
+        assert_eq!(first, seeded);
+        (seeded, fit.report.phases.len())
+    };
+    let all = || bounded(5).rows(PhaseRows::All);
+    let after = || all().after_subspace();
+    for (coreset, list, expected) in [
+        (200, vec![bounded(5).starts(4), all()], (4, 2)),
+        // The coreset is all rows, and its phase is left out.
+        (2_000, vec![bounded(5).starts(4), all()], (4, 1)),
+        (2_000, vec![bounded(5).starts(2), all().starts(3)], (3, 1)),
+        (
+            2_000,
+            vec![bounded(5).starts(3), bounded(5), all(), after()],
+            (3, 1),
+        ),
+        (200, vec![bounded(5), all().starts(4)], (1, 2)),
+        (200, vec![after(), bounded(5).starts(4)], (4, 1)),
+        (200, vec![after().starts(4), bounded(5)], (4, 1)),
+        (2_000, vec![after(), bounded(5).starts(4), all()], (4, 1)),
+    ] {
+        assert_eq!(seeded(coreset, list), expected);
+    }
+    // In a subspace the phase after it runs, as the first if it comes first.
+    let inside = || bounded::<f64>(5).columns(Columns::Principal(2));
+    assert_eq!(seeded(200, vec![inside().starts(3), after()]), (3, 2));
+    assert_eq!(
+        seeded(200, vec![after().starts(2), inside().starts(5)]),
+        (2, 2)
+    );
+}
