@@ -4,6 +4,8 @@
 //! A new file `tests/all/NAME.rs` joins by a line `mod NAME;` below and says `use crate::common::..` for what is shared.
 //! What proptest found once lies where it looks: `tests/proptest-regressions/NAME.txt`.
 
+#[allow(dead_code)]
+mod base;
 mod common;
 /// Kinds of rows that are hard to cluster.
 #[path = "../../reproduce/src/hard.rs"]
@@ -40,6 +42,7 @@ mod golden;
 mod halves;
 mod hostile;
 mod laws;
+mod linalg;
 mod low_rank;
 mod means_of;
 mod metrics;
