@@ -2,7 +2,7 @@
 
 use crate::choice::{self, Column, Columns, Holds};
 use crate::fault::{at, invalid};
-use crate::numbers::{Kind, NULL, Number, UNSOUND, put_bytes, readable};
+use crate::numbers::{Kind, NULL, Number, UNSOUND, nothing, put_bytes, readable};
 use crate::options::Options;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
@@ -14,6 +14,8 @@ use std::io;
 #[derive(Clone, Debug)]
 pub(crate) struct Conversion {
     columns: Vec<Read>,
+    /// A value that is missing is NaN.
+    lenient: bool,
     /// Numbers of a row; `None` where rows are lists, until one of them was seen.
     pub(crate) dim: Option<usize>,
 }
@@ -42,7 +44,12 @@ impl Conversion {
             Holds::Lists(_) => None,
             _ => Some(columns.len()),
         };
-        Ok(Self { columns, dim })
+        let lenient = options.lenient;
+        Ok(Self {
+            columns,
+            lenient,
+            dim,
+        })
     }
 
     /// From now on batches have only the columns that are read, in the order of the table: their places in it.
@@ -75,11 +82,25 @@ impl Conversion {
         let stride = self.columns.len();
         for (place, read) in self.columns.iter().enumerate() {
             let (array, name) = (read.of(batch)?, &read.column.name);
+            let out = &mut out[place..];
             let (values, each) = match read.column.holds {
+                Holds::Lists(_) if self.lenient && array.null_count() > 0 => {
+                    let each = self.dim.unwrap_or(1).max(1);
+                    for (row, out) in out.chunks_exact_mut(each).enumerate() {
+                        out.fill(nothing());
+                        if array.is_valid(row) {
+                            let one = array.slice(row, 1);
+                            let values = lists(&one, self.dim, name, first + row)?.0;
+                            let filled = fill(&*values, out, stride, true);
+                            filled.map_err(|(_, what)| at(name, first + row, what))?;
+                        }
+                    }
+                    continue;
+                }
                 Holds::Lists(_) => lists(array, self.dim, name, first)?,
                 _ => (ArrayRef::clone(array), 1),
             };
-            let filled = fill(&*values, &mut out[place..], stride);
+            let filled = fill(&*values, out, stride, self.lenient);
             filled.map_err(|(place, what)| at(name, first + place / each.max(1), what))?;
         }
         Ok(())
@@ -142,12 +163,26 @@ fn fill<T: Number>(
     array: &dyn Array,
     out: &mut [T],
     stride: usize,
+    lenient: bool,
 ) -> Result<(), (usize, &'static str)> {
-    if let Some(null) = first_null(array.nulls()) {
-        return Err((null, NULL));
-    }
     let kind = Kind::of(array.data_type()).ok_or((0, "not a number"))?;
     let data = array.to_data();
     let bytes = &data.buffers()[0][data.offset() * kind.size()..][..data.len() * kind.size()];
-    put_bytes(kind, bytes, out, stride).map_err(|place| (place, UNSOUND))
+    match first_null(array.nulls()) {
+        None => put_bytes(kind, bytes, out, stride, lenient).map_err(|place| (place, UNSOUND)),
+        Some(null) if !lenient => Err((null, NULL)),
+        Some(_) => {
+            out.iter_mut().step_by(stride).for_each(|x| *x = nothing());
+            let valid = array.nulls().into_iter().flat_map(NullBuffer::valid_slices);
+            for (from, to) in valid {
+                let (bytes, out) = (
+                    &bytes[from * kind.size()..to * kind.size()],
+                    &mut out[from * stride..],
+                );
+                let put = put_bytes(kind, bytes, out, stride, true);
+                put.map_err(|place| (from + place, UNSOUND))?;
+            }
+            Ok(())
+        }
+    }
 }

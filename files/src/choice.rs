@@ -12,6 +12,8 @@ pub(crate) enum Holds {
     Lists(Kind),
     /// Text that may be numbers, but was not where it was looked at: read if it is asked for.
     Text,
+    /// The value of a folder: read if it is asked for.
+    Folder,
     Other,
 }
 
@@ -32,7 +34,7 @@ impl Holds {
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
             Self::Numbers(kind) | Self::Lists(kind) => Some(kind),
-            Self::Text => Some(Kind::F64),
+            Self::Text | Self::Folder => Some(Kind::F64),
             Self::Other => None,
         }
     }
@@ -48,6 +50,22 @@ pub(crate) struct Column {
     pub(crate) holds: Holds,
     /// The same in words.
     pub(crate) words: String,
+}
+
+impl Column {
+    /// Whether a program made it of the names of rows, and did not name it.
+    fn is_index(&self) -> bool {
+        let name = &self.name;
+        name.is_empty() || name.starts_with("Unnamed: ") || name.starts_with("__index_level_")
+    }
+
+    /// What it holds, if it is not used.
+    pub(crate) fn words(&self) -> &str {
+        match self.holds {
+            Holds::Numbers(_) if self.is_index() => "an index, or numbers without a name",
+            _ => &self.words,
+        }
+    }
 }
 
 /// What values of a type are, in words.
@@ -69,6 +87,8 @@ pub(crate) struct Columns {
     pub(crate) each: Vec<Column>,
     /// Whether the file says their names.
     pub(crate) named: bool,
+    /// Whether that is a guess.
+    pub(crate) guessed: bool,
     /// Whether there are rows, as far as that is known.
     pub(crate) has_rows: bool,
 }
@@ -84,6 +104,7 @@ impl Columns {
         Self {
             each: each.collect(),
             named: true,
+            guessed: false,
             has_rows: true,
         }
     }
@@ -147,6 +168,7 @@ impl Columns {
         let named = named.collect::<Result<Vec<_>, _>>()?;
         let of = |wanted: fn(Holds) -> bool| -> Vec<usize> {
             let others = (0..self.each.len()).filter(|place| !named.contains(place));
+            let others = others.filter(|place| !self.each[*place].is_index());
             others
                 .filter(|place| wanted(self.each[*place].holds))
                 .collect()
@@ -163,10 +185,13 @@ impl Columns {
 
     /// That there are none, and what there is instead.
     fn no_numbers(&self) -> String {
+        if self.each.is_empty() {
+            return "is empty: it has no line, nor a column".into();
+        }
         let alone = self.each.first().filter(|_| self.each.len() == 1);
         if let Some(sign) = alone.and_then(|one| {
             one.name
-                .find([';', '\t', '|'])
+                .find([';', '\t', '|', ' '])
                 .map(|at| &one.name[at..][..1])
         }) {
             return format!(
@@ -175,7 +200,7 @@ impl Columns {
         }
         let shown = self.each.iter().take(SHOWN);
         let shown: Vec<_> = shown
-            .map(|one| format!("{} ({})", one.name, one.words))
+            .map(|one| format!("{} ({})", one.name, one.words()))
             .collect();
         format!("has no column of numbers, but {}", shown.join(", "))
     }

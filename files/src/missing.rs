@@ -1,0 +1,129 @@
+//! Rows with a value that is missing: where they are, and the other rows.
+
+use crate::fault::{fault, rows_asked_for};
+use crate::numbers::Number;
+use crate::open::Rows;
+use crate::options::{Missing, Options};
+use coremix::Result;
+use coremix::data::Source;
+use std::io;
+use std::sync::Arc;
+
+/// The values that are missing in files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// Rows with such a value.
+    pub rows: usize,
+    /// Such values.
+    pub values: usize,
+    /// The first one, or what else cannot be read: its column, its line or row, and what is wrong.
+    pub first: Option<String>,
+}
+
+/// Rows that are read at once.
+const PIECE: usize = 1 << 12;
+
+/// Counts the values that are missing in the columns of rows and weights, if options say so; the rows that are dropped.
+pub(crate) fn scan(
+    options: &Options,
+    open: &dyn Fn(&Options) -> Result<Rows<f64>>,
+) -> Result<(Option<Found>, Option<Arc<Vec<usize>>>)> {
+    let Some(missing) = options.missing else {
+        return Ok((None, None));
+    };
+    let (mut found, mut rows) = (Found::default(), Vec::new());
+    let weight = options.weight.iter().map(|column| options.only(column));
+    for mut columns in [options.clone()].into_iter().chain(weight) {
+        columns.rounded = false;
+        let strict = open(&columns)?;
+        columns.lenient = true;
+        let source = open(&columns)?;
+        let (n, dim) = (source.len(), source.dim());
+        let mut values = Vec::new();
+        for first in (0..n).step_by(PIECE) {
+            values.resize(PIECE.min(n - first) * dim, 0.0);
+            if let Err(error) = source.read(first, &mut values) {
+                if missing == Missing::Count {
+                    found.first.get_or_insert(error.to_string());
+                    break;
+                }
+                // It begins with the name of the file.
+                let text = error.to_string();
+                let (path, what) = text.split_once(": ").unwrap_or(("rows", &text));
+                return Err(fault(path, what));
+            }
+            for (row, values) in values.chunks_exact(dim.max(1)).enumerate() {
+                let count = values.iter().filter(|x| x.is_nan()).count();
+                if count > 0 {
+                    if found.first.is_none() {
+                        let error = strict.read(first + row, &mut vec![0.0; dim]).err();
+                        found.first = error.map(|error| error.to_string());
+                    }
+                    found.values += count;
+                    rows.push(first + row);
+                }
+            }
+        }
+    }
+    rows.sort_unstable();
+    rows.dedup();
+    found.rows = rows.len();
+    let dropped = (missing == Missing::Drop).then(|| Arc::new(rows));
+    Ok((Some(found), dropped))
+}
+
+/// Rows but some.
+pub(crate) struct Kept<T> {
+    rows: Rows<T>,
+    /// For each row that is dropped, how many are kept before it.
+    before: Vec<usize>,
+}
+
+impl<T: Number> Kept<T> {
+    pub(crate) fn new(rows: Rows<T>, dropped: &[usize]) -> Self {
+        let before = dropped.iter().enumerate().map(|(i, row)| row - i);
+        let before = before.collect();
+        Self { rows, before }
+    }
+
+    /// Which of all rows this one is.
+    fn place(&self, row: usize) -> usize {
+        row + self.before.partition_point(|before| *before <= row)
+    }
+}
+
+impl<T: Number> Source for Kept<T> {
+    type Element = T;
+
+    fn name(&self) -> &'static str {
+        self.rows.name()
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len() - self.before.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.rows.dim()
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let dim = self.dim();
+        let rows = rows_asked_for(first, out.len(), [self.len(), dim])?;
+        let (mut row, end) = (first, first + rows);
+        let mut all = Vec::new();
+        while row < end {
+            let from = self.place(row);
+            let to = (self.place(end - 1) + 1).min(from + PIECE);
+            all.resize((to - from) * dim, T::default());
+            self.rows.read(from, &mut all)?;
+            while row < end && self.place(row) < to {
+                let place = (self.place(row) - from) * dim;
+                out[(row - first) * dim..][..dim].copy_from_slice(&all[place..place + dim]);
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+}
