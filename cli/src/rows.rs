@@ -1,13 +1,15 @@
 //! Rows of files, opened as the arguments say.
 
-use crate::arguments::{Input, Number};
+use crate::arguments::{Input, Names, Number};
 use crate::failure::{Failure, Result};
 use crate::outputs::{item, warn};
 use crate::progress::Bar;
 use coremix::data::{Blocks, Data, Dense, Source, Summary};
 use coremix::{Element, ModelInfo};
 use coremix_files::ReadAhead;
-use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
+use coremix_files::{
+    AnySource, ElementType, Format, Missing, Opened, Options, Rows, open, open_all,
+};
 use indicatif::ProgressBar;
 use ndarray::Array2;
 use std::io;
@@ -110,10 +112,18 @@ pub(crate) fn data<T: Element>(
 
 /// Opens the files for a fit.
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
-    let opened = opened(input, options(input, &input.columns)?)?;
+    rows_of(input, None)
+}
+
+/// The same, with a count of the values that are missing.
+pub(crate) fn rows_of(input: &Input, missing: Option<Missing>) -> Result<Opened> {
+    let mut options = options(input, &names(&input.columns))?;
+    if let (Some(missing), false) = (missing, input.drop_missing) {
+        options = options.missing(missing);
+    }
+    let opened = opened(input, options)?;
     let mut names = opened.columns.iter();
-    if matches!(format_of(input), Some(Format::Csv | Format::CsvGz))
-        && !input.header
+    if opened.guessed_header == Some(true)
         && let Some(name) = names.find(|name| name.parse::<f64>().is_ok())
     {
         let what = "names a column: give --no-header if the first line is a row, or --header";
@@ -144,9 +154,12 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
     let mut named = others
         .iter()
         .map(|(name, holds)| format!("{name} ({holds})"));
-    match others.is_empty() {
-        true => Ok(()),
-        false => item("not used", list(&mut named, others.len())),
+    if !others.is_empty() {
+        item("not used", list(&mut named, others.len()))?;
+    }
+    match opened.guessed_header {
+        Some(false) => item("first line", "a row; with --header it names the columns"),
+        _ => Ok(()),
     }
 }
 
@@ -211,14 +224,14 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     let fitted = info.column_names();
     let has_names = !matches!(format_of(input), Some(Format::Npy | Format::Vectors(_)));
     let columns = match fitted {
-        Some(fitted) if !input.columns.is_empty() && input.columns != fitted => {
+        Some(fitted) if !input.columns.is_empty() && names(&input.columns) != fitted => {
             let fitted = fitted.join(", ");
             return Err(Failure::arguments(format!(
                 "--columns: the model was fitted on {fitted}, in this order: leave --columns out"
             )));
         }
         Some(fitted) if has_names => fitted,
-        _ => input.columns.clone(),
+        _ => names(&input.columns),
     };
     let mut options = options(input, &columns)?;
     if info.number == "f64" && input.float.is_none() {
@@ -248,6 +261,17 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
 /// The note of a model that names its columns.
 pub(crate) const COLUMNS: &str = "columns";
 
+/// The names of some lists of them.
+fn names(lists: &[Names]) -> Vec<String> {
+    lists.iter().flat_map(|list| list.0.clone()).collect()
+}
+
+/// A sign of one byte.
+fn byte(option: &str, sign: char) -> Result<u8> {
+    let wide = |_| Failure::arguments(format!("{option} {sign}: must be one ASCII character"));
+    u8::try_from(sign).map_err(wide)
+}
+
 fn options(input: &Input, columns: &[String]) -> Result<Options> {
     let mut options = Options::new();
     if input.no_header || input.header {
@@ -259,7 +283,7 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
     if let Some(weights) = &input.weights {
         options = options.weight(weights);
     }
-    for key in &input.key {
+    for key in names(&input.key) {
         options = options.key(key);
     }
     if let Some(name) = &input.format {
@@ -268,10 +292,23 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
         let unknown = || Failure::arguments(format!("--format {name}: {known}"));
         options = options.format(format.ok_or_else(unknown)?);
     }
-    if let Some(delimiter) = input.delimiter {
-        let rule = "must be one ASCII character";
-        let wide = |_| Failure::arguments(format!("--delimiter {delimiter}: {rule}"));
-        options = options.delimiter(u8::try_from(delimiter).map_err(wide)?);
+    if let Some(sign) = input.delimiter {
+        options = options.delimiter(byte("--delimiter", sign)?);
+    }
+    if let Some(sign) = input.comment {
+        options = options.comment(byte("--comment", sign)?);
+    }
+    if let Some(sign) = input.decimal {
+        options = options.decimal(sign);
+    }
+    if let Some(sign) = input.thousands {
+        options = options.thousands(sign);
+    }
+    if let Some(name) = &input.encoding {
+        options = options.encoding(name);
+    }
+    if input.drop_missing {
+        options = options.missing(Missing::Drop);
     }
     if let Some(folder) = &input.spool {
         options = options.spool(folder);
@@ -284,8 +321,22 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
 }
 
 fn opened(input: &Input, options: Options) -> Result<Opened> {
-    Ok(match &input.rows[..] {
+    let opened = match &input.rows[..] {
         [one] => open(one, &options)?,
         several => open_all(several, &options)?,
-    })
+    };
+    if let (true, Some(found)) = (input.drop_missing, &opened.missing)
+        && found.rows > 0
+    {
+        let all = opened.rows.len() + found.rows;
+        let labels = match input.key.is_empty() {
+            true => "; labels are of the others, in their order: --key says which",
+            false => "",
+        };
+        let rows = found.rows;
+        warn(&format!(
+            "{rows} of {all} rows have a missing value and are left out{labels}"
+        ));
+    }
+    Ok(opened)
 }

@@ -76,7 +76,7 @@ struct Text {
 #[derive(Clone)]
 struct Dialect {
     bytes: Arc<dyn ReadAt>,
-    core: Reader,
+    delimiter: u8,
     /// Runs of blanks are one delimiter.
     blanks: bool,
     comment: Option<u8>,
@@ -121,7 +121,7 @@ impl Dialect {
         }
         Ok(Self {
             bytes,
-            core: ReaderBuilder::new().delimiter(delimiter).build(),
+            delimiter,
             blanks: delimiter == b' ',
             comment: options.comment,
             decimal,
@@ -232,7 +232,7 @@ impl Lines {
     fn new(how: &Arc<Dialect>, place: u64, row: usize) -> Self {
         Self {
             how: Arc::clone(how),
-            core: how.core.clone(),
+            core: ReaderBuilder::new().delimiter(how.delimiter).build(),
             buffer: Vec::new(),
             at: 0,
             after: place,

@@ -1,12 +1,12 @@
 //! Rows with a value that is missing: where they are, and the other rows.
 
-use crate::fault::{fault, rows_asked_for};
+use crate::fault::fault;
 use crate::numbers::Number;
 use crate::open::Rows;
 use crate::options::{Missing, Options};
+use crate::source::Made;
 use coremix::Result;
-use coremix::data::Source;
-use std::io;
+use coremix::data::Source as _;
 use std::sync::Arc;
 
 /// The values that are missing in files.
@@ -74,56 +74,26 @@ pub(crate) fn scan(
 }
 
 /// Rows but some.
-pub(crate) struct Kept<T> {
-    rows: Rows<T>,
-    /// For each row that is dropped, how many are kept before it.
-    before: Vec<usize>,
-}
-
-impl<T: Number> Kept<T> {
-    pub(crate) fn new(rows: Rows<T>, dropped: &[usize]) -> Self {
-        let before = dropped.iter().enumerate().map(|(i, row)| row - i);
-        let before = before.collect();
-        Self { rows, before }
-    }
-
-    /// Which of all rows this one is.
-    fn place(&self, row: usize) -> usize {
-        row + self.before.partition_point(|before| *before <= row)
-    }
-}
-
-impl<T: Number> Source for Kept<T> {
-    type Element = T;
-
-    fn name(&self) -> &'static str {
-        self.rows.name()
-    }
-
-    fn len(&self) -> usize {
-        self.rows.len() - self.before.len()
-    }
-
-    fn dim(&self) -> usize {
-        self.rows.dim()
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let dim = self.dim();
-        let rows = rows_asked_for(first, out.len(), [self.len(), dim])?;
-        let (mut row, end) = (first, first + rows);
+pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
+    // For each row that is dropped, how many are kept before it.
+    let before = dropped.iter().enumerate().map(|(i, row)| row - i);
+    let before: Vec<usize> = before.collect();
+    let place = move |row: usize| row + before.partition_point(|before| *before <= row);
+    let (len, dim) = (rows.len() - dropped.len(), rows.dim());
+    Made::new([len, dim], move |first, out| {
+        let (mut row, end) = (first, first + out.len() / dim);
         let mut all = Vec::new();
         while row < end {
-            let from = self.place(row);
-            let to = (self.place(end - 1) + 1).min(from + PIECE);
+            let from = place(row);
+            let to = (place(end - 1) + 1).min(from + PIECE);
             all.resize((to - from) * dim, T::default());
-            self.rows.read(from, &mut all)?;
-            while row < end && self.place(row) < to {
-                let place = (self.place(row) - from) * dim;
-                out[(row - first) * dim..][..dim].copy_from_slice(&all[place..place + dim]);
+            rows.read(from, &mut all)?;
+            while row < end && place(row) < to {
+                let all = &all[(place(row) - from) * dim..][..dim];
+                out[(row - first) * dim..][..dim].copy_from_slice(all);
                 row += 1;
             }
         }
         Ok(())
-    }
+    })
 }

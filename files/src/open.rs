@@ -2,16 +2,17 @@
 
 use crate::choice::Columns;
 use crate::csv::{self, CsvFile};
-use crate::fault::{fault, rows_asked_for};
+use crate::fault::fault;
 use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
-use crate::missing::{self, Found, Kept};
+use crate::missing::{self, Found};
 use crate::npy;
 use crate::numbers::{ElementType, Number};
 use crate::options::{Format, Options};
 use crate::parquet::{self, ParquetFile};
 use crate::partitions::{self, Folders};
 use crate::plain;
+use crate::source::Made;
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
@@ -341,8 +342,9 @@ impl Part {
             let what = "its columns have no names: name no columns, weights or keys, nor read it together with files that have names";
             return Err(self.fault(what));
         }
-        let own = self.folders.own(options);
-        let (bytes, own) = (Arc::clone(&self.bytes), own.as_ref().unwrap_or(options));
+        let mut own = self.folders.own(options, self.columns.as_ref());
+        (own.weight, own.keys) = (None, Vec::new());
+        let (own, bytes) = (&own, Arc::clone(&self.bytes));
         let rows: Rows<T> = match self.format {
             Format::Npy => {
                 let mut file = NpyFile::<T>::of(bytes, own.rounded)?;
@@ -364,9 +366,8 @@ impl Part {
     }
 
     fn keys(&self, options: &Options) -> Result<Keys> {
-        let own = self.folders.own_keys(options, &self.columns);
-        let bytes = Arc::clone(&self.bytes);
-        let keys = Keys::over(bytes, self.format, own.as_ref().unwrap_or(options))?;
+        let own = self.folders.own(options, self.columns.as_ref());
+        let keys = Keys::over(Arc::clone(&self.bytes), self.format, &own)?;
         Ok(self.folders.keys(keys, options))
     }
 }
@@ -379,7 +380,7 @@ fn rows<T: Number>(
 ) -> Result<Rows<T>> {
     let rows = joined(parts, options)?;
     Ok(match dropped {
-        Some(dropped) => Box::new(Kept::new(rows, dropped)),
+        Some(dropped) => missing::kept(rows, dropped),
         None => rows,
     })
 }
@@ -398,44 +399,23 @@ fn joined<T: Number>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
         let (own, name) = (rows[other].dim(), parts[first].bytes.name());
         return Err(parts[other].fault(format!("has {own} columns, where {name} has {dim}")));
     }
+    // The row at which each begins, and the number of all.
     let mut starts = vec![0usize];
     for rows in &rows {
         starts.push(starts[starts.len() - 1].saturating_add(rows.len()));
     }
-    Ok(Box::new(Joined { rows, starts, dim }))
-}
-
-/// The rows of several files, one after the other.
-struct Joined<T> {
-    rows: Vec<Rows<T>>,
-    /// The row at which each begins, and the number of all.
-    starts: Vec<usize>,
-    dim: usize,
-}
-
-impl<T: Number> Source for Joined<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.starts[self.rows.len()]
-    }
-
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let rows = rows_asked_for(first, out.len(), [self.len(), self.dim])?;
-        let (mut row, end) = (first, first + rows);
+    let shape = [starts[rows.len()], dim];
+    Ok(Made::new(shape, move |first, out| {
+        let (mut row, end) = (first, first + out.len() / dim);
         while row < end {
-            let part = self.starts.partition_point(|start| *start <= row) - 1;
-            let to = end.min(self.starts[part + 1]);
-            let out = &mut out[(row - first) * self.dim..(to - first) * self.dim];
-            self.rows[part].read(row - self.starts[part], out)?;
+            let part = starts.partition_point(|start| *start <= row) - 1;
+            let to = end.min(starts[part + 1]);
+            let out = &mut out[(row - first) * dim..(to - first) * dim];
+            rows[part].read(row - starts[part], out)?;
             row = to;
         }
         Ok(())
-    }
+    }))
 }
 
 /// The column of the weights, of all files.

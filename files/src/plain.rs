@@ -12,42 +12,14 @@ use std::sync::Arc;
 
 /// How files begin that are no text: which they are, and their format where it is read.
 const OTHERS: [(&[u8], &str, Option<Format>); 11] = [
-    (
-        b"PK\x03\x04",
-        "a workbook of Excel (.xlsx) or another zip archive: save the sheet as CSV, or unpack it",
-        None,
-    ),
-    (
-        b"\xd0\xcf\x11\xe0",
-        "a workbook of Excel (.xls): save the sheet as CSV",
-        None,
-    ),
-    (
-        b"BZh91AY&SY",
-        "compressed by bzip2: unpack it, or compress it by gzip",
-        None,
-    ),
-    (
-        b"\xfd7zXZ\0",
-        "compressed by xz: unpack it, or compress it by gzip",
-        None,
-    ),
-    (
-        b"\x28\xb5\x2f\xfd",
-        "compressed by zstd: unpack it, or compress it by gzip",
-        None,
-    ),
-    (
-        b"7z\xbc\xaf\x27\x1c",
-        "an archive of 7-Zip: unpack it",
-        None,
-    ),
-    (b"%PDF-", "a PDF, not a table", None),
-    (
-        b"\x89HDF",
-        "an HDF5 file: save the table as Parquet or CSV",
-        None,
-    ),
+    (b"PK\x03\x04", "a zip archive, as .xlsx is", None),
+    (b"\xd0\xcf\x11\xe0", "a workbook of Excel (.xls)", None),
+    (b"BZh91AY&SY", "compressed by bzip2", None),
+    (b"\xfd7zXZ\0", "compressed by xz", None),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", None),
+    (b"7z\xbc\xaf\x27\x1c", "an archive of 7-Zip", None),
+    (b"%PDF-", "a PDF", None),
+    (b"\x89HDF", "an HDF5 file", None),
     (b"PAR1", "a Parquet file", Some(Format::Parquet)),
     (b"ARROW1", "an Arrow file", Some(Format::Arrow)),
     (b"\x93NUMPY", "an .npy file", Some(Format::Npy)),
@@ -106,12 +78,11 @@ pub(crate) fn plain(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Arc
         begin = head(&mut open(true)).unwrap_or_default();
     }
     if let Some((_, what, format)) = OTHERS.iter().find(|(magic, ..)| begin.starts_with(magic)) {
-        let hint = if format.is_some() {
-            ", not text: say its format"
-        } else {
-            ""
+        let hint = match format {
+            Some(_) => "say its format",
+            None => "save or unpack it as CSV",
         };
-        return Err(invalid(format!("is {what}{hint}")));
+        return Err(invalid(format!("is {what}, not text: {hint}")));
     }
     let encoding = match &options.encoding {
         Some(name) => Encoding::for_label(name.as_bytes())

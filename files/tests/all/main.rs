@@ -12,3 +12,4 @@ mod read_ahead;
 mod samples;
 mod streams;
 mod tables;
+mod text;
