@@ -112,7 +112,11 @@ pub(crate) fn data<T: Element>(
 
 /// Opens the files for a fit.
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
-    rows_of(input, None)
+    let opened = rows_of(input, None)?;
+    match opened.rows.is_empty() {
+        true => Err(Failure::file(&input.rows[0], "there is no row")),
+        false => Ok(opened),
+    }
 }
 
 /// The same, with a count of the values that are missing.
@@ -291,6 +295,9 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
         let known = "must be parquet, arrow, csv, tsv, csv.gz, npy, fvecs, bvecs, fbin or u8bin";
         let unknown = || Failure::arguments(format!("--format {name}: {known}"));
         options = options.format(format.ok_or_else(unknown)?);
+        if name.starts_with("tsv") {
+            options = options.delimiter(b'\t');
+        }
     }
     if let Some(sign) = input.delimiter {
         options = options.delimiter(byte("--delimiter", sign)?);

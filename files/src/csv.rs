@@ -429,7 +429,7 @@ impl Dialect {
         let (mut others, mut empty, mut commas) = (0, 0, 0);
         let fields = rows.iter().filter_map(|row| row.get(place));
         for field in fields.filter(|field| !self.is_number(field)) {
-            let field = text(field).unwrap_or_default();
+            let field = text(field).unwrap_or("text");
             others += 1;
             empty += usize::from(is_missing(field));
             commas += usize::from(self.is_number(field.replacen(',', ".", 1).as_bytes()));
@@ -467,9 +467,11 @@ impl Text {
             rows.iter_mut().for_each(|row| drop(row.pop()));
             first.truncate(first.len() - usize::from(ends(&first)));
         }
-        // R does not name the column of the names of rows.
-        let other_sign = first.len() == 1 && first[0].iter().any(|sign| b";	|".contains(sign));
-        let short = options.header != Some(false) && !other_sign && longer(&rows, &first);
+        // R does not name the column of the names of rows. Below one name there may be other signs, and decimal commas.
+        let other_sign = first.iter().flatten().any(|sign| b";\t|".contains(sign));
+        let commas = how.delimiter == b',' && rows.iter().all(|row| how.is_number(&row[0]));
+        let doubtful = first.len() == 1 && (other_sign || commas);
+        let short = options.header != Some(false) && !doubtful && longer(&rows, &first);
         if short {
             first.insert(0, Vec::new());
         }

@@ -36,7 +36,7 @@ pub(crate) fn scan(
     let weight = options.weight.iter().map(|column| options.only(column));
     for mut columns in [options.clone()].into_iter().chain(weight) {
         columns.rounded = false;
-        let strict = open(&columns)?;
+        let strict = columns.clone();
         columns.lenient = true;
         let source = open(&columns)?;
         let (n, dim) = (source.len(), source.dim());
@@ -57,6 +57,7 @@ pub(crate) fn scan(
                 let count = values.iter().filter(|x| x.is_nan()).count();
                 if count > 0 {
                     if found.first.is_none() {
+                        let strict = open(&strict)?;
                         let error = strict.read(first + row, &mut vec![0.0; dim]).err();
                         found.first = error.map(|error| error.to_string());
                     }

@@ -207,7 +207,7 @@ fn columns_without_names() {
         ("\"\",\"x\"\n\"1\",5\n\"2\",6\n", ""),
         ("Unnamed: 0,x\n7,5\n8,6\n", "Unnamed: 0"),
         ("__index_level_0__,x\n7,5\n8,6\n", "__index_level_0__"),
-        ("x\n1,5\n2,6\n", ""),
+        ("x\na,5\nb,6\n", ""),
     ] {
         let opened = opened(text, &Options::new()).unwrap();
         let word = "an index, or numbers without a name".to_owned();
@@ -222,6 +222,7 @@ fn columns_without_names() {
     for text in [
         "a;b\n1,5;2\n",
         "a|b\n1,5\n2,6\n",
+        "x\n1,5\n2,6\n",
         "x\n1,2,3\n4,5,6\n",
         "x,y\n1,2,3\n4,5,6\n7,8\n",
     ] {
@@ -393,6 +394,8 @@ fn encodings() {
         "{error}"
     );
     // Columns that are not read may be anything.
+    let not_used = opened(latin(text), &Options::new()).unwrap().not_used;
+    assert_eq!(not_used, [("id".to_owned(), "text".to_owned())]);
     assert_eq!(of(latin(text), &Options::new()).1, array![[1.0], [2.0]]);
     for name in ["latin1", "windows-1252", "ISO-8859-1"] {
         let mut opened = opened(latin(text), &Options::new().key("id").encoding(name)).unwrap();
