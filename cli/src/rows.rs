@@ -112,11 +112,7 @@ pub(crate) fn data<T: Element>(
 
 /// Opens the files for a fit.
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
-    let opened = rows_of(input, None)?;
-    match opened.rows.is_empty() {
-        true => Err(Failure::file(&input.rows[0], "there is no row")),
-        false => Ok(opened),
-    }
+    rows_of(input, None)
 }
 
 /// The same, with a count of the values that are missing.

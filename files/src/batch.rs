@@ -110,7 +110,8 @@ impl Conversion {
 impl Read {
     fn of<'a>(&self, batch: &'a RecordBatch) -> io::Result<&'a ArrayRef> {
         let array = batch.columns().get(self.place);
-        let array = array.filter(|array| Holds::of(array.data_type()) == self.column.holds);
+        let array =
+            array.filter(|array| Holds::of(array.data_type()).is_read_as(self.column.holds));
         array.ok_or_else(|| {
             invalid("a batch whose columns are not those of the first one, and must be")
         })
@@ -165,24 +166,23 @@ fn fill<T: Number>(
     stride: usize,
     lenient: bool,
 ) -> Result<(), (usize, &'static str)> {
+    if let Some(nulls) = array
+        .logical_nulls()
+        .filter(|nulls| lenient && nulls.null_count() > 0)
+    {
+        out.iter_mut().step_by(stride).for_each(|x| *x = nothing());
+        for (from, to) in nulls.valid_slices() {
+            let (part, out) = (array.slice(from, to - from), &mut out[from * stride..]);
+            let filled = fill(&*part, out, stride, true);
+            filled.map_err(|(place, what)| (from + place, what))?;
+        }
+        return Ok(());
+    }
+    if let Some(null) = first_null(array.nulls()) {
+        return Err((null, NULL));
+    }
     let kind = Kind::of(array.data_type()).ok_or((0, "not a number"))?;
     let data = array.to_data();
     let bytes = &data.buffers()[0][data.offset() * kind.size()..][..data.len() * kind.size()];
-    match first_null(array.nulls()) {
-        None => put_bytes(kind, bytes, out, stride, lenient).map_err(|place| (place, UNSOUND)),
-        Some(null) if !lenient => Err((null, NULL)),
-        Some(_) => {
-            out.iter_mut().step_by(stride).for_each(|x| *x = nothing());
-            let valid = array.nulls().into_iter().flat_map(NullBuffer::valid_slices);
-            for (from, to) in valid {
-                let (bytes, out) = (
-                    &bytes[from * kind.size()..to * kind.size()],
-                    &mut out[from * stride..],
-                );
-                let put = put_bytes(kind, bytes, out, stride, true);
-                put.map_err(|place| (from + place, UNSOUND))?;
-            }
-            Ok(())
-        }
-    }
+    put_bytes(kind, bytes, out, stride, lenient).map_err(|place| (place, UNSOUND))
 }

@@ -10,10 +10,10 @@ pub(crate) enum Holds {
     Numbers(Kind),
     /// Lists of numbers.
     Lists(Kind),
+    /// Numbers that are read if they are asked for: times that passed, the numbers of the rows.
+    Asked(Kind),
     /// Text that may be numbers, but was not where it was looked at: read if it is asked for.
     Text,
-    /// The value of a folder: read if it is asked for.
-    Folder,
     Other,
 }
 
@@ -30,11 +30,17 @@ impl Holds {
         Kind::of(item.data_type()).map_or(Self::Other, Self::Lists)
     }
 
+    /// Whether values of such a column are what is read of one that holds `other`.
+    pub(crate) fn is_read_as(self, other: Self) -> bool {
+        let is_list = |holds| matches!(holds, Self::Lists(_));
+        self.kind().is_some() && self.kind() == other.kind() && is_list(self) == is_list(other)
+    }
+
     /// What its numbers are.
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
-            Self::Numbers(kind) | Self::Lists(kind) => Some(kind),
-            Self::Text | Self::Folder => Some(Kind::F64),
+            Self::Numbers(kind) | Self::Asked(kind) | Self::Lists(kind) => Some(kind),
+            Self::Text => Some(Kind::F64),
             Self::Other => None,
         }
     }
@@ -50,22 +56,6 @@ pub(crate) struct Column {
     pub(crate) holds: Holds,
     /// The same in words.
     pub(crate) words: String,
-}
-
-impl Column {
-    /// Whether a program made it of the names of rows, and did not name it.
-    fn is_index(&self) -> bool {
-        let name = &self.name;
-        name.is_empty() || name.starts_with("Unnamed: ") || name.starts_with("__index_level_")
-    }
-
-    /// What it holds, if it is not used.
-    pub(crate) fn words(&self) -> &str {
-        match self.holds {
-            Holds::Numbers(_) if self.is_index() => "an index, or numbers without a name",
-            _ => &self.words,
-        }
-    }
 }
 
 /// What values of a type are, in words.
@@ -87,13 +77,39 @@ pub(crate) struct Columns {
     pub(crate) each: Vec<Column>,
     /// Whether the file says their names.
     pub(crate) named: bool,
-    /// Whether that is a guess.
-    pub(crate) guessed: bool,
     /// Whether there are rows, as far as that is known.
     pub(crate) has_rows: bool,
 }
 
+impl Column {
+    /// Numbers of the rows, as data frames write them beside their columns: `__index_level_0__`, or a first column without a
+    /// name. `Unnamed: 0` is how pandas calls that.
+    fn is_index(&self, place: usize) -> bool {
+        let unnamed = self.name.is_empty() || self.name == format!("Unnamed: {place}");
+        let level = self.name.strip_prefix("__index_level_");
+        (place == 0 && unnamed) || level.is_some_and(|rest| rest.ends_with("__"))
+    }
+}
+
 impl Columns {
+    /// Columns of these names; those that are the numbers of the rows are read only if they are asked for, where there are others.
+    pub(crate) fn new(mut each: Vec<Column>, named: bool, has_rows: bool) -> Self {
+        let is = |holds| matches!(holds, Holds::Numbers(_) | Holds::Lists(_));
+        let mut rest = each.iter().enumerate();
+        if named && rest.any(|(place, one)| is(one.holds) && !one.is_index(place)) {
+            for (place, one) in each.iter_mut().enumerate() {
+                if let (Holds::Numbers(kind), true) = (one.holds, one.is_index(place)) {
+                    (one.holds, one.words) = (Holds::Asked(kind), "numbers of the rows".into());
+                }
+            }
+        }
+        Self {
+            each,
+            named,
+            has_rows,
+        }
+    }
+
     pub(crate) fn of(schema: &Schema) -> Self {
         let fields = schema.fields().iter();
         let each = fields.map(|field| Column {
@@ -101,12 +117,7 @@ impl Columns {
             holds: Holds::of(field.data_type()),
             words: words(field.data_type()),
         });
-        Self {
-            each: each.collect(),
-            named: true,
-            guessed: false,
-            has_rows: true,
-        }
+        Self::new(each.collect(), true, true)
     }
 
     /// The smallest element type that holds all numbers of the columns at these places exactly.
@@ -168,7 +179,6 @@ impl Columns {
         let named = named.collect::<Result<Vec<_>, _>>()?;
         let of = |wanted: fn(Holds) -> bool| -> Vec<usize> {
             let others = (0..self.each.len()).filter(|place| !named.contains(place));
-            let others = others.filter(|place| !self.each[*place].is_index());
             others
                 .filter(|place| wanted(self.each[*place].holds))
                 .collect()
@@ -200,7 +210,7 @@ impl Columns {
         }
         let shown = self.each.iter().take(SHOWN);
         let shown: Vec<_> = shown
-            .map(|one| format!("{} ({})", one.name, one.words()))
+            .map(|one| format!("{} ({})", one.name, one.words))
             .collect();
         format!("has no column of numbers, but {}", shown.join(", "))
     }

@@ -68,6 +68,8 @@ const PIECE: u64 = 1 << 16;
 struct Text {
     how: Arc<Dialect>,
     columns: Columns,
+    /// Whether it is a guess if the first line names them.
+    guessed: bool,
     /// Where the rows begin.
     first: u64,
 }
@@ -482,16 +484,12 @@ impl Text {
         let doubtful = numbers && !short && first.iter().all(like_a_row);
         let names = !doubtful || how.are_names(&first, &rows);
         let named = options.header.unwrap_or(names);
-        let mut columns = Columns {
-            each: Vec::new(),
-            named,
-            guessed: numbers && options.header.is_none(),
-            has_rows: !rows.is_empty() || some && !named,
-        };
-        if !named {
+        let guessed = numbers && options.header.is_none();
+        if !named && some {
             // Blank lines before the first row are rows, where there is one column.
             rows.insert(0, first.clone());
         }
+        let mut each = Vec::new();
         for (place, field) in first.iter().enumerate() {
             let name = match text(field) {
                 _ if !named => format!("column_{}", place + 1),
@@ -501,8 +499,9 @@ impl Text {
                     return Err(invalid(format!("line {line}: {NOT_UTF_8}")));
                 }
             };
-            columns.each.push(how.column(name, place, &rows));
+            each.push(how.column(name, place, &rows));
         }
+        let columns = Columns::new(each, named, !rows.is_empty());
         let first = if named { after } else { how.range.start };
         let how = Arc::new(how);
         // Lines of other lengths are met before columns that look strange for them.
@@ -511,6 +510,7 @@ impl Text {
         Ok(Self {
             how,
             columns,
+            guessed,
             first,
         })
     }
@@ -521,13 +521,13 @@ impl Text {
     }
 }
 
-/// The columns of a file, and its text.
+/// The columns of a file, whether it is a guess if it names them, and its text.
 pub(crate) fn columns(
     bytes: &Arc<dyn ReadAt>,
     options: &Options,
-) -> io::Result<(Columns, Arc<dyn ReadAt>)> {
+) -> io::Result<(Columns, bool, Arc<dyn ReadAt>)> {
     let text = Text::new(Arc::clone(bytes), options)?;
-    Ok((text.columns, Arc::clone(&text.how.bytes)))
+    Ok((text.columns, text.guessed, Arc::clone(&text.how.bytes)))
 }
 
 /// The fields that are read: their places in a line, and their names.

@@ -5,9 +5,8 @@ use crate::fault::fault;
 use crate::options::{Format, Options};
 use crate::{csv, ipc, parquet};
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
-use arrow_select::filter::filter_record_batch;
 use coremix::Result;
 use std::fmt;
 use std::io;
@@ -105,7 +104,9 @@ impl Keys {
     pub(crate) fn map(
         self,
         schema: SchemaRef,
-        mut change: impl FnMut(RecordBatch) -> std::result::Result<RecordBatch, ArrowError>
+        mut change: impl FnMut(
+            RecordBatch,
+        ) -> std::result::Result<RecordBatch, arrow_schema::ArrowError>
         + Send
         + 'static,
     ) -> Self {
@@ -127,7 +128,7 @@ impl Keys {
             let rows = row..row + batch.num_rows();
             row = rows.end;
             let kept = rows.map(|row| dropped.binary_search(&row).is_err());
-            filter_record_batch(&batch, &kept.collect::<Vec<_>>().into())
+            arrow_select::filter::filter_record_batch(&batch, &kept.collect::<Vec<_>>().into())
         })
     }
 

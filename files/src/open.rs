@@ -165,7 +165,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         .iter()
         .filter_map(|part| Some((part, part.columns.as_ref()?)));
     if let Some((part, columns)) = tables.next() {
-        guessed_header = columns.guessed.then_some(columns.named);
+        guessed_header = part.guessed.then_some(columns.named);
         let used = columns
             .features(&options)
             .map_err(|what| part.fault(what))?;
@@ -175,7 +175,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         let others =
             others.filter(|(place, one)| !used.contains(place) && !known.contains(&&one.name));
         not_used = others
-            .map(|(_, one)| (one.name.clone(), one.words().to_owned()))
+            .map(|(_, one)| (one.name.clone(), one.words.clone()))
             .collect();
         options.columns = Some(used.iter().map(|place| name(*place).clone()).collect());
     }
@@ -264,6 +264,8 @@ struct Part {
     format: Format,
     /// Its columns, where they have names.
     columns: Option<Columns>,
+    /// Whether it is a guess if they have.
+    guessed: bool,
     /// Those that are the names of its folders.
     folders: Folders,
 }
@@ -293,12 +295,14 @@ impl Part {
                 return Err(fault(&name, what));
             }
         };
+        let mut guessed = false;
         let columns = match format {
             Format::Npy | Format::Vectors(_) => Ok(None),
             Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
             Format::Arrow => ipc::columns(&*bytes).map(Some),
-            Format::Csv | Format::CsvGz => csv::columns(&bytes, options).map(|(columns, text)| {
-                bytes = text;
+            Format::Csv | Format::CsvGz => csv::columns(&bytes, options).map(|text| {
+                let columns;
+                (columns, guessed, bytes) = text;
                 Some(columns)
             }),
         };
@@ -310,6 +314,7 @@ impl Part {
             columns,
             bytes,
             format,
+            guessed,
             folders: folders.unwrap_or_default(),
         })
     }

@@ -35,7 +35,7 @@ pub(crate) fn of(file: &Path, below: &Path, columns: &mut Columns) -> Folders {
         if columns.each.iter().all(|column| column.name != name) {
             columns.each.push(Column {
                 name: name.clone(),
-                holds: Holds::Folder,
+                holds: Holds::Text,
                 words: "the names of folders".into(),
             });
             found.push((name, (value != NULL).then(|| decoded(value))));

@@ -210,7 +210,7 @@ fn columns_without_names() {
         ("x\na,5\nb,6\n", ""),
     ] {
         let opened = opened(text, &Options::new()).unwrap();
-        let word = "an index, or numbers without a name".to_owned();
+        let word = "numbers of the rows".to_owned();
         assert_eq!(opened.not_used, [(unnamed.to_owned(), word)], "{text}");
         assert_eq!(opened.columns, ["x"], "{text}");
         assert_eq!(rows(opened), array![[5.0], [6.0]], "{text}");
