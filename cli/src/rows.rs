@@ -333,7 +333,7 @@ fn opened(input: &Input, options: Options) -> Result<Opened> {
     {
         let all = opened.rows.len() + found.rows;
         let labels = match input.key.is_empty() {
-            true => "; labels are of the others, in their order: --key says which",
+            true => "; any labels are of the others, in their order: --key says which",
             false => "",
         };
         let rows = found.rows;

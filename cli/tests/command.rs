@@ -962,7 +962,7 @@ fn text_as_other_programs_write_it() {
         "{said}"
     );
     let output = fit(&["f*.csv", "--drop-missing", "--key", "id"]);
-    let said = String::from_utf8(output.stderr).unwrap().replace("\n ", "");
+    let said = String::from_utf8(output.stderr).unwrap().replace("\n  ", "");
     assert!(
         output.status.success()
             && said.contains("2 of 4 rows have a missing value and are left out"),
@@ -974,7 +974,7 @@ fn text_as_other_programs_write_it() {
         "id,label\na,0\nc,0\n"
     );
     let output = fit(&["f1.csv", "--drop-missing"]);
-    let said = String::from_utf8(output.stderr).unwrap().replace("\n ", "");
+    let said = String::from_utf8(output.stderr).unwrap().replace("\n  ", "");
     assert!(
         said.contains("labels are of the others, in their order: --key says which"),
         "{said}"

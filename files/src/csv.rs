@@ -409,7 +409,10 @@ impl Dialect {
         let column = |place| rows.iter().filter_map(move |row: &Sample| row.get(place));
         let is_text =
             |field: &&Vec<u8>| !self.is_number(field) && !text(field).is_some_and(is_missing);
-        let above_text = |place| 2 * column(place).filter(is_text).count() > rows.len();
+        let above_text = |place: usize| {
+            let texts = column(place).filter(is_text).count();
+            self.is_number(&first[place]) && 2 * texts > rows.len()
+        };
         let text_below = (index..first.len()).any(above_text);
         let whole_below = (index..first.len()).any(|j| column(j).any(|field| is_whole(field)));
         let mut numbers = names.iter().enumerate();

@@ -17,7 +17,7 @@ use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -258,6 +258,14 @@ fn is_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    let is = |about: Metadata| std::os::unix::fs::FileTypeExt::is_fifo(&about.file_type());
+    #[cfg(not(unix))]
+    let is = |_: Metadata| false;
+    path.metadata().is_ok_and(is)
+}
+
 /// A file among others.
 struct Part {
     bytes: Arc<dyn ReadAt>,
@@ -275,11 +283,10 @@ impl Part {
     fn open(file: &Path, below: &Path, options: &Options) -> Result<Self> {
         let name = file.display().to_string();
         let named = |error: io::Error| fault(&name, error);
-        let is_stream = |about: std::fs::Metadata| !about.is_file() && !about.is_dir();
         let mut bytes = if is_input(file) {
             let from = |to: &mut File| io::copy(&mut io::stdin().lock(), to).map(|_| ());
             plain::spooled(INPUT, options, from).map_err(named)?
-        } else if file.metadata().is_ok_and(is_stream) {
+        } else if is_pipe(file) {
             let from = |to: &mut File| io::copy(&mut File::open(file)?, to).map(|_| ());
             plain::spooled(&name, options, from).map_err(named)?
         } else {

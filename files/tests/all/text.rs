@@ -177,6 +177,7 @@ fn a_header_of_numbers() {
         (format!("3,3\n{halves}"), Some(false)),
         ("1,,3\n4,5,6\n7,8,9\n".to_owned(), Some(false)),
         ("NaN,2\n4,5\n".to_owned(), Some(false)),
+        ("1,,3\n2,a,4\n5,b,6\n".to_owned(), Some(false)),
         // No number, no doubt.
         ("V1,V2\n1,2\n".to_owned(), None),
         ("x\n1\n".to_owned(), None),
@@ -210,7 +211,12 @@ fn columns_without_names() {
         ("x\na,5\nb,6\n", ""),
     ] {
         let opened = opened(text, &Options::new()).unwrap();
-        let word = "numbers of the rows".to_owned();
+        let word = if text.starts_with('x') {
+            "text"
+        } else {
+            "numbers of the rows"
+        }
+        .to_owned();
         assert_eq!(opened.not_used, [(unnamed.to_owned(), word)], "{text}");
         assert_eq!(opened.columns, ["x"], "{text}");
         assert_eq!(rows(opened), array![[5.0], [6.0]], "{text}");
@@ -673,6 +679,9 @@ fn pipes() {
     let opened = open(&pipe, &Options::new()).unwrap();
     writer.join().unwrap();
     assert_eq!(opened.rows.len(), 60_000);
+    // A device may have no end.
+    let zero = Options::new().format(Format::Csv);
+    assert!(open("/dev/zero", &zero).is_err());
     let error = open_all(&["-".into(), "-".into()], &Options::new()).unwrap_err();
     assert!(
         error.to_string().contains("can be read once only"),
