@@ -127,14 +127,14 @@ fn of_rows(info: &Info) -> Result<()> {
     item("rows", format_args!("{rows}, in {files} file{s}"))?;
     rows::say_columns(&opened)?;
     if let Some(found) = missing {
-        let (rows, values) = (found.rows, found.values);
+        let (bad, values) = (found.rows, found.values);
         let first = found.first.as_deref().unwrap_or_default();
         match found.values {
             0 => item("unreadable", first)?,
             _ => item(
                 "missing",
                 format_args!(
-                    "{values} values in {rows} rows: see --drop-missing; the first: {first}"
+                    "{values} of the values, in {bad} of {rows} rows: see --drop-missing; the first: {first}"
                 ),
             )?,
         }

@@ -151,9 +151,10 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
         )?,
         false => item("columns", list(&mut used.iter().cloned(), used.len()))?,
     }
-    let mut named = others
-        .iter()
-        .map(|(name, holds)| format!("{name} ({holds})"));
+    let mut named = others.iter().map(|(name, holds)| match name.is_empty() {
+        true => format!("unnamed ({holds})"),
+        false => format!("{name} ({holds})"),
+    });
     if !others.is_empty() {
         item("not used", list(&mut named, others.len()))?;
     }

@@ -921,7 +921,7 @@ fn text_as_other_programs_write_it() {
         "#",
     ]);
     assert_eq!(words(&said, "columns"), "x, y");
-    assert_eq!(words(&said, "not used"), "(numbers of the rows)");
+    assert_eq!(words(&said, "not used"), "unnamed (numbers of the rows)");
     fs::write(folder.at("e.csv"), b"id,x\nM\xfcller,1\nM\xf6ller,2\n").unwrap();
     let fit =
         |more: &[&str]| folder.run(&[&["fit", "-k", "1", "-m", "m", "-l", "l.csv"], more].concat());
@@ -946,7 +946,7 @@ fn text_as_other_programs_write_it() {
     let said = info(&["f*.csv"]);
     assert_eq!(words(&said, "rows"), "4, in 2 files");
     assert!(
-        said.contains("3 values in 2 rows: see --drop-missing"),
+        said.contains("3 of the values, in 2 of 4 rows: see --drop-missing"),
         "{said}"
     );
     assert!(
@@ -962,7 +962,9 @@ fn text_as_other_programs_write_it() {
         "{said}"
     );
     let output = fit(&["f*.csv", "--drop-missing", "--key", "id"]);
-    let said = String::from_utf8(output.stderr).unwrap().replace("\n  ", "");
+    let said = String::from_utf8(output.stderr)
+        .unwrap()
+        .replace("\n  ", "");
     assert!(
         output.status.success()
             && said.contains("2 of 4 rows have a missing value and are left out"),
@@ -974,7 +976,9 @@ fn text_as_other_programs_write_it() {
         "id,label\na,0\nc,0\n"
     );
     let output = fit(&["f1.csv", "--drop-missing"]);
-    let said = String::from_utf8(output.stderr).unwrap().replace("\n  ", "");
+    let said = String::from_utf8(output.stderr)
+        .unwrap()
+        .replace("\n  ", "");
     assert!(
         said.contains("labels are of the others, in their order: --key says which"),
         "{said}"

@@ -21,6 +21,9 @@ pub struct Found {
     pub first: Option<String>,
 }
 
+/// The rows that are dropped, in order, if any may be.
+pub(crate) type Dropped = Option<Arc<Vec<usize>>>;
+
 /// Rows that are read at once.
 const PIECE: usize = 1 << 12;
 
@@ -28,7 +31,7 @@ const PIECE: usize = 1 << 12;
 pub(crate) fn scan(
     options: &Options,
     open: &dyn Fn(&Options) -> Result<Rows<f64>>,
-) -> Result<(Option<Found>, Option<Arc<Vec<usize>>>)> {
+) -> Result<(Option<Found>, Dropped)> {
     let Some(missing) = options.missing else {
         return Ok((None, None));
     };
@@ -81,7 +84,7 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     let before: Vec<usize> = before.collect();
     let place = move |row: usize| row + before.partition_point(|before| *before <= row);
     let (len, dim) = (rows.len() - dropped.len(), rows.dim());
-    Made::new([len, dim], move |first, out| {
+    Made::of([len, dim], move |first, out| {
         let (mut row, end) = (first, first + out.len() / dim);
         let mut all = Vec::new();
         while row < end {

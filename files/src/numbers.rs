@@ -200,7 +200,7 @@ fn put<S: Stored, T: Number>(
         false => {
             let nan = |x: S| AsPrimitive::<f64>::as_(x).is_nan();
             let mut values = values;
-            let wrong = values.position(|x| !x.sound() && !(lenient && nan(x)));
+            let wrong = values.position(|x| !(x.sound() || lenient && nan(x)));
             wrong.map_or(Ok(()), Err)
         }
     }

@@ -5,7 +5,7 @@ use crate::csv::{self, CsvFile};
 use crate::fault::fault;
 use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
-use crate::missing::{self, Found};
+use crate::missing::{self, Dropped, Found};
 use crate::npy;
 use crate::numbers::{ElementType, Number};
 use crate::options::{Format, Options};
@@ -188,12 +188,12 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
             elements.into_iter().max().unwrap_or(ElementType::U8)
         }
     };
-    let (missing, dropped) = missing::scan(options, &|options| rows(&parts, options, None))?;
+    let (missing, dropped) = missing::scan(options, &|options| rows(&parts, options, &None))?;
     let lenient = Options {
         lenient: dropped.is_some(),
         ..options.clone()
     };
-    let (options, dropped) = (&lenient, dropped.as_ref());
+    let (options, dropped) = (&lenient, &dropped);
     let rows = match element {
         ElementType::U8 => AnySource::U8(rows(&parts, options, dropped)?),
         ElementType::F32 => AnySource::F32(rows(&parts, options, dropped)?),
@@ -385,11 +385,7 @@ impl Part {
 }
 
 /// The rows of all files but those that are dropped.
-fn rows<T: Number>(
-    parts: &[Part],
-    options: &Options,
-    dropped: Option<&Arc<Vec<usize>>>,
-) -> Result<Rows<T>> {
+fn rows<T: Number>(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Rows<T>> {
     let rows = joined(parts, options)?;
     Ok(match dropped {
         Some(dropped) => missing::kept(rows, dropped),
@@ -417,7 +413,7 @@ fn joined<T: Number>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
         starts.push(starts[starts.len() - 1].saturating_add(rows.len()));
     }
     let shape = [starts[rows.len()], dim];
-    Ok(Made::new(shape, move |first, out| {
+    Ok(Made::of(shape, move |first, out| {
         let (mut row, end) = (first, first + out.len() / dim);
         while row < end {
             let part = starts.partition_point(|start| *start <= row) - 1;
@@ -431,11 +427,7 @@ fn joined<T: Number>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
 }
 
 /// The column of the weights, of all files.
-fn weights(
-    parts: &[Part],
-    options: &Options,
-    dropped: Option<&Arc<Vec<usize>>>,
-) -> Result<Option<Vec<f64>>> {
+fn weights(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Option<Vec<f64>>> {
     /// Rows that are read at once.
     const PIECE: usize = 1 << 16;
     let Some(column) = &options.weight else {

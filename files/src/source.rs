@@ -17,7 +17,7 @@ type Read<T> = Box<dyn Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync>;
 
 impl<T: Number> Made<T> {
     /// So many rows and columns.
-    pub(crate) fn new(
+    pub(crate) fn of(
         shape: [usize; 2],
         read: impl Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync + 'static,
     ) -> Rows<T> {

@@ -1,6 +1,6 @@
 //! Text as programs write it: the files of `tests/text`, which `make.py` there makes, and others of their kind.
 
-use crate::common::all;
+use crate::common::{all, below, seeded};
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use coremix_files::{AnySource, CsvFile, Format, Missing, Opened, Options, open, open_all};
@@ -687,4 +687,52 @@ fn pipes() {
         error.to_string().contains("can be read once only"),
         "{error}"
     );
+}
+
+/// Any bytes are rows or an error, never a panic, and reads in pieces are those of the whole.
+#[test]
+fn any_bytes() {
+    const SIGNS: &[u8] = b"01,,;\t  \"\n\n\r#.a-\xfc\0";
+    let mut rng = seeded(9);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    let (mut read, mut without) = (0, 0);
+    for _ in 0..1_000 {
+        let signs = 3 + below(&mut rng, SIGNS.len() - 3);
+        let text: Vec<u8> = (0..below(&mut rng, 40))
+            .map(|_| SIGNS[below(&mut rng, signs + 1)])
+            .collect();
+        std::fs::write(&path, &text).unwrap();
+        let mut options = Options::new();
+        let mut any = |options: &mut Options, set: fn(Options) -> Options| {
+            if below(&mut rng, 4) == 0 {
+                *options = set(options.clone());
+            }
+        };
+        any(&mut options, |options| options.delimiter(b' '));
+        any(&mut options, |options| options.decimal(','));
+        any(&mut options, |options| options.thousands('.'));
+        any(&mut options, |options| options.comment(b'#'));
+        any(&mut options, |options| options.header(false));
+        any(&mut options, |options| options.header(true));
+        any(&mut options, |options| options.missing(Missing::Drop));
+        any(&mut options, |options| options.encoding("latin1"));
+        match open(&path, &options) {
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!error.contains("the decoder stopped"), "{text:?}: {error}");
+                without += 1;
+            }
+            Ok(opened) => {
+                let AnySource::F64(source) = &opened.rows else {
+                    panic!("text is read as f64");
+                };
+                if let Ok(whole) = all(&**source, 100) {
+                    assert!(all(&**source, 1).unwrap() == whole, "{text:?}");
+                    read += 1;
+                }
+            }
+        }
+    }
+    assert!(read > 100 && without > 100, "{read}, {without}");
 }
