@@ -5,6 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coremix::Algorithm;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Clusters the rows of files, larger than memory if need be, and labels them.
 #[derive(Debug, Parser)]
@@ -87,36 +88,86 @@ Then fit the number that you choose, with the same options: coremix fit ... -a g
 /// Which rows, and which columns of them.
 #[derive(Args, Debug)]
 pub(crate) struct Input {
-    /// Files of rows, or a folder of them: .csv .parquet .arrow .npy .fvecs .bvecs .fbin .u8bin
+    /// Files of rows, a folder of them, or a 'pattern*'; - for standard input: .csv .csv.gz .tsv .parquet .arrow .npy .fvecs
+    /// .bvecs .fbin .u8bin
     #[arg(required = true, value_name = "ROWS")]
     pub(crate) rows: Vec<PathBuf>,
     /// The format, where the name of the file does not say it: its usual ending, such as parquet
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
-    /// Columns with the numbers, by name, or one column of lists [default: all of numbers but --key and --weights; for a model, those of its fit]
-    #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
-    pub(crate) columns: Vec<String>,
+    /// Columns with the numbers, by name, or one column of lists [default: all of numbers but --key and --weights; for a model, those of its fit]. A name with a comma stands in quotes: 'x,"y, m"'
+    #[arg(long, value_name = "NAME,..")]
+    pub(crate) columns: Vec<Names>,
     /// The column with the weights of the rows
     #[arg(long, value_name = "NAME")]
     pub(crate) weights: Option<String>,
     /// Columns that name the rows: no model sees them, and labels are written beside them
-    #[arg(long, value_delimiter = ',', value_name = "NAME,..")]
-    pub(crate) key: Vec<String>,
+    #[arg(long, value_name = "NAME,..")]
+    pub(crate) key: Vec<Names>,
     /// Numbers to compute with, where columns would need f64 to be exact
     #[arg(long, value_enum, value_name = "TYPE")]
     pub(crate) float: Option<Number>,
-    /// What separates the fields of CSV files [default: a comma, or a tab for .tsv]
-    #[arg(long, value_name = "SIGN")]
+    /// What separates the fields of CSV files; '\t' is a tab, ' ' any number of blanks [default: a comma, a semicolon with
+    /// --decimal ',', or a tab for .tsv]
+    #[arg(long, value_name = "SIGN", value_parser = sign)]
     pub(crate) delimiter: Option<char>,
-    /// The first line of CSV files names the columns [default: unless all of it are numbers]
+    /// The decimal sign of CSV files [default: a point]
+    #[arg(long, value_name = "SIGN")]
+    pub(crate) decimal: Option<char>,
+    /// What separates thousands in numbers of CSV files [default: nothing]
+    #[arg(long, value_name = "SIGN")]
+    pub(crate) thousands: Option<char>,
+    /// Lines of CSV files that begin with this are left out
+    #[arg(long, value_name = "SIGN")]
+    pub(crate) comment: Option<char>,
+    /// The encoding of CSV files, such as windows-1252, latin1 or utf-16 [default: UTF-8, or UTF-16 with its mark]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) encoding: Option<String>,
+    /// The first line of CSV files names the columns [default: unless all of it are numbers like those below]
     #[arg(long, conflicts_with = "no_header")]
     pub(crate) header: bool,
     /// The first line of CSV files is a row: columns are column_1, column_2 and so on
     #[arg(long)]
     pub(crate) no_header: bool,
-    /// The folder for temporary files, of formats that cannot be read at any place, such as .csv.gz
+    /// Leave out rows with a missing value: a null, NaN, an empty field, NA; they have no labels
+    #[arg(long)]
+    pub(crate) drop_missing: bool,
+    /// The folder for temporary files, of what cannot be read at any place, such as .csv.gz and standard input
     #[arg(long, value_name = "FOLDER")]
     pub(crate) spool: Option<PathBuf>,
+}
+
+/// Names in a list with commas, as a line of a CSV file has them.
+#[derive(Clone, Debug)]
+pub(crate) struct Names(pub(crate) Vec<String>);
+
+impl FromStr for Names {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut names, mut quoted, mut signs) =
+            (vec![String::new()], false, text.chars().peekable());
+        while let Some(sign) = signs.next() {
+            let name = names.last_mut().ok_or("no name")?;
+            match sign {
+                '"' if quoted && signs.next_if_eq(&'"').is_some() => name.push('"'),
+                '"' if quoted || name.is_empty() => quoted = !quoted,
+                ',' if !quoted => names.push(String::new()),
+                sign => name.push(sign),
+            }
+        }
+        match quoted {
+            true => Err("a quote is not closed".into()),
+            false => Ok(Self(names)),
+        }
+    }
+}
+
+/// A sign, or `\t` for a tab.
+fn sign(text: &str) -> Result<char, String> {
+    let sign = if text == r"\t" { "\t" } else { text };
+    sign.parse()
+        .map_err(|_| "must be one sign, or '\\t' for a tab".into())
 }
 
 /// A finite number that is at least 0. What is wrong is said with the name of the option.
@@ -356,8 +407,22 @@ pub(crate) struct Info {
 
 #[cfg(test)]
 mod tests {
-    use super::Arguments;
+    use super::{Arguments, Names};
     use clap::CommandFactory;
+
+    #[test]
+    fn names_with_commas_stand_in_quotes() {
+        for (text, names) in [
+            ("x,y", &["x", "y"][..]),
+            (r#"x,"y, m",z"#, &["x", "y, m", "z"]),
+            (r#""a ""b"" c""#, &[r#"a "b" c"#]),
+            (r#"5" pipe,z"#, &[r#"5" pipe"#, "z"]),
+            ("", &[""]),
+        ] {
+            assert_eq!(text.parse::<Names>().unwrap().0, names);
+        }
+        assert!("\"x,y".parse::<Names>().is_err());
+    }
 
     #[test]
     fn arguments_are_sound() {

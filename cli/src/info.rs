@@ -8,10 +8,15 @@ use crate::found::range;
 use crate::outputs::{self, Output, item, say, short};
 use crate::{parameters, rows};
 use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
+use coremix_files::Missing;
 use std::path::Path;
 
 pub(crate) fn run(info: &Info) -> Result<()> {
     let file = &info.input.rows[0];
+    // A folder, a pattern or a stream, which can be read once.
+    if !file.is_file() && info.parameters.is_none() {
+        return of_rows(info);
+    }
     match ModelInfo::of_file(file) {
         Ok(_) if info.input.rows.len() > 1 => Err(Failure::arguments(format!(
             "{}: is a model: give it alone, or rows alone",
@@ -29,7 +34,6 @@ pub(crate) fn run(info: &Info) -> Result<()> {
                 "is no model of coremix: only a model has --parameters",
             )),
         },
-        Err(_) if file.is_dir() && info.parameters.is_none() => of_rows(info),
         Err(error) => Err(error.into()),
     }
 }
@@ -139,7 +143,11 @@ fn in_short(sizes: &str) -> String {
 }
 
 fn of_rows(info: &Info) -> Result<()> {
-    let opened = rows::rows_of(&info.input)?;
+    let opened = rows::rows_of(&info.input, Some(Missing::Count))?;
+    let missing = opened
+        .missing
+        .as_ref()
+        .filter(|found| found.first.is_some());
     let (rows, columns, element) = (opened.rows.len(), opened.rows.dim(), opened.rows.element());
     let files = opened.files.len();
     if info.json {
@@ -147,6 +155,9 @@ fn of_rows(info: &Info) -> Result<()> {
         let text = serde_json::json!({
             "rows": rows, "columns": columns, "number_type": element, "files": files,
             "names": opened.columns, "not_used": opened.not_used,
+            "missing": missing.map(|found| serde_json::json!({
+                "rows": found.rows, "values": found.values, "first": found.first,
+            })),
         });
         say(&text.to_string())?;
         return Ok(());
@@ -154,6 +165,19 @@ fn of_rows(info: &Info) -> Result<()> {
     let s = if files == 1 { "" } else { "s" };
     item("rows", format_args!("{rows}, in {files} file{s}"))?;
     rows::say_columns(&opened)?;
+    if let Some(found) = missing {
+        let (bad, values) = (found.rows, found.values);
+        let first = found.first.as_deref().unwrap_or_default();
+        match found.values {
+            0 => item("unreadable", first)?,
+            _ => item(
+                "missing",
+                format_args!(
+                    "{values} of the values, in {bad} of {rows} rows: see --drop-missing; the first: {first}"
+                ),
+            )?,
+        }
+    }
     let bytes = match element {
         coremix_files::ElementType::U8 => 1,
         coremix_files::ElementType::F32 => 4,

@@ -1,13 +1,15 @@
 //! Rows of files, opened as the arguments say.
 
-use crate::arguments::{Input, Number};
+use crate::arguments::{Input, Names, Number};
 use crate::failure::{Failure, Result};
 use crate::outputs::{item, warn};
 use crate::progress::Bar;
 use coremix::data::{Blocks, Data, Dense, Source, Summary};
 use coremix::{Element, Error, FileFault, ModelInfo};
 use coremix_files::ReadAhead;
-use coremix_files::{AnySource, ElementType, Format, Opened, Options, Rows, open, open_all};
+use coremix_files::{
+    AnySource, ElementType, Format, Missing, Opened, Options, Rows, open, open_all,
+};
 use indicatif::ProgressBar;
 use ndarray::Array2;
 use std::io;
@@ -111,16 +113,20 @@ pub(crate) fn data<T: Element>(
 
 /// Opens the files for a fit.
 pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
-    let opened = rows_of(input)?;
+    let opened = rows_of(input, None)?;
     match opened.rows.is_empty() {
         true => Err(Failure::file(&input.rows[0], "there is no row")),
         false => Ok(opened),
     }
 }
 
-/// The same, where there need not be rows.
-pub(crate) fn rows_of(input: &Input) -> Result<Opened> {
-    let opened = opened(input, options(input, &input.columns)?).map_err(|failure| {
+/// The same, where there need not be rows, with a count of the values that are missing.
+pub(crate) fn rows_of(input: &Input, missing: Option<Missing>) -> Result<Opened> {
+    let mut options = options(input, &names(&input.columns))?;
+    if let (Some(missing), false) = (missing, input.drop_missing) {
+        options = options.missing(missing);
+    }
+    let opened = opened(input, options).map_err(|failure| {
         match input
             .rows
             .iter()
@@ -131,8 +137,7 @@ pub(crate) fn rows_of(input: &Input) -> Result<Opened> {
         }
     })?;
     let mut names = opened.columns.iter();
-    if matches!(format_of(input), Some(Format::Csv | Format::CsvGz))
-        && !input.header
+    if opened.guessed_header == Some(true)
         && let Some(name) = names.find(|name| name.parse::<f64>().is_ok())
     {
         let what = "names a column: give --no-header if the first line is a row, or --header";
@@ -143,7 +148,7 @@ pub(crate) fn rows_of(input: &Input) -> Result<Opened> {
 
 /// The names of the keys.
 pub(crate) fn keys(input: &Input) -> Vec<String> {
-    input.key.clone()
+    names(&input.key)
 }
 
 /// What the file of a model says of it.
@@ -202,12 +207,16 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
         )?,
         false => item("columns", list(&mut used.iter().cloned(), used.len()))?,
     }
-    let mut named = others
-        .iter()
-        .map(|(name, holds)| format!("{name} ({holds})"));
-    match others.is_empty() {
-        true => Ok(()),
-        false => item("not used", list(&mut named, others.len())),
+    let mut named = others.iter().map(|(name, holds)| match name.is_empty() {
+        true => format!("unnamed ({holds})"),
+        false => format!("{name} ({holds})"),
+    });
+    if !others.is_empty() {
+        item("not used", list(&mut named, others.len()))?;
+    }
+    match opened.guessed_header {
+        Some(false) => item("first line", "a row; with --header it names the columns"),
+        _ => Ok(()),
     }
 }
 
@@ -269,6 +278,7 @@ fn format_of(input: &Input) -> Option<Format> {
 
 /// Opens the files for a model: the columns are those it was fitted on, by their names where both have them.
 pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
+    let asked = names(&input.columns);
     let fitted = column_names(info);
     let numbered = fitted.as_deref().is_some_and(are_numbers);
     let has_names = match format_of(input) {
@@ -276,16 +286,14 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
         _ => numbered || !input.no_header,
     };
     let columns = match &fitted {
-        Some(fitted)
-            if !input.columns.is_empty() && input.columns != *fitted && has_names && !numbered =>
-        {
+        Some(fitted) if !asked.is_empty() && asked != *fitted && has_names && !numbered => {
             let fitted = fitted.join(", ");
             return Err(Failure::arguments(format!(
                 "--columns: the model was fitted on {fitted}, in this order: leave --columns out"
             )));
         }
-        Some(fitted) if has_names && input.columns.is_empty() => fitted.clone(),
-        _ => input.columns.clone(),
+        Some(fitted) if has_names && asked.is_empty() => fitted.clone(),
+        _ => asked.clone(),
     };
     let with = |columns: &[String]| {
         let options = options(input, columns)?;
@@ -296,7 +304,7 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     };
     let mut in_order = fitted.is_none();
     let opened = match opened(input, with(&columns)?) {
-        Err(failure) if input.columns.is_empty() && has_names => {
+        Err(failure) if asked.is_empty() && has_names => {
             // Names on one side alone.
             let Ok(others) = opened(input, with(&[])?) else {
                 return Err(failure);
@@ -316,7 +324,7 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
         }
         opened => opened?,
     };
-    if in_order && input.columns.is_empty() && !opened.columns.is_empty() {
+    if in_order && asked.is_empty() && !opened.columns.is_empty() {
         let names = opened.columns.join(", ");
         warn(&format!(
             "the model names no columns: the rows of these are given to it, in this order: {names}"
@@ -339,6 +347,17 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
 /// The note of a model that names its columns.
 pub(crate) const COLUMNS: &str = "columns";
 
+/// The names of some lists of them.
+fn names(lists: &[Names]) -> Vec<String> {
+    lists.iter().flat_map(|list| list.0.clone()).collect()
+}
+
+/// A sign of one byte.
+fn byte(option: &str, sign: char) -> Result<u8> {
+    let wide = |_| Failure::arguments(format!("{option} {sign}: must be one ASCII character"));
+    u8::try_from(sign).map_err(wide)
+}
+
 fn options(input: &Input, columns: &[String]) -> Result<Options> {
     let mut options = Options::new();
     if input.no_header || input.header {
@@ -350,7 +369,7 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
     if let Some(weights) = &input.weights {
         options = options.weight(weights);
     }
-    for key in &input.key {
+    for key in names(&input.key) {
         options = options.key(key);
     }
     if let Some(name) = &input.format {
@@ -358,11 +377,27 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
         let known = "must be parquet, arrow, csv, tsv, csv.gz, npy, fvecs, bvecs, fbin or u8bin";
         let unknown = || Failure::arguments(format!("--format {name}: {known}"));
         options = options.format(format.ok_or_else(unknown)?);
+        if name.starts_with("tsv") {
+            options = options.delimiter(b'\t');
+        }
     }
-    if let Some(delimiter) = input.delimiter {
-        let rule = "must be one ASCII character";
-        let wide = |_| Failure::arguments(format!("--delimiter {delimiter}: {rule}"));
-        options = options.delimiter(u8::try_from(delimiter).map_err(wide)?);
+    if let Some(sign) = input.delimiter {
+        options = options.delimiter(byte("--delimiter", sign)?);
+    }
+    if let Some(sign) = input.comment {
+        options = options.comment(byte("--comment", sign)?);
+    }
+    if let Some(sign) = input.decimal {
+        options = options.decimal(sign);
+    }
+    if let Some(sign) = input.thousands {
+        options = options.thousands(sign);
+    }
+    if let Some(name) = &input.encoding {
+        options = options.encoding(name);
+    }
+    if input.drop_missing {
+        options = options.missing(Missing::Drop);
     }
     if let Some(folder) = &input.spool {
         options = options.spool(folder);
@@ -375,8 +410,22 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
 }
 
 fn opened(input: &Input, options: Options) -> Result<Opened> {
-    Ok(match &input.rows[..] {
+    let opened = match &input.rows[..] {
         [one] => open(one, &options)?,
         several => open_all(several, &options)?,
-    })
+    };
+    if let (true, Some(found)) = (input.drop_missing, &opened.missing)
+        && found.rows > 0
+    {
+        let all = opened.rows.len() + found.rows;
+        let labels = match input.key.is_empty() {
+            true => "; any labels are of the others, in their order: --key says which",
+            false => "",
+        };
+        let rows = found.rows;
+        warn(&format!(
+            "{rows} of {all} rows have a missing value and are left out{labels}"
+        ));
+    }
+    Ok(opened)
 }

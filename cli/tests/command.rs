@@ -1452,3 +1452,173 @@ fn wrong_calls_say_what_to_do() {
         "column_1,column_2,column_3",
     ]);
 }
+
+#[test]
+fn text_as_other_programs_write_it() {
+    let folder = Folder::new("text");
+    let write = |name: &str, text: &str| fs::write(folder.at(name), text).unwrap();
+    let info = |arguments: &[&str]| {
+        let output = folder.run(&[&["info"], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    // The tab in two signs, or by the format; a name with a comma.
+    write("a.txt", "id\t\"x, in m\"\ty\na\t1\t2\nb\t3\t4\n");
+    for how in [
+        &["--format", "csv", "--delimiter", r"\t"],
+        &["--format", "tsv", "--columns", r#""x, in m",y"#],
+    ] {
+        let said = info(&[&["a.txt"], &how[..]].concat());
+        assert_eq!(words(&said, "columns"), "x, in m, y");
+    }
+    // Numbers that name columns, or do not.
+    write("b.csv", "0,1,2\n1.5,2,3\n4,5,6\n");
+    let said = info(&["b.csv"]);
+    assert_eq!(words(&said, "rows"), "2, in 1 file");
+    assert!(
+        said.contains("\"0\" names a column: give --no-header"),
+        "{said}"
+    );
+    write("c.csv", "7,1\n4,5\n");
+    let said = info(&["c.csv"]);
+    assert_eq!(words(&said, "rows"), "2, in 1 file");
+    assert_eq!(
+        words(&said, "first line"),
+        "a row; with --header it names the columns"
+    );
+    assert!(!info(&["c.csv", "--no-header"]).contains("first line"));
+    // An index; other signs.
+    write(
+        "d.csv",
+        "# by hand\n\"\";\"x\";\"y\"\n\"1\";1,5;1.000\n\"2\";2;3\n",
+    );
+    let said = info(&[
+        "d.csv",
+        "--decimal",
+        ",",
+        "--thousands",
+        ".",
+        "--comment",
+        "#",
+    ]);
+    assert_eq!(words(&said, "columns"), "x, y");
+    assert_eq!(words(&said, "not used"), "unnamed (numbers of the rows)");
+    fs::write(folder.at("e.csv"), b"id,x\nM\xfcller,1\nM\xf6ller,2\n").unwrap();
+    let fit =
+        |more: &[&str]| folder.run(&[&["fit", "-k", "1", "-m", "m", "-l", "l.csv"], more].concat());
+    let output = fit(&["e.csv", "--key", "id"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        !output.status.success() && said.contains("line 2: not text in UTF-8"),
+        "{said}"
+    );
+    assert!(
+        fit(&["e.csv", "--key", "id", "--encoding", "latin1"])
+            .status
+            .success()
+    );
+    assert_eq!(
+        fs::read_to_string(folder.at("l.csv")).unwrap(),
+        "id,label\nMüller,0\nMöller,0\n"
+    );
+    // Missing values: where, and how many; patterns.
+    write("f1.csv", "id,x,y\na,1,2\nb,,NA\nc,5,6\n");
+    write("f2.csv", "id,x,y\nd,1,nan\n");
+    let said = info(&["f*.csv"]);
+    assert_eq!(words(&said, "rows"), "4, in 2 files");
+    assert!(
+        said.contains("3 of the values, in 2 of 4 rows: see --drop-missing"),
+        "{said}"
+    );
+    assert!(
+        said.replace("\n               ", "")
+            .contains("f1.csv: column \"x\", line 3"),
+        "{said}"
+    );
+    let json = folder.done(&["info", "--json", "f*.csv"]);
+    assert!(json.contains(r#""missing":{"first":"f1.csv: "#), "{json}");
+    let (code, said) = folder.fails(&["fit", "f*.csv", "-k", "1", "-m", "m"]);
+    assert!(
+        code == 1 && said.contains("line 3: an empty field"),
+        "{said}"
+    );
+    let output = fit(&["f*.csv", "--drop-missing", "--key", "id"]);
+    let said = String::from_utf8(output.stderr)
+        .unwrap()
+        .replace("\n  ", "");
+    assert!(
+        output.status.success()
+            && said.contains("2 of 4 rows have a missing value and are left out"),
+        "{said}"
+    );
+    assert!(!said.contains("--key"), "{said}");
+    assert_eq!(
+        fs::read_to_string(folder.at("l.csv")).unwrap(),
+        "id,label\na,0\nc,0\n"
+    );
+    let output = fit(&["f1.csv", "--drop-missing"]);
+    let said = String::from_utf8(output.stderr)
+        .unwrap()
+        .replace("\n  ", "");
+    assert!(
+        said.contains("labels are of the others, in their order: --key says which"),
+        "{said}"
+    );
+    write("f3.csv", "");
+    let (_, said) = folder.fails(&["fit", "f3.csv", "-k", "1", "-m", "m"]);
+    assert_eq!(
+        said,
+        "coremix: f3.csv: is empty: it has no line, nor a column\n"
+    );
+    write("g.csv", "x\n1\nabc\n3\n");
+    assert!(words(&info(&["g.csv"]), "unreadable").contains("line 3: \"abc\" is not a number"));
+    let (_, said) = folder.fails(&["fit", "f1.csv", "-k", "1", "-m", "m", "--delimiter", "ab"]);
+    assert!(said.contains("must be one sign"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn rows_come_from_the_standard_input() {
+    let folder = Folder::new("input");
+    let table = rows(600);
+    csv(&folder, &table);
+    let of = |arguments: &[&str], name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
+        let input = fs::File::open(folder.at(name)).unwrap();
+        let mut cat = Command::new("cat")
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = command.current_dir(&folder.0).args(arguments);
+        let output = output.stdin(cat.stdout.take().unwrap()).output().unwrap();
+        cat.wait().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let fit = ["fit", "-k", "6", "-q", "--key", "id", "-m"];
+    folder.done(&[&fit[..], &["a", "rows.csv", "-l", "a.csv"]].concat());
+    for (i, path) in ["-", "/dev/stdin"].iter().enumerate() {
+        let (model, to) = (format!("m{i}"), format!("{i}.csv"));
+        of(&[&fit[..], &[&model, path, "-l", &to]].concat(), "rows.csv");
+        assert_eq!(
+            fs::read(folder.at("a.csv")).unwrap(),
+            fs::read(folder.at(&to)).unwrap()
+        );
+        assert_eq!(
+            words(&of(&["info", path], "rows.csv"), "rows"),
+            "600, in 1 file"
+        );
+    }
+    // Other formats are known by how they begin.
+    write_npy(folder.at("x.npy"), &table).unwrap();
+    assert_eq!(
+        words(&of(&["info", "-"], "x.npy"), "rows"),
+        "600, in 1 file"
+    );
+    let (_, said) = folder.fails(&["info", "-", "-"]);
+    assert!(
+        said.contains("standard input: can be read once only"),
+        "{said}"
+    );
+}

@@ -2,7 +2,7 @@
 
 use crate::choice::{self, Column, Columns, Holds};
 use crate::fault::{at, invalid};
-use crate::numbers::{Kind, NULL, Number, UNSOUND, put_bytes, readable};
+use crate::numbers::{Kind, NULL, Number, UNSOUND, nothing, put_bytes, readable};
 use crate::options::Options;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
@@ -15,6 +15,8 @@ use std::io;
 #[derive(Clone, Debug)]
 pub(crate) struct Conversion {
     columns: Vec<Read>,
+    /// A value that is missing is NaN.
+    lenient: bool,
     /// Numbers of a row; `None` where rows are lists, until one of them was seen.
     pub(crate) dim: Option<usize>,
 }
@@ -43,7 +45,12 @@ impl Conversion {
             Holds::Lists(_) => None,
             _ => Some(columns.len()),
         };
-        Ok(Self { columns, dim })
+        let lenient = options.lenient;
+        Ok(Self {
+            columns,
+            lenient,
+            dim,
+        })
     }
 
     /// From now on batches have only the columns that are read, in the order of the table: their places in it.
@@ -76,11 +83,25 @@ impl Conversion {
         let stride = self.columns.len();
         for (place, read) in self.columns.iter().enumerate() {
             let (array, name) = (read.of(batch)?, &read.column.name);
+            let out = &mut out[place..];
             let (values, each) = match read.column.holds {
+                Holds::Lists(_) if self.lenient && array.null_count() > 0 => {
+                    let each = self.dim.unwrap_or(1).max(1);
+                    for (row, out) in out.chunks_exact_mut(each).enumerate() {
+                        out.fill(nothing());
+                        if array.is_valid(row) {
+                            let one = array.slice(row, 1);
+                            let values = lists(&one, self.dim, name, first + row)?.0;
+                            let filled = fill(&*values, out, stride, true);
+                            filled.map_err(|(_, what)| at(name, first + row, what))?;
+                        }
+                    }
+                    continue;
+                }
                 Holds::Lists(_) => lists(array, self.dim, name, first)?,
                 _ => (ArrayRef::clone(array), 1),
             };
-            let filled = fill(&*values, &mut out[place..], stride);
+            let filled = fill(&*values, out, stride, self.lenient);
             filled.map_err(|(place, what)| at(name, first + place / each.max(1), what))?;
         }
         Ok(())
@@ -144,7 +165,20 @@ fn fill<T: Number>(
     array: &dyn Array,
     out: &mut [T],
     stride: usize,
+    lenient: bool,
 ) -> Result<(), (usize, &'static str)> {
+    if let Some(nulls) = array
+        .logical_nulls()
+        .filter(|nulls| lenient && nulls.null_count() > 0)
+    {
+        out.iter_mut().step_by(stride).for_each(|x| *x = nothing());
+        for (from, to) in nulls.valid_slices() {
+            let (part, out) = (array.slice(from, to - from), &mut out[from * stride..]);
+            let filled = fill(&*part, out, stride, true);
+            filled.map_err(|(place, what)| (from + place, what))?;
+        }
+        return Ok(());
+    }
     if let Some(null) = first_null(array.logical_nulls().as_ref()) {
         return Err((null, NULL));
     }
@@ -160,5 +194,5 @@ fn fill<T: Number>(
     }
     let data = array.to_data();
     let bytes = &data.buffers()[0][data.offset() * kind.size()..][..data.len() * kind.size()];
-    put_bytes(kind, bytes, out, stride).map_err(|place| (place, UNSOUND))
+    put_bytes(kind, bytes, out, stride, lenient).map_err(|place| (place, UNSOUND))
 }

@@ -211,10 +211,13 @@ impl Columns {
 
     /// That there are none, and what there is instead.
     fn no_numbers(&self) -> String {
+        if self.each.is_empty() {
+            return "is empty: it has no line, nor a column".into();
+        }
         let alone = self.each.first().filter(|_| self.each.len() == 1);
         if let Some(sign) = alone.and_then(|one| {
             one.name
-                .find([';', '\t', '|'])
+                .find([';', '\t', '|', ' '])
                 .map(|at| &one.name[at..][..1])
         }) {
             return format!(

@@ -4,24 +4,32 @@ use crate::ReadAt;
 use crate::choice::{Column, Columns, Holds};
 use crate::fault::{fault, invalid};
 use crate::keys::Keys;
-use crate::numbers::{Kind, Number};
+use crate::numbers::{Kind, Number, nothing};
 use crate::options::Options;
+use crate::plain::{self, plain};
 use crate::pool::{Cursor, Pool};
 use crate::source::{opened, source};
-use crate::table::ReadFrom;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use coremix::Result;
-use csv::{ByteRecord, Position, Reader, ReaderBuilder};
-use std::io::{self, BufReader, Read};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The rows of a CSV file, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
 /// Opening it goes through the file once, and keeps the place of every 1024th row. A column is one of numbers unless most of
-/// its first hundred fields are none; one that is asked for by its name is read as numbers in any case. Fields are read as the nearest `f32` or `f64`; `u8` reads integers from 0 to 255.
-/// A field that is empty or no number, NaN, an infinity, or a line with more or fewer fields is an error that names the
-/// column and the line.
+/// its first hundred fields are none; one that is asked for by its name is read as numbers in any case. Fields are read as
+/// the nearest `f32` or `f64`; `u8` reads integers from 0 to 255. A field that is empty or no number, NaN, an infinity, or a
+/// line with more or fewer fields is an error that names the column and the line.
+///
+/// Lines end with `\n`, `\r` or both. A blank line is none, but a missing value where there is one column; blank lines at the
+/// end are none in any case. A first line that is a field shorter than the others, as R writes it, does not name the first
+/// column. A delimiter may end all lines. Text that is compressed by gzip, or not UTF-8 ([`Options::encoding`]), is read from
+/// a temporary file ([`Options::spool`]).
 ///
 /// A few readers wait at the rows that were read last, so that each block of rows is parsed once in a pass.
 ///
@@ -42,7 +50,7 @@ pub struct CsvFile<T> {
     path: String,
     fields: Fields,
     /// The place of every [`STEP`]th row.
-    places: Vec<Position>,
+    places: Vec<u64>,
     len: usize,
     dim: usize,
     pool: Pool<Lines>,
@@ -53,25 +61,166 @@ pub struct CsvFile<T> {
 const STEP: usize = 1_024;
 /// Rows that say what columns hold.
 const SAMPLE: usize = 100;
+/// Bytes that are read at once.
+const PIECE: u64 = 1 << 16;
 
-/// A file of lines, and how they are read.
+/// A file of lines, and what they are.
 struct Text {
+    how: Arc<Dialect>,
+    columns: Columns,
+    /// Whether it is a guess if the first line names them.
+    guessed: bool,
+    /// Where the rows begin.
+    first: u64,
+}
+
+/// How lines are read.
+#[derive(Clone)]
+struct Dialect {
     bytes: Arc<dyn ReadAt>,
-    compressed: bool,
     delimiter: u8,
+    /// Runs of blanks are one delimiter.
+    blanks: bool,
+    comment: Option<u8>,
+    decimal: char,
+    thousands: Option<char>,
+    /// A value that is missing is NaN.
+    lenient: bool,
+    /// Where lines are: not the ends of blank ones after the last.
+    range: Range<u64>,
+    /// Fields of a line; 0 where that is not known yet.
+    width: usize,
+    /// A delimiter may end a line.
+    trailing: bool,
+}
+
+impl Dialect {
+    fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
+        let name = bytes.name().to_ascii_lowercase();
+        let tab = name.ends_with(".tsv") || name.ends_with(".tsv.gz");
+        let decimal = options.decimal.unwrap_or('.');
+        let usual = match decimal {
+            _ if tab => b'\t',
+            ',' => b';',
+            _ => b',',
+        };
+        let delimiter = options.delimiter.unwrap_or(usual);
+        if options.thousands == Some(decimal) {
+            return Err(invalid("the decimal sign cannot separate thousands too"));
+        }
+        let (mut mark, mut end) = ([0; 3], bytes.len());
+        let marked = end >= 3 && bytes.read_at(0, &mut mark).is_ok() && mark == *b"\xef\xbb\xbf";
+        let start = if marked { 3 } else { 0 };
+        let mut piece = Vec::new();
+        while end > start {
+            piece.resize((end - start).min(PIECE) as usize, 0);
+            bytes.read_at(end - piece.len() as u64, &mut piece)?;
+            let last = piece.iter().rposition(|byte| !b"\r\n".contains(byte));
+            end -= (piece.len() - last.map_or(0, |last| last + 1)) as u64;
+            if last.is_some() {
+                break;
+            }
+        }
+        Ok(Self {
+            bytes,
+            delimiter,
+            blanks: delimiter == b' ',
+            comment: options.comment,
+            decimal,
+            thousands: options.thousands,
+            lenient: options.lenient,
+            range: start..end,
+            width: 0,
+            trailing: false,
+        })
+    }
+
+    /// A number with a point, and nothing between thousands.
+    fn plain<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
+        if self.decimal == '.' && self.thousands.is_none() {
+            return Some(text.into());
+        }
+        let parts = text.split_once(self.decimal);
+        let (whole, part) = parts.map_or((text, None), |(whole, part)| (whole, Some(part)));
+        let mut groups = whole.split(|sign| Some(sign) == self.thousands);
+        let mut number = groups.next()?.to_owned();
+        for group in groups {
+            let three = group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit());
+            if !three || !number.ends_with(|sign: char| sign.is_ascii_digit()) {
+                return None;
+            }
+            number += group;
+        }
+        // A point that is no decimal sign.
+        if number.contains('.') || part.is_some_and(|part| part.contains('.')) {
+            return None;
+        }
+        if let Some(part) = part {
+            number = number + "." + part;
+        }
+        Some(number.into())
+    }
+
+    fn is_number(&self, field: &[u8]) -> bool {
+        let number = text(field).and_then(|text| self.plain(text));
+        number.is_some_and(|number| number.parse::<f64>().is_ok_and(|x| !x.is_nan()))
+    }
+
+    fn number<T: Number>(&self, field: &[u8]) -> std::result::Result<T, String> {
+        let text = text(field).ok_or(NOT_UTF_8)?;
+        if self.lenient && is_missing(text) {
+            return Ok(nothing());
+        }
+        match self.plain(text).map(|number| T::from_str(&number)) {
+            Some(Ok(number)) if coremix::Float::is_finite(number.widen()) => Ok(number),
+            Some(Ok(_)) => Err("a value is NaN or infinite".into()),
+            _ if text.is_empty() => Err("an empty field: fill it in, or take the row out".into()),
+            _ => {
+                let shown: String = text.chars().take(40).collect();
+                Err(format!(
+                    "{shown:?} is not a number of type {}: mend it, or take the row out",
+                    T::TYPE
+                ))
+            }
+        }
+    }
+}
+
+const NOT_UTF_8: &str = "not text in UTF-8: give its encoding, such as windows-1252";
+
+/// A field as it is, without blanks around it.
+fn text(field: &[u8]) -> Option<&str> {
+    std::str::from_utf8(field).ok().map(str::trim)
+}
+
+/// Whether this is how a program writes a value that is missing.
+fn is_missing(text: &str) -> bool {
+    const WORDS: [&str; 11] = [
+        "", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none", "?",
+    ];
+    text == r"\N" || WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+fn is_whole(field: &[u8]) -> bool {
+    text(field).is_some_and(|text| text.parse::<i64>().is_ok())
 }
 
 /// Lines of fields, one after the other.
 struct Lines {
-    reader: Reader<Box<dyn Read + Send>>,
-    /// The last one.
-    record: ByteRecord,
+    how: Arc<Dialect>,
+    core: Reader,
+    buffer: Vec<u8>,
+    /// The byte of the buffer that comes next.
+    at: usize,
+    /// The place in the file after the buffer.
+    after: u64,
+    /// The last line: where it begins, its fields one after the other, where each ends, and how many there are.
+    start: u64,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    count: usize,
     /// The row that comes next.
     row: usize,
-    /// Lines before those of the reader.
-    before: u64,
-    /// Lines end with `\r\n`: records begin with the `\n` before them.
-    crlf: bool,
 }
 
 impl Cursor for Lines {
@@ -80,80 +229,162 @@ impl Cursor for Lines {
     }
 }
 
-impl Text {
-    fn new(bytes: Arc<dyn ReadAt>, options: &Options, compressed: bool) -> Self {
-        let name = bytes.name().to_ascii_lowercase();
-        let tab = name.ends_with(".tsv") || name.ends_with(".tsv.gz");
-        let delimiter = options.delimiter.unwrap_or(if tab { b'\t' } else { b',' });
-        Self {
-            bytes,
-            compressed,
-            delimiter,
-        }
-    }
-
-    /// From the first line on, without it if it is a header.
-    fn lines(&self, header: bool) -> io::Result<Lines> {
-        let mut lines = self.lines_from(&Position::new(), 0);
-        if header {
-            lines.next()?;
-            lines.row = 0;
-        }
-        Ok(lines)
-    }
-
-    /// From the place of a row on.
-    fn lines_from(&self, place: &Position, row: usize) -> Lines {
-        let (bytes, at) = (Arc::clone(&self.bytes), place.byte());
-        let from = ReadFrom { bytes, at };
-        let from: Box<dyn Read + Send> = match self.compressed {
-            true => {
-                let from = BufReader::with_capacity(1 << 16, from);
-                Box::new(flate2::bufread::MultiGzDecoder::new(from))
-            }
-            false => Box::new(from),
-        };
-        // The first byte of a row that is not the first, after the `\r` of the line before.
-        let mut byte = [0];
-        let crlf = at > 0 && self.bytes.read_at(at, &mut byte).is_ok() && byte == *b"\n";
-        Lines {
-            reader: ReaderBuilder::new()
-                .delimiter(self.delimiter)
-                .has_headers(false)
-                .buffer_capacity(1 << 16)
-                .from_reader(from),
-            record: ByteRecord::new(),
-            row,
-            before: place.line() - 1,
-            crlf,
-        }
-    }
-}
-
 impl Lines {
+    /// From the place of a row on.
+    fn new(how: &Arc<Dialect>, place: u64, row: usize) -> Self {
+        Self {
+            how: Arc::clone(how),
+            core: ReaderBuilder::new().delimiter(how.delimiter).build(),
+            buffer: Vec::new(),
+            at: 0,
+            after: place,
+            start: place,
+            text: vec![0; 256],
+            ends: vec![0; 16],
+            count: 0,
+            row,
+        }
+    }
+
+    /// Where the next line begins.
+    fn place(&self) -> u64 {
+        self.after - (self.buffer.len() - self.at) as u64
+    }
+
+    /// The next byte, if there is one.
+    fn peek(&mut self) -> io::Result<Option<u8>> {
+        if self.at == self.buffer.len() {
+            let some = self.how.range.end.saturating_sub(self.after).min(PIECE);
+            self.buffer.resize(some as usize, 0);
+            self.how.bytes.read_at(self.after, &mut self.buffer)?;
+            (self.at, self.after) = (0, self.after + some);
+        }
+        Ok(self.buffer.get(self.at).copied())
+    }
+
     /// Goes on to the next line; `false` after the last one.
     fn next(&mut self) -> io::Result<bool> {
-        let place = self.reader.position();
-        self.crlf |= place.byte() > 0 && place.line() == 1;
-        let found = self.reader.read_byte_record(&mut self.record);
-        let found = found.map_err(|error| {
-            let line = self.line(error.position());
-            match error.kind() {
-                csv::ErrorKind::UnequalLengths {
-                    expected_len, len, ..
-                } => invalid(format!(
-                    "line {line} has {len} fields, where others have {expected_len}: is the delimiter right?"
-                )),
-                _ => invalid(format!("line {line}: {error}")),
+        loop {
+            let Some(byte) = self.peek()? else {
+                return Ok(false);
+            };
+            self.start = self.place();
+            if byte == b'\n' || byte == b'\r' {
+                self.end_line()?;
+                if self.how.width == 1 {
+                    (self.ends[0], self.count) = (0, 1);
+                    break;
+                }
+            } else if self.how.comment == Some(byte) {
+                while self.peek()?.is_some_and(|byte| !b"\r\n".contains(&byte)) {
+                    self.at += 1;
+                }
+                self.end_line()?;
+            } else if self.record()? {
+                break;
             }
-        })?;
-        self.row += usize::from(found);
-        Ok(found)
+        }
+        self.row += 1;
+        Ok(true)
     }
 
-    /// The line of a place in the file.
-    fn line(&self, place: Option<&Position>) -> u64 {
-        self.before + place.map_or(1, Position::line) + u64::from(self.crlf)
+    /// Goes past the end of a line.
+    fn end_line(&mut self) -> io::Result<()> {
+        let first = self.peek()?;
+        self.at += usize::from(first.is_some());
+        if first == Some(b'\r') && self.peek()? == Some(b'\n') {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads a line that is not blank; `false` where all of it are blanks between fields.
+    fn record(&mut self) -> io::Result<bool> {
+        let (mut made, mut last) = (0, 0);
+        self.count = 0;
+        loop {
+            let at_end = self.peek()?.is_none();
+            let input = &self.buffer[self.at..];
+            let (text, ends) = (&mut self.text[made..], &mut self.ends[self.count..]);
+            let (found, read, written, ended) = self.core.read_record(input, text, ends);
+            last = read.checked_sub(1).map_or(last, |place| input[place]);
+            self.at += read;
+            made += written;
+            self.count += ended;
+            match found {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull => self.text.resize(2 * self.text.len(), 0),
+                ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len(), 0),
+                ReadRecordResult::Record | ReadRecordResult::End if at_end => {
+                    self.closed()?;
+                    break;
+                }
+                ReadRecordResult::Record | ReadRecordResult::End => break,
+            }
+        }
+        if last == b'\r' && self.peek()? == Some(b'\n') {
+            self.at += 1;
+        }
+        if self.how.blanks {
+            let (mut before, mut kept) = (0, 0);
+            for i in 0..self.count {
+                let end = self.ends[i];
+                self.ends[kept] = end;
+                kept += usize::from(end > before);
+                before = end;
+            }
+            self.count = kept;
+        }
+        let expected = self.how.width;
+        if self.how.trailing && self.count == expected + 1 && self.field(expected).is_empty() {
+            self.count = expected;
+        }
+        if expected > 0 && self.count > 0 && self.count != expected {
+            let (line, len) = (self.line(), self.count);
+            return Err(invalid(format!(
+                "line {line} has {len} fields, where others have {expected}: is the delimiter right?"
+            )));
+        }
+        Ok(self.count > 0)
+    }
+
+    /// An error if a quote swallows the rest of the file.
+    fn closed(&self) -> io::Result<()> {
+        let (mut quotes, mut lines) = (0u64, false);
+        let range = self.start..self.how.range.end;
+        plain::each_byte(&*self.how.bytes, range, |byte| {
+            quotes += u64::from(byte == b'"');
+            lines |= byte == b'\n' || byte == b'\r';
+        })?;
+        match lines && quotes % 2 == 1 {
+            true => Err(invalid(format!(
+                "line {}: a quote is never closed",
+                self.line()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// A field of the last line.
+    fn field(&self, place: usize) -> &[u8] {
+        match place < self.count {
+            true => {
+                let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+                &self.text[from..self.ends[place]]
+            }
+            false => &[],
+        }
+    }
+
+    /// The number of the last line, counted when it is asked for.
+    fn line(&self) -> u64 {
+        plain::line(&*self.how.bytes, self.start).unwrap_or(0)
+    }
+
+    /// An error of a field of the last line.
+    fn fault(&self, column: &str, what: &str) -> io::Error {
+        let line = self.line();
+        invalid(format!("column {column:?}, line {line}: {what}"))
     }
 
     /// The same as [`next`](Self::next), where there must be one.
@@ -165,67 +396,141 @@ impl Lines {
     }
 }
 
-/// A field as it is, without blanks around it.
-fn text(field: &[u8]) -> Option<&str> {
-    std::str::from_utf8(field).ok().map(str::trim)
-}
+/// The fields of a line that says what others are.
+type Sample = Vec<Vec<u8>>;
 
-fn is_number(field: &[u8]) -> bool {
-    text(field).is_some_and(|text| text.parse::<f64>().is_ok())
-}
-
-impl Text {
-    /// The columns: what their first rows say about them.
-    fn columns(&self, options: &Options) -> io::Result<Columns> {
-        let (mut lines, mut rows) = (self.lines(false)?, 0);
-        let some = lines.next()?;
-        let named = options.header;
-        let named = named.unwrap_or(!some || !lines.record.iter().all(is_number));
-        let name = |i: usize| match named {
-            true => String::from_utf8_lossy(&lines.record[i]).trim().to_owned(),
-            false => format!("column_{}", i + 1),
+impl Dialect {
+    /// Whether a first line of numbers names columns: it is not like the others.
+    fn are_names(&self, first: &Sample, rows: &[Sample]) -> bool {
+        let (index, names) = match &first[..] {
+            [empty, names @ ..] if empty.is_empty() && !names.is_empty() => (1, names),
+            names => (0, names),
         };
-        let names: Vec<String> = (0..lines.record.len()).map(name).collect();
-        // Fields that are no numbers; those that are empty, and those with a decimal comma, among them.
-        let (mut others, mut kinds) = (vec![0; names.len()], vec![[0; 2]; names.len()]);
-        let mut more = some && (!named || lines.next()?);
-        while more && rows < SAMPLE {
-            let counts = others.iter_mut().zip(&mut kinds).zip(&lines.record);
-            for ((others, [empty, commas]), field) in counts.filter(|(_, field)| !is_number(field))
-            {
-                let field = text(field).unwrap_or_default();
-                *others += 1;
-                *empty += usize::from(field.is_empty());
-                *commas += usize::from(is_number(field.replacen(',', ".", 1).as_bytes()));
-            }
-            rows += 1;
-            more = lines.next()?;
+        let column = |place| rows.iter().filter_map(move |row: &Sample| row.get(place));
+        let is_text =
+            |field: &&Vec<u8>| !self.is_number(field) && !text(field).is_some_and(is_missing);
+        let above_text = |place: usize| {
+            let texts = column(place).filter(is_text).count();
+            self.is_number(&first[place]) && 2 * texts > rows.len()
+        };
+        let text_below = (index..first.len()).any(above_text);
+        let whole_below = (index..first.len()).any(|j| column(j).any(|field| is_whole(field)));
+        let mut numbers = names.iter().enumerate();
+        let counts = numbers.all(|(i, name)| text(name) == Some(&*i.to_string()));
+        let distinct: HashSet<_> = names.iter().collect();
+        let others = !rows.is_empty() && !whole_below;
+        // Row names below a name that is empty.
+        index == 1 && column(0).all(|field| !text(field).is_some_and(is_missing))
+            || text_below
+            || counts && (names.len() > 2 || others)
+            || others
+                && rows.len() >= 10
+                && names.iter().all(|name| is_whole(name))
+                && distinct.len() == names.len()
+    }
+
+    /// What a column holds, by its first rows.
+    fn column(&self, name: String, place: usize, rows: &[Sample]) -> Column {
+        let (mut others, mut empty, mut commas) = (0, 0, 0);
+        let fields = rows.iter().filter_map(|row| row.get(place));
+        for field in fields.filter(|field| !self.is_number(field)) {
+            let field = text(field).unwrap_or("text");
+            others += 1;
+            empty += usize::from(is_missing(field));
+            commas += usize::from(self.is_number(field.replacen(',', ".", 1).as_bytes()));
         }
-        let counts = others.into_iter().zip(kinds);
-        let each = names
-            .into_iter()
-            .zip(counts)
-            .map(|(name, (others, [empty, commas]))| {
-                let (holds, words) = match 2 * others > rows {
-                    true if 2 * empty > others => (Holds::Text, "empty fields"),
-                    true if 2 * commas > others => (Holds::Text, "commas within numbers"),
-                    true => (Holds::Text, "text"),
-                    false => (Holds::Numbers(Kind::F64), "numbers"),
-                };
-                let words = words.to_owned();
-                Column { name, holds, words }
-            });
-        Ok(Columns::new(each.collect(), named, rows > 0))
+        let (holds, words) = match 2 * others > rows.len() {
+            true if 2 * empty > others => (Holds::Text, "empty fields"),
+            true if 2 * commas > others => (Holds::Text, "commas within numbers"),
+            true => (Holds::Text, "text"),
+            false => (Holds::Numbers(Kind::F64), "numbers"),
+        };
+        let words = words.to_owned();
+        Column { name, holds, words }
     }
 }
 
-/// The columns of a file.
+impl Text {
+    fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
+        let mut how = Dialect::new(plain(bytes, options)?, options)?;
+        let mut lines = Lines::new(&Arc::new(how.clone()), how.range.start, 0);
+        let some = lines.next()?;
+        let fields = |lines: &Lines| (0..lines.count).map(|i| lines.field(i).to_vec()).collect();
+        let (mut first, start, after): (Sample, _, _) =
+            (fields(&lines), lines.start, lines.place());
+        let mut rows: Vec<Sample> = Vec::new();
+        while some && rows.len() < SAMPLE && lines.next()? {
+            rows.push(fields(&lines));
+        }
+        // A delimiter at the end of all lines, or of all but the first.
+        let ends = |row: &Sample| row.len() > 1 && row.last().is_some_and(Vec::is_empty);
+        let longer = |rows: &[Sample], first: &Sample| {
+            !rows.is_empty() && rows.iter().all(|row| row.len() == first.len() + 1)
+        };
+        how.trailing = rows.iter().all(ends) && (ends(&first) || longer(&rows, &first));
+        if how.trailing {
+            rows.iter_mut().for_each(|row| drop(row.pop()));
+            first.truncate(first.len() - usize::from(ends(&first)));
+        }
+        // R does not name the column of the names of rows. Below one name there may be other signs, and decimal commas.
+        let other_sign = first.iter().flatten().any(|sign| b";\t|".contains(sign));
+        let commas = how.delimiter == b',' && rows.iter().all(|row| how.is_number(&row[0]));
+        let doubtful = first.len() == 1 && (other_sign || commas);
+        let short = options.header != Some(false) && !doubtful && longer(&rows, &first);
+        if short {
+            first.insert(0, Vec::new());
+        }
+        how.width = first.len();
+        let numbers = first.iter().any(|field| how.is_number(field));
+        let like_a_row =
+            |field: &Vec<u8>| how.is_number(field) || text(field).is_some_and(is_missing);
+        let doubtful = numbers && !short && first.iter().all(like_a_row);
+        let names = !doubtful || how.are_names(&first, &rows);
+        let named = options.header.unwrap_or(names);
+        let guessed = numbers && options.header.is_none();
+        if !named && some {
+            // Blank lines before the first row are rows, where there is one column.
+            rows.insert(0, first.clone());
+        }
+        let mut each = Vec::new();
+        for (place, field) in first.iter().enumerate() {
+            let name = match text(field) {
+                _ if !named => format!("column_{}", place + 1),
+                Some(name) => name.to_owned(),
+                None => {
+                    let line = plain::line(&*how.bytes, start)?;
+                    return Err(invalid(format!("line {line}: {NOT_UTF_8}")));
+                }
+            };
+            each.push(how.column(name, place, &rows));
+        }
+        let columns = Columns::new(each, named, !rows.is_empty());
+        let first = if named { after } else { how.range.start };
+        let how = Arc::new(how);
+        // Lines of other lengths are met before columns that look strange for them.
+        let mut lines = Lines::new(&how, first, 0);
+        while lines.row < rows.len() && lines.next()? {}
+        Ok(Self {
+            how,
+            columns,
+            guessed,
+            first,
+        })
+    }
+
+    /// The rows from the first one on.
+    fn lines(&self) -> Lines {
+        Lines::new(&self.how, self.first, 0)
+    }
+}
+
+/// The columns of a file, whether it is a guess if it names them, and its text.
 pub(crate) fn columns(
-    bytes: Arc<dyn ReadAt>,
+    bytes: &Arc<dyn ReadAt>,
     options: &Options,
-    compressed: bool,
-) -> io::Result<Columns> {
-    Text::new(bytes, options, compressed).columns(options)
+) -> io::Result<(Columns, bool, Arc<dyn ReadAt>)> {
+    let text = Text::new(Arc::clone(bytes), options)?;
+    Ok((text.columns, text.guessed, Arc::clone(&text.how.bytes)))
 }
 
 /// The fields that are read: their places in a line, and their names.
@@ -241,48 +546,29 @@ impl Fields {
     /// Reads the fields of a line.
     fn read<T: Number>(&self, lines: &Lines, out: &mut [T]) -> io::Result<()> {
         for ((place, name), out) in self.0.iter().zip(out) {
-            *out = number(lines.record.get(*place).unwrap_or_default()).map_err(|what| {
-                let line = lines.line(lines.record.position());
-                invalid(format!("column {name:?}, line {line}: {what}"))
-            })?;
+            let number = lines.how.number(lines.field(*place));
+            *out = number.map_err(|what| lines.fault(name, &what))?;
         }
         Ok(())
     }
 }
 
-fn number<T: Number>(field: &[u8]) -> std::result::Result<T, String> {
-    let text = text(field).ok_or("not text in UTF-8")?;
-    match T::from_str(text) {
-        Ok(number) if coremix::Float::is_finite(number.widen()) => Ok(number),
-        Ok(_) => Err("a value is NaN or infinite".into()),
-        Err(_) if text.is_empty() => Err("an empty field: fill it in, or take the row out".into()),
-        Err(_) => {
-            let shown: String = text.chars().take(40).collect();
-            Err(format!(
-                "{shown:?} is not a number of type {}: mend it, or take the row out",
-                T::TYPE
-            ))
-        }
-    }
-}
-
 impl<T: Number> CsvFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
-        let text = Text::new(bytes, options, false);
-        let columns = text.columns(options)?;
-        let fields = Fields::new(&columns, options)?;
-        let (mut lines, mut places) = (text.lines(columns.named)?, Vec::new());
+        let text = Text::new(bytes, options)?;
+        let fields = Fields::new(&text.columns, options)?;
+        let (mut lines, mut places) = (text.lines(), Vec::new());
         loop {
-            let (row, place) = (lines.row, lines.reader.position().clone());
+            let row = lines.row;
             if !lines.next()? {
                 break;
             }
             if row % STEP == 0 {
-                places.push(place);
+                places.push(lines.start);
             }
         }
         Ok(Self {
-            path: text.bytes.name(),
+            path: text.how.bytes.name(),
             text,
             places,
             len: lines.row,
@@ -296,7 +582,7 @@ impl<T: Number> CsvFile<T> {
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let known = first / STEP;
         let cursor = self.pool.take(first.saturating_sub(STEP), first);
-        let from = || self.text.lines_from(&self.places[known], known * STEP);
+        let from = || Lines::new(&self.text.how, self.places[known], known * STEP);
         let mut lines = cursor.unwrap_or_else(from);
         while lines.row < first {
             lines.expect()?;
@@ -315,47 +601,16 @@ impl<T: Number> CsvFile<T> {
 source!(CsvFile);
 opened!(CsvFile);
 
-/// The rows of a compressed file, one after the other.
-pub(crate) struct Rows {
-    lines: Lines,
-    fields: Fields,
-}
-
-impl Rows {
-    pub(crate) fn open(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
-        let text = Text::new(bytes, options, true);
-        let columns = text.columns(options)?;
-        Ok(Self {
-            lines: text.lines(columns.named)?,
-            fields: Fields::new(&columns, options)?,
-        })
-    }
-
-    pub(crate) fn dim(&self) -> usize {
-        self.fields.0.len()
-    }
-
-    /// Reads the next row; `false` after the last one.
-    pub(crate) fn next<T: Number>(&mut self, out: &mut [T]) -> io::Result<bool> {
-        let found = self.lines.next()?;
-        if found {
-            self.fields.read(&self.lines, out)?;
-        }
-        Ok(found)
-    }
-}
-
 /// The key columns that options name, as text.
-pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options, compressed: bool) -> Result<Keys> {
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
     let name = bytes.name();
-    let text = Text::new(bytes, options, compressed);
     let opened = || {
-        let columns = text.columns(options)?;
-        let places = columns.keys(options).map_err(invalid)?;
-        let fields = places.iter().map(|place| &columns.each[*place].name);
+        let text = Text::new(bytes, options)?;
+        let places = text.columns.keys(options).map_err(invalid)?;
+        let fields = places.iter().map(|place| &text.columns.each[*place].name);
         let fields = fields.map(|name| Field::new(name, DataType::Utf8, true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Ok((text.lines(columns.named)?, places, schema))
+        Ok((text.lines(), places, schema))
     };
     let (mut lines, places, schema) = opened().map_err(|error: io::Error| fault(&name, error))?;
     let of = Arc::clone(&schema);
@@ -363,9 +618,10 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options, compressed: bool) 
         let mut texts = vec![Vec::new(); places.len()];
         let end = lines.row + STEP;
         while lines.row < end && lines.next()? {
-            for (texts, place) in texts.iter_mut().zip(&places) {
-                let field = lines.record.get(*place).unwrap_or_default();
-                texts.push(String::from_utf8_lossy(field).into_owned());
+            for (i, (texts, place)) in texts.iter_mut().zip(&places).enumerate() {
+                let text = std::str::from_utf8(lines.field(*place));
+                let text = text.map_err(|_| lines.fault(of.field(i).name(), NOT_UTF_8))?;
+                texts.push(text.to_owned());
             }
         }
         let arrays = texts.into_iter().map(StringArray::from);

@@ -41,8 +41,7 @@ impl Keys {
         match format {
             Format::Parquet => parquet::keys(bytes, options),
             Format::Arrow => ipc::keys(bytes, options),
-            Format::Csv => csv::keys(bytes, options, false),
-            Format::CsvGz => csv::keys(bytes, options, true),
+            Format::Csv | Format::CsvGz => csv::keys(bytes, options),
             Format::Npy | Format::Vectors(_) => {
                 let what = "its columns have no names, so none can be a key";
                 Err(fault(&bytes.name(), what))
@@ -112,6 +111,38 @@ impl Keys {
         }
         let whole = concat_batches(&self.schema, &parts);
         whole.map_err(|error| fault(&self.path, error))
+    }
+
+    /// The same with each batch changed, to columns of this schema.
+    pub(crate) fn map(
+        self,
+        schema: SchemaRef,
+        mut change: impl FnMut(
+            RecordBatch,
+        ) -> std::result::Result<RecordBatch, arrow_schema::ArrowError>
+        + Send
+        + 'static,
+    ) -> Self {
+        let name = self.path.clone();
+        let batches = self
+            .batches
+            .map(move |batch| change(batch?).map_err(|error| fault(&name, error)));
+        Self {
+            schema,
+            batches: Box::new(batches),
+            ..self
+        }
+    }
+
+    /// Without the keys of some rows.
+    pub(crate) fn without(self, dropped: Arc<Vec<usize>>) -> Self {
+        let (schema, mut row) = (Arc::clone(&self.schema), 0);
+        self.map(schema, move |batch| {
+            let rows = row..row + batch.num_rows();
+            row = rows.end;
+            let kept = rows.map(|row| dropped.binary_search(&row).is_err());
+            arrow_select::filter::filter_record_batch(&batch, &kept.collect::<Vec<_>>().into())
+        })
     }
 
     /// Those of one file, and then those of another.

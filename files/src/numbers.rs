@@ -90,17 +90,19 @@ macro_rules! kinds {
             }
         })+
 
-        /// Puts numbers, as little-endian bytes, to every `stride`-th place; the first one that is not sound otherwise.
+        /// Puts numbers, as little-endian bytes, to every `stride`-th place; the first one that is not sound otherwise, unless
+        /// it is NaN and may be.
         pub(crate) fn put_bytes<T: Number>(
             kind: Kind,
             bytes: &[u8],
             out: &mut [T],
             stride: usize,
+            lenient: bool,
         ) -> Result<(), usize> {
             match kind {
                 $(Kind::$kind => {
                     let values = bytes.as_chunks().0.iter();
-                    put(values.map(|x| <$stored>::from_le_bytes(*x)), out, stride)
+                    put(values.map(|x| <$stored>::from_le_bytes(*x)), out, stride, lenient)
                 })+
             }
         }
@@ -156,6 +158,11 @@ pub trait Number: Element + PartialEq + FromStr {
     fn nearest<S: AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64>>(x: S) -> Self;
 }
 
+/// A value that is missing, in a row that is not used.
+pub(crate) fn nothing<T: Number>() -> T {
+    T::nearest(f64::NAN)
+}
+
 macro_rules! number {
     ($t:ty, $name:ident) => {
         impl Number for $t {
@@ -197,6 +204,7 @@ fn put<S: Stored, T: Number>(
     values: impl Iterator<Item = S> + Clone,
     out: &mut [T],
     stride: usize,
+    lenient: bool,
 ) -> Result<(), usize> {
     // No branch for each number.
     let mut sound = true;
@@ -213,6 +221,11 @@ fn put<S: Stored, T: Number>(
     }
     match sound {
         true => Ok(()),
-        false => Err(values.into_iter().position(|x| !x.sound()).unwrap_or(0)),
+        false => {
+            let nan = |x: S| AsPrimitive::<f64>::as_(x).is_nan();
+            let mut values = values;
+            let wrong = values.position(|x| !(x.sound() || lenient && nan(x)));
+            wrong.map_or(Ok(()), Err)
+        }
     }
 }

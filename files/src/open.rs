@@ -2,19 +2,22 @@
 
 use crate::choice::Columns;
 use crate::csv::{self, CsvFile};
-use crate::fault::{fault, rows_asked_for};
+use crate::fault::fault;
 use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
+use crate::missing::{self, Dropped, Found};
 use crate::npy;
 use crate::numbers::{ElementType, Number};
 use crate::options::{Format, Options};
 use crate::parquet::{self, ParquetFile};
-use crate::spool::Spool;
-use crate::write::NpyNumber;
+use crate::partitions::{self, Folders};
+use crate::plain;
+use crate::source::Made;
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
 use std::fmt;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,11 +103,18 @@ pub struct Opened {
     pub columns: Vec<String>,
     /// The columns that are neither of these nor weights or keys: their names, and what they hold, such as `text`.
     pub not_used: Vec<(String, String)>,
+    /// Whether the first line of text was taken for names, where some of it are numbers and [`Options::header`] does not say.
+    pub guessed_header: Option<bool>,
+    /// The values that are missing, if [`Options::missing`] asks for them.
+    pub missing: Option<Found>,
 }
 
 /// Opens files of any format: one file, a folder of files, or a pattern such as `part-*.parquet`. Several files are read in
-/// the order of their names. In a folder, files of known formats are read, but not hidden ones nor those in its folders.
-/// The first file with rows says which columns are read; they are found by their names in the others.
+/// the order of their names. In a folder, files of known formats are read, but not hidden ones. The first file with rows says
+/// which columns are read; they are found by their names in the others.
+///
+/// Of the folders in a folder those with names such as `year=2024` are read, as Hive writes them: `year` is a column that can
+/// be named. The path `-`, and one that is a pipe, is read once, into a temporary file ([`Options::spool`]).
 ///
 /// ```no_run
 /// use coremix::data::Blocks;
@@ -124,8 +134,10 @@ pub struct Opened {
 /// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns; and
 /// where files differ in their columns.
 pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
-    let files = files_of(path.as_ref(), options)?;
-    open_all(&files, options)
+    let path = path.as_ref();
+    let files = files_of(path, options)?;
+    let parts = files.iter().map(|file| Part::open(file, path, options));
+    opened(parts.collect::<Result<_>>()?, files.clone(), options)
 }
 
 /// Opens several files of any format: their rows come in the order given.
@@ -133,17 +145,27 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
 /// # Errors
 /// As [`open`].
 pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
-    let parts = files.iter().map(|file| Part::open(file, options));
-    let mut parts = parts.collect::<Result<Vec<_>>>()?;
+    if files.iter().filter(|file| is_input(file)).count() > 1 {
+        return Err(fault(INPUT, "can be read once only"));
+    }
+    let parts = files.iter().map(|file| Part::open(file, file, options));
+    opened(parts.collect::<Result<_>>()?, files.to_vec(), options)
+}
+
+fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Result<Opened> {
     // Text without rows may hold anything.
     if parts.iter().any(Part::has_rows) {
         parts.retain(Part::has_rows);
     }
+    let mut guessed_header = None;
     let (mut options, mut not_used) = (options.clone(), Vec::new());
+    // Parts have been decoded.
+    options.encoding = None;
     let mut tables = parts
         .iter()
         .filter_map(|part| Some((part, part.columns.as_ref()?)));
     if let Some((part, columns)) = tables.next() {
+        guessed_header = part.guessed.then_some(columns.named);
         let used = columns
             .features(&options)
             .map_err(|what| part.fault(what))?;
@@ -166,19 +188,28 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
             elements.into_iter().max().unwrap_or(ElementType::U8)
         }
     };
-    let rows = match element {
-        ElementType::U8 => AnySource::U8(rows(&parts, options)?),
-        ElementType::F32 => AnySource::F32(rows(&parts, options)?),
-        ElementType::F64 => AnySource::F64(rows(&parts, options)?),
+    let (missing, dropped) = missing::scan(options, &|options| rows(&parts, options, &None))?;
+    let lenient = Options {
+        lenient: dropped.is_some(),
+        ..options.clone()
     };
-    if let (true, Some(first)) = (rows.is_empty(), parts.first()) {
-        return Err(first.fault("has no rows"));
-    }
+    let (options, dropped) = (&lenient, &dropped);
+    let rows = match element {
+        ElementType::U8 => AnySource::U8(rows(&parts, options, dropped)?),
+        ElementType::F32 => AnySource::F32(rows(&parts, options, dropped)?),
+        ElementType::F64 => AnySource::F64(rows(&parts, options, dropped)?),
+    };
+    let keys = keys(&parts, options)?;
     Ok(Opened {
         rows,
-        weights: weights(&parts, options)?,
-        keys: keys(&parts, options)?,
-        files: files.to_vec(),
+        weights: weights(&parts, options, dropped)?,
+        keys: match dropped {
+            Some(dropped) => keys.map(|keys| keys.without(Arc::clone(dropped))),
+            None => keys,
+        },
+        files,
+        guessed_header,
+        missing,
         columns: options.columns.clone().unwrap_or_default(),
         not_used,
     })
@@ -197,19 +228,42 @@ fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
         }
         _ => return Ok(vec![path.to_owned()]),
     };
-    let found = glob::glob(&pattern).map_err(|error| fault(&name, error))?;
-    let found = found.collect::<std::result::Result<Vec<_>, _>>();
-    let mut found = found.map_err(|error| fault(&name, error))?;
-    found.retain(|file| {
-        let own = file.file_name().unwrap_or_default().to_string_lossy();
-        let known = options.format.is_some() || Format::of(file).is_some();
-        file.is_file() && (!path.is_dir() || known && !own.starts_with(['.', '_']))
-    });
+    let mut found = Vec::new();
+    let mut patterns = vec![pattern];
+    while let Some(pattern) = patterns.pop() {
+        for file in glob::glob(&pattern).map_err(|error| fault(&name, error))? {
+            let file = file.map_err(|error| fault(&name, error))?;
+            let own = file.file_name().unwrap_or_default().to_string_lossy();
+            let known = options.format.is_some() || Format::of(&file).is_some();
+            let hidden = path.is_dir() && own.starts_with(['.', '_']);
+            if file.is_dir() && !hidden && own.contains('=') {
+                let inside = glob::Pattern::escape(&file.display().to_string());
+                patterns.push(format!("{inside}/*"));
+            } else if file.is_file() && !hidden && (known || !path.is_dir()) {
+                found.push(file);
+            }
+        }
+    }
     found.sort();
     match found.is_empty() {
         true => Err(fault(&name, none)),
         false => Ok(found),
     }
+}
+
+/// The name of the standard input in errors.
+const INPUT: &str = "standard input";
+
+fn is_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    let is = |about: Metadata| std::os::unix::fs::FileTypeExt::is_fifo(&about.file_type());
+    #[cfg(not(unix))]
+    let is = |_: Metadata| false;
+    path.metadata().is_ok_and(is)
 }
 
 /// A file among others.
@@ -218,30 +272,57 @@ struct Part {
     format: Format,
     /// Its columns, where they have names.
     columns: Option<Columns>,
+    /// Whether it is a guess if they have.
+    guessed: bool,
+    /// Those that are the names of its folders.
+    folders: Folders,
 }
 
 impl Part {
-    fn open(file: &Path, options: &Options) -> Result<Self> {
-        let format = options.format.or_else(|| Format::of(file));
-        let format = format.ok_or_else(|| {
-            let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, fvecs, bvecs, \
-                        fbin and u8bin are read";
-            fault(&file.display().to_string(), what)
-        })?;
-        let bytes: Arc<dyn ReadAt> = Arc::new(OnDisk::open(file)?);
+    /// Opens a file that was found below a path.
+    fn open(file: &Path, below: &Path, options: &Options) -> Result<Self> {
+        let name = file.display().to_string();
+        let named = |error: io::Error| fault(&name, error);
+        let mut bytes = if is_input(file) {
+            let from = |to: &mut File| io::copy(&mut io::stdin().lock(), to).map(|_| ());
+            plain::spooled(INPUT, options, from).map_err(named)?
+        } else if is_pipe(file) {
+            let from = |to: &mut File| io::copy(&mut File::open(file)?, to).map(|_| ());
+            plain::spooled(&name, options, from).map_err(named)?
+        } else {
+            Arc::new(OnDisk::open(file)?)
+        };
+        let format = match options.format.or_else(|| Format::of(file)) {
+            Some(format) => format,
+            // What comes from elsewhere has no name.
+            None if !file.is_file() => plain::format_of(&bytes).map_err(named)?,
+            None => {
+                let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, fvecs, \
+                            bvecs, fbin and u8bin are read";
+                return Err(fault(&name, what));
+            }
+        };
+        let mut guessed = false;
         let columns = match format {
             Format::Npy | Format::Vectors(_) => Ok(None),
             Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
             Format::Arrow => ipc::columns(&*bytes).map(Some),
-            Format::Csv | Format::CsvGz => {
-                let compressed = format == Format::CsvGz;
-                csv::columns(Arc::clone(&bytes), options, compressed).map(Some)
-            }
+            Format::Csv | Format::CsvGz => csv::columns(&bytes, options).map(|text| {
+                let columns;
+                (columns, guessed, bytes) = text;
+                Some(columns)
+            }),
         };
+        let mut columns = columns.map_err(|error| fault(&bytes.name(), error))?;
+        let folders = columns
+            .as_mut()
+            .map(|columns| partitions::of(file, below, columns));
         Ok(Self {
-            columns: columns.map_err(|error| fault(&bytes.name(), error))?,
+            columns,
             bytes,
             format,
+            guessed,
+            folders: folders.unwrap_or_default(),
         })
     }
 
@@ -266,26 +347,53 @@ impl Part {
         }
     }
 
-    fn rows<T: Number + NpyNumber>(&self, options: &Options) -> Result<Rows<T>> {
+    fn rows<T: Number>(&self, options: &Options) -> Result<Rows<T>> {
         let named =
             options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
         if named && self.columns.is_none() {
             let what = "its columns have no names: name no columns, weights or keys, nor read it together with files that have names";
             return Err(self.fault(what));
         }
-        let bytes = Arc::clone(&self.bytes);
-        Ok(match self.format {
-            Format::Npy => Box::new(NpyFile::<T>::of(bytes, options.rounded)?),
-            Format::Vectors(format) => Box::new(VectorFile::<T>::over(bytes, format)?),
-            Format::Parquet => Box::new(ParquetFile::<T>::over(bytes, options)?),
-            Format::Arrow => Box::new(ArrowFile::<T>::over(bytes, options)?),
-            Format::Csv => Box::new(CsvFile::<T>::over(bytes, options)?),
-            Format::CsvGz => Box::new(Spool::<T>::of_csv(bytes, options)?),
-        })
+        let mut own = self.folders.own(options, self.columns.as_ref());
+        (own.weight, own.keys) = (None, Vec::new());
+        let (own, bytes) = (&own, Arc::clone(&self.bytes));
+        let rows: Rows<T> = match self.format {
+            Format::Npy => {
+                let mut file = NpyFile::<T>::of(bytes, own.rounded)?;
+                file.table.lenient = own.lenient;
+                Box::new(file)
+            }
+            Format::Vectors(format) => {
+                let mut file = VectorFile::<T>::over(bytes, format)?;
+                file.table.lenient = own.lenient;
+                Box::new(file)
+            }
+            Format::Parquet => Box::new(ParquetFile::<T>::over(bytes, own)?),
+            Format::Arrow => Box::new(ArrowFile::<T>::over(bytes, own)?),
+            Format::Csv | Format::CsvGz => Box::new(CsvFile::<T>::over(bytes, own)?),
+        };
+        self.folders
+            .rows(rows, options)
+            .map_err(|what| self.fault(what))
+    }
+
+    fn keys(&self, options: &Options) -> Result<Keys> {
+        let own = self.folders.own(options, self.columns.as_ref());
+        let keys = Keys::over(Arc::clone(&self.bytes), self.format, &own)?;
+        Ok(self.folders.keys(keys, options))
     }
 }
 
-fn rows<T: Number + NpyNumber>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
+/// The rows of all files but those that are dropped.
+fn rows<T: Number>(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Rows<T>> {
+    let rows = joined(parts, options)?;
+    Ok(match dropped {
+        Some(dropped) => missing::kept(rows, dropped),
+        None => rows,
+    })
+}
+
+fn joined<T: Number>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
     let rows = parts.iter().map(|part| part.rows(options));
     let mut rows = rows.collect::<Result<Vec<Rows<T>>>>()?;
     if rows.len() == 1 {
@@ -299,56 +407,33 @@ fn rows<T: Number + NpyNumber>(parts: &[Part], options: &Options) -> Result<Rows
         let (own, name) = (rows[other].dim(), parts[first].bytes.name());
         return Err(parts[other].fault(format!("has {own} columns, where {name} has {dim}")));
     }
+    // The row at which each begins, and the number of all.
     let mut starts = vec![0usize];
     for rows in &rows {
         starts.push(starts[starts.len() - 1].saturating_add(rows.len()));
     }
-    Ok(Box::new(Joined { rows, starts, dim }))
-}
-
-/// The rows of several files, one after the other.
-struct Joined<T> {
-    rows: Vec<Rows<T>>,
-    /// The row at which each begins, and the number of all.
-    starts: Vec<usize>,
-    dim: usize,
-}
-
-impl<T: Number> Source for Joined<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.starts[self.rows.len()]
-    }
-
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let rows = rows_asked_for(first, out.len(), [self.len(), self.dim])?;
-        let (mut row, end) = (first, first + rows);
+    let shape = [starts[rows.len()], dim];
+    Ok(Made::of(shape, move |first, out| {
+        let (mut row, end) = (first, first + out.len() / dim);
         while row < end {
-            let part = self.starts.partition_point(|start| *start <= row) - 1;
-            let to = end.min(self.starts[part + 1]);
-            let out = &mut out[(row - first) * self.dim..(to - first) * self.dim];
-            self.rows[part].read(row - self.starts[part], out)?;
+            let part = starts.partition_point(|start| *start <= row) - 1;
+            let to = end.min(starts[part + 1]);
+            let out = &mut out[(row - first) * dim..(to - first) * dim];
+            rows[part].read(row - starts[part], out)?;
             row = to;
         }
         Ok(())
-    }
+    }))
 }
 
 /// The column of the weights, of all files.
-fn weights(parts: &[Part], options: &Options) -> Result<Option<Vec<f64>>> {
+fn weights(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Option<Vec<f64>>> {
     /// Rows that are read at once.
     const PIECE: usize = 1 << 16;
     let Some(column) = &options.weight else {
         return Ok(None);
     };
-    let mut only = options.clone().columns([column]);
-    (only.weight, only.keys) = (None, Vec::new());
-    let rows: Rows<f64> = rows(parts, &only)?;
+    let rows: Rows<f64> = rows(parts, &options.only(column), dropped)?;
     if rows.dim() != 1 && !rows.is_empty() {
         let what = format!("column {column:?} holds lists, not weights");
         return Err(parts[0].fault(what));
@@ -370,7 +455,7 @@ fn keys(parts: &[Part], options: &Options) -> Result<Option<Keys>> {
         return Ok(None);
     }
     let keys = parts.iter().filter(|part| part.columns.is_some());
-    let mut keys = keys.map(|part| Keys::over(Arc::clone(&part.bytes), part.format, options));
+    let mut keys = keys.map(|part| part.keys(options));
     let Some(first) = keys.next().transpose()? else {
         return Ok(None);
     };

@@ -15,7 +15,7 @@ pub enum Format {
     Arrow,
     /// Text with a delimiter: `.csv`, `.tsv`.
     Csv,
-    /// The same, compressed: `.csv.gz`, `.tsv.gz`.
+    /// The same by the name of a file that is compressed: `.csv.gz`, `.tsv.gz`. Both are told apart by what they hold.
     CsvGz,
     /// Vectors: `.fvecs`, `.bvecs`, `.fbin`, `.u8bin`.
     Vectors(crate::VectorFormat),
@@ -43,6 +43,16 @@ impl Format {
     }
 }
 
+/// What is done about rows with a missing value, in place of an error when they are read: a null, NaN, and in text an empty
+/// field, `NA`, `N/A`, `NaN`, `null`, `None`, `?` or `\N`. It takes a pass over all rows, when they are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// They are counted, and an error when they are read.
+    Count,
+    /// They are counted and left out, with their weights and keys.
+    Drop,
+}
+
 /// What to read from files, and how: columns, weights, keys, types.
 ///
 /// ```
@@ -65,10 +75,24 @@ pub struct Options {
     pub(crate) format: Option<Format>,
     pub(crate) delimiter: Option<u8>,
     pub(crate) header: Option<bool>,
+    pub(crate) encoding: Option<String>,
+    pub(crate) decimal: Option<char>,
+    pub(crate) thousands: Option<char>,
+    pub(crate) comment: Option<u8>,
+    pub(crate) missing: Option<Missing>,
+    /// A value that is missing is read as NaN: rows that have one are dropped.
+    pub(crate) lenient: bool,
     pub(crate) spool: Option<PathBuf>,
 }
 
 impl Options {
+    /// The same for a single column of numbers.
+    pub(crate) fn only(&self, column: &str) -> Self {
+        let mut only = self.clone().columns([column]);
+        (only.weight, only.keys) = (None, Vec::new());
+        only
+    }
+
     /// All columns of numbers, in the smallest element type that holds them exactly.
     #[must_use]
     pub fn new() -> Self {
@@ -120,22 +144,61 @@ impl Options {
         self
     }
 
-    /// What separates the fields of CSV files. Without this, a tab for names with `.tsv`, a comma for others.
+    /// What separates the fields of CSV files: a blank stands for runs of blanks. Without this, a tab for names with `.tsv`;
+    /// for others a comma, or a semicolon where the comma is the decimal sign.
     #[must_use]
     pub fn delimiter(mut self, delimiter: u8) -> Self {
         self.delimiter = Some(delimiter);
         self
     }
 
-    /// Whether the first line of CSV files names the columns. Without this it does, unless all of its fields are numbers.
-    /// If not, the columns are called `column_1`, `column_2` and so on.
+    /// Whether the first line of CSV files names the columns; if not, they are called `column_1`, `column_2` and so on.
+    /// Without this it does, unless all of its fields are numbers, or missing. Then it does where it counts 0, 1, 2 and so on,
+    /// as pandas names columns (two columns or one: only where no other line has whole numbers), is a field shorter than the
+    /// others, has numbers above text, or has the only whole numbers of eleven lines or more.
     #[must_use]
     pub fn header(mut self, header: bool) -> Self {
         self.header = Some(header);
         self
     }
 
-    /// The folder for the rows of sources that cannot be read at any place: that for temporary files without this.
+    /// The encoding of CSV files by its name, such as `windows-1252`, `latin1` or `utf-16`. Without this it is UTF-8, or
+    /// UTF-16 where the file begins with its mark.
+    #[must_use]
+    pub fn encoding(mut self, name: impl Into<String>) -> Self {
+        self.encoding = Some(name.into());
+        self
+    }
+
+    /// The decimal sign of CSV files: a point without this.
+    #[must_use]
+    pub fn decimal(mut self, sign: char) -> Self {
+        self.decimal = Some(sign);
+        self
+    }
+
+    /// What separates thousands in the numbers of CSV files: nothing without this.
+    #[must_use]
+    pub fn thousands(mut self, sign: char) -> Self {
+        self.thousands = Some(sign);
+        self
+    }
+
+    /// Lines of CSV files that begin with this are comments: none without this.
+    #[must_use]
+    pub fn comment(mut self, sign: u8) -> Self {
+        self.comment = Some(sign);
+        self
+    }
+
+    /// What [`open`](crate::open) does about values that are missing. Sources of a single kind know no rows that are left out.
+    #[must_use]
+    pub fn missing(mut self, missing: Missing) -> Self {
+        self.missing = Some(missing);
+        self
+    }
+
+    /// The folder for what cannot be read at any place, such as a pipe or text that is compressed: that for temporary files without this.
     #[must_use]
     pub fn spool(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spool = Some(folder.into());

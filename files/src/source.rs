@@ -1,5 +1,51 @@
 //! What sources of rows have in common: a name, a shape, and reads that are checked and whose errors name the file.
 
+use crate::fault::rows_asked_for;
+use crate::numbers::Number;
+use crate::open::Rows;
+use coremix::data::Source;
+use std::io;
+
+/// Rows that are made of other rows.
+pub(crate) struct Made<T> {
+    shape: [usize; 2],
+    read: Read<T>,
+}
+
+/// Fills some rows from a first one on. They are there.
+type Read<T> = Box<dyn Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync>;
+
+impl<T: Number> Made<T> {
+    /// So many rows and columns.
+    pub(crate) fn of(
+        shape: [usize; 2],
+        read: impl Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Rows<T> {
+        let read = Box::new(read);
+        Box::new(Self { shape, read })
+    }
+}
+
+impl<T: Number> Source for Made<T> {
+    type Element = T;
+
+    fn len(&self) -> usize {
+        self.shape[0]
+    }
+
+    fn dim(&self) -> usize {
+        self.shape[1]
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        rows_asked_for(first, out.len(), self.shape)?;
+        match out.is_empty() {
+            true => Ok(()),
+            false => (self.read)(first, out),
+        }
+    }
+}
+
 /// Makes a [`Source`](coremix::data::Source) of what has the fields `path`, `len` and `dim`, and a method `read_rows` that fills
 /// some rows with what it has from the first of them on; or of what has such a thing in one of its fields.
 macro_rules! source {

@@ -1,20 +1,18 @@
 //! Rows that can be read only one after the other: they are written to a temporary file, and read from there.
 
+use crate::NpyFile;
 use crate::batch::Conversion;
 use crate::choice::Columns;
-use crate::csv;
 use crate::fault::{fault, guarded};
 use crate::numbers::Number;
 use crate::options::Options;
 use crate::source::source;
 use crate::write::{NpyNumber, NpyWriter};
-use crate::{NpyFile, ReadAt};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use coremix::Result;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use tempfile::TempDir;
 
 /// The rows of a stream that cannot be read twice, such as a query or a pipe: a [`Source`](coremix::data::Source).
@@ -83,21 +81,6 @@ impl<T: Number + NpyNumber> Spool<T> {
             }
             let none = "there is no row, so the length of its lists is unknown";
             writer.ok_or_else(|| fault(NAME, none))
-        })
-    }
-
-    /// The rows of a compressed CSV file.
-    pub(crate) fn of_csv(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Self> {
-        let name = bytes.name();
-        let named = |error: io::Error| fault(&name, error);
-        let mut rows = csv::Rows::open(bytes, options).map_err(named)?;
-        Self::write(options, |file| {
-            let mut writer = NpyWriter::rows(file, rows.dim())?;
-            let mut row = vec![T::default(); rows.dim()];
-            while rows.next(&mut row).map_err(named)? {
-                writer.write(&row)?;
-            }
-            Ok(writer)
         })
     }
 

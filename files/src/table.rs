@@ -70,6 +70,13 @@ pub(crate) struct ReadFrom {
     pub(crate) at: u64,
 }
 
+impl ReadFrom {
+    pub(crate) fn start(bytes: &Arc<dyn ReadAt>) -> Self {
+        let (bytes, at) = (Arc::clone(bytes), 0);
+        Self { bytes, at }
+    }
+}
+
 impl io::Read for ReadFrom {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let left = self.bytes.len().saturating_sub(self.at);
@@ -102,12 +109,17 @@ impl OnDisk {
         let named = |error: io::Error| fault(&name, error);
         let file = File::open(path).map_err(named)?;
         let about = file.metadata().map_err(named)?;
-        if !about.is_file() {
-            return Err(fault(&name, "not a file: a folder or a device"));
+        match about.is_file() {
+            true => Self::of(file, name.clone()).map_err(named),
+            false => Err(fault(&name, "not a file: a folder or a device")),
         }
+    }
+
+    /// A file that is open.
+    pub(crate) fn of(file: File, path: String) -> io::Result<Self> {
         Ok(Self {
-            len: about.len(),
-            path: name,
+            len: file.metadata()?.len(),
+            path,
             #[cfg(unix)]
             file,
             #[cfg(not(unix))]
@@ -162,6 +174,8 @@ pub(crate) struct Table<T> {
     layout: Layout,
     /// Bytes of a row, with what comes before its numbers.
     row: usize,
+    /// A value that is NaN is read.
+    pub(crate) lenient: bool,
     of: std::marker::PhantomData<T>,
 }
 
@@ -209,6 +223,7 @@ impl<T: Number> Table<T> {
             kind,
             layout,
             row: row.unwrap_or(0),
+            lenient: false,
             of: std::marker::PhantomData,
         })
     }
@@ -232,7 +247,7 @@ impl<T: Number> Table<T> {
             for column in 0..dim {
                 let place = (column as u64 * self.len as u64 + first as u64) * size as u64;
                 self.with_bytes(place, rows * size, |bytes| {
-                    let put = put_bytes(self.kind, bytes, &mut out[column..], dim);
+                    let put = put_bytes(self.kind, bytes, &mut out[column..], dim, self.lenient);
                     put.map_err(|row| unsound(first + row, column))
                 })?;
             }
@@ -259,7 +274,7 @@ impl<T: Number> Table<T> {
     fn put_rows(&self, bytes: &[u8], first: usize, out: &mut [T]) -> io::Result<()> {
         let dim = self.dim;
         if self.layout == Layout::Rows {
-            let put = put_bytes(self.kind, bytes, out, 1);
+            let put = put_bytes(self.kind, bytes, out, 1, self.lenient);
             return put.map_err(|i| unsound(first + i / dim, i % dim));
         }
         let rows = bytes.chunks_exact(self.row).zip(out.chunks_exact_mut(dim));
@@ -272,7 +287,7 @@ impl<T: Number> Table<T> {
                 let what = format!("row {row} has {found} numbers, but row 0 has {dim}");
                 return Err(invalid(what));
             }
-            let put = put_bytes(self.kind, numbers, out, 1);
+            let put = put_bytes(self.kind, numbers, out, 1, self.lenient);
             put.map_err(|column| unsound(row, column))?;
         }
         Ok(())

@@ -27,6 +27,10 @@ fn read(path: &Path, key: Option<&str>) -> Result<[String; 4], String> {
             .join(" ")
     });
     let rows = rows.collect::<Vec<_>>().join(";");
+    // A fit refuses it.
+    if source.is_empty() {
+        return Err(format!("{}: no rows", path.display()));
+    }
     let not_used = opened.not_used.iter().filter(|(name, _)| key != Some(name));
     let not_used = not_used.map(|(name, words)| format!("{name} ({words})"));
     let mut keys = String::new();

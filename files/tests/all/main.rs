@@ -15,3 +15,4 @@ mod read_ahead;
 mod samples;
 mod streams;
 mod tables;
+mod text;

@@ -1,0 +1,103 @@
+//! Rows with a value that is missing: where they are, and the other rows.
+
+use crate::fault::fault;
+use crate::numbers::Number;
+use crate::open::Rows;
+use crate::options::{Missing, Options};
+use crate::source::Made;
+use coremix::Result;
+use coremix::data::Source as _;
+use std::sync::Arc;
+
+/// The values that are missing in files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// Rows with such a value.
+    pub rows: usize,
+    /// Such values.
+    pub values: usize,
+    /// The first one, or what else cannot be read: its column, its line or row, and what is wrong.
+    pub first: Option<String>,
+}
+
+/// The rows that are dropped, in order, if any may be.
+pub(crate) type Dropped = Option<Arc<Vec<usize>>>;
+
+/// Rows that are read at once.
+const PIECE: usize = 1 << 12;
+
+/// Counts the values that are missing in the columns of rows and weights, if options say so; the rows that are dropped.
+pub(crate) fn scan(
+    options: &Options,
+    open: &dyn Fn(&Options) -> Result<Rows<f64>>,
+) -> Result<(Option<Found>, Dropped)> {
+    let Some(missing) = options.missing else {
+        return Ok((None, None));
+    };
+    let (mut found, mut rows) = (Found::default(), Vec::new());
+    let weight = options.weight.iter().map(|column| options.only(column));
+    for mut columns in [options.clone()].into_iter().chain(weight) {
+        columns.rounded = false;
+        let strict = columns.clone();
+        columns.lenient = true;
+        let source = open(&columns)?;
+        let (n, dim) = (source.len(), source.dim());
+        let mut values = Vec::new();
+        for first in (0..n).step_by(PIECE) {
+            values.resize(PIECE.min(n - first) * dim, 0.0);
+            if let Err(error) = source.read(first, &mut values) {
+                if missing == Missing::Count {
+                    found.first.get_or_insert(error.to_string());
+                    break;
+                }
+                // It begins with the name of the file.
+                let text = error.to_string();
+                let (path, what) = text.split_once(": ").unwrap_or(("rows", &text));
+                return Err(fault(path, what));
+            }
+            for (row, values) in values.chunks_exact(dim.max(1)).enumerate() {
+                let count = values.iter().filter(|x| x.is_nan()).count();
+                if count > 0 {
+                    if found.first.is_none() {
+                        let strict = open(&strict)?;
+                        let error = strict.read(first + row, &mut vec![0.0; dim]).err();
+                        found.first = error.map(|error| error.to_string());
+                    }
+                    found.values += count;
+                    rows.push(first + row);
+                }
+            }
+        }
+    }
+    rows.sort_unstable();
+    rows.dedup();
+    found.rows = rows.len();
+    let dropped = (missing == Missing::Drop).then(|| Arc::new(rows));
+    Ok((Some(found), dropped))
+}
+
+/// Rows but some.
+pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
+    // For each row that is dropped, how many are kept before it.
+    let before = dropped.iter().enumerate().map(|(i, row)| row - i);
+    let before: Vec<usize> = before.collect();
+    let place = move |row: usize| row + before.partition_point(|before| *before <= row);
+    let (len, dim) = (rows.len() - dropped.len(), rows.dim());
+    Made::of([len, dim], move |first, out| {
+        let (mut row, end) = (first, first + out.len() / dim);
+        let mut all = Vec::new();
+        while row < end {
+            let from = place(row);
+            let to = (place(end - 1) + 1).min(from + PIECE);
+            all.resize((to - from) * dim, T::default());
+            rows.read(from, &mut all)?;
+            while row < end && place(row) < to {
+                let all = &all[(place(row) - from) * dim..][..dim];
+                out[(row - first) * dim..][..dim].copy_from_slice(all);
+                row += 1;
+            }
+        }
+        Ok(())
+    })
+}
