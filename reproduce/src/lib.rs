@@ -72,7 +72,7 @@ pub fn with_error((mean, error): (f64, f64), digits: usize) -> String {
     format!("{mean:.digits$} ({error:.digits$})")
 }
 
-/// The same with the sign of the mean.
+/// The mean with its sign, and its standard error in brackets.
 #[must_use]
 pub fn signed((mean, error): (f64, f64), digits: usize) -> String {
     format!("{mean:+.digits$} ({error:.digits$})")

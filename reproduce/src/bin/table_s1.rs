@@ -1,7 +1,7 @@
 //! Table S1 of \[KM\]: k-means, k-means-C' and lazy-k-means on the BIRCH 5 x 5 grid.
 //!
 //! `cargo run --release -p reproduce --bin table_s1 -- [RUNS]` (default 100). All algorithms start from the same greedy
-//! k-means++ seeds in each run (but for the row of plain k-means++), so that they can be compared run by run. Standard errors
+//! k-means++ seeds in each run (except in the row of plain k-means++), so that they can be compared run by run. Standard errors
 //! in brackets; the paper's figures are rows of their own. The second table says what lazy-k-means depends on.
 
 use coremix::datasets::Birch;
