@@ -32,7 +32,17 @@ impl<F: Float> MStep<F> for DirichletProcess {
             return Err(Error::parameter("DirichletProcess", "a sketch", rule));
         }
         let prior = self.prior(&frame, data)?;
-        let (variance, least_variance) = first_variance(&frame, data.summary());
+        let (variance, mut least_variance) = first_variance(&frame, data.summary());
+        if self.prior_is_of_data() {
+            // Far values may make nearly all of the variance that the floor is a share of; the prior leaves them alone.
+            let trace = prior
+                .inverse_scale
+                .iter()
+                .step_by(data.dim() + 1)
+                .sum::<f64>();
+            let share = 2e-12 * trace / data.dim() as f64;
+            least_variance = least_variance.min(share.max(F::EPSILON * F::EPSILON));
+        }
         let components = (0..seeds.len()).map(|c| {
             let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
             NormalWishart::isotropic(&prior, 0.0, mean.collect(), variance)

@@ -452,7 +452,7 @@ mod tests {
             &|_, rng| rng.uniform(),
             &|_, rng| rng.exponential(),
             &|i, rng| 300.0 * (i % 3) as f64 + rng.normal(),
-            &|i, _| f64::from(i % 97 == 0),
+            &|i, _| f64::from(i % 9 == 0),
             &|_, rng| (3.0 * rng.exponential()).floor(),
             &|_, _| 7.0,
             &|i, rng| if i % 10 < 8 { 0.0 } else { rng.normal() },
