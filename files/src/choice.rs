@@ -69,6 +69,8 @@ fn words(kind: &DataType) -> String {
         DataType::Dictionary(_, values) => words(values),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "lists".into(),
         DataType::Duration(_) => "durations".into(),
+        DataType::Interval(_) => "intervals".into(),
+        DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "bytes".into(),
         kind if Kind::behind(kind).is_some() => "numbers".into(),
         kind => kind.to_string(),
     }

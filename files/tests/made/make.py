@@ -64,7 +64,7 @@ def of_polars():
         "the same",
         ["price", "small"],
         [row[1:] for row in rows],
-        "big (FixedSizeBinary(16));" + others,
+        "big (bytes);" + others,
         "kind=" + ",".join(NAMES),
     )
     try:
@@ -72,7 +72,7 @@ def of_polars():
     except pl.exceptions.ComputeError:
         # Old versions have no such column in Parquet.
         types.drop("big").write_parquet(file)
-        LINES[-1] = LINES[-1].replace("big (FixedSizeBinary(16));", "")
+        LINES[-1] = LINES[-1].replace("big (bytes);", "")
     vectors = pl.DataFrame({"v": pl.Series([[1.0, 2.0], [3.0, 4.0]], dtype=pl.Array(pl.Float32, 2))})
     vectors.write_ipc(said(name + "-vectors.arrow", tool, "vectors", ["v"], [[1, 2], [3, 4]]))
     lists = pl.DataFrame({"v": pl.Series([[1.0, 2.0], [3.0, 4.0]], dtype=pl.List(pl.Float32))})
@@ -174,12 +174,12 @@ def of_duckdb():
     rows = [[x, y, 100 * x, y + 1] for x, y in XY]
     keys = "name=" + ",".join(NAMES)
     holds = "floats, bytes, decimals, huge integers, intervals, dates, text"
-    others = "took (Interval(DayTime));begun (times);name (text)"
+    others = "took (intervals);begun (times);name (text)"
     file = said("duckdb.parquet", tool, holds, ["x", "y", "price", "big"], rows, others, keys)
     duckdb.sql(f"copy ({query}) to '{file}' (format parquet)")
     file = said("duckdb-v2.parquet", tool, "the same, version 2, by zstd", ["x", "y", "price", "big"], rows, others, keys)
     duckdb.sql(f"copy ({query}) to '{file}' (format parquet, parquet_version v2, compression zstd)")
-    others = "took (Interval(MonthDayNano));begun (times);name (text)"
+    others = "took (intervals);begun (times);name (text)"
     file = said("duckdb.arrows", tool, "the same, as a stream", ["x", "y", "price", "big"], rows, others, keys)
     result = duckdb.sql(query).to_arrow_table()
     with pa.ipc.new_stream(file, result.schema) as out:
