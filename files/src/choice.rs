@@ -69,6 +69,8 @@ fn words(kind: &DataType) -> String {
         DataType::Dictionary(_, values) => words(values),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "lists".into(),
         DataType::Duration(_) => "durations".into(),
+        DataType::Interval(_) => "intervals".into(),
+        DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "bytes".into(),
         kind if Kind::behind(kind).is_some() => "numbers".into(),
         kind => kind.to_string(),
     }
@@ -84,24 +86,25 @@ pub(crate) struct Columns {
     pub(crate) has_rows: bool,
 }
 
-impl Column {
-    /// Numbers of the rows, as data frames write them beside their columns: `__index_level_0__`, or a first column without a
-    /// name. `Unnamed: 0` is how pandas calls that.
-    fn is_index(&self, place: usize) -> bool {
-        let unnamed = self.name.is_empty() || self.name == format!("Unnamed: {place}");
-        let level = self.name.strip_prefix("__index_level_");
-        (place == 0 && unnamed) || level.is_some_and(|rest| rest.ends_with("__"))
-    }
-}
-
 impl Columns {
-    /// Columns of these names; those that are the numbers of the rows are read only if they are asked for, where there are others.
+    /// Columns of these names. Those that number the rows are read only if they are asked for, where there are others: data frames
+    /// write them as `__index_level_0__`, or as the first columns without a name, which pandas calls `Unnamed: 0` later.
     pub(crate) fn new(mut each: Vec<Column>, named: bool, has_rows: bool) -> Self {
-        let is = |holds| matches!(holds, Holds::Numbers(_) | Holds::Lists(_));
-        let mut rest = each.iter().enumerate();
-        if named && rest.any(|(place, one)| is(one.holds) && !one.is_index(place)) {
-            for (place, one) in each.iter_mut().enumerate() {
-                if let (Holds::Numbers(kind), true) = (one.holds, one.is_index(place)) {
+        let unnamed = each.iter().take_while(|one| one.name.is_empty()).count();
+        let is_index = |(place, one): (usize, &Column)| {
+            let level = one.name.strip_prefix("__index_level_");
+            let known = one.name.starts_with("Unnamed: 0");
+            named && (place < unnamed || known || level.is_some_and(|rest| rest.ends_with("__")))
+        };
+        let index: Vec<bool> = each.iter().enumerate().map(is_index).collect();
+        let is_read = |one: &Column| matches!(one.holds, Holds::Numbers(_) | Holds::Lists(_));
+        if each
+            .iter()
+            .zip(&index)
+            .any(|(one, index)| !index && is_read(one))
+        {
+            for (one, _) in each.iter_mut().zip(index).filter(|(_, index)| *index) {
+                if let Holds::Numbers(kind) = one.holds {
                     (one.holds, one.words) = (Holds::Asked(kind), "numbers of the rows".into());
                 }
             }

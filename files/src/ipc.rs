@@ -13,7 +13,7 @@ use arrow_array::{ArrayRef, FixedSizeListArray, RecordBatch, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::{ArrayDataBuilder, DataTypeLayout, layout};
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
-use arrow_ipc::{Block, Endianness, Message, MessageHeader, MetadataVersion};
+use arrow_ipc::{Block, DictionaryBatch, Endianness, Message, MessageHeader, MetadataVersion};
 use arrow_ipc::{root_as_footer_with_opts, root_as_message_with_opts};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -228,7 +228,8 @@ impl Contents {
             if size > len - at && found.is_none() {
                 return Err(other());
             }
-            let text = part(bytes, at, size)?;
+            let mut text = part(bytes, at, size)?;
+            align_counts(&mut text);
             let message = message(&text)?;
             let body = u64::try_from(message.bodyLength()).map_err(damaged)?;
             let block = Block::new(at as i64, size as i32, body as i64);
@@ -307,13 +308,16 @@ impl Messages {
     }
 
     /// The bytes of a message, with these parts of its body, or all of it: what is compressed can be as long as it says.
-    fn checked(&self, block: &Block, levels: Option<&[Level]>) -> io::Result<Buffer> {
+    fn checked(&self, block: &Block, levels: Option<&[Level]>) -> io::Result<(Block, Buffer)> {
         let text = text_of(&self.bytes, block)?;
         let mut all = vec![0; text.len() + block.bodyLength() as usize];
         all[..text.len()].copy_from_slice(&text);
-        let start = block.offset() as u64;
-        let place = |part: &Range<u64>| (part.start - start) as usize..(part.end - start) as usize;
-        let whole = start + text.len() as u64..start + all.len() as u64;
+        let start = block.offset() as u64 + block.metaDataLength() as u64;
+        let place = |part: &Range<u64>| {
+            let [from, to] = [part.start, part.end].map(|at| (at - start) as usize + text.len());
+            from..to
+        };
+        let whole = start..start + block.bodyLength() as u64;
         let parts = levels
             .into_iter()
             .flatten()
@@ -332,7 +336,8 @@ impl Messages {
                 return Err(damaged("a buffer becomes longer than it can be"));
             }
         }
-        Ok(Buffer::from_vec(all))
+        let block = Block::new(0, text.len() as i32, block.bodyLength());
+        Ok((block, Buffer::from_vec(all)))
     }
 
     /// A decoder that knows the first so many dictionaries, and no others.
@@ -344,10 +349,9 @@ impl Messages {
             *state = self.contents.decoder(&self.columns);
         }
         while state.1 < dictionaries {
-            let block = &self.contents.dictionaries[state.1];
-            let bytes = self.checked(block, None)?;
+            let (block, bytes) = self.checked(&self.contents.dictionaries[state.1], None)?;
             if let Some(decoder) = Arc::get_mut(&mut state.0) {
-                decoder.read_dictionary(block, &bytes).map_err(damaged)?;
+                decoder.read_dictionary(&block, &bytes).map_err(damaged)?;
             }
             state.1 += 1;
         }
@@ -358,10 +362,8 @@ impl Messages {
     fn decode(&self, place: usize) -> io::Result<RecordBatch> {
         let batch = &self.batches[place];
         let decoder = self.decoder(batch.dictionaries)?;
-        let bytes = self.checked(&batch.block, batch.levels.as_deref())?;
-        let decoded = decoder
-            .read_record_batch(&batch.block, &bytes)
-            .map_err(damaged)?;
+        let (block, bytes) = self.checked(&batch.block, batch.levels.as_deref())?;
+        let decoded = decoder.read_record_batch(&block, &bytes).map_err(damaged)?;
         let decoded = decoded.filter(|decoded| decoded.num_rows() == batch.end - batch.first);
         decoded.ok_or_else(|| damaged("a batch of another length"))
     }
@@ -414,7 +416,49 @@ fn text_of(bytes: &dyn ReadAt, block: &Block) -> io::Result<Vec<u8>> {
     if from.saturating_add(text).saturating_add(body) > bytes.len() {
         return Err(damaged("a message that is not in the file"));
     }
-    part(bytes, from, text)
+    let mut text = part(bytes, from, text)?;
+    align_counts(&mut text);
+    Ok(text)
+}
+
+/// Polars wrote numbers of 8 bytes to places for numbers of 4, where a message counts the buffers of texts, and what verifies
+/// messages refuses them: a copy of them at a right place comes after the text.
+fn align_counts(text: &mut Vec<u8>) -> Option<()> {
+    let own = |at: usize| Some(u32::from_le_bytes(*text.get(at..)?.first_chunk()?) as usize);
+    let short = |at: usize| Some(u16::from_le_bytes(*text.get(at..)?.first_chunk()?).into());
+    // Where a table has a field, as its list of fields says.
+    let field = |table: usize, slot: usize| {
+        let fields = table.checked_add_signed(-(own(table)? as i32 as isize))?;
+        let place = (slot < short(fields)?).then(|| short(fields + slot))??;
+        (place > 0).then_some(table + place)
+    };
+    let within = |field: usize| Some(field + own(field)?);
+    let start = if text.starts_with(&[0xff; 4]) { 8 } else { 4 };
+    let message = within(start)?;
+    let kind = MessageHeader(*text.get(field(message, Message::VT_HEADER_TYPE.into())?)?);
+    let mut batch = within(field(message, Message::VT_HEADER.into())?)?;
+    if kind == MessageHeader::DictionaryBatch {
+        batch = within(field(batch, DictionaryBatch::VT_DATA.into())?)?;
+    }
+    let counts = field(
+        batch,
+        arrow_ipc::RecordBatch::VT_VARIADICBUFFERCOUNTS.into(),
+    )?;
+    let list = within(counts)?;
+    if !matches!(
+        kind,
+        MessageHeader::DictionaryBatch | MessageHeader::RecordBatch
+    ) || (list + 4 - start).is_multiple_of(8)
+    {
+        return None;
+    }
+    let list = text.get(list..list + 4 + 8 * own(list)?)?.to_vec();
+    text.resize((text.len() - start).next_multiple_of(8) + start + 4, 0);
+    let offset = (text.len() - counts) as u32;
+    text[counts..counts + 4].copy_from_slice(&offset.to_le_bytes());
+    text.extend(list);
+    text.resize(text.len().next_multiple_of(8), 0);
+    Some(())
 }
 
 /// Where in the file a buffer of a batch lies.

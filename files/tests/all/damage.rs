@@ -175,7 +175,7 @@ fn read<T: Number>(source: coremix::Result<impl Source<Element = T>>) -> Became 
     };
     let (n, d) = (source.len(), source.dim());
     // Files can be of very many rows that take no bytes.
-    let mut out = vec![T::default(); 50 * d];
+    let mut out = vec![T::default(); 50.min(n) * d];
     let mut rows = (0..n).step_by(50).take(200).chain([n / 2, n / 3]);
     let broken = rows.find_map(|first| {
         let count = 50.min(n - first);

@@ -144,6 +144,17 @@ fn columns_that_are_read_if_they_are_asked_for() {
             assert!(matches!(opened.rows, AnySource::F64(_)));
         }
     }
+    // Several of them, as a table has that was written and read again, or whose rows have two numbers.
+    for names in [
+        ["Unnamed: 0.1", "Unnamed: 0"],
+        ["", ""],
+        ["__index_level_0__", "__index_level_1__"],
+    ] {
+        let table = table(&[(names[0], count(5)), (names[1], count(6)), ("x", x.clone())]);
+        for found in read(&table, &Options::new()) {
+            assert_eq!(found, Ok(vec![1.0, 2.0, 3.0]), "{names:?}");
+        }
+    }
     // Where there is nothing else, and where another column has no name.
     for found in read(&table(&[("", x.clone())]), &Options::new()) {
         assert_eq!(found, Ok(vec![1.0, 2.0, 3.0]));
