@@ -95,6 +95,7 @@ fn in_options(error: &Error) -> String {
             let option = option(setting).unwrap_or(setting.to_string());
             let others = match of.split_off(1.min(of.len())) {
                 others if others.is_empty() => String::new(),
+                others if others.len() == 1 => format!(" or {}", others[0]),
                 others => format!(", or one of {}", others.join(", ")),
             };
             format!(

@@ -236,7 +236,7 @@ fn what_is_wrong_is_said_in_one_line() {
         (
             fit(&["rows.csv", "-a", "k-means", "--neighbors", "3"]),
             2,
-            "k-means has no --neighbors: take -a var-gmm-s, or one of vc-gmm",
+            "k-means has no --neighbors: take -a var-gmm-s or vc-gmm",
         ),
         (fit(&["rows.csv", "--columns", "x,q"]), 1, "\"q\""),
         (
