@@ -31,7 +31,9 @@ use crate::rows::{Centres, Frame, Rows};
 /// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
 /// [`Sketch`](crate::data::Sketch) every coordinate has its own mass ([E28](crate::equations#e28)). One that no row of the
 /// component observes keeps its mean and variance, and is counted in the report. Variances are clamped from below
-/// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)).
+/// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)); a clamp keeps the free
+/// energy monotone, where an added ridge would not. The report counts components that this
+/// [holds](crate::Report::at_floor).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
 /// proportions. A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and
