@@ -3,7 +3,7 @@
 use super::parameters::Parameters;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    Covariance, GaussianMixture, MStep, first_variance, resolved_beside, steps_with_one_variance,
+    Covariance, GaussianMixture, MStep, resolved_beside, steps_with_one_variance, variance_of,
 };
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
@@ -100,7 +100,8 @@ impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let (variance, least) = first_variance(&frame, data.summary());
+        let variance = variance_of(&frame, data.summary());
+        let least = resolved_beside::<F>(variance);
         if self.covariance.has_pairs() && data.is_sparse() {
             let rule = "works on dense rows alone, not on a sketch";
             let kind = format!("{:?}", self.covariance);
@@ -110,7 +111,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
         // The unit is this variance itself: so far scores are exactly the squared distances.
-        theta.set_all(variance);
+        theta.set_all(variance.max(least));
         Ok(GaussianMixture::new(theta))
     }
 
@@ -237,7 +238,9 @@ impl<F: Float> MStep<F> for Gaussian {
                     *v = v.max(floor.min(*before));
                 }
             }
-            return model.set(variances, shared.max(least));
+            // The unit is none of variances that are all clamped above it: scores would be rounded beside their logarithm.
+            let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
+            return model.set(variances, shared.max(narrowest));
         }
         // A component without mass keeps its covariance.
         let keeps = |c: usize| !self.covariance.is_tied() && mass[c] <= 0.0;
@@ -247,13 +250,15 @@ impl<F: Float> MStep<F> for Gaussian {
             false => theta.next_least(c, matrix),
         });
         theta.least_variances = next.collect::<Vec<_>>().concat();
+        let narrowest = theta.least_variances.iter().copied();
+        let narrowest = narrowest.fold(f64::INFINITY, f64::min);
         let mut variances = clamped(variances, theta);
         for (c, own) in variances.chunks_exact_mut(dim * dim).enumerate() {
             if keeps(c) {
                 own.copy_from_slice(theta.own(c));
             }
         }
-        model.set(variances, shared.max(least));
+        model.set(variances, shared.max(narrowest));
     }
 
     fn at_floor(&self, sums: &Moments, model: &Self::Model) -> usize {
@@ -296,12 +301,7 @@ fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<
         let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
         sums.first(c)[..dim].iter().map(step)
     });
-    let steps = steps.collect::<Vec<f64>>();
-    // As the sums were taken.
-    let origin = match sums.kind() {
-        SecondMoments::Pairs => model.theta.shared_origin(),
-        _ => Vec::new(),
-    };
+    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
     model.step(&steps);
     let total: f64 = sums.masses().iter().sum();
     let (masses, mut matrices) = match sums.kind() {

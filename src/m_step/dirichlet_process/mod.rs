@@ -10,7 +10,7 @@ pub use model::DirichletProcessMixture;
 pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
-use super::{MStep, first_variance, steps_with_one_variance};
+use super::{MStep, steps_with_one_variance, variance_floor, variance_of};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -31,7 +31,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
             return Err(Error::parameter("DirichletProcess", "a sketch", rule));
         }
         let prior = self.prior(&frame, data)?;
-        let (variance, least_variance) = first_variance(&frame, data.summary());
+        let least_variance = variance_floor(&frame, data.summary());
+        let variance = variance_of(&frame, data.summary()).max(least_variance);
         let components = (0..seeds.len()).map(|c| {
             let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
             NormalWishart::isotropic(&prior, 0.0, mean.collect(), variance)
