@@ -197,6 +197,19 @@ def test_few_rows_for_full_covariances_warn():
         coremix.GaussianMixture(3, covariance_type="full", random_state=0).fit(X)
 
 
+def test_components_at_the_floor_warn():
+    rng = np.random.default_rng(0)
+    whole = np.column_stack([rng.integers(18, 65, 1000), rng.poisson(0.7, 1000), rng.random(1000) < 0.2]).astype(float)
+    with pytest.warns(ConvergenceWarning, match="at their floor"):
+        found = coremix.GaussianMixture(6, covariance_type="diag", random_state=0).fit(whole)
+    assert found.report_["at_floor"] > 0
+    for covariance_type in ["full", "tied", "diag", "spherical", "tied-spherical"]:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", ".*at their floor")
+            found = coremix.GaussianMixture(3, covariance_type=covariance_type, random_state=0).fit(rng.normal(size=(500, 2)))
+        assert found.report_["at_floor"] == 0
+
+
 def test_models_of_others_are_loaded(X, tmp_path):
     """As Rust and the command write them: without what an estimator notes."""
     path = tmp_path / "model.cmx"

@@ -3,7 +3,7 @@
 use super::parameters::Parameters;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    Covariance, GaussianMixture, MStep, first_variance, resolved_beside, steps_with_one_variance,
+    Covariance, GaussianMixture, MStep, resolved_beside, steps_with_one_variance, variance_of,
 };
 use crate::base::cancel::{Cancel, Never, Watch};
 use crate::base::error::{Error, Result};
@@ -32,7 +32,9 @@ use crate::rows::{Centres, Frame, Rows};
 /// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
 /// [`Sketch`](crate::data::Sketch) every coordinate has its own mass ([E28](crate::equations#e28)). One that no row of the
 /// component observes keeps its mean and variance, and is counted in the report. Variances are clamped from below
-/// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)).
+/// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)); a clamp keeps the free
+/// energy monotone, where an added ridge would not. The report counts components that this
+/// [holds](crate::Report::at_floor).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
 /// proportions. A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and
@@ -122,7 +124,9 @@ impl Gaussian {
                     *v = v.max(floor.min(*before));
                 }
             }
-            return model.set(variances, shared.max(least), watch);
+            // The unit is none of variances that are all clamped above it: scores would be rounded beside their logarithm.
+            let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
+            return model.set(variances, shared.max(narrowest), watch);
         }
         // A component without mass keeps its covariance.
         let keeps = |c: usize| !self.covariance.is_tied() && mass[c] <= 0.0;
@@ -132,14 +136,15 @@ impl Gaussian {
             false => theta.next_least(c, matrix),
         });
         theta.least_variances = next.collect::<Vec<_>>().concat();
+        let narrowest = theta.least_variances.iter().copied();
+        let narrowest = narrowest.fold(f64::INFINITY, f64::min);
         let mut variances = clamped(variances, theta, watch)?;
         for (c, own) in variances.chunks_exact_mut(dim * dim).enumerate() {
             if keeps(c) {
                 own.copy_from_slice(theta.own(c));
             }
         }
-        let shared = shared.max(least);
-        model.set(variances, shared, watch)
+        model.set(variances, shared.max(narrowest), watch)
     }
 }
 
@@ -171,7 +176,8 @@ impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let (variance, least) = first_variance(&frame, data.summary());
+        let variance = variance_of(&frame, data.summary());
+        let least = resolved_beside::<F>(variance);
         if self.covariance.has_pairs() && data.is_sparse() {
             let rule = "works on dense rows alone, not on a sketch";
             let kind = format!("{:?}", self.covariance);
@@ -181,7 +187,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
         // The unit is this variance itself: so far scores are exactly the squared distances.
-        theta.set_all(variance);
+        theta.set_all(variance.max(least));
         GaussianMixture::new(theta, &data.cancel())
     }
 
@@ -329,12 +335,7 @@ fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<
         let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
         sums.first(c)[..dim].iter().map(step)
     });
-    let steps = steps.collect::<Vec<f64>>();
-    // As the sums were taken.
-    let origin = match sums.kind() {
-        SecondMoments::Pairs => model.theta.shared_origin(),
-        _ => Vec::new(),
-    };
+    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
     model.step(&steps);
     let total: f64 = sums.masses().iter().sum();
     let (masses, mut matrices) = match sums.kind() {

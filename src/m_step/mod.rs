@@ -184,7 +184,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     }
 }
 
-/// The smallest variance that a prior takes for one of a column, in the unit of the frame, squared.
+/// The least variance that a prior leaves to a column, and a start to components with a prior, in the unit of the frame, squared.
 #[must_use]
 pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     let by_variance = 1e-12 * variance_of(frame, data);
@@ -217,14 +217,6 @@ fn variances_of<F: Float>(frame: &Frame<F>, data: &Summary) -> impl Iterator<Ite
         // An estimate is enough for the start and the floor of the variance: the variance of a uniform distribution.
         ((high - low) * frame.inverse_unit()).powi(2) / 12.0
     })
-}
-
-/// The variance that components have before the first search, and the least one ([E20](crate::equations#e20)): in the unit of
-/// the frame, squared.
-fn first_variance<F: Float>(frame: &Frame<F>, data: &Summary) -> (f64, f64) {
-    let variance = variance_of(frame, data);
-    let least = resolved_beside::<F>(variance);
-    (variance.max(least), least)
 }
 
 /// M-steps that keep to one variance (E32): two for truncated searches, as published, none for supports of all.

@@ -46,6 +46,8 @@ pub struct Moments {
     first: Vec<f64>,
     kind: SecondMoments,
     second: Vec<f64>,
+    /// Whether second moments of all components together are about their means.
+    pub(super) about_means: bool,
     own: Vec<f64>,
 }
 
@@ -82,6 +84,7 @@ impl Moments {
             first: vec![0.0; stride(dim)],
             kind,
             second: vec![0.0; second],
+            about_means: false,
             own: Vec::new(),
         }
     }
@@ -386,6 +389,7 @@ impl Moments {
         add_all(&mut total.observed, &parts, |part| &part.observed);
         add_all(&mut total.second, &parts, |part| &part.second);
         add_all(&mut total.own, &parts, |part| &part.own);
+        total.about_means = parts.iter().any(|part| part.about_means);
         total.places = (1..=k as u32).collect();
         total.first = vec![0.0; (1 + k) * stride];
         let sums = &mut total.first[stride..];
@@ -409,6 +413,7 @@ impl Moments {
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.fill(0.0);
+        self.about_means = false;
         self.own.fill(0.0);
     }
 

@@ -38,6 +38,7 @@ impl Moments {
     ) {
         let (dim, size) = (self.dim(), self.dim() * self.dim());
         let (one, shared) = (self.kind() == SecondMoments::Pairs, !origin.is_empty());
+        self.about_means = one && !shared;
         let shares = || {
             let of_row = |i| {
                 let weight = rows.weight(i);
@@ -91,13 +92,13 @@ impl Moments {
 
     /// The lower half of the second moments of all components about their means, which are `means` (k, d) after these `steps`:
     /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$, or
-    /// about the means before the steps where there is no `origin`.
+    /// about the means before the steps where there was no `origin`.
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
         let dim = self.dim();
         let (mut old, mut within) = (self.second().to_vec(), self.second().to_vec());
         let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
-            let apart: Vec<f64> = match origin.is_empty() {
+            let apart: Vec<f64> = match self.about_means {
                 true => step.to_vec(),
                 false => mean.iter().zip(origin).map(|(m, a)| m - a).collect(),
             };

@@ -203,7 +203,7 @@ impl<F: Float> Parameters<F> {
             true => 1.0 / self.precisions(c).iter().sum::<f64>(),
             false => self.own(c).iter().copied().fold(f64::INFINITY, f64::min),
         });
-        self.least_variance = narrowest.fold(least, f64::min);
+        self.least_variance = narrowest.fold(least, f64::min).max(f64::MIN_POSITIVE);
         self.least_variances.fill(self.least_variance);
     }
 

@@ -5,6 +5,7 @@ use coremix::data::{Blocks, Data, Source};
 use coremix::m_step::GaussianMixture;
 use coremix::metrics::adjusted_rand_index;
 use coremix::prelude::*;
+use coremix::selection::{Criterion, Sweep};
 use coremix::{Float, Rng};
 use ndarray::{Array1, Array2, Axis, array, s};
 
@@ -421,5 +422,31 @@ fn the_free_energy_rises_at_floors() {
     for seed in 0..40 {
         of::<f64>(seed);
         of::<f32>(seed);
+    }
+}
+
+/// A far value is one component more, by all criteria.
+#[test]
+fn a_far_value_is_one_cluster_more() {
+    for far in [999_999.0, 1e4, 1e9] {
+        let mut x = three_blobs(600, 1).0;
+        x.push_row(array![far, far].view()).unwrap();
+        let data = Dense::new(&x).unwrap();
+        let full = |k| {
+            algorithms::gmm(k)
+                .covariance(Covariance::Full)
+                .restarts(3)
+                .build()
+        };
+        let found = Sweep::new(1..=6).run(&data, full).unwrap();
+        for criterion in [Criterion::Bic, Criterion::Aic, Criterion::Icl] {
+            let best = found.best(criterion).unwrap().clusters;
+            let all: Vec<_> = found
+                .candidates()
+                .iter()
+                .map(|c| c.value(criterion))
+                .collect();
+            assert_eq!(best, 4, "{far:e} {criterion} {all:?}");
+        }
     }
 }

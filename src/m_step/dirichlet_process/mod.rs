@@ -10,7 +10,7 @@ pub use model::DirichletProcessMixture;
 pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
-use super::{MStep, first_variance, steps_with_one_variance};
+use super::{MStep, steps_with_one_variance, variance_floor, variance_of};
 use crate::base::cancel::{Cancel, Never, Watch};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
@@ -32,7 +32,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
             return Err(Error::parameter("DirichletProcess", "a sketch", rule));
         }
         let prior = self.prior(&frame, data)?;
-        let (variance, mut least_variance) = first_variance(&frame, data.summary());
+        let mut least_variance = variance_floor(&frame, data.summary());
+        let variance = variance_of(&frame, data.summary()).max(least_variance);
         if self.prior_is_of_data() {
             // Far values may make nearly all of the variance that the floor is a share of; the prior leaves them alone.
             let trace = prior
