@@ -447,15 +447,16 @@ mod tests {
     fn only_far_values_are_beyond_reach() {
         use crate::data::Dense;
         let mut rng = Rng::from_seed(4);
-        let columns: [&dyn Fn(usize, &mut Rng) -> f64; 8] = [
-            &|_, rng| rng.normal(),
-            &|_, rng| rng.uniform(),
-            &|_, rng| rng.exponential(),
-            &|i, rng| 300.0 * (i % 3) as f64 + rng.normal(),
-            &|i, _| f64::from(i % 9 == 0),
-            &|_, rng| (3.0 * rng.exponential()).floor(),
-            &|_, _| 7.0,
-            &|i, rng| if i % 10 < 8 { 0.0 } else { rng.normal() },
+        type Column = fn(usize, &mut Rng) -> f64;
+        let columns: [Column; 8] = [
+            |_, rng| rng.normal(),
+            |_, rng| rng.uniform(),
+            |_, rng| rng.exponential(),
+            |i, rng| 300.0 * (i % 3) as f64 + rng.normal(),
+            |i, _| f64::from(i % 9 == 0),
+            |_, rng| (3.0 * rng.exponential()).floor(),
+            |_, _| 7.0,
+            |i, rng| if i % 10 < 8 { 0.0 } else { rng.normal() },
         ];
         let dim = columns.len();
         for n in [1, 2, 300, 20_000] {
