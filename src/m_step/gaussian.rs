@@ -203,7 +203,7 @@ impl<F: Float> MStep<F> for Gaussian {
     fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
         let (dim, mass) = (model.theta.dim(), sums.masses());
         // The new variances where there is mass, and the one that all would share.
-        let (mut variances, shared) = match self.covariance.has_pairs() {
+        let (mut variances, shared, rounding) = match self.covariance.has_pairs() {
             true => move_means(&sums, model),
             false => {
                 let squared = sums.about_new_means(model.move_centres());
@@ -216,7 +216,7 @@ impl<F: Float> MStep<F> for Gaussian {
                         *variance = squared / mass;
                     }
                 }
-                (variances, sums.variance_of_all(&squared))
+                (variances, sums.variance_of_all(&squared), Vec::new())
             }
         };
         let theta = &mut model.theta;
@@ -247,7 +247,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let matrices = variances.chunks_exact(dim * dim).enumerate();
         let next = matrices.map(|(c, matrix)| match keeps(c) {
             true => theta.least_of(c).to_vec(),
-            false => theta.next_least(c, matrix),
+            false => theta.next_least(c, matrix, &rounding[c * dim..][..dim]),
         });
         theta.least_variances = next.collect::<Vec<_>>().concat();
         let narrowest = theta.least_variances.iter().copied();
@@ -293,8 +293,13 @@ impl<F: Float> MStep<F> for Gaussian {
 }
 
 /// Moves every mean to that of its rows. Returns the lower halves of the covariances, one (d, d) or one for each component
-/// (k, d, d), and the mean variance of a column.
-fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
+/// (k, d, d), the mean variance of a column, and the variances below which sums of the columns are rounding.
+fn move_means<F: Float>(
+    sums: &Moments,
+    model: &mut GaussianMixture<F>,
+) -> (Vec<f64>, f64, Vec<f64>) {
+    /// Of the sum before a mean moved, in which all columns have a part.
+    const ROUNDING: f64 = 64.0 * f64::EPSILON;
     let (k, dim) = (model.theta.k(), model.theta.dim());
     let steps = (0..k).flat_map(|c| {
         let mass = sums.mass(c);
@@ -316,9 +321,13 @@ fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<
     };
     let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
     let shared = traces.sum::<f64>() / (total * dim as f64);
-    for (matrix, mass) in matrices.iter_mut().zip(masses) {
+    let mut rounding = Vec::with_capacity(masses.len() * dim);
+    let before = sums.second().chunks_exact(dim * dim);
+    for ((matrix, before), mass) in matrices.iter_mut().zip(before).zip(masses) {
         let mass = mass.max(f64::MIN_POSITIVE);
         matrix.iter_mut().for_each(|x| *x /= mass);
+        let diagonal = before.iter().step_by(dim + 1);
+        rounding.extend(diagonal.map(|sum| ROUNDING * sum / mass));
     }
-    (matrices.concat(), shared)
+    (matrices.concat(), shared, rounding)
 }

@@ -171,12 +171,13 @@ impl<F: Float> Parameters<F> {
     }
 
     /// The least variances that the covariance (d, d) of component `c` is clamped at (E52), after one with the triangle there
-    /// is, which must be among those allowed: or the step could lower the free energy.
-    pub(super) fn next_least(&self, c: usize, matrix: &[f64]) -> Vec<f64> {
+    /// is, which must be among those allowed: or the step could lower the free energy. Variances below `rounding` (d) have no
+    /// digits.
+    pub(super) fn next_least(&self, c: usize, matrix: &[f64], rounding: &[f64]) -> Vec<f64> {
         let mut next = self.floors(c);
-        let variances = matrix.iter().step_by(self.dim() + 1);
-        for (least, variance) in next.iter_mut().zip(variances) {
-            *least = least.max(LEAST_SHARE * variance);
+        let variances = matrix.iter().step_by(self.dim() + 1).zip(rounding);
+        for (least, (variance, rounding)) in next.iter_mut().zip(variances) {
+            *least = least.max(LEAST_SHARE * variance).max(*rounding);
         }
         // The sum of the eigenvalues of the precision, in these units, is at least the largest.
         if dot(&next, &self.precisions(c)) > 1.0 {
