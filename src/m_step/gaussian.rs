@@ -79,6 +79,9 @@ impl Gaussian {
     }
 }
 
+/// Of the second moment about a mean before it moved: what is left below has too few digits.
+const ROUNDING: f64 = 1e-12;
+
 /// The triangles of covariances that are clamped from below (E52).
 fn clamped<F: Float>(mut covariances: Vec<f64>, theta: &Parameters<F>) -> Vec<f64> {
     let size = theta.dim() * theta.dim();
@@ -233,9 +236,15 @@ impl<F: Float> MStep<F> for Gaussian {
             // The parameters there are must be among those allowed.
             let size = self.covariance.numbers(1, dim);
             for (c, own) in variances.chunks_exact_mut(size).enumerate() {
-                let before = theta.own(c).iter().zip(theta.floors(c));
-                for (v, (before, floor)) in own.iter_mut().zip(before) {
-                    *v = v.max(floor.min(*before));
+                let before = theta.own(c).iter().zip(theta.floors(c)).enumerate();
+                for (v, (j, (before, floor))) in own.iter_mut().zip(before) {
+                    let (sum, mass) = sums.second_of(sums.second(), c, j);
+                    let rounding = if mass > 0.0 {
+                        ROUNDING * sum / mass
+                    } else {
+                        0.0
+                    };
+                    *v = v.max(floor.max(rounding).min(*before));
                 }
             }
             // The unit is none of variances that are all clamped above it: scores would be rounded beside their logarithm.
@@ -298,8 +307,6 @@ fn move_means<F: Float>(
     sums: &Moments,
     model: &mut GaussianMixture<F>,
 ) -> (Vec<f64>, f64, Vec<f64>) {
-    /// Of the sum before a mean moved, in which all columns have a part.
-    const ROUNDING: f64 = 64.0 * f64::EPSILON;
     let (k, dim) = (model.theta.k(), model.theta.dim());
     let steps = (0..k).flat_map(|c| {
         let mass = sums.mass(c);

@@ -240,6 +240,10 @@ impl<F: Float> Parameters<F> {
     pub(super) fn shared_origin(&self) -> Vec<f64> {
         /// What is subtracted from such sums, in variances of that direction.
         const MOST: f64 = 1e8;
+        // Before the first M-step it is not known how narrow that is.
+        if self.spread == self.isotropic(self.unit) {
+            return Vec::new();
+        }
         let (dim, origin) = (self.dim(), self.origin());
         let mut between = vec![0.0; dim];
         for (mean, share) in self
