@@ -89,7 +89,7 @@ impl Gaussian {
     ) -> Result<(), W::Stopped> {
         let (dim, mass) = (model.theta.dim(), sums.masses());
         // The new variances where there is mass, and the one that all would share.
-        let (mut variances, shared) = match self.covariance.has_pairs() {
+        let (mut variances, shared, rounding) = match self.covariance.has_pairs() {
             true => move_means(&sums, model),
             false => {
                 let squared = sums.about_new_means(model.move_centres());
@@ -102,7 +102,7 @@ impl Gaussian {
                         *variance = squared / mass;
                     }
                 }
-                (variances, sums.variance_of_all(&squared))
+                (variances, sums.variance_of_all(&squared), Vec::new())
             }
         };
         let theta = &mut model.theta;
@@ -119,9 +119,15 @@ impl Gaussian {
             // The parameters there are must be among those allowed.
             let size = self.covariance.numbers(1, dim);
             for (c, own) in variances.chunks_exact_mut(size).enumerate() {
-                let before = theta.own(c).iter().zip(theta.floors(c));
-                for (v, (before, floor)) in own.iter_mut().zip(before) {
-                    *v = v.max(floor.min(*before));
+                let before = theta.own(c).iter().zip(theta.floors(c)).enumerate();
+                for (v, (j, (before, floor))) in own.iter_mut().zip(before) {
+                    let (sum, mass) = sums.second_of(sums.second(), c, j);
+                    let rounding = if mass > 0.0 {
+                        ROUNDING * sum / mass
+                    } else {
+                        0.0
+                    };
+                    *v = v.max(floor.max(rounding).min(*before));
                 }
             }
             // The unit is none of variances that are all clamped above it: scores would be rounded beside their logarithm.
@@ -133,7 +139,7 @@ impl Gaussian {
         let matrices = variances.chunks_exact(dim * dim).enumerate();
         let next = matrices.map(|(c, matrix)| match keeps(c) {
             true => theta.least_of(c).to_vec(),
-            false => theta.next_least(c, matrix),
+            false => theta.next_least(c, matrix, &rounding[c * dim..][..dim]),
         });
         theta.least_variances = next.collect::<Vec<_>>().concat();
         let narrowest = theta.least_variances.iter().copied();
@@ -147,6 +153,9 @@ impl Gaussian {
         model.set(variances, shared.max(narrowest), watch)
     }
 }
+
+/// Of the second moment about a mean before it moved: what is left below has too few digits.
+const ROUNDING: f64 = 1e-12;
 
 /// The triangles of covariances that are clamped from below (E52).
 fn clamped<F: Float, W: Watch>(
@@ -327,8 +336,11 @@ impl<F: Float> MStep<F> for Gaussian {
 }
 
 /// Moves every mean to that of its rows. Returns the lower halves of the covariances, one (d, d) or one for each component
-/// (k, d, d), and the mean variance of a column.
-fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<f64>, f64) {
+/// (k, d, d), the mean variance of a column, and the variances below which sums of the columns are rounding.
+fn move_means<F: Float>(
+    sums: &Moments,
+    model: &mut GaussianMixture<F>,
+) -> (Vec<f64>, f64, Vec<f64>) {
     let (k, dim) = (model.theta.k(), model.theta.dim());
     let steps = (0..k).flat_map(|c| {
         let mass = sums.mass(c);
@@ -350,9 +362,13 @@ fn move_means<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>) -> (Vec<
     };
     let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
     let shared = traces.sum::<f64>() / (total * dim as f64);
-    for (matrix, mass) in matrices.iter_mut().zip(masses) {
+    let mut rounding = Vec::with_capacity(masses.len() * dim);
+    let before = sums.second().chunks_exact(dim * dim);
+    for ((matrix, before), mass) in matrices.iter_mut().zip(before).zip(masses) {
         let mass = mass.max(f64::MIN_POSITIVE);
         matrix.iter_mut().for_each(|x| *x /= mass);
+        let diagonal = before.iter().step_by(dim + 1);
+        rounding.extend(diagonal.map(|sum| ROUNDING * sum / mass));
     }
-    (matrices.concat(), shared)
+    (matrices.concat(), shared, rounding)
 }

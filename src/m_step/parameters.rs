@@ -172,12 +172,13 @@ impl<F: Float> Parameters<F> {
     }
 
     /// The least variances that the covariance (d, d) of component `c` is clamped at (E52), after one with the triangle there
-    /// is, which must be among those allowed: or the step could lower the free energy.
-    pub(super) fn next_least(&self, c: usize, matrix: &[f64]) -> Vec<f64> {
+    /// is, which must be among those allowed: or the step could lower the free energy. Variances below `rounding` (d) have no
+    /// digits.
+    pub(super) fn next_least(&self, c: usize, matrix: &[f64], rounding: &[f64]) -> Vec<f64> {
         let mut next = self.floors(c);
-        let variances = matrix.iter().step_by(self.dim() + 1);
-        for (least, variance) in next.iter_mut().zip(variances) {
-            *least = least.max(LEAST_SHARE * variance);
+        let variances = matrix.iter().step_by(self.dim() + 1).zip(rounding);
+        for (least, (variance, rounding)) in next.iter_mut().zip(variances) {
+            *least = least.max(LEAST_SHARE * variance).max(*rounding);
         }
         // The sum of the eigenvalues of the precision, in these units, is at least the largest.
         if dot(&next, &self.precisions(c)) > 1.0 {
@@ -242,6 +243,10 @@ impl<F: Float> Parameters<F> {
     pub(super) fn shared_origin(&self) -> Vec<f64> {
         /// What is subtracted from such sums, in variances of that direction.
         const MOST: f64 = 1e8;
+        // Before the first M-step it is not known how narrow that is.
+        if self.spread == self.isotropic(self.unit) {
+            return Vec::new();
+        }
         let (dim, origin) = (self.dim(), self.origin());
         let mut between = vec![0.0; dim];
         for (mean, share) in self
