@@ -711,6 +711,22 @@ fn lloyd(x: &Array2<f64>, mut centres: Array2<f64>, iterations: usize) -> (Array
                     .assign(&x.select(Axis(0), &rows).mean_axis(Axis(0)).unwrap());
             }
         }
+        // A centre without rows gets the row farthest from the new means, and from those chosen before (E54).
+        let mut chosen: Vec<usize> = Vec::new();
+        for c in (0..centres.nrows()).filter(|c| !labels.contains(&(*c as u32))) {
+            let left = |n: usize| {
+                let own = squared_distance(x.row(n), centres.row(labels[n] as usize));
+                let chosen = chosen.iter();
+                let apart = chosen.map(|&row| squared_distance(x.row(n), x.row(row)));
+                apart.fold(own, f64::min)
+            };
+            let far = (0..x.nrows()).max_by(|&a, &b| left(a).total_cmp(&left(b)));
+            let far = far.filter(|&n| left(n) > 0.0);
+            if let Some(far) = far {
+                centres.row_mut(c).assign(&x.row(far));
+                chosen.push(far);
+            }
+        }
     }
     let labels = nearest(&centres);
     (centres, labels)
