@@ -694,7 +694,7 @@ fn naive_free_energy(x: &Array2<f64>, fit: &Outcome<f64>, k: usize) -> f64 {
         .sum()
 }
 
-/// Lloyd's algorithm in ten lines.
+/// Lloyd's algorithm, as short as it can be.
 fn lloyd(x: &Array2<f64>, mut centres: Array2<f64>, iterations: usize) -> (Array2<f64>, Vec<u32>) {
     let nearest = |centres: &Array2<f64>| -> Vec<u32> {
         let d2 = |n: usize, c: usize| squared_distance(x.row(n), centres.row(c));
