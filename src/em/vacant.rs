@@ -10,8 +10,11 @@ use std::cmp::Ordering;
 /// Components that get a row at once, at most: more of them wait for the next iteration.
 const MOST: usize = 1024;
 
-/// Rows to choose from, besides two for each component.
-const SPARE: usize = 64;
+/// Rows to choose from, besides two for each component: so many that few copies of rows far away are none of them.
+const SPARE: usize = 4096;
+
+/// Gains that differ by less are the same, but for rounding.
+const ROUNDING: f64 = 1e-9;
 
 /// A row that is not at the mean of its component.
 struct Far {
@@ -74,12 +77,15 @@ pub(super) fn fill<F: Float>(
     let numbers: Vec<usize> = far.iter().map(|far| far.row).collect();
     let mut rows = Rows::default();
     view.data.gather(&numbers, view.frame, &mut rows)?;
-    let weights = copies(&rows);
+    let (order, weights) = copies(&rows);
     let (mut chosen, mut apart) = (Vec::new(), vec![F::zero(); rows.len()]);
     for c in empty {
         let gain = |i: usize| weights[i] * far[i].squared;
-        let best = |a: usize, b: usize| if gain(b) > gain(a) { b } else { a };
-        let Some(best) = (0..far.len()).filter(|i| gain(*i) > 0.0).reduce(best) else {
+        // By value, so that the order of the rows does not matter.
+        let larger = |a: usize, b: usize| gain(b) > (1.0 + ROUNDING) * gain(a);
+        let best = |a: usize, b: usize| if larger(a, b) { b } else { a };
+        let some = order.iter().copied().filter(|i| gain(*i) > 0.0);
+        let Some(best) = some.reduce(best) else {
             break;
         };
         let centre = rows.coordinates(best);
@@ -96,8 +102,8 @@ pub(super) fn fill<F: Float>(
     Ok(Some(Filled { centres, rows }))
 }
 
-/// The weights of rows, where the first of several copies has that of all.
-fn copies<F: Float>(rows: &Rows<F>) -> Vec<f64> {
+/// The order of rows by their values, and their weights, where the first of several copies has that of all.
+fn copies<F: Float>(rows: &Rows<F>) -> (Vec<usize>, Vec<f64>) {
     let mut weights: Vec<f64> = (0..rows.len()).map(|i| rows.weight(i)).collect();
     let mut order: Vec<usize> = (0..rows.len()).collect();
     let by_value = |a: &usize, b: &usize| {
@@ -110,5 +116,5 @@ fn copies<F: Float>(rows: &Rows<F>) -> Vec<f64> {
             weights[same[0]] += std::mem::take(&mut weights[*i]);
         }
     }
-    weights
+    (order, weights)
 }

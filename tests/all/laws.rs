@@ -694,7 +694,7 @@ fn naive_free_energy(x: &Array2<f64>, fit: &Outcome<f64>, k: usize) -> f64 {
         .sum()
 }
 
-/// Lloyd's algorithm in ten lines.
+/// Lloyd's algorithm, as short as it can be.
 fn lloyd(x: &Array2<f64>, mut centres: Array2<f64>, iterations: usize) -> (Array2<f64>, Vec<u32>) {
     let nearest = |centres: &Array2<f64>| -> Vec<u32> {
         let d2 = |n: usize, c: usize| squared_distance(x.row(n), centres.row(c));
@@ -709,6 +709,22 @@ fn lloyd(x: &Array2<f64>, mut centres: Array2<f64>, iterations: usize) -> (Array
                 centres
                     .row_mut(c)
                     .assign(&x.select(Axis(0), &rows).mean_axis(Axis(0)).unwrap());
+            }
+        }
+        // A centre without rows gets the row farthest from the new means, and from those chosen before (E54).
+        let mut chosen: Vec<usize> = Vec::new();
+        for c in (0..centres.nrows()).filter(|c| !labels.contains(&(*c as u32))) {
+            let left = |n: usize| {
+                let own = squared_distance(x.row(n), centres.row(labels[n] as usize));
+                let chosen = chosen.iter();
+                let apart = chosen.map(|&row| squared_distance(x.row(n), x.row(row)));
+                apart.fold(own, f64::min)
+            };
+            let far = (0..x.nrows()).max_by(|&a, &b| left(a).total_cmp(&left(b)));
+            let far = far.filter(|&n| left(n) > 0.0);
+            if let Some(far) = far {
+                centres.row_mut(c).assign(&x.row(far));
+                chosen.push(far);
             }
         }
     }
