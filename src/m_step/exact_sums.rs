@@ -78,11 +78,12 @@ impl Units {
             (0..k).map(of_component).fold(0.0, f64::max)
         };
         let sizes: Vec<f64> = (0..dim).map(size).collect();
-        // A column that was constant so far may not be so in other rows.
-        let least = sizes.iter().copied().fold(0.0, f64::max) / FARTHEST;
-        let columns = sizes
-            .into_iter()
-            .map(|size| Fixed::bounding(size.max(least)));
+        // A column whose spread is rounding, as it was constant so far, may not be so in other rows.
+        let widest = sizes.iter().copied().fold(0.0, f64::max);
+        let columns = sizes.into_iter().map(|size| {
+            let is_constant = size * FARTHEST * FARTHEST < widest;
+            Fixed::bounding(if is_constant { widest / FARTHEST } else { size })
+        });
         let columns: Vec<_> = columns.collect();
         let widest = columns.iter().copied().reduce(Fixed::max).unwrap_or(WEIGHT);
         let squared = widest.times(widest).times(Fixed::bounding(dim as f64));

@@ -37,7 +37,8 @@ impl Moments {
         origin: &[f64],
     ) {
         let (dim, size) = (self.dim(), self.dim() * self.dim());
-        let (one, shared) = (self.kind() == SecondMoments::Pairs, !origin.is_empty());
+        let one = self.kind() == SecondMoments::Pairs;
+        let shared = one && !origin.is_empty();
         self.about_means = one && !shared;
         let shares = || {
             let of_row = |i| {

@@ -111,8 +111,8 @@ fn a_fit_from_the_builder() -> Result<()> {
         ControlFlow::Continue(())
     })?;
     assert_eq!(observed.model, clusterer.fit(&data)?.model);
-    // The coreset, the seeds, and one search more than there are M-steps.
-    assert_eq!(seen, 3 + observed.report.iterations);
+    // The coreset, the seeding, the seeds, and one search more than there are M-steps.
+    assert_eq!(seen, 4 + observed.report.iterations);
 
     // The model answers as a trait object as well.
     let model: &dyn Mixture<f32> = &fit.model;

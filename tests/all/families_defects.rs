@@ -731,7 +731,7 @@ fn a_truncated_fit_goes_on_from_its_own_model() {
             let again = builder().start_from(&first.model).build().unwrap();
             let energies = again.fit(&data).unwrap().report.free_energies;
             assert!(
-                energies.iter().all(|f| f.abs() < 1e30),
+                energies.iter().all(|f| f.is_finite()),
                 "{kind:?} {seed}: {energies:?}"
             );
         }
