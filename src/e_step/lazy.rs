@@ -77,6 +77,10 @@ impl<F: Float> Search<F> for LazySearch<F> {
         self.epsilon == 0.0
     }
 
+    fn compares_all(&self) -> bool {
+        true
+    }
+
     /// The nearest component of every row, or its last one where that is nearly as near (E11).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
         let old = block.supports.clone();

@@ -98,6 +98,12 @@ pub trait Search<F: Float>: Send + Sync {
         false
     }
 
+    /// Whether every row is compared with all components: one without rows has none near then ([E54](crate::equations#e54)).
+    #[doc(hidden)]
+    fn compares_all(&self) -> bool {
+        self.is_exact()
+    }
+
     /// Rounds of a search and an M-step before the variance is started. In them all members of a support have the same
     /// responsibility. They belong to the start, not to EM, and have no free energy.
     fn warm_up(&self) -> usize {

@@ -227,7 +227,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     fn vacant(&self, found: &Found, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
         let (stages, rule) = (&self.phase.stages, &self.phase.rule);
         let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
-        let in_time = stages.search.is_exact() || stages.width == 1 && settles();
+        let in_time = stages.search.compares_all() || stages.width == 1 && settles();
         let more = report.zero_mass > 0 && report.steps() < rule.max_iterations;
         let sums = self.statistics.as_ref();
         let Some(sums) = sums.filter(|_| more && in_time && stages.has_free_centres()) else {

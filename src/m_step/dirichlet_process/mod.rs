@@ -34,15 +34,11 @@ impl<F: Float> MStep<F> for DirichletProcess {
         let prior = self.prior(&frame, data)?;
         let mut least_variance = variance_floor(&frame, data.summary());
         let variance = variance_of(&frame, data.summary()).max(least_variance);
-        if self.prior_is_of_data() {
-            // Far values may make nearly all of the variance that the floor is a share of; the prior leaves them alone.
-            let trace = prior
-                .inverse_scale
-                .iter()
-                .step_by(data.dim() + 1)
-                .sum::<f64>();
-            let share = 2e-12 * trace / data.dim() as f64;
-            least_variance = least_variance.min(share.max(F::EPSILON * F::EPSILON));
+        // Far values may make nearly all of the variance, and of the range, that the floor is a share of; the prior leaves them alone.
+        let diagonal = prior.inverse_scale.iter().step_by(data.dim() + 1);
+        let near = 2.0 * diagonal.sum::<f64>() / data.dim() as f64;
+        if self.prior_is_of_data() && near < variance {
+            least_variance = least_variance.min((1e-12 * near).max(F::EPSILON * F::EPSILON));
         }
         let components = (0..seeds.len()).map(|c| {
             let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
