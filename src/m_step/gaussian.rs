@@ -155,7 +155,7 @@ impl Gaussian {
 }
 
 /// Of the second moment about a mean before it moved: what is left below has too few digits.
-const ROUNDING: f64 = 1e-12;
+const ROUNDING: f64 = 1e-9;
 
 /// The triangles of covariances that are clamped from below (E52).
 fn clamped<F: Float, W: Watch>(
@@ -362,13 +362,18 @@ fn move_means<F: Float>(
     };
     let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
     let shared = traces.sum::<f64>() / (total * dim as f64);
+    // Sums about the mean of the data are never about the means: they keep what digits they have.
+    let lost = match sums.kind() == SecondMoments::Pairs && !sums.about_means {
+        true => 64.0 * f64::EPSILON,
+        false => ROUNDING,
+    };
     let mut rounding = Vec::with_capacity(masses.len() * dim);
     let before = sums.second().chunks_exact(dim * dim);
     for ((matrix, before), mass) in matrices.iter_mut().zip(before).zip(masses) {
         let mass = mass.max(f64::MIN_POSITIVE);
         matrix.iter_mut().for_each(|x| *x /= mass);
         let diagonal = before.iter().step_by(dim + 1);
-        rounding.extend(diagonal.map(|sum| ROUNDING * sum / mass));
+        rounding.extend(diagonal.map(|sum| lost * sum / mass));
     }
     (matrices.concat(), shared, rounding)
 }

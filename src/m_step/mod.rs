@@ -196,8 +196,12 @@ pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
 fn resolved_beside<F: Float>(variance: f64) -> f64 {
     // Scores are in units of a variance: rounded to this type, they still show different proportions.
     let smallest = 2f64.powi(-F::MAX_EXPONENT) / F::EPSILON;
-    (f64::EPSILON.powi(2) * variance).max(smallest)
+    (RESOLVED.powi(2) * variance).max(smallest)
 }
+
+/// A deviation that is told from 0 beside numbers of this size 1, or as many as the number type tells apart: means and sums are
+/// rounded by less, so densities at a floor have digits.
+const RESOLVED: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// The mean variance of the columns, in the unit of the frame, squared.
 #[must_use]

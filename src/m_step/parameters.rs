@@ -1,5 +1,6 @@
 //! The parameters of a Gaussian mixture, as files have them, checked when they are read.
 
+use super::RESOLVED;
 use super::covariance::Covariance;
 use super::proportions::Proportions;
 use crate::base::cancel::{Never, Watch};
@@ -123,7 +124,7 @@ impl<F: Float> Parameters<F> {
                 None => self.centres.row(c)[j].to_f64(),
             };
             let value = frame.offset()[j].to_f64() * frame.inverse_unit() + apart;
-            (F::EPSILON * value).powi(2)
+            (F::EPSILON.max(RESOLVED) * value).powi(2)
         };
         let mut floors: Vec<f64> = (0..dim).map(resolved).collect();
         if frame.basis().is_some() {

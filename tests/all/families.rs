@@ -183,7 +183,7 @@ fn constant_columns_are_held_by_the_floor() {
     let fit = algorithms::gmm(4).covariance(Covariance::Diagonal).seed(2);
     let fit = fit.build().unwrap().fit(&data).unwrap();
     // Numbers about -7.5 are told apart from it.
-    let floor = (7.5 * f64::EPSILON).powi(2);
+    let floor = (7.5 * 2f64.powi(-40)).powi(2);
     for variances in fit.model.variances().rows() {
         assert_abs_diff_eq!(variances[1] / floor, 1.0, epsilon = 1e-9);
         assert!(variances[0] > 0.1 && variances[2] > 0.1);
