@@ -126,7 +126,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
         merge::add_lost(rows, block, &model.pairs, sums.own_mut());
         // What a merge gains is a small difference of large logarithms.
         let component = |t: usize| &model.q.components[t].whitening;
-        let anchor = |t: usize| model.pairs.is_empty().then(|| component(t));
+        // Before there are covariances, nothing says how many digits they need.
+        let is_anchor = |t: &usize| model.pairs.is_empty() && !component(*t).is_diagonal();
+        let anchor = |t: usize| Some(t).filter(is_anchor).map(component);
         sums.add_pairs(rows, block, |t| &model.origins[t], anchor, &[]);
     }
 
