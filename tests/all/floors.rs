@@ -374,13 +374,13 @@ fn the_free_energy_rises_at_floors() {
         let mut normals = |n, d| Array2::from_shape_fn((n, d), |_| rng.normal());
         let axes = normals(rank, d);
         let mut x = normals(n, rank).dot(&axes);
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             x.mapv_inplace(|x| (2.0 * x).round());
         }
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             x.row_mut(0).fill(10f64.powi(3 + (seed % 9) as i32));
         }
-        if seed % 5 == 0 {
+        if seed.is_multiple_of(5) {
             x.mapv_inplace(|x| x + 1e4);
         }
         let x = x.mapv(F::from_f64);
