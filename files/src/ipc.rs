@@ -340,7 +340,7 @@ impl Messages {
         Ok((block, Buffer::from_vec(all)))
     }
 
-    /// A decoder that knows the first so many dictionaries, and no others.
+    /// A decoder that knows this number of dictionaries, the first ones, and no others.
     fn decoder(&self, dictionaries: usize) -> io::Result<Arc<FileDecoder>> {
         let mut state = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
         if state.1 > dictionaries
