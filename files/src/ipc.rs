@@ -502,7 +502,7 @@ fn levels(
     Ok(levels)
 }
 
-/// What so many compressed bytes can become.
+/// The most bytes that these compressed bytes can become.
 fn growth(bytes: u64) -> u64 {
     bytes.saturating_mul(1_000).clamp(1 << 26, i64::MAX as u64)
 }

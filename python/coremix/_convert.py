@@ -59,8 +59,7 @@ def _parameters(ours: Any, theirs: Any, covariances: Any) -> Any:
     theirs.covariances_ = covariances
     kind = theirs.covariance_type
     theirs.precisions_cholesky_ = precision_roots(covariances, kind)
-    roots = theirs.precisions_cholesky_
-    theirs.precisions_ = roots @ np.swapaxes(roots, -1, -2) if kind in ("full", "tied") else roots**2
+    theirs.precisions_ = precisions_of(theirs.precisions_cholesky_, kind)
     theirs.converged_ = getattr(ours, "converged_", True)
     theirs.lower_bound_ = getattr(ours, "lower_bound_", np.nan)
     theirs.lower_bounds_ = [theirs.lower_bound_]
@@ -75,3 +74,8 @@ def precision_roots(covariances: Any, kind: str) -> Any:
     factors = np.linalg.cholesky(covariances)
     eye = np.broadcast_to(np.eye(factors.shape[-1]), factors.shape)
     return np.swapaxes(np.linalg.solve(factors, eye), -1, -2)
+
+
+def precisions_of(roots: Any, kind: str) -> Any:
+    """The precisions that have these roots."""
+    return roots @ np.swapaxes(roots, -1, -2) if kind in ("full", "tied") else roots**2

@@ -130,8 +130,9 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
     @property
     def precisions_(self) -> NDArray[np.float64]:
         """The inverses of ``covariances_``, in their shape."""
-        roots = self.precisions_cholesky_
-        return roots @ np.swapaxes(roots, -1, -2) if self._kind() in ("full", "tied") else roots**2
+        from ._convert import precisions_of
+
+        return precisions_of(self.precisions_cholesky_, self._kind())
 
     def _kind(self) -> str:
         """The covariance type of scikit-learn whose shape ``covariances_`` has."""

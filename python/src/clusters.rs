@@ -17,7 +17,7 @@ const BLOCK: usize = 1024;
 pub(crate) struct Medoids(Vec<Option<(usize, f64)>>);
 
 impl Medoids {
-    /// Of so many clusters, without rows yet.
+    /// One for each of these clusters, without rows yet.
     pub(crate) fn new(components: usize) -> Self {
         Self(vec![None; components])
     }

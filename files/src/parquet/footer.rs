@@ -32,7 +32,7 @@ pub(super) struct Footer {
 
 /// Rows for each byte of a file: a row group of a million rows that are all the same takes some dozen bytes.
 const ROWS: u128 = 1 << 16;
-/// Pages up to this size, or of so many values, need no reason.
+/// Pages up to this size, or up to this number of values, need no reason.
 const SMALL: u64 = 1 << 24;
 /// How many times larger a page may become, at most, beyond that.
 const GROWTH: u64 = 1_000;
@@ -120,7 +120,7 @@ impl Footer {
         ProjectionMask::roots(schema, places.iter().copied())
     }
 
-    /// Reads columns of a row group, so many rows at once.
+    /// Reads columns of a row group, a batch of rows at a time.
     pub(super) fn batches(
         &self,
         columns: &ProjectionMask,
