@@ -193,13 +193,11 @@ impl Error {
         Self::Stage { stage, what }
     }
 
-    /// An [`Error::Unknown`].
     pub(crate) fn unknown(name: &str, what: &str, known: &str) -> Self {
         let [name, what, known] = [name, what, known].map(str::to_owned);
         Self::Unknown { name, what, known }
     }
 
-    /// A [`Error::Parameter`] from any printable value.
     pub(crate) fn parameter(
         name: &'static str,
         value: impl std::fmt::Display,
@@ -213,7 +211,6 @@ impl Error {
     }
 }
 
-/// `Ok` if a rule holds.
 pub(crate) fn ensure(holds: bool, wrong: impl FnOnce() -> Error) -> Result<()> {
     match holds {
         true => Ok(()),

@@ -35,7 +35,7 @@ use crate::data::{Rows, View};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Lightweight {
-    size: usize,
+    pub(crate) size: usize,
 }
 
 impl Lightweight {
@@ -43,11 +43,6 @@ impl Lightweight {
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { size }
-    }
-
-    /// The number of draws, $N'$.
-    pub(crate) fn draws(&self) -> usize {
-        self.size
     }
 }
 
@@ -157,7 +152,7 @@ fn squared_distances_to_mean<F: Float>(
     unit: f64,
 ) -> Result<(Vec<F>, Vec<Totals>)> {
     let View { data, frame, .. } = view;
-    let mut centre = vec![F::from_f64(0.0); frame.offset().len()];
+    let mut centre = vec![F::from_f64(0.0); frame.offset.len()];
     frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![F::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {

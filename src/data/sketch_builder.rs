@@ -145,9 +145,8 @@ impl<F: Float> SketchBuilder<F> {
         }
         let taken = self.making.as_ref().map_or(0, Making::len);
         check(rows, weights, taken, self.settings.limit::<F>())?;
-        self.making
-            .get_or_insert_with(|| Making::new(&self.settings, rows.row(0)))
-            .take(rows, weights);
+        let new = || Making::new(&self.settings, rows.row(0));
+        self.making.get_or_insert_with(new).take(rows, weights);
         Ok(())
     }
 
@@ -191,7 +190,6 @@ impl Settings {
     }
 }
 
-/// What has been made so far.
 #[derive(Debug)]
 struct Making<F> {
     basis: Basis,
@@ -292,9 +290,7 @@ impl<F: Float> Making<F> {
         while from < end {
             let to = end.min((from / BLOCK + 1) * BLOCK);
             let of_group = ..(to - from) * q;
-            let own = ids
-                .split_off_mut(of_group)
-                .zip(values.split_off_mut(of_group));
+            let own = (ids.split_off_mut(of_group)).zip(values.split_off_mut(of_group));
             let sums = std::mem::replace(&mut self.rest, KnownSums::new(dim));
             groups.extend(own.map(|own| (from..to, own, sums)));
             from = to;
@@ -308,10 +304,8 @@ impl<F: Float> Making<F> {
                 self.choice.draw(n, ids, &mut scratch);
                 // The difference is taken before the transform: it is linear.
                 let relative = wide(rows.row(row)).zip(&self.row).map(|(x, p)| x - p);
-                coordinates
-                    .iter_mut()
-                    .zip(relative)
-                    .for_each(|(out, x)| *out = x);
+                let places = coordinates.iter_mut().zip(relative);
+                places.for_each(|(out, x)| *out = x);
                 self.basis.enter(&mut coordinates);
                 for (&j, value) in ids.iter().zip(&mut *values) {
                     *value = F::from_f64(coordinates[j as usize]);
@@ -346,13 +340,10 @@ impl<F: Float> Making<F> {
     }
 }
 
-/// Which coordinates a row keeps.
 #[derive(Debug)]
 struct Choice {
     streams: Streams,
-    /// Kept by every row.
     shared: Vec<u32>,
-    /// The others.
     rest: Vec<u32>,
 }
 

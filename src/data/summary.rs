@@ -31,12 +31,13 @@ impl Summary {
     /// Largest absolute value.
     #[must_use]
     pub fn max_abs(&self) -> f64 {
-        self.range
+        let ends = self
+            .range
             .iter()
-            .fold(0.0, |most, (low, high)| most.max(low.abs()).max(high.abs()))
+            .flat_map(|(low, high)| [low.abs(), high.abs()]);
+        ends.fold(0.0, f64::max)
     }
 
-    /// The range of the widest column.
     pub(crate) fn widest_range(&self) -> f64 {
         let ranges = self.range.iter().map(|(low, high)| high - low);
         ranges.fold(0.0, f64::max)
@@ -184,9 +185,8 @@ impl<F: Float> Frame<F> {
 
 /// The value of each range that is nearest 0.
 pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
-    ranges
-        .iter()
-        .map(|&(low, high)| if low > 0.0 { low } else { high.min(0.0) })
+    let nearest = |&(low, high): &(f64, f64)| if low > 0.0 { low } else { high.min(0.0) };
+    ranges.iter().map(nearest)
 }
 
 /// The row that moments are about: the first of the largest weight. A light one may be so far from the others that the variance
@@ -253,7 +253,6 @@ impl Partial {
         }
     }
 
-    /// Adds rows of these weights.
     fn add<T: Element>(
         &mut self,
         values: &[T],
@@ -416,7 +415,6 @@ fn unit_of(weights: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// Numbers as rows of `dim`.
 fn table<T>(values: &[T], dim: usize) -> ArrayView2<'_, T> {
     ArrayView2::from_shape((values.len() / dim, dim), values).expect("n x d numbers")
 }

@@ -37,8 +37,7 @@ impl Similarity {
     /// ways.
     pub(super) fn of(workers: Vec<PairSums>) -> Self {
         let gathered = Gathered::both_ways(workers);
-        let k = gathered.components();
-        let parts = parallel::map_blocks(k, COMPONENTS, |_, range| {
+        let parts = parallel::map_blocks(gathered.k, COMPONENTS, |_, range| {
             let mut reader = gathered.reader();
             let mut rows = Self::unknown(0);
             for c in range {
@@ -61,7 +60,6 @@ impl Similarity {
         all
     }
 
-    /// Adds the row of the next component.
     fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
         let mut row: Vec<(f64, u32)> = entries.collect();
         row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));

@@ -47,7 +47,6 @@ pub struct Clusterer<F: Float, M = Gaussian> {
     pub(super) settings: Settings,
 }
 
-/// What is not a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) clusters: usize,
@@ -98,7 +97,6 @@ impl<F: Float> Clusterer<F> {
     }
 }
 
-/// Its settings, in words.
 impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The phases for large data stand for the list, if they are sound.
@@ -158,19 +156,12 @@ impl<F: Float, M: Stage> Builder<F, M> {
 
     /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
     pub fn m_step<N: MStep<F>>(self, m_step: N) -> Builder<F, N> {
-        let Clusterer {
-            coreset,
-            seeder,
-            phases,
-            settings,
-            ..
-        } = self.0;
         Builder(Clusterer {
-            coreset,
-            seeder,
-            phases,
+            coreset: self.0.coreset,
+            seeder: self.0.seeder,
+            phases: self.0.phases,
             m_step,
-            settings,
+            settings: self.0.settings,
         })
     }
 
@@ -298,7 +289,6 @@ impl<F: Float, M: Stage> Builder<F, M> {
 const LARGE: usize = 1 << 24;
 
 impl<F: Float, M> Clusterer<F, M> {
-    /// The phases for data of this shape, checked.
     #[inline(never)]
     pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<F>>> {
         let clusters = self.settings.clusters;

@@ -29,7 +29,6 @@ const FEW_ROWS: usize = 1 << 16;
 /// What a checkpoint has of a fit.
 type Saved<Model> = (Cost, Coresets, Course<Model>);
 
-/// A fit on its way.
 struct Run<'a, F: Float, M: MStep<F>> {
     clusterer: &'a Clusterer<F, M>,
     data: &'a dyn Data<F>,
@@ -327,14 +326,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         })
     }
 
-    /// The model at the seeds, checked.
     fn model_at(&self, seeds: Centres<F>) -> Result<M::Model> {
         let (m_step, frame) = (&self.clusterer.m_step, self.plan.frame.clone());
         let (k, d) = (seeds.len(), seeds.dim());
         let model = m_step.start(seeds, frame, self.data)?;
         let ([components, centres, dim], in_frame) = (shape(&model), model.frame().dim());
         let sums = m_step.statistics(&model);
-        let (of, by) = (sums.masses().len(), sums.dim());
+        let (of, by) = (sums.mass.len(), sums.dim);
         if [components, centres, of, dim, in_frame, by] != [k, k, k, d, d, d] {
             let what = format!(
                 "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}, \
@@ -377,10 +375,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             data.len(),
             data.dim(),
         );
-        report.longer_lists = candidate
-            .phases
-            .last()
-            .map_or(0, |phase| phase.longer_lists);
+        let before = candidate.phases.last();
+        report.longer_lists = before.map_or(0, |phase| phase.longer_lists);
         let mut saved = None;
         if let Some(bytes) = course.middle.take() {
             let resumed = io::only::<SavedPhase<'_, F, M::Model>>("phase", &bytes);
@@ -397,7 +393,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             ..settings.rule
         };
         let mut row = Rows::default();
-        data.load(0..1, stages.model().frame(), &mut row)?;
+        data.load(0..1, stages.model.frame(), &mut row)?;
         let set_up = SetUp {
             data,
             entries: row.entries(),

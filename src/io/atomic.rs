@@ -33,11 +33,8 @@ pub(crate) fn prepare(path: &Path) -> Result<()> {
         middle.is_some_and(|m| m.contains('.') && m.chars().all(|c| c == '.' || c.is_ascii_digit()))
     };
     // Nothing depends on it: what cannot be read or removed stays.
-    for entry in fs::read_dir(folder_of(path))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    let entries = fs::read_dir(folder_of(path)).into_iter().flatten();
+    for entry in entries.flatten() {
         if left(&entry.file_name().to_string_lossy()) {
             fs::remove_file(entry.path()).ok();
         }

@@ -101,12 +101,10 @@ impl ModelInfo {
         Self::parse(version, &header)
     }
 
-    /// The text of the header.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).expect("names and numbers are JSON")
     }
 
-    /// From the text of the header.
     pub(crate) fn parse(format: u32, header: &str) -> std::result::Result<Self, FileFault> {
         let rule = "must have the fields of a header, each once and in their order";
         let info = serde_json::from_str::<Self>(header).ok();

@@ -208,7 +208,6 @@ impl<F: Float> Lanes<F> {
     }
 }
 
-/// The lowest number of all lanes.
 #[inline(always)]
 fn least<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES]) -> F {
     let (vectors, _) = F::vectors::<S>(numbers);
@@ -233,7 +232,6 @@ fn lane_of<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES], number: F) -> u
     lane % LANES
 }
 
-/// The number of a lane.
 #[inline(always)]
 fn splat_lane<F: Float, S: Simd>(simd: S, lane: usize) -> F::Vector<S> {
     F::splat(simd, F::NUMBERS[lane])
@@ -354,7 +352,6 @@ struct TwoLanes<F> {
     next_panel: [F; LANES],
 }
 
-/// Numbers of the lanes.
 #[repr(align(64))]
 struct Numbers<F>([F; LANES]);
 
@@ -462,7 +459,6 @@ impl<F: Float> TwoLanes<F> {
     }
 }
 
-/// The place of a lane of a panel.
 #[inline(always)]
 fn place<F: Float>(panel: F, lane: usize) -> usize {
     panel.to_f64() as usize * LANES + lane
@@ -474,7 +470,7 @@ pub(super) mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use crate::base::simd::on_every_processor;
-    use crate::kernels::panels::tests::{SHAPES, norms, random, squared};
+    use crate::kernels::panels::tests::{SHAPES, norms, random};
     use crate::kernels::stride;
     use std::cell::RefCell;
 
@@ -516,11 +512,14 @@ pub(super) mod tests {
             let sure = ids.iter().filter(|id| **id != OPEN).count();
             assert!(2 * sure >= n, "{sure} of {n}: {d} {k}");
             for (place, (row, &found)) in x.chunks(s).zip(&ids).enumerate() {
-                let mut naive: Vec<(f64, u32)> =
-                    mu.chunks(s).map(|c| squared(row, c)).zip(0..).collect();
+                let mut naive: Vec<(f64, u32)> = mu
+                    .chunks(s)
+                    .map(|c| distance::exact(row, c))
+                    .zip(0..)
+                    .collect();
                 naive.sort_by(|a, b| a.0.total_cmp(&b.0));
                 // The margin is that of the row's norm and its lowest score.
-                let of_row = [squared(row, &vec![F::zero(); s]), naive[0].0];
+                let of_row = [distance::exact(row, &vec![F::zero(); s]), naive[0].0];
                 let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * (d as f64 + b);
                 let asked = asked.borrow();
                 assert!(
@@ -580,7 +579,7 @@ pub(super) mod tests {
                 packed.first_two(&x, |_, first, next| found.push((first, next)));
                 assert_eq!(found.len(), n);
                 for (row, (first, next)) in x.chunks(s).zip(found) {
-                    let to = |id: &u32| squared(row, &mu[*id as usize * s..][..s]);
+                    let to = |id: &u32| distance::exact(row, &mu[*id as usize * s..][..s]);
                     let mut naive: Vec<(f64, usize)> = ids.iter().map(to).zip(0..).collect();
                     naive.sort_by(|a, b| a.0.total_cmp(&b.0));
                     naive.push((f64::INFINITY, 0));

@@ -172,7 +172,6 @@ fn key(score: f64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
-/// The score of a [`key`].
 #[inline(always)]
 fn score_of(key: i64) -> f64 {
     let bits = if key < 0 { key ^ i64::MAX } else { key };

@@ -72,11 +72,9 @@ fn list_not_above<F: Float, S: Simd>(
 /// What a row of shares was made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Row {
-    /// The lowest score.
     pub(crate) best: f64,
     /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the lowest score.
     pub(crate) sum: f64,
-    /// The expectation of the score.
     pub(crate) expected: f64,
 }
 

@@ -18,7 +18,6 @@ pub(crate) struct Entries<'a, F> {
     pub(crate) values: &'a [F],
 }
 
-/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Known<'a, F> {
     pub(crate) ids: &'a [u32],
@@ -26,7 +25,6 @@ pub(crate) struct Known<'a, F> {
 }
 
 impl<'a, F> Entries<'a, F> {
-    /// The rows one by one.
     #[inline(always)]
     pub(crate) fn rows(self) -> impl Iterator<Item = Known<'a, F>> {
         let ids = self.ids.chunks_exact(self.entries);
@@ -34,7 +32,6 @@ impl<'a, F> Entries<'a, F> {
         rows.map(|(ids, values)| Known { ids, values })
     }
 
-    /// Row `i`.
     #[inline(always)]
     pub(crate) fn row(self, i: usize) -> Known<'a, F> {
         let places = i * self.entries..(i + 1) * self.entries;
@@ -91,7 +88,6 @@ fn score<F: Float>(
     even + odd
 }
 
-/// The squared difference itself.
 #[inline(always)]
 fn plain<F>(squared: F, _: usize) -> F {
     squared
@@ -199,7 +195,6 @@ fn lanes<F: Float, const SCALED: bool, const L: usize>(
     }
 }
 
-/// `L` numbers from `start` on.
 #[inline(always)]
 pub(crate) fn at<T, const L: usize>(values: &[T], start: usize) -> &[T; L] {
     (&values[start..start + L]).try_into().expect("L numbers")

@@ -62,7 +62,7 @@ impl<F: Float> Rows<F> {
         if terms.tight.len() == k {
             return true;
         }
-        let (places, width) = (block.stride(), stride(dim));
+        let (places, width) = (block.stride, stride(dim));
         let expanded = centres.expanded();
         let origin = vec![F::zero(); width];
         let about = expanded.about().unwrap_or(&origin);

@@ -1,7 +1,7 @@
 //! Sums of an E-step over rows that lie in many places: the same bits, however rows are split.
 
 use super::{Covariance, Gaussian, GaussianMixture, MStep, SecondMoments};
-use crate::base::cancel::Never;
+use crate::base::cancel::unwatched;
 use crate::base::error::{Error, Result, positive, same_length, sound_weight};
 use crate::base::fixed::Fixed;
 use crate::base::float::Float;
@@ -56,11 +56,9 @@ const NATS: Fixed = Fixed::of(20);
 /// No coordinate of a row may be so many units away from a mean: squares of larger ones are beyond fixed point.
 const FARTHEST: f64 = (1 << 20) as f64;
 
-/// The fixed point of moments.
 struct Units {
     /// Of each column: above how far means lie apart, and above the deviations from them.
     columns: Vec<Fixed>,
-    /// Of squared distances.
     squared: Fixed,
 }
 
@@ -68,8 +66,8 @@ impl Units {
     fn of<F: Float>(model: &GaussianMixture<F>) -> Self {
         let (k, dim) = (model.theta.k(), model.theta.dim());
         let centre = |c: usize, j: usize| model.theta.centres.row(c)[j].to_f64();
-        let variances = (0..k).map(|c| model.theta.variances_of(c, &Never));
-        let Ok(variances) = variances.collect::<std::result::Result<Vec<_>, _>>();
+        let variances = (0..k).map(|c| unwatched(model.theta.variances_of(c, None)));
+        let variances: Vec<_> = variances.collect();
         let size = |j: usize| {
             let of_component = |c: usize| {
                 let variance = variances[c][j % variances[c].len()];
@@ -170,11 +168,8 @@ impl ExactSums {
         let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
             let mut rows = Rows::default();
             data.load(range.clone(), model.frame(), &mut rows)?;
-            let nearest = (!model.likeliest_is_nearest()).then(|| {
-                let mut nearest = vec![0; rows.len()];
-                predict::label(model.centres(), &rows, &mut nearest);
-                nearest
-            });
+            let nearest = !model.likeliest_is_nearest();
+            let nearest = nearest.then(|| predict::label(model.centres(), &rows));
             let mut sums = spare.take().unwrap_or_else(|| empty.clone());
             for (i, n) in range.enumerate() {
                 let support = match &supports {
@@ -198,7 +193,6 @@ impl ExactSums {
         std::iter::from_fn(|| spare.take()).try_fold(empty, Self::merge)
     }
 
-    /// Of no rows.
     fn of_none<F: Float>(model: &GaussianMixture<F>) -> Result<Self> {
         let theta = &model.theta;
         if theta.covariance.has_pairs() || theta.frame.basis().is_some() {
@@ -314,15 +308,15 @@ impl ExactSums {
             moments.set(c, mass, firsts.map(|(sum, unit)| unit.value(*sum)));
             for (j, (sum, unit)) in seconds.iter().zip(&second).enumerate() {
                 let squared = unit.value(*sum);
-                match moments.kind() {
+                match moments.kind {
                     SecondMoments::Total => moments.add_total(squared, mass * dim as f64),
-                    SecondMoments::PerComponent => moments.second_mut()[c] = squared,
-                    _ => moments.second_mut()[c * stride(dim) + j] = squared,
+                    SecondMoments::PerComponent => moments.second[c] = squared,
+                    _ => moments.second[c * stride(dim) + j] = squared,
                 }
             }
         }
         let mut next = model.clone();
-        family.update(moments, &mut next, false);
+        family.update(moments, &mut next, false, None)?;
         Ok(next)
     }
 

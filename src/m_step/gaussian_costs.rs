@@ -4,6 +4,7 @@ use super::covariance::Covariance;
 use super::parameters::Parameters;
 use super::proportions::penalised;
 use crate::base::cancel::Watch;
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::{linalg, parallel};
 use crate::kernels::panels::{self, Panels};
@@ -101,7 +102,7 @@ impl Tied {
     /// Distances between whitened rows and centres. Those that may be the best of their row are computed directly.
     fn all<F: Float>(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         let (k, dim) = (self.centres.len(), self.centres.dim());
-        let rows = Rows::of_padded(&self.whiten(rows.values()), dim);
+        let rows = Rows::of_padded(&self.whiten(&rows.values), dim);
         let (mut squared, mut ids, mut direct) = (Vec::new(), Vec::new(), Vec::new());
         rows.distances(&self.centres, &mut squared);
         out.clear();
@@ -134,7 +135,7 @@ impl Tied {
 }
 
 impl<F: Float> Costs<F> {
-    pub(super) fn new<W: Watch>(theta: &Parameters<F>, watch: &W) -> Result<Self, W::Stopped> {
+    pub(super) fn new(theta: &Parameters<F>, watch: Watch<'_>) -> Result<Self> {
         let (k, dim, unit) = (theta.k(), theta.dim(), theta.unit);
         let variances = &theta.spread;
         let penalties: Vec<f64> = (0..k).map(|c| theta.proportions.penalty(c, unit)).collect();
@@ -260,7 +261,6 @@ impl<F: Float> Costs<F> {
         }
     }
 
-    /// Whether scores are squared distances.
     pub(super) fn are_distances(&self) -> bool {
         matches!(self.form, Form::Distances)
     }
@@ -294,20 +294,16 @@ impl<F: Float> Costs<F> {
 }
 
 /// The whitening transforms of covariances with all pairs of coordinates: one, or one for each component.
-fn whitenings<F: Float, W: Watch>(
+fn whitenings<F: Float>(
     theta: &Parameters<F>,
     round: bool,
-    watch: &W,
-) -> Result<Vec<Whitening>, W::Stopped> {
+    watch: Watch<'_>,
+) -> Result<Vec<Whitening>> {
     if !theta.covariance.has_pairs() {
         return Ok(Vec::new());
     }
     let deviation = theta.unit.sqrt();
-    let number = if theta.covariance.is_tied() {
-        1
-    } else {
-        theta.k()
-    };
+    let number = theta.spread.len() / theta.dim().pow(2);
     let all = parallel::map(number, |c| {
         let mean = theta.exact_mean(c).to_vec();
         if round {

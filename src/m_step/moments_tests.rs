@@ -99,7 +99,6 @@ impl<F: Float> Case<F> {
         Moments::zeros(self.centres.len(), self.centres.dim(), kind)
     }
 
-    /// The sums of component `c` about a point.
     fn naive(&self, c: usize, about: &[f64]) -> Naive {
         let (d, rows, all) = (about.len(), &self.rows, (0..).take(about.len()));
         let all: Vec<u32> = all.collect();
@@ -147,7 +146,7 @@ impl<F: Float> Case<F> {
             close(&observed, &naive.observed, mass);
             // By the inequality of Cauchy and Schwarz.
             close(sums.first(c), &naive.first, (mass * size).sqrt());
-            match sums.kind() {
+            match sums.kind {
                 SecondMoments::PerComponent => close(&sums.second()[c..=c], &[naive.size()], size),
                 SecondMoments::PerCoordinate => {
                     close(&sums.second()[c * stride(d)..], &naive.variances(), size);

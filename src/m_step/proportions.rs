@@ -12,12 +12,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Proportions {
-    values: Vec<f64>,
+    pub(super) values: Vec<f64>,
     mixing: Mixing,
 }
 
 impl Proportions {
-    /// As they start.
     pub(super) fn equal(k: usize, mixing: Mixing) -> Self {
         Self {
             values: vec![1.0 / k as f64; k],
@@ -46,7 +45,6 @@ impl Proportions {
         }
     }
 
-    /// Equal ones, to stay so.
     pub(super) fn to_stay_equal(&self) -> Result<Self> {
         let k = self.values.len();
         let off = |p: &&f64| (**p * k as f64 - 1.0).abs() > 1e-6;
@@ -95,10 +93,6 @@ impl Proportions {
         }
     }
 
-    pub(super) fn values(&self) -> &[f64] {
-        &self.values
-    }
-
     /// The mean of a number per component, by the proportions.
     pub(super) fn average(&self, values: impl Iterator<Item = f64>) -> f64 {
         self.values.iter().zip(values).map(|(p, x)| p * x).sum()
@@ -135,7 +129,6 @@ impl Proportions {
     }
 }
 
-/// Whether proportions are learned or equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Mixing {
     #[default]

@@ -15,7 +15,6 @@ type Read<T> = std::result::Result<T, FileFault>;
 
 const PROCESS: &str = "DirichletProcess";
 
-/// A model of any family.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(super) enum Stored<'a, F: Clone> {
@@ -54,7 +53,6 @@ impl<F: Float> Stored<'_, F> {
         Err(FileFault::Family { expected, found })
     }
 
-    /// The model, whatever its family is.
     pub(super) fn boxed(self) -> Read<BoxedMixture<F>> {
         Ok(match self {
             Self::Gaussian(_) => Box::new(GaussianMixture::try_from(self)?),

@@ -4,7 +4,6 @@ use crate::base::float::Float;
 use crate::kernels::select;
 use crate::rows::{Rows, Scores, some_scores};
 
-/// Scratch of [`best`].
 #[derive(Debug, Default)]
 pub(crate) struct Ranking<F> {
     kept: Vec<F>,

@@ -84,7 +84,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     scratch: &mut Exact<F>,
     mut see: impl FnMut(&[F]),
 ) {
-    if !block.is_shared() {
+    if !block.shared {
         // One component.
         for (i, score) in block.scores.iter_mut().enumerate() {
             some_scores(scorer, rows, i, &[0], &mut scratch.scores);
@@ -104,7 +104,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
             block.scores_mut(i).copy_from_slice(scores);
         }
     }
-    let none = vec![F::zero(); block.stride()];
+    let none = vec![F::zero(); block.stride];
     let (errors, width) = match products {
         Some(linear) => (&linear.errors[..], linear.width()),
         None => (&none[..], rows.entries()),

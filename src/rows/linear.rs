@@ -139,7 +139,6 @@ impl<F: Float> Linear<F> {
         2.0 * gamma::<F>(self.width())
     }
 
-    /// The length of the product.
     pub(crate) fn width(&self) -> usize {
         match self.scaled {
             true => 2 * self.dim,

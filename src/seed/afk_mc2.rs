@@ -83,10 +83,8 @@ impl<F: Float> Seeder<F> for AfkMc2 {
         view.expect(k - rows.len());
 
         while rows.len() < k {
-            let batch = BATCH
-                .min(CANDIDATES / self.chain)
-                .max(1)
-                .min(k - rows.len());
+            let batch = BATCH.min(CANDIDATES / self.chain).max(1);
+            let batch = batch.min(k - rows.len());
             let mut chains = Chains::draw(view, &proposal, batch * self.chain, rng)?;
             seeds.evaluations += chains.measure(&seeds.centres);
             for b in 0..batch {
@@ -178,10 +176,8 @@ impl<F: Float> Chains<F> {
             let mut squared = Vec::new();
             for (i, nearest) in range.zip(nearest) {
                 rows.distances_to(i, seeds, &ids, &mut squared);
-                *nearest = squared
-                    .iter()
-                    .copied()
-                    .fold(*nearest, |a, b| if b < a { b } else { a });
+                let lower = |a: F, b: &F| if *b < a { *b } else { a };
+                *nearest = squared.iter().fold(*nearest, lower);
             }
         });
         (self.candidates.len() * seeds.len()) as u64

@@ -41,7 +41,6 @@ impl Groups {
         Ok(Self { sums })
     }
 
-    /// The weights of the groups.
     pub(super) fn weights<F: Float>(data: &dyn Data<F>) -> Vec<f64> {
         let mut weights = vec![0.0; data.len().min(GROUPS)];
         let groups = weights.len();
@@ -59,13 +58,8 @@ impl Groups {
         let total: f64 = weights.iter().sum();
         let difference = self.mean(weights) - other.mean(weights);
         let off = |((a, b), w): ((&f64, &f64), &f64)| (a - b - difference * w).powi(2);
-        let squares: f64 = self
-            .sums
-            .iter()
-            .zip(&other.sums)
-            .zip(weights)
-            .map(off)
-            .sum();
+        let groups = self.sums.iter().zip(&other.sums).zip(weights);
+        let squares: f64 = groups.map(off).sum();
         let groups = weights.len() as f64;
         (squares * groups / (groups - 1.0).max(1.0)).sqrt() / total
     }

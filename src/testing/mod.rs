@@ -52,7 +52,6 @@ fn law<S: ?Sized>(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
     }
 }
 
-/// The same on any number of threads.
 fn same_on_threads<T: Send>(
     work: impl Fn() -> Result<T> + Sync,
     same: impl Fn(&T, &T, &str) -> Result<()>,
@@ -80,7 +79,6 @@ fn reweighted<'a, F: Float>(data: &'a dyn Data<F>) -> Result<Box<dyn Data<F> + '
     data.select(&all, all.iter().map(weight).collect())
 }
 
-/// All rows in the frame (n, d).
 fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Array2<f64>> {
     let mut rows = Rows::default();
     data.load(0..data.len(), frame, &mut rows)?;

@@ -17,7 +17,6 @@ pub(crate) struct TransferCandidates {
     pub(crate) gain: f64,
 }
 
-/// What a round of transfers did.
 pub(crate) struct Transfers {
     /// How much the squared distances about the means of the rows fell, once these have followed.
     pub(crate) gain: f64,
@@ -60,7 +59,7 @@ impl TransferCandidates {
             let (mut changes, mut all) = (Vec::new(), 0.0);
             for (c, places) in components {
                 for place in places {
-                    let member = assignment.member(place);
+                    let member = assignment.members[place];
                     let weight = view.weight(member.row);
                     if member.second as usize == c || weight <= 0.0 {
                         continue;

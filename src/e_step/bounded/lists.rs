@@ -6,6 +6,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
 use crate::io::rule;
+use crate::kernels::distance;
 use crate::model::candidates::Ranking;
 use crate::model::quantizer::CoarseQuantizer;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ pub(crate) struct NeighbourLists<F> {
     /// (k, size): the component itself first.
     lists: Vec<u32>,
     #[serde(skip)]
-    moved: Vec<Moved<F>>,
+    pub(crate) moved: Vec<Moved<F>>,
     /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Candidates are all centres, or,
     /// where there are many, those on the inverted list of its cell: then a centre of another cell may be nearer (E35).
     reach: Vec<f64>,
@@ -86,14 +87,8 @@ impl<F: Float> NeighbourLists<F> {
         Ok(Self { moved, ..self })
     }
 
-    /// The centres near `c`, itself first.
     pub(crate) fn list(&self, c: u32) -> &[u32] {
         &self.lists[c as usize * self.size..][..self.size]
-    }
-
-    /// What the last move means for component `c`.
-    pub(crate) fn moved(&self, c: u32) -> Moved<F> {
-        self.moved[c as usize]
     }
 
     /// Updates the bounds after the centres moved from `before` to `now`. Returns the number of distance evaluations.
@@ -101,15 +96,8 @@ impl<F: Float> NeighbourLists<F> {
         let k = now.len();
         // Distances are rounded: bounds are moved by more than the rounding.
         let slack = slack(now.dim(), F::EPSILON);
-        let distance = |a: &[F], b: &[F]| -> f64 {
-            let squared: f64 = a
-                .iter()
-                .zip(b)
-                .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2))
-                .sum();
-            squared.sqrt()
-        };
-        let own: Vec<f64> = parallel::map(k, |c| distance(before.row(c), now.row(c)) * slack);
+        let squared = |c| distance::exact(before.row(c), now.row(c));
+        let own: Vec<f64> = parallel::map(k, |c| squared(c).sqrt() * slack);
         let any = own.iter().fold(0.0, |most: f64, own| most.max(*own));
         for (reach, own) in self.reach.iter_mut().zip(&own) {
             *reach -= own + any;
@@ -146,7 +134,6 @@ pub(crate) fn are_lists(lists: &[u32], size: usize, k: usize, known: impl Fn(u32
 /// The centres near each point of a coarse quantizer (E40): a row is compared only with the list of its nearest point.
 pub(super) struct InvertedLists<F> {
     pub(super) quantizer: CoarseQuantizer<F>,
-    /// Centres on each list.
     size: usize,
     /// (points, size): nearest first.
     lists: Vec<u32>,
@@ -175,7 +162,6 @@ impl<F: Float> InvertedLists<F> {
         })
     }
 
-    /// The centres near a point.
     pub(super) fn list(&self, point: usize) -> &[u32] {
         &self.lists[point * self.size..][..self.size]
     }
@@ -206,7 +192,7 @@ fn lists<F: Float>(
     let mut lists = vec![0; from.len() * size];
     parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
         let places = range.start / size..range.end / size;
-        let rows = &from.values()[places.start * stride..places.end * stride];
+        let rows = &from.values[places.start * stride..places.end * stride];
         let rows = Rows::of_padded(rows, from.dim());
         let (mut ranking, mut approximate) = (Ranking::default(), Vec::new());
         rows.distances(to, &mut approximate);
@@ -272,11 +258,7 @@ mod tests {
         let centres = Centres::of_coordinates(all.view());
         let (near, _) = NeighbourLists::new(&centres, 20);
         for c in 0..300 {
-            let squared = |o: usize| -> f64 {
-                let pairs = centres.row(c).iter().zip(centres.row(o));
-                let apart = pairs.map(|(a, b)| f64::from(*a) - f64::from(*b));
-                apart.map(|t| t * t).sum()
-            };
+            let squared = |o: usize| distance::exact(centres.row(c), centres.row(o));
             let list = near.list(c as u32);
             assert_eq!(list[0], c as u32);
             let mut naive: Vec<f64> = (0..300).filter(|&o| o != c).map(squared).collect();

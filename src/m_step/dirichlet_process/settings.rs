@@ -108,7 +108,6 @@ impl DirichletProcess {
         }
     }
 
-    /// Whether nobody gave the scale of the prior.
     pub(super) fn prior_is_of_data(&self) -> bool {
         matches!(self.scale, PriorScale::OfData)
     }
@@ -180,7 +179,6 @@ impl DirichletProcess {
 const FARTHEST_MEAN: f64 = 1e-7;
 
 impl DirichletProcess {
-    /// The prior in the coordinates of `frame`.
     pub(super) fn prior<F: Float>(&self, frame: &Frame<F>, data: &dyn Data<F>) -> Result<Prior> {
         let dim = data.dim();
         let degrees = self.degrees.unwrap_or(dim as f64);
@@ -200,7 +198,7 @@ impl DirichletProcess {
             PriorMean::Zero => enter(&Array1::zeros(dim), frame, dim)?,
             PriorMean::Given(Hashed(mean)) => enter(mean, frame, dim)?,
         };
-        let squared = frame.inverse_unit().powi(2);
+        let squared = frame.inverse_unit.powi(2);
         let least = least_variances(frame, data.summary(), &of_data, scale_of_data);
         let mut inverse_scale = match &self.scale {
             PriorScale::OfData => of_data.covariance.clone(),
@@ -212,11 +210,11 @@ impl DirichletProcess {
             }
             PriorScale::Given(Hashed(scale)) => {
                 same_columns("scale", dim, scale.nrows())?;
-                let inverse = inverse_of(scale.view(), &cancel)?.ok_or_else(too_far)?;
+                let inverse = inverse_of(scale.view(), cancel)?.ok_or_else(too_far)?;
                 inverse.into_iter().map(|x| x * squared).collect()
             }
         };
-        raise(&mut inverse_scale, &least, &cancel)?;
+        raise(&mut inverse_scale, &least, cancel)?;
         for (column, (m0, m)) in mean.iter().zip(&of_data.mean).enumerate() {
             let place = column * (dim + 1);
             let variance = of_data.covariance[place] + inverse_scale[place] / degrees;
@@ -228,9 +226,15 @@ impl DirichletProcess {
                 return Err(Error::parameter("prior mean", value, rule));
             }
         }
-        let (alpha, beta) = (self.concentration, self.mean_precision);
-        let prior = Prior::new(alpha, beta, degrees, mean, inverse_scale, &cancel)?;
-        prior.ok_or_else(too_far)
+        let prior = Prior {
+            concentration: self.concentration,
+            mean_precision: self.mean_precision,
+            degrees,
+            mean,
+            inverse_scale,
+            ..Prior::default()
+        };
+        prior.factored(cancel)?.ok_or_else(too_far)
     }
 }
 
@@ -274,9 +278,9 @@ impl Stage for DirichletProcess {
 fn enter<F: Float>(mean: &Array1<f64>, frame: &Frame<F>, dim: usize) -> Result<Vec<f64>> {
     same_columns("mean", dim, mean.len())?;
     let most = Frame::<F>::most().to_f64();
-    let columns = mean.iter().zip(frame.offset()).enumerate();
+    let columns = mean.iter().zip(&frame.offset).enumerate();
     let enter = columns.map(|(column, (&value, offset))| {
-        let entered = (value - offset.to_f64()) * frame.inverse_unit();
+        let entered = (value - offset.to_f64()) * frame.inverse_unit;
         if value.abs() > F::LIMIT {
             let (what, row, limit) = ("mean", 0, F::LIMIT);
             return Err(Error::TooLarge {
@@ -297,10 +301,7 @@ fn enter<F: Float>(mean: &Array1<f64>, frame: &Frame<F>, dim: usize) -> Result<V
 }
 
 /// The inverse of a symmetric matrix (d, d); `None` unless it is positive definite.
-fn inverse_of<W: Watch>(
-    matrix: ArrayView2<'_, f64>,
-    watch: &W,
-) -> Result<Option<Vec<f64>>, W::Stopped> {
+fn inverse_of(matrix: ArrayView2<'_, f64>, watch: Watch<'_>) -> Result<Option<Vec<f64>>> {
     let dim = matrix.nrows();
     let values: Vec<f64> = matrix.iter().copied().collect();
     let Some(Cholesky { factor, .. }) = Cholesky::of(&values, dim, watch)? else {
@@ -371,7 +372,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
         z if z > high => high,
         z => z,
     };
-    let mean = frame.mean()[..dim].iter().zip(&reach);
+    let mean = frame.mean[..dim].iter().zip(&reach);
     let centre: Vec<f64> = mean.map(|(m, reach)| within(*m, *reach).to_f64()).collect();
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
@@ -426,7 +427,7 @@ fn least_variances<F: Float>(
 }
 
 /// Adds their least values to the diagonal of an inverse scale matrix, if any of its pivots would be below its own.
-fn raise<W: Watch>(matrix: &mut [f64], least: &[f64], watch: &W) -> Result<(), W::Stopped> {
+fn raise(matrix: &mut [f64], least: &[f64], watch: Watch<'_>) -> Result<()> {
     let dim = least.len();
     let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least[j]);
     if !Cholesky::of(matrix, dim, watch)?.is_some_and(enough) {
@@ -439,7 +440,6 @@ fn raise<W: Watch>(matrix: &mut [f64], least: &[f64], watch: &W) -> Result<(), W
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::cancel::Never;
     use ndarray::Array2;
 
     /// Only what is far from nearly all others of its column is beyond the reach of a prior; no unit, origin or order matters.
@@ -496,7 +496,7 @@ mod tests {
     fn a_proper_matrix_stays_and_a_singular_one_is_raised() {
         let good = [2.0, 0.5, 0.5, 1.0];
         let mut made = good;
-        let Ok(()) = raise(&mut made, &[1e-8; 2], &Never);
+        raise(&mut made, &[1e-8; 2], None).unwrap();
         assert_eq!(made, good);
         for singular in [
             [1.0, 1.0, 1.0, 1.0],
@@ -505,8 +505,8 @@ mod tests {
             [1.0, 1.0 + 1e-16, 1.0 + 1e-16, 1.0],
         ] {
             let mut made = singular;
-            let Ok(()) = raise(&mut made, &[1e-8, 1e-8], &Never);
-            let Ok(found) = Cholesky::of(&made, 2, &Never);
+            raise(&mut made, &[1e-8, 1e-8], None).unwrap();
+            let found = Cholesky::of(&made, 2, None).unwrap();
             assert!(found.unwrap().factor[3] > 0.9e-4);
             let moved = made.iter().zip(&singular).map(|(a, b)| (a - b).abs());
             assert!(moved.fold(0.0, f64::max) < 1.1e-8);
