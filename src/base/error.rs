@@ -218,6 +218,16 @@ pub(crate) fn ensure(holds: bool, wrong: impl FnOnce() -> Error) -> Result<()> {
     }
 }
 
+/// `Ok` if a setting keeps its rule.
+pub(crate) fn require(
+    holds: bool,
+    name: &'static str,
+    value: impl std::fmt::Display,
+    rule: &'static str,
+) -> Result<()> {
+    ensure(holds, || Error::parameter(name, value, rule))
+}
+
 /// `Ok` if two inputs that belong together are as long.
 pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     ensure(expected == found, || Error::LengthMismatch {
@@ -250,14 +260,11 @@ pub(crate) fn sound_total(total: f64) -> Result<f64> {
 
 /// `Ok` if a setting is finite and not negative.
 pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<()> {
-    let rule = "must be finite and not negative";
     let holds = value.is_finite() && value >= 0.0;
-    ensure(holds, || Error::parameter(name, value, rule))
+    require(holds, name, value, "must be finite and not negative")
 }
 
 /// `Ok` if a count that must be positive is.
 pub(crate) fn positive(name: &'static str, value: usize) -> Result<()> {
-    ensure(value > 0, || {
-        Error::parameter(name, value, "must be at least 1")
-    })
+    require(value > 0, name, value, "must be at least 1")
 }

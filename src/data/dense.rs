@@ -1,7 +1,7 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
 use super::{Data, Frame, Rows, Summary};
-use crate::base::error::{Error, Result, same_length};
+use crate::base::error::{Error, Result, ensure, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -120,9 +120,7 @@ impl<'a, T: Element> Dense<'a, T> {
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;
         }
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
+        ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
         let summary = Summary::check(&values, dim, weights.as_deref(), "data")?;
         Ok(Self {
             values,

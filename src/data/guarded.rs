@@ -2,7 +2,7 @@
 
 use super::{Data, Frame, Rows, Summary};
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result, same_length, sound_total, sound_weight};
+use crate::base::error::{Error, Result, ensure, same_length, sound_total, sound_weight};
 use crate::base::float::Float;
 use crate::base::parallel::BLOCK;
 use std::borrow::Cow;
@@ -28,9 +28,7 @@ impl<'a, F: Float> Guarded<'a, F> {
     /// Data that has rows.
     pub(crate) fn new(data: &'a dyn Data<F>, cancel: Option<&Cancel>) -> Result<Self> {
         let (len, dim) = (data.len(), data.dim());
-        if len == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
+        ensure(len > 0 && dim > 0, || Error::Empty { what: "data" })?;
         let weights = data.weights();
         same_length("weights", len, weights.map_or(len, <[f64]>::len))?;
         let mut numbered = weights.into_iter().flatten().enumerate();

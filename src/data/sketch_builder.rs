@@ -3,7 +3,7 @@
 use super::sketch_sums::KnownSums;
 use super::summary::{check_rows, nearest_zero};
 use super::{Data, Dense, Sketch};
-use crate::base::error::{Error, Result, positive, same_columns, same_length};
+use crate::base::error::{Error, Result, positive, require, same_columns, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::{Purpose, Streams};
@@ -164,24 +164,26 @@ impl<F: Float> SketchBuilder<F> {
 
 impl Settings {
     fn check(&self, late: bool) -> Result<()> {
-        if late {
-            let rule = "must be set before the first rows";
-            return Err(Error::parameter("shared", "changed after rows came", rule));
-        }
-        positive("columns", self.columns)?;
-        if self.columns > 1 << 31 {
-            let rule = "must be at most 2^31";
-            return Err(Error::parameter("columns", self.columns, rule));
-        }
-        positive("q", self.q)?;
-        if self.q > self.columns {
-            let rule = "must be at most the number of columns";
-            return Err(Error::parameter("q", self.q, rule));
-        }
-        if self.shared > self.q {
-            return Err(Error::parameter("shared", self.shared, "must be at most q"));
-        }
-        Ok(())
+        let Self {
+            columns, q, shared, ..
+        } = *self;
+        let rule = "must be set before the first rows";
+        require(!late, "shared", "changed after rows came", rule)?;
+        positive("columns", columns)?;
+        require(
+            columns <= 1 << 31,
+            "columns",
+            columns,
+            "must be at most 2^31",
+        )?;
+        positive("q", q)?;
+        require(
+            q <= columns,
+            "q",
+            q,
+            "must be at most the number of columns",
+        )?;
+        require(shared <= q, "shared", shared, "must be at most q")
     }
 
     /// The largest value allowed: a coordinate is at most this times the square root of their number.

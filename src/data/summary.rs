@@ -1,6 +1,6 @@
 //! What a fit needs to know of the whole data before it starts, in one pass.
 
-use crate::base::error::{Error, Result, ensure, sound_total, sound_weight};
+use crate::base::error::{Error, Result, ensure, require, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -66,9 +66,7 @@ impl Summary {
         weight: impl Fn(usize) -> f64 + Sync,
         read: impl Fn(Range<usize>, &mut [T]) -> Result<()> + Sync,
     ) -> Result<Self> {
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
+        ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
         Self::of_rows(n, dim, Some(weight), "data", |rows| {
             let mut values = vec![T::default(); rows.len() * dim];
             read(rows, &mut values)?;
@@ -91,9 +89,7 @@ impl Summary {
         points: ArrayView2<'_, F>,
         what: &'static str,
     ) -> Result<Self> {
-        if points.is_empty() {
-            return Err(Error::Empty { what });
-        }
+        ensure(!points.is_empty(), || Error::Empty { what })?;
         let values: Vec<F> = points.iter().copied().collect();
         Self::check(&values, points.ncols(), None, what)
     }
@@ -170,9 +166,12 @@ impl<F: Float> Frame<F> {
     pub(crate) fn raw(summary: &Summary) -> Result<Self> {
         let (farthest, most) = (summary.max_abs(), Self::most().to_f64());
         let rule = "is too far from 0 for a family in raw coordinates: use another unit";
-        ensure(farthest <= most, || {
-            Error::parameter("largest number of the data", farthest, rule)
-        })?;
+        require(
+            farthest <= most,
+            "largest number of the data",
+            farthest,
+            rule,
+        )?;
         Ok(Self::new(&vec![0.0; summary.mean.len()], 1.0).with_mean(&summary.mean))
     }
 

@@ -99,10 +99,9 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         }
         let search = e_step.begin(&model, None, rng)?;
         let (width, most) = (search.width(), model.components());
-        if !(1..=most).contains(&width) {
-            let what = format!("width {width}: must be at least 1, and at most {most}");
-            return Err(Error::stage(e_step.name(), what));
-        }
+        let what = || format!("width {width}: must be at least 1, and at most {most}");
+        let fault = || Error::stage(e_step.name(), what());
+        ensure((1..=most).contains(&width), fault)?;
         Ok(Self {
             m_step,
             e_step,
@@ -158,9 +157,8 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     /// An error unless the free energy is a number.
     pub(super) fn check(&self, free_energy: f64) -> Result<()> {
         let what = || format!("the free energy is {free_energy}: it must be finite");
-        ensure(free_energy.is_finite(), || {
-            Error::stage(self.m_step.name(), what())
-        })
+        let fault = || Error::stage(self.m_step.name(), what());
+        ensure(free_energy.is_finite(), fault)
     }
 
     pub(super) fn restricted_steps(&self) -> usize {

@@ -3,7 +3,7 @@
 use super::phase::{Columns, Phase, Shape};
 use super::warm::WarmStart;
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result, not_negative, positive};
+use crate::base::error::{Error, Result, not_negative, positive, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::coreset::{Coreset, Full};
@@ -260,14 +260,10 @@ impl<F: Float, M: Stage> Builder<F, M> {
         let Self(clusterer) = self;
         let settings = &clusterer.settings;
         let clusters = settings.clusters;
-        if clusters == 0 {
-            let rule = "must be given, and at least 1: .clusters(k)";
-            return Err(Error::parameter("clusters", clusters, rule));
-        }
-        if clusters >= crate::model::block::UNSET as usize {
-            let rule = "must be below 2^32 - 1";
-            return Err(Error::parameter("clusters", clusters, rule));
-        }
+        let rule = "must be given, and at least 1: .clusters(k)";
+        require(clusters > 0, "clusters", clusters, rule)?;
+        let few = clusters < crate::model::block::UNSET as usize;
+        require(few, "clusters", clusters, "must be below 2^32 - 1")?;
         positive("restarts", settings.restarts)?;
         not_negative("tolerance", settings.rule.tolerance)?;
         if let Some(checkpoint) = &settings.checkpoint {
@@ -301,11 +297,10 @@ impl<F: Float, M> Clusterer<F, M> {
         let mut subspace = None;
         for phase in &phases {
             phase.check(clusters)?;
-            if let Columns::Principal(coordinates) = phase.outline.columns
-                && *subspace.get_or_insert(coordinates) != coordinates
-            {
+            if let Columns::Principal(coordinates) = phase.outline.columns {
+                let same = *subspace.get_or_insert(coordinates) == coordinates;
                 let rule = "must be the same in all phases that work in a subspace";
-                return Err(Error::parameter("coordinates", coordinates, rule));
+                require(same, "coordinates", coordinates, rule)?;
             }
         }
         Ok(phases)

@@ -6,7 +6,7 @@ use super::course::Course;
 use super::phase::Columns;
 use super::result::Fit;
 use super::rows::{Coresets, Plan, Planned, Principal, no_phase};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, require};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
@@ -430,10 +430,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         report: &mut PhaseReport,
     ) -> Result<Box<dyn Pass<'b, F, M> + 'b>> {
         let (has_bounds, data) = (set_up.stages.e_step.bounds().is_some(), set_up.data);
-        if has_bounds && u32::try_from(data.len()).is_err() {
-            let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
-            return Err(Error::parameter("rows", data.len(), rule));
-        }
+        let numbered = !has_bounds || u32::try_from(data.len()).is_ok();
+        let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
+        require(numbered, "rows", data.len(), rule)?;
         let bounded = has_bounds && !data.is_sparse();
         let fault = |fault| self.clusterer.settings.fault(fault);
         Ok(match saved {

@@ -2,7 +2,7 @@
 
 use super::{Covariance, Gaussian, GaussianMixture, MStep, SecondMoments};
 use crate::base::cancel::unwatched;
-use crate::base::error::{Error, Result, positive, same_length, sound_weight};
+use crate::base::error::{Error, Result, positive, require, same_length, sound_weight};
 use crate::base::fixed::Fixed;
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK, Spare};
@@ -195,12 +195,10 @@ impl ExactSums {
 
     fn of_none<F: Float>(model: &GaussianMixture<F>) -> Result<Self> {
         let theta = &model.theta;
-        if theta.covariance.has_pairs() || theta.frame.basis().is_some() {
-            let kind = format!("{:?} covariances", theta.covariance);
-            let rule =
-                "must have a variance per component or column, and not be fitted on a sketch";
-            return Err(Error::parameter("model", kind, rule));
-        }
+        let suits = !theta.covariance.has_pairs() && theta.frame.basis().is_none();
+        let kind = format!("{:?} covariances", theta.covariance);
+        let rule = "must have a variance per component or column, and not be fitted on a sketch";
+        require(suits, "model", kind, rule)?;
         let numbers = io::to_vec(theta).map_err(|error| io::FileFault::from(error).of_bytes())?;
         Ok(Self {
             model: crc32fast::hash(&numbers),
@@ -220,10 +218,9 @@ impl ExactSums {
         let lengths = self.components.iter().zip(&other.components);
         let mut lengths = lengths.map(|(a, b)| a.is_empty() || b.is_empty() || a.len() == b.len());
         let same = self.model == other.model && self.components.len() == other.components.len();
-        if !(same && lengths.all(|same| same)) {
-            let rule = "must be of one model: parts of different models cannot be merged";
-            return Err(Error::parameter("sums", "of another model", rule));
-        }
+        let same = same && lengths.all(|same| same);
+        let rule = "must be of one model: parts of different models cannot be merged";
+        require(same, "sums", "of another model", rule)?;
         let added = self.add(other);
         let rule = "must stay within 128 bits: use smaller weights";
         added.ok_or_else(|| Error::parameter("sums", "too large", rule))?;
@@ -289,14 +286,11 @@ impl ExactSums {
         let second = units.second(model.theta.covariance == Covariance::Diagonal);
         let sound = |sums: &Vec<i128>| sums.is_empty() || sums.len() == 1 + dim + second.len();
         let same = Self::of_none(model)?.model == self.model && self.components.len() == k;
-        if !same || !self.components.iter().all(sound) {
-            let rule = "must be of the model that they update";
-            return Err(Error::parameter("sums", "of another model", rule));
-        }
-        if self.masses().all(|mass| mass <= 0.0) {
-            let rule = "no row has positive weight, and at least one must";
-            return Err(Error::parameter("sums", "empty", rule));
-        }
+        let same = same && self.components.iter().all(sound);
+        let rule = "must be of the model that they update";
+        require(same, "sums", "of another model", rule)?;
+        let rule = "no row has positive weight, and at least one must";
+        require(self.masses().any(|mass| mass > 0.0), "sums", "empty", rule)?;
         let family = match model.theta.proportions.free() {
             0 => Gaussian::new(model.theta.covariance).equal_proportions(),
             _ => Gaussian::new(model.theta.covariance),

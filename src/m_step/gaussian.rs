@@ -6,7 +6,7 @@ use super::{
     Covariance, GaussianMixture, MStep, resolved_beside, steps_with_one_variance, variance_of,
 };
 use crate::base::cancel::{Cancel, Watch, unwatched};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
@@ -113,11 +113,12 @@ impl<F: Float> MStep<F> for Gaussian {
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
-        if self.covariance.has_pairs() && data.is_sparse() {
-            let rule = "works on dense rows alone, not on a sketch";
-            let kind = format!("{:?}", self.covariance);
-            return Err(Error::parameter("covariance", kind, rule));
-        }
+        let rule = "works on dense rows alone, not on a sketch";
+        let (suits, kind) = (
+            !self.covariance.has_pairs(),
+            format!("{:?}", self.covariance),
+        );
+        require(suits || !data.is_sparse(), "covariance", kind, rule)?;
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;

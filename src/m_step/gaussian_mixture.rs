@@ -7,7 +7,7 @@ use super::proportions::Proportions;
 use super::resolved_beside;
 use crate::base::cached::Cached;
 use crate::base::cancel::{Watch, unwatched};
-use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::{Float, held_in_range};
 use crate::base::linalg::{self, Cholesky};
 use crate::data::Summary;
@@ -65,15 +65,9 @@ impl<F: Float> GaussianMixture<F> {
         let summary = Summary::of_points(means, "means")?;
         let (k, dim) = means.dim();
         let shape = kind.shape(k, dim);
-        if variances.ndim() != shape.len() {
-            let rule =
-                "must have an axis for components, columns and columns again, as the kind says";
-            return Err(Error::parameter(
-                "axes of covariances",
-                variances.ndim(),
-                rule,
-            ));
-        }
+        let (name, axes) = ("axes of covariances", variances.ndim());
+        let rule = "must have an axis for components, columns and columns again, as the kind says";
+        require(axes == shape.len(), name, axes, rule)?;
         for (axis, size) in shape.into_iter().enumerate() {
             match axis {
                 0 => same_length("variances", size, variances.shape()[axis])?,
@@ -202,10 +196,8 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] if there is no component `c`.
     pub fn covariance(&self, c: usize) -> Result<Array2<f64>> {
-        if c >= self.theta.k() {
-            let rule = "must be below the number of components";
-            return Err(Error::parameter("component", c, rule));
-        }
+        let rule = "must be below the number of components";
+        require(c < self.theta.k(), "component", c, rule)?;
         Ok(self.covariance_of(c))
     }
 
@@ -310,20 +302,16 @@ fn diagonals(kind: Covariance, values: &[f64], dim: usize) -> impl Iterator<Item
 fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
     let largest = diagonals(kind, values, dim).fold(0.0, f64::max);
     for variance in diagonals(kind, values, dim) {
-        if !(variance > 0.0 && variance.is_finite()) {
-            let rule = "must be positive and finite";
-            return Err(Error::parameter("variance", variance, rule));
-        }
-        if variance * F::LARGEST_SCORE.sqrt() < largest {
-            let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
-            return Err(Error::parameter("variance", variance, rule));
-        }
+        let proper = variance > 0.0 && variance.is_finite();
+        require(proper, "variance", variance, "must be positive and finite")?;
+        let held = variance * F::LARGEST_SCORE.sqrt() >= largest;
+        let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
+        require(held, "variance", variance, rule)?;
     }
     let mut matrices = values.chunks_exact(dim * dim);
-    if kind.has_pairs() && !matrices.all(|own| is_proper(own, dim)) {
-        let rule = "must be symmetric and positive definite";
-        return Err(Error::parameter("covariances", "a matrix", rule));
-    }
+    let proper = !kind.has_pairs() || matrices.all(|own| is_proper(own, dim));
+    let rule = "must be symmetric and positive definite";
+    require(proper, "covariances", "a matrix", rule)?;
     Ok(largest)
 }
 

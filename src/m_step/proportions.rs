@@ -1,6 +1,6 @@
 //! Mixing proportions: equal, or learned as the mass of each component.
 
-use crate::base::error::{Error, Result, not_negative, positive, same_length};
+use crate::base::error::{Error, Result, not_negative, positive, require, same_length};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -48,14 +48,14 @@ impl Proportions {
     pub(super) fn to_stay_equal(&self) -> Result<Self> {
         let k = self.values.len();
         let off = |p: &&f64| (**p * k as f64 - 1.0).abs() > 1e-6;
-        match self.values.iter().find(off) {
-            None => Ok(Self::equal(k, Mixing::Equal)),
-            Some(p) => Err(Error::parameter(
+        if let Some(p) = self.values.iter().find(off) {
+            return Err(Error::parameter(
                 "proportion",
                 p,
                 "must be equal to the others",
-            )),
+            ));
         }
+        Ok(Self::equal(k, Mixing::Equal))
     }
 
     /// Proportions given by the user, up to rounding of their sum.
@@ -65,10 +65,8 @@ impl Proportions {
             not_negative("proportions", p)?;
         }
         let sum = proportions.sum();
-        if (sum - 1.0).abs() > 1e-6 {
-            let rule = "must be 1: divide them by it";
-            return Err(Error::parameter("sum of proportions", sum, rule));
-        }
+        let rule = "must be 1: divide them by it";
+        require((sum - 1.0).abs() <= 1e-6, "sum of proportions", sum, rule)?;
         Ok(Self::learned(proportions.iter().copied()))
     }
 

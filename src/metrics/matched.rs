@@ -1,7 +1,7 @@
 //! Scores under the best one-to-one matching: of clusters with classes, and of centres with centres.
 
 use super::contingency::{Cell, Contingency};
-use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::error::{Error, Result, ensure, require, same_columns, same_length};
 use crate::base::float::Float;
 use crate::metrics::assignment::matching;
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -73,9 +73,7 @@ pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> 
 /// ```
 pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64> {
     let (k, d) = a.dim();
-    if k == 0 || d == 0 {
-        return Err(Error::Empty { what: "centres" });
-    }
+    ensure(k > 0 && d > 0, || Error::Empty { what: "centres" })?;
     same_length("centres", k, b.nrows())?;
     same_columns("centres", d, b.ncols())?;
     let a = finite_values(a, "centres a")?;
@@ -92,10 +90,8 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     if unit == 0.0 {
         return Ok(0.0);
     }
-    if !unit.is_finite() {
-        let rule = "their differences must not exceed the largest f64";
-        return Err(Error::parameter("centres", "too far apart", rule));
-    }
+    let rule = "their differences must not exceed the largest f64";
+    require(unit.is_finite(), "centres", "too far apart", rule)?;
     let costs = Array2::from_shape_fn((k, k), |(i, j)| {
         let squares = (0..d).map(|column| (difference(i, j, column) / unit).powi(2));
         squares.sum::<f64>()

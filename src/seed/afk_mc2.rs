@@ -3,7 +3,7 @@
 
 use super::k_means_plus_plus::Nearest;
 use super::{Cumulated, Seeder, Seeds, by_weight};
-use crate::base::error::{Error, Result, ensure, positive};
+use crate::base::error::{Result, positive, require};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
@@ -54,9 +54,8 @@ impl Default for AfkMc2 {
 impl Stage for AfkMc2 {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("chain", self.chain)?;
-        ensure(self.chain <= LONGEST, || {
-            Error::parameter("chain", self.chain, "must be at most 2^20")
-        })
+        let rule = "must be at most 2^20";
+        require(self.chain <= LONGEST, "chain", self.chain, rule)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rows that no model is fitted to, and how models compare on them (E49).
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::coreset::some_rows;
@@ -18,10 +18,8 @@ pub(super) fn choose<F: Float>(
 ) -> Result<Vec<usize>> {
     let rows = data.summary().rows;
     let wanted = (fraction * rows as f64).round() as usize;
-    if wanted == 0 || wanted >= rows {
-        let rule = "must leave rows of positive weight on both sides; 0 holds none out";
-        return Err(Error::parameter("held_out", fraction, rule));
-    }
+    let rule = "must leave rows of positive weight on both sides; 0 holds none out";
+    require((1..rows).contains(&wanted), "held_out", fraction, rule)?;
     Ok(some_rows(data, wanted, rng))
 }
 

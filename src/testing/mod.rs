@@ -29,7 +29,7 @@ pub use family::family;
 pub use seeder::seeder;
 pub use trial::e_step;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::stage;
@@ -46,10 +46,7 @@ fn broken<S: ?Sized>(what: impl Into<String>) -> Error {
 
 /// An error of the stage `S` that says what is wrong, unless the law holds.
 fn law<S: ?Sized>(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
-    match holds {
-        true => Ok(()),
-        false => Err(broken::<S>(what())),
-    }
+    ensure(holds, || broken::<S>(what()))
 }
 
 fn same_on_threads<T: Send>(

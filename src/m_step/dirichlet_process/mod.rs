@@ -12,7 +12,7 @@ pub use settings::DirichletProcess;
 
 use super::{MStep, steps_with_one_variance, variance_floor, variance_of};
 use crate::base::cancel::{Cancel, unwatched};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::Data;
@@ -27,10 +27,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        if data.is_sparse() {
-            let rule = "works on dense rows alone, not on a sketch";
-            return Err(Error::parameter("DirichletProcess", "a sketch", rule));
-        }
+        let rule = "works on dense rows alone, not on a sketch";
+        require(!data.is_sparse(), "DirichletProcess", "a sketch", rule)?;
         let prior = self.prior(&frame, data)?;
         let mut least_variance = variance_floor(&frame, data.summary());
         let variance = variance_of(&frame, data.summary()).max(least_variance);

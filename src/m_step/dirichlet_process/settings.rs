@@ -2,7 +2,7 @@
 
 use super::posterior::Prior;
 use crate::base::cancel::Watch;
-use crate::base::error::{Error, Result, same_columns};
+use crate::base::error::{Error, Result, require, same_columns};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
@@ -182,10 +182,13 @@ impl DirichletProcess {
     pub(super) fn prior<F: Float>(&self, frame: &Frame<F>, data: &dyn Data<F>) -> Result<Prior> {
         let dim = data.dim();
         let degrees = self.degrees.unwrap_or(dim as f64);
-        if degrees <= dim as f64 - 1.0 {
-            let rule = "must be greater than the number of columns less 1";
-            return Err(Error::parameter("degrees_of_freedom", degrees, rule));
-        }
+        let rule = "must be greater than the number of columns less 1";
+        require(
+            degrees > dim as f64 - 1.0,
+            "degrees_of_freedom",
+            degrees,
+            rule,
+        )?;
         let too_far = || {
             let rule = "this is the unit of the data, and the prior must be near it";
             Error::parameter("scale", format!("too far from {:e}", frame.unit()), rule)
@@ -247,9 +250,7 @@ impl Stage for DirichletProcess {
             ("degrees_of_freedom", self.degrees.unwrap_or(1.0)),
         ] {
             // Beyond these, gamma functions and the squares of reciprocals leave the range of `f64`, or its digits.
-            if !(1e-100..=1e12).contains(&value) {
-                return Err(Error::parameter(name, value, rule));
-            }
+            require((1e-100..=1e12).contains(&value), name, value, rule)?;
         }
         if let PriorMean::Given(Hashed(mean)) = &self.mean
             && let Some(column) = mean.iter().position(|m| !m.is_finite())
@@ -264,11 +265,9 @@ impl Stage for DirichletProcess {
                 return Err(Error::NotFinite { what, row, column });
             }
             let values: Vec<f64> = scale.iter().copied().collect();
-            if !is_proper(&values, rows) {
-                let value = format!("a {rows} x {columns} matrix");
-                let rule = "must be symmetric and positive definite";
-                return Err(Error::parameter(what, value, rule));
-            }
+            let value = format!("a {rows} x {columns} matrix");
+            let rule = "must be symmetric and positive definite";
+            require(is_proper(&values, rows), what, value, rule)?;
         }
         Ok(())
     }
@@ -291,10 +290,8 @@ fn enter<F: Float>(mean: &Array1<f64>, frame: &Frame<F>, dim: usize) -> Result<V
                 limit,
             });
         }
-        if entered.abs() > most {
-            let rule = "is too far from the data: the prior must be near it";
-            return Err(Error::parameter("mean", value, rule));
-        }
+        let rule = "is too far from the data: the prior must be near it";
+        require(entered.abs() <= most, "mean", value, rule)?;
         Ok(entered)
     });
     enter.collect()
