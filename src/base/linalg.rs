@@ -342,20 +342,14 @@ pub(crate) fn multiply(a: &[f64], b: &[f64], dim: usize, watch: Watch<'_>) -> Re
 
 /// $A A^T$ (dim, dim).
 pub(crate) fn square(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
-    product(
-        table(matrix, dim),
-        table(matrix, dim).reversed_axes(),
-        watch,
-    )
+    let matrix = table(matrix, dim);
+    product(matrix, matrix.reversed_axes(), watch)
 }
 
 /// $A^T A$ (dim, dim).
 pub(crate) fn gram(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
-    product(
-        table(matrix, dim).reversed_axes(),
-        table(matrix, dim),
-        watch,
-    )
+    let matrix = table(matrix, dim);
+    product(matrix.reversed_axes(), matrix, watch)
 }
 
 fn table(matrix: &[f64], dim: usize) -> ArrayView2<'_, f64> {
@@ -387,13 +381,11 @@ pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize, watch: Watch<'_>) -> 
             let rows = &mut rows[..(end - start) * dim];
             let rows = ArrayViewMut2::from_shape((end - start, dim), rows).expect("whole rows");
             let factor = factor.slice_axis(Axis(0), Slice::from(start..end));
-            general_mat_mul(
-                -1.0,
-                &factor.split_at(Axis(1), start).0,
-                &above.split_at(Axis(1), start).0,
-                0.0,
-                &mut rows.split_at(Axis(1), start).0,
+            let (a, b) = (
+                factor.split_at(Axis(1), start).0,
+                above.split_at(Axis(1), start).0,
             );
+            general_mat_mul(-1.0, &a, &b, 0.0, &mut rows.split_at(Axis(1), start).0);
         }
         for i in start..end {
             let (above, row) = out.split_at_mut(i * dim);

@@ -212,10 +212,8 @@ mod tests {
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let frame = data.frame();
         let mean = w.dot(&x) / w.sum();
-        let d2: Vec<f64> = x
-            .outer_iter()
-            .map(|row| (&row - &mean).mapv(|t| t * t).sum())
-            .collect();
+        let squared = |row| (&row - &mean).mapv(|t: f64| t * t).sum();
+        let d2: Vec<f64> = x.outer_iter().map(squared).collect();
         let spread: f64 = (0..n).map(|i| w[i] * d2[i]).sum();
         let q = |i: usize| w[i] * (0.5 / w.sum() + 0.5 * d2[i] / spread);
         for in_strata in [false, true] {

@@ -292,11 +292,8 @@ impl<F: Float> Dense<'static, F> {
         let mut values = vec![F::zero(); rows.len() * dim];
         let read = parallel::map_chunks(&mut values, BLOCK * dim, |_, places, out| {
             let mut block = Rows::default();
-            data.gather(
-                &rows[places.start / dim..places.end / dim],
-                &frame,
-                &mut block,
-            )?;
+            let rows = &rows[places.start / dim..places.end / dim];
+            data.gather(rows, &frame, &mut block)?;
             let (expected, found) = (out.len() / dim, block.len());
             if (found, block.dim) != (expected, dim) || block.known().is_some() {
                 let of = block.dim;

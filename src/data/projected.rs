@@ -140,11 +140,8 @@ impl<F: Float> Subspace<F> {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
                 let (mut rows, mut sum) = (Rows::default(), Array2::zeros((dim, d)));
                 for first in range.clone().step_by(rows_of(d)) {
-                    sample.load(
-                        first..range.end.min(first + rows_of(d)),
-                        &centred,
-                        &mut rows,
-                    )?;
+                    let last = range.end.min(first + rows_of(d));
+                    sample.load(first..last, &centred, &mut rows)?;
                     let x = matrix(&rows.values, rows.len(), d, stride(d));
                     let mut along = product(&x, &directions.t());
                     for (i, mut along) in along.outer_iter_mut().enumerate() {
@@ -223,12 +220,8 @@ impl<F: Float> Subspace<F> {
 
     /// Centres of the subspace in the frame.
     pub(crate) fn leave(&self, centres: &Centres<F>) -> Centres<F> {
-        let x = matrix(
-            &centres.values,
-            centres.len(),
-            centres.dim(),
-            stride(centres.dim()),
-        );
+        let (q, stride) = (centres.dim(), stride(centres.dim()));
+        let x = matrix(&centres.values, centres.len(), q, stride);
         let mut back = product(&x, &self.directions.view());
         for mut centre in back.outer_iter_mut() {
             for (x, &origin) in centre.iter_mut().zip(&self.origin) {

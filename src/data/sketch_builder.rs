@@ -170,19 +170,11 @@ impl Settings {
         let rule = "must be set before the first rows";
         require(!late, "shared", "changed after rows came", rule)?;
         positive("columns", columns)?;
-        require(
-            columns <= 1 << 31,
-            "columns",
-            columns,
-            "must be at most 2^31",
-        )?;
+        let rule = "must be at most 2^31";
+        require(columns <= 1 << 31, "columns", columns, rule)?;
         positive("q", q)?;
-        require(
-            q <= columns,
-            "q",
-            q,
-            "must be at most the number of columns",
-        )?;
+        let rule = "must be at most the number of columns";
+        require(q <= columns, "q", q, rule)?;
         require(shared <= q, "shared", shared, "must be at most q")
     }
 

@@ -34,7 +34,7 @@ impl Summary {
         let ends = self
             .range
             .iter()
-            .flat_map(|(low, high)| [low.abs(), high.abs()]);
+            .map(|(low, high)| low.abs().max(high.abs()));
         ends.fold(0.0, f64::max)
     }
 
@@ -165,13 +165,9 @@ impl<F: Float> Frame<F> {
     /// The data's own coordinates, where neither rows nor their squares leave the range of the type.
     pub(crate) fn raw(summary: &Summary) -> Result<Self> {
         let (farthest, most) = (summary.max_abs(), Self::most().to_f64());
+        let name = "largest number of the data";
         let rule = "is too far from 0 for a family in raw coordinates: use another unit";
-        require(
-            farthest <= most,
-            "largest number of the data",
-            farthest,
-            rule,
-        )?;
+        require(farthest <= most, name, farthest, rule)?;
         Ok(Self::new(&vec![0.0; summary.mean.len()], 1.0).with_mean(&summary.mean))
     }
 
@@ -457,9 +453,8 @@ mod tests {
     fn moments_are_those_of_two_passes_even_far_from_zero() {
         let mut rng = crate::base::rng::Rng::from_seed(5);
         let (n, d) = (1_500, 3);
-        let x: Vec<f64> = (0..n * d)
-            .map(|i| 1e6 * (i % d) as f64 + rng.normal())
-            .collect();
+        let mut far = |i: usize| 1e6 * (i % d) as f64 + rng.normal();
+        let x: Vec<f64> = (0..n * d).map(&mut far).collect();
         let w: Vec<f64> = (0..n).map(|i| (i % 4) as f64).collect();
         let s = Summary::check(&x, d, Some(&w), "data").unwrap();
         let total: f64 = w.iter().sum();

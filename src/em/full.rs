@@ -106,11 +106,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let as_wide = supports.per_row == pass.supports.per_row;
         rule(as_wide, "supports", "must be as wide as the search says")?;
         let known = !saved.again || !supports.supports.contains(&UNSET);
-        rule(
-            known,
-            "supports",
-            "must be known where they are scored again",
-        )?;
+        let say = "must be known where they are scored again";
+        rule(known, "supports", say)?;
         all_counts("pass", &[saved.searches as u64])?;
         if saved.tried {
             pass.merges = Merges::Tried;

@@ -67,13 +67,8 @@ impl<'a, F: Float> Plan<'a, F> {
             phases: Vec::new(),
             principal: OnceLock::new(),
         };
-        plan.draw(
-            PhaseRows::Coreset,
-            coreset,
-            settings,
-            known.as_mut(),
-            context,
-        )?;
+        let (which, known_rows) = (PhaseRows::Coreset, known.as_mut());
+        plan.draw(which, coreset, settings, known_rows, context)?;
         seed::enough_rows(plan.rows(0), k, "coreset")?;
         // The first phase that is sure to run has the starts of those before it as well.
         let (mut starts, mut runs) = (1, false);

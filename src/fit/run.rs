@@ -368,13 +368,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let subspace = plan.subspace().filter(|_| inside).map(|p| &p.subspace);
         let (m_step, e_step) = (&self.clusterer.m_step, &*phase.e_step);
         let mut stages = Stages::begin(m_step, e_step, candidate.model, subspace, &mut rng)?;
-        let mut report = PhaseReport::new(
-            restart,
-            done,
-            plan.sets[place].which,
-            data.len(),
-            data.dim(),
-        );
+        let which = plan.sets[place].which;
+        let mut report = PhaseReport::new(restart, done, which, data.len(), data.dim());
         let before = candidate.phases.last();
         report.longer_lists = before.map_or(0, |phase| phase.longer_lists);
         let mut saved = None;

@@ -1,7 +1,7 @@
 //! Files that are there as a whole or not at all.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,11 +56,7 @@ fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
         beside.push(name);
         beside.push(format!(".{}.{count}.tmp", std::process::id()));
         let beside = path.with_file_name(beside);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&beside);
-        match file {
+        match File::create_new(&beside) {
             // Left by a process of this number that was killed.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             file => return Ok((file?, beside)),

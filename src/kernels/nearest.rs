@@ -184,10 +184,8 @@ impl<F: Float> Lanes<F> {
         // The nearest of all others, in that lane and elsewhere.
         let (here, infinity) = (splat_lane::<F, S>(simd, lane), F::splat(simd, F::INFINITY));
         let mut other = infinity;
-        let vectors = F::vectors::<S>(&self.low)
-            .0
-            .iter()
-            .zip(F::vectors::<S>(&self.next).0);
+        let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
+        let vectors = low.iter().zip(next);
         for ((&low, &next), &number) in vectors.zip(F::vectors::<S>(F::NUMBERS).0) {
             let low = F::select(simd, F::equal(simd, number, here), infinity, low);
             other = F::lower(simd, other, F::lower(simd, low, next));
@@ -406,10 +404,8 @@ impl<F: Float> TwoLanes<F> {
         // In its lane, the next is the lowest of the others.
         let mut others = Numbers([F::INFINITY; LANES]);
         let here = splat_lane::<F, S>(simd, lane);
-        let vectors = F::vectors::<S>(&self.low)
-            .0
-            .iter()
-            .zip(F::vectors::<S>(&self.next).0);
+        let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
+        let vectors = low.iter().zip(next);
         let vectors = vectors.zip(F::vectors::<S>(F::NUMBERS).0);
         for (other, ((&low, &next), &number)) in
             F::vectors_mut::<S>(&mut others.0).0.iter_mut().zip(vectors)
@@ -512,21 +508,14 @@ pub(super) mod tests {
             let sure = ids.iter().filter(|id| **id != OPEN).count();
             assert!(2 * sure >= n, "{sure} of {n}: {d} {k}");
             for (place, (row, &found)) in x.chunks(s).zip(&ids).enumerate() {
-                let mut naive: Vec<(f64, u32)> = mu
-                    .chunks(s)
-                    .map(|c| distance::exact(row, c))
-                    .zip(0..)
-                    .collect();
+                let exact = mu.chunks(s).map(|c| distance::exact(row, c));
+                let mut naive: Vec<(f64, u32)> = exact.zip(0..).collect();
                 naive.sort_by(|a, b| a.0.total_cmp(&b.0));
                 // The margin is that of the row's norm and its lowest score.
                 let of_row = [distance::exact(row, &vec![F::zero(); s]), naive[0].0];
                 let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * (d as f64 + b);
-                let asked = asked.borrow();
-                assert!(
-                    asked
-                        .iter()
-                        .any(|asked| asked.iter().zip(&of_row).all(near))
-                );
+                let is_near = |asked: &[f64; 2]| asked.iter().zip(&of_row).all(near);
+                assert!(asked.borrow().iter().any(is_near));
                 let listed = || among.iter().filter(|(of, _)| *of == place);
                 if found != OPEN {
                     assert_eq!(found, naive[0].1);

@@ -276,11 +276,8 @@ fn along<F: Float, S: Simd>(
                 norms: last_norms,
             };
             taken = scores_of_first(simd, rows, stride, part, &mut beside, LANES);
-            for (out, beside) in out
-                .chunks_exact_mut(number)
-                .zip(beside.chunks_exact(LANES))
-                .take(taken)
-            {
+            let rows = out.chunks_exact_mut(number).zip(beside.chunks_exact(LANES));
+            for (out, beside) in rows.take(taken) {
                 out[whole..].copy_from_slice(&beside[..number - whole]);
             }
         }

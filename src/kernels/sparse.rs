@@ -88,11 +88,6 @@ fn score<F: Float>(
     even + odd
 }
 
-#[inline(always)]
-fn plain<F>(squared: F, _: usize) -> F {
-    squared
-}
-
 /// Squared distances of one row to the centres `ids` of `centres` (k, d), into `out`.
 pub(crate) fn to_some<F: Float>(
     row: Known<'_, F>,
@@ -103,7 +98,9 @@ pub(crate) fn to_some<F: Float>(
 ) {
     let stride = stride(dim);
     out.clear();
-    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, plain)));
+    out.extend(
+        (ids.iter()).map(|&c| score(row, centres, c as usize * stride, |squared, _| squared)),
+    );
 }
 
 /// The same with a factor and a term per component and coordinate.
@@ -124,7 +121,7 @@ pub(crate) fn scaled_to_some<F: Float>(
 /// Lowers each `nearest[i]` to the squared distance from row `i` to `centre`, if that is smaller.
 pub(crate) fn lower<F: Float>(rows: Entries<'_, F>, centre: &[F], nearest: &mut [F]) {
     for (row, nearest) in rows.rows().zip(nearest) {
-        let distance = score(row, centre, 0, plain);
+        let distance = score(row, centre, 0, |squared, _| squared);
         if distance < *nearest {
             *nearest = distance;
         }

@@ -57,7 +57,7 @@ impl<F: Float> Rows<F> {
         for ((shares, support), weight) in of_rows.zip(&self.weights) {
             for (share, &c) in shares.iter_mut().zip(support) {
                 *share *= weight;
-                moments.add_mass(c as usize, *share);
+                moments.mass[c as usize] += *share;
             }
         }
         shares

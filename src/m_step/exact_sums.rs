@@ -449,13 +449,8 @@ mod tests {
             Covariance::TiedSpherical => array![1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0],
             _ => array![0.2, 0.5, 0.3],
         };
-        let model = GaussianMixture::from_parameters(
-            kind,
-            means.view(),
-            variances.view(),
-            proportions.view(),
-        );
-        model.unwrap()
+        let (means, proportions) = (means.view(), proportions.view());
+        GaussianMixture::from_parameters(kind, means, variances.view(), proportions).unwrap()
     }
 
     /// An iteration of EM as it is written in books, with the supports and responsibilities of the model.

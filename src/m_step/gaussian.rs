@@ -161,7 +161,8 @@ impl<F: Float> MStep<F> for Gaussian {
             false => raised(&from.spread, theta.least_variance),
         };
         if self.mixing == Mixing::Learned {
-            theta.proportions = from.proportions.to_learn();
+            theta.proportions = from.proportions.clone();
+            theta.proportions.mixing = Mixing::Learned;
         }
         if same {
             theta.exact_means.clone_from(&from.exact_means);

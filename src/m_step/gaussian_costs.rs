@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::{linalg, parallel};
 use crate::kernels::panels::{self, Panels};
-use crate::kernels::stride;
+use crate::kernels::{distance, stride};
 use crate::model::whitened::{self, Whitening};
 use crate::rows::{Centres, Linear, Part, Rows, Scales};
 
@@ -127,7 +127,7 @@ impl Tied {
     fn some<F: Float>(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
         let mut squared = Vec::new();
         let row = self.whiten(row);
-        self.centres.distances_of(&row, ids, &mut squared);
+        distance::to_some(&row, &self.centres.values, ids, &mut squared);
         out.clear();
         let scores = ids.iter().zip(squared);
         out.extend(scores.map(|(&c, squared)| penalised::<F>(squared, self.added[c as usize])));

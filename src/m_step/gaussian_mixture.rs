@@ -405,15 +405,10 @@ mod tests {
         let x: Vec<_> = (0..640).map(&mut rows_of).collect();
         let x = Array2::from_shape_fn((640, 3), |(n, j)| x[n][j]);
         let means = Array2::from_shape_fn((10, 3), |(c, j)| x[[c, j]]);
-        let variances = Array1::from_elem(10, 0.7);
-        let proportions = Array1::from_elem(10, 0.1);
-        let mixture = GaussianMixture::from_parameters(
-            Covariance::Spherical,
-            means.view(),
-            variances.view(),
-            proportions.view(),
-        )
-        .unwrap();
+        let (variances, equal) = (Array1::from_elem(10, 0.7), Array1::from_elem(10, 0.1));
+        let (kind, means) = (Covariance::Spherical, means.view());
+        let mixture =
+            GaussianMixture::from_parameters(kind, means, variances.view(), equal.view()).unwrap();
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
         let frame = Mixture::<f32>::frame(&mixture);

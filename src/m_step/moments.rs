@@ -217,13 +217,6 @@ impl Moments {
         }
     }
 
-    /// Adds to the mass of component `c` alone. What rows know that have only some coordinates goes to
-    /// [`add_coordinate`](Self::add_coordinate).
-    #[inline(always)]
-    pub(crate) fn add_mass(&mut self, c: usize, share: f64) {
-        self.mass[c] += share;
-    }
-
     /// The first moment of component `c`, to be added to.
     pub(crate) fn first_mut(&mut self, c: usize) -> &mut [f64] {
         let (place, stride) = (self.place(c), stride(self.dim));
@@ -265,7 +258,7 @@ impl Moments {
     /// Adds a padded row of weight times responsibility `share` to component `c`.
     #[inline(always)]
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
-        self.add_mass(c, share);
+        self.mass[c] += share;
         let place = self.place(c);
         let first = &mut self.first[place..place + row.len()];
         for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {

@@ -230,11 +230,8 @@ fn pairs_are_the_naive_sums<F: Float>(n: usize, d: usize, variance: f64, within:
     joined.join(0, 1, &step(&case.mean(1)));
     assert_eq!(joined.zero_mass(), 1);
     let [a, b, _] = of_all(&case.mean(0));
-    close(
-        &joined.first(0)[..1],
-        &[a.first[0] + b.first[0]],
-        within * 1e3,
-    );
+    let first = a.first[0] + b.first[0];
+    close(&joined.first(0)[..1], &[first], within * 1e3);
     equal(joined.pairs_of(0), &[a, b]);
     let mut parts = vec![sums.clone(), sums.clone()];
     let both = Moments::merge(parts.iter_mut());

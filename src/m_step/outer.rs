@@ -54,7 +54,7 @@ impl Moments {
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
             apart.resize(members.len() * dim, 0.0);
-            self.add_mass(c, members.iter().map(|member| member.1).sum());
+            self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
             let first = self.first_mut(c);
             vectorised!({
                 let apart = apart.chunks_exact_mut(dim);

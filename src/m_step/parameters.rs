@@ -291,7 +291,8 @@ impl<F: Float> Parameters<F> {
             return mean(0);
         }
         let means = (0..self.k()).map(mean).collect::<Result<Vec<_>>>()?;
-        Ok(self.proportions.average(means.into_iter()))
+        let shares = self.proportions.values.iter().zip(means);
+        Ok(shares.map(|(p, mean)| p * mean).sum())
     }
 
     /// The mean (d) of the data.

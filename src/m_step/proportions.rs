@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub(super) struct Proportions {
     pub(super) values: Vec<f64>,
-    mixing: Mixing,
+    pub(super) mixing: Mixing,
 }
 
 impl Proportions {
@@ -37,23 +37,12 @@ impl Proportions {
         }
     }
 
-    /// The same, to be learned from now on.
-    pub(super) fn to_learn(&self) -> Self {
-        Self {
-            mixing: Mixing::Learned,
-            ..self.clone()
-        }
-    }
-
     pub(super) fn to_stay_equal(&self) -> Result<Self> {
         let k = self.values.len();
         let off = |p: &&f64| (**p * k as f64 - 1.0).abs() > 1e-6;
         if let Some(p) = self.values.iter().find(off) {
-            return Err(Error::parameter(
-                "proportion",
-                p,
-                "must be equal to the others",
-            ));
+            let rule = "must be equal to the others";
+            return Err(Error::parameter("proportion", p, rule));
         }
         Ok(Self::equal(k, Mixing::Equal))
     }
@@ -89,11 +78,6 @@ impl Proportions {
             Mixing::Equal => 0,
             Mixing::Learned => self.values.len() - 1,
         }
-    }
-
-    /// The mean of a number per component, by the proportions.
-    pub(super) fn average(&self, values: impl Iterator<Item = f64>) -> f64 {
-        self.values.iter().zip(values).map(|(p, x)| p * x).sum()
     }
 
     /// What the proportion of a component adds to its scores, in units of the variance `unit` (E31): nothing if

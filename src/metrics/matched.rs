@@ -3,6 +3,7 @@
 use super::contingency::{Cell, Contingency};
 use crate::base::error::{Error, Result, ensure, require, same_columns, same_length};
 use crate::base::float::Float;
+use crate::data::check_rows;
 use crate::metrics::assignment::matching;
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
@@ -76,8 +77,9 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     ensure(k > 0 && d > 0, || Error::Empty { what: "centres" })?;
     same_length("centres", k, b.nrows())?;
     same_columns("centres", d, b.ncols())?;
-    let a = finite_values(a, "centres a")?;
-    let b = finite_values(b, "centres b")?;
+    check_rows(a, None, "centres a", f64::INFINITY, 0)?;
+    check_rows(b, None, "centres b", f64::INFINITY, 0)?;
+    let [a, b] = [a, b].map(|centres| centres.iter().map(|x| x.to_f64()).collect::<Vec<f64>>());
 
     // In units of the largest difference, whose square may over- or underflow.
     let difference = |i: usize, j: usize, column: usize| a[i * d + column] - b[j * d + column];
@@ -99,14 +101,4 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     let matched = matching(costs.view()).into_iter().enumerate();
     let mean = matched.map(|pair| costs[pair]).sum::<f64>() / k as f64;
     Ok(mean.sqrt() * unit)
-}
-
-/// The values of a `(k, d)` array as f64, row by row, or the place of the first that is not finite.
-fn finite_values<F: Float>(array: ArrayView2<F>, what: &'static str) -> Result<Vec<f64>> {
-    let values = array.indexed_iter().map(|((row, column), &value)| {
-        let value = Float::to_f64(value);
-        let wrong = Error::NotFinite { what, row, column };
-        value.is_finite().then_some(value).ok_or(wrong)
-    });
-    values.collect()
 }

@@ -158,7 +158,7 @@ impl<F: Float> Block<F> {
         M: Scores<F> + ?Sized,
     {
         let (k, width) = (self.components(), self.width());
-        if i >= rows.len() || !self.has(i) {
+        if i >= rows.len() || (i + 1) * self.stride > self.scores.len() {
             let (n, known) = (self.len(), rows.len());
             self.fault.get_or_insert_with(|| {
                 format!("row {i} of a block of {n} does not exist among {known} rows: they are numbered from 0")
@@ -225,12 +225,6 @@ impl<F: Float> Block<F> {
     #[must_use]
     pub fn row(&self, i: usize) -> usize {
         self.numbers.get(i).copied().unwrap_or(i)
-    }
-
-    /// Whether there is a row `i`; it must be below the number of some rows.
-    #[inline(always)]
-    pub(crate) fn has(&self, i: usize) -> bool {
-        (i + 1) * self.stride <= self.scores.len()
     }
 
     /// Rows in the block.

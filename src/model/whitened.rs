@@ -129,11 +129,8 @@ impl Whitening {
     /// $\Sigma^{-1}$ (d, d).
     pub(crate) fn precision(&self) -> Vec<f64> {
         let dim = self.mean.len();
-        unwatched(linalg::gram(
-            &linalg::unpacked(&self.factor, dim),
-            dim,
-            None,
-        ))
+        let factor = linalg::unpacked(&self.factor, dim);
+        unwatched(linalg::gram(&factor, dim, None))
     }
 
     /// $\lvert M (z - m) \rvert^2$, in `f64`; `apart` is scratch.
@@ -311,17 +308,10 @@ mod tests {
         let (mut fast, mut direct) = (Vec::new(), Vec::new());
         scores(components.iter(), &added, &rows, &mut fast);
         for (i, fast) in fast.chunks_exact(4).enumerate() {
-            some_scores(
-                |c| &components[c],
-                &added,
-                &rows,
-                i,
-                &[0, 1, 2, 3],
-                &mut direct,
-            );
-            let best = (0..4)
-                .min_by(|&a, &b| direct[a].to_f64().total_cmp(&direct[b].to_f64()))
-                .unwrap();
+            let of = |c: usize| &components[c];
+            some_scores(of, &added, &rows, i, &[0, 1, 2, 3], &mut direct);
+            let lower = |a: &usize, b: &usize| direct[*a].to_f64().total_cmp(&direct[*b].to_f64());
+            let best = (0..4).min_by(lower).unwrap();
             assert_eq!(fast[best], direct[best]);
             for (fast, direct) in fast.iter().zip(&direct) {
                 let (fast, direct) = (fast.to_f64(), direct.to_f64());
@@ -341,18 +331,9 @@ mod tests {
             scores_are_direct::<f64>(noise, 1e-9);
             scores_are_direct::<f32>(noise, 1e-5);
         }
-        assert!(
-            case::<f64>(1.0)
-                .0
-                .iter()
-                .all(|c| c.inflation < MOST_INFLATION)
-        );
-        assert!(
-            case::<f64>(1e-3)
-                .0
-                .iter()
-                .all(|c| c.inflation > MOST_INFLATION)
-        );
+        let (wide, narrow) = (case::<f64>(1.0).0, case::<f64>(1e-3).0);
+        assert!(wide.iter().all(|c| c.inflation < MOST_INFLATION));
+        assert!(narrow.iter().all(|c| c.inflation > MOST_INFLATION));
     }
 
     #[test]

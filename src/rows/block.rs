@@ -62,12 +62,8 @@ impl<F: Float> Rows<F> {
         for (i, out) in places.enumerate() {
             read(i, &mut row)?;
             if let Some(column) = row.iter().position(|x| !x.is_finite()) {
-                let what = "data";
-                return Err(Error::NotFinite {
-                    what,
-                    row: i,
-                    column,
-                });
+                let (what, row) = ("data", i);
+                return Err(Error::NotFinite { what, row, column });
             }
             match frame.basis() {
                 Some(basis) => {

@@ -277,9 +277,4 @@ impl<F: Float> Centres<F> {
         self.by_coordinate = Cached::default();
         self.expanded = Cached::default();
     }
-
-    /// Squared distances from a padded row to the centres `ids`, computed directly.
-    pub(crate) fn distances_of(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
-        distance::to_some(row, &self.values, ids, out);
-    }
 }

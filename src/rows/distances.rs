@@ -1,6 +1,6 @@
 //! The arithmetic of the crate on blocks of rows: distances to centres.
 
-use super::{Centres, Linear, Rows, Scales};
+use super::{Centres, Rows, Scales};
 use crate::base::float::Float;
 use crate::kernels::distance::Normed;
 use crate::kernels::sparse::{self, Entries};
@@ -69,12 +69,8 @@ impl<F: Float> Rows<F> {
             None => distance::norm(row),
             Some(about) => distance::between(row, about),
         };
-        F::from_f64(rounding::<F>(
-            self.dim,
-            norm.to_f64(),
-            expanded.largest_norm,
-            reach.to_f64(),
-        ))
+        let (norm, reach) = (norm.to_f64(), reach.to_f64());
+        F::from_f64(rounding::<F>(self.dim, norm, expanded.largest_norm, reach))
     }
 
     /// The nearest of all centres for every row, and its squared distance, computed directly: the lowest index where
@@ -86,7 +82,7 @@ impl<F: Float> Rows<F> {
             return false;
         }
         let stride = stride(self.dim);
-        if distance::are_few(centres.len()) {
+        if centres.len() <= distance::FEW {
             let centres = &centres.values;
             distance::nearest_of_few(&self.values, centres, stride, ids, squared);
             return true;
@@ -139,17 +135,6 @@ impl<F: Float> Rows<F> {
             }
         }
         distance::to_own(&self.values, &centres.values, stride, ids, squared);
-        true
-    }
-
-    /// Scores of all rows that are products (E46): (len, k padded to whole vectors) into `out`, where the padding stays as
-    /// it is. `features` is scratch. `false`, and nothing done, for sparse rows.
-    #[inline(never)]
-    pub(crate) fn linear(&self, scores: &Linear<F>, features: &mut Vec<F>, out: &mut [F]) -> bool {
-        if self.sparse.is_some() {
-            return false;
-        }
-        scores.scores(&self.values, features, out);
         true
     }
 

@@ -8,6 +8,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::data::{Centres, View};
+use crate::kernels::distance;
 use crate::model::block::Block;
 use crate::model::search::{self, Exact};
 
@@ -200,7 +201,8 @@ impl<F: Float> Assignment<F> {
             let (mut squared, mut gain) = (Vec::new(), 0.0);
             for (i, change) in changes.iter().enumerate() {
                 let mut list = all.clone();
-                centres.distances_of(centres.row(change.from as usize), &all, &mut squared);
+                let from = centres.row(change.from as usize);
+                distance::to_some(from, &centres.values, &all, &mut squared);
                 let of = |c: &u32| squared[*c as usize].to_f64();
                 if near < list.len() {
                     list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
@@ -284,7 +286,6 @@ mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
-    use crate::kernels::distance;
     use ndarray::Array2;
 
     /// Tight pairs of centres far from any point of the quantizer: expanded distances alone would confuse them.

@@ -58,7 +58,8 @@ impl<F: Float> NeighbourLists<F> {
                     let mut squared = Vec::new();
                     for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
                         let candidates = inverted.around(c);
-                        centres.distances_of(centres.row(c), candidates, &mut squared);
+                        let (row, all) = (centres.row(c), &centres.values);
+                        distance::to_some(row, all, candidates, &mut squared);
                         fill(list, Some(c as u32), candidates, &squared);
                     }
                 });
@@ -108,7 +109,7 @@ impl<F: Float> NeighbourLists<F> {
             let mut squared = Vec::new();
             for (c, moved) in range.zip(moved) {
                 let others = &this.list(c as u32)[1..];
-                now.distances_of(now.row(c), others, &mut squared);
+                distance::to_some(now.row(c), &now.values, others, &mut squared);
                 let nearest = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
                 let farthest = others.iter().fold(0.0, |m: f64, &o| m.max(own[o as usize]));
                 *moved = Moved {
@@ -230,7 +231,7 @@ pub(super) fn reach<F: Float>(centres: &Centres<F>, row: &[F], list: &[u32]) -> 
         return f64::INFINITY;
     }
     let mut farthest = Vec::new();
-    centres.distances_of(row, &[*last], &mut farthest);
+    distance::to_some(row, &centres.values, &[*last], &mut farthest);
     // Lists are sorted by half of the bits of squared distances.
     farthest[0].to_f64().sqrt() * (1.0 - 2f64.powi(-20)) / slack(centres.dim(), F::EPSILON)
 }

@@ -259,10 +259,9 @@ impl Sides {
     fn of<F: Float>(centres: &Centres<F>, rows: &Rows<F>, weight: impl Fn(usize) -> f64) -> Self {
         let (mut sides, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
         rows.nearest(centres, &mut sides, &mut squared);
-        let errors = squared.iter().enumerate();
-        let error = errors
-            .map(|(i, squared)| weight(i) * squared.to_f64())
-            .sum();
+        let squared = squared.iter().enumerate();
+        let errors = squared.map(|(i, squared)| weight(i) * squared.to_f64());
+        let error = errors.sum();
         Self { sides, error }
     }
 }

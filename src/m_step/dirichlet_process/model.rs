@@ -368,11 +368,8 @@ mod tests {
         assert!(DirichletProcessMixture::try_from(sound.clone()).is_ok());
         let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
         refuse("least variance", |q, x| q.least_variance = x, improper);
-        refuse(
-            "first variance",
-            |q, x| q.first_variance = Some(x),
-            improper,
-        );
+        let first: Change = |q, x| q.first_variance = Some(x);
+        refuse("first variance", first, improper);
         refuse("sticks", |q, x| q.sticks.0[1][0] = x, improper);
         refuse("prior", |q, x| q.prior.concentration = x, improper);
         let scale: Change = |q, x| q.prior.inverse_scale[0] = x;

@@ -8,7 +8,7 @@ use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Data, Summary};
+use crate::data::{Data, Summary, check_rows};
 use crate::io::hash_of;
 use crate::kernels::stride;
 use crate::m_step::parameters::is_proper;
@@ -17,7 +17,7 @@ use crate::m_step::{variance_floor, variances_of};
 use crate::model::block::Block;
 use crate::model::search::block_rows;
 use crate::rows::{Frame, Rows};
-use ndarray::{Array, Array1, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
+use ndarray::{Array, Array1, ArrayView1, ArrayView2, Axis, Dimension, Ix1, Ix2};
 use std::fmt;
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
@@ -183,12 +183,8 @@ impl DirichletProcess {
         let dim = data.dim();
         let degrees = self.degrees.unwrap_or(dim as f64);
         let rule = "must be greater than the number of columns less 1";
-        require(
-            degrees > dim as f64 - 1.0,
-            "degrees_of_freedom",
-            degrees,
-            rule,
-        )?;
+        let proper = degrees > dim as f64 - 1.0;
+        require(proper, "degrees_of_freedom", degrees, rule)?;
         let too_far = || {
             let rule = "this is the unit of the data, and the prior must be near it";
             Error::parameter("scale", format!("too far from {:e}", frame.unit()), rule)
@@ -252,18 +248,14 @@ impl Stage for DirichletProcess {
             // Beyond these, gamma functions and the squares of reciprocals leave the range of `f64`, or its digits.
             require((1e-100..=1e12).contains(&value), name, value, rule)?;
         }
-        if let PriorMean::Given(Hashed(mean)) = &self.mean
-            && let Some(column) = mean.iter().position(|m| !m.is_finite())
-        {
-            let (what, row) = ("mean", 0);
-            return Err(Error::NotFinite { what, row, column });
+        if let PriorMean::Given(Hashed(mean)) = &self.mean {
+            let mean = mean.view().insert_axis(Axis(0));
+            check_rows(mean, None, "mean", f64::INFINITY, 0)?;
         }
         if let PriorScale::Given(Hashed(scale)) = &self.scale {
             let ((rows, columns), what) = (scale.dim(), "scale");
             same_columns(what, rows, columns)?;
-            if let Some(((row, column), _)) = scale.indexed_iter().find(|(_, x)| !x.is_finite()) {
-                return Err(Error::NotFinite { what, row, column });
-            }
+            check_rows(scale.view(), None, what, f64::INFINITY, 0)?;
             let values: Vec<f64> = scale.iter().copied().collect();
             let value = format!("a {rows} x {columns} matrix");
             let rule = "must be symmetric and positive definite";
@@ -277,19 +269,9 @@ impl Stage for DirichletProcess {
 fn enter<F: Float>(mean: &Array1<f64>, frame: &Frame<F>, dim: usize) -> Result<Vec<f64>> {
     same_columns("mean", dim, mean.len())?;
     let most = Frame::<F>::most().to_f64();
-    let columns = mean.iter().zip(&frame.offset).enumerate();
-    let enter = columns.map(|(column, (&value, offset))| {
+    check_rows(mean.view().insert_axis(Axis(0)), None, "mean", F::LIMIT, 0)?;
+    let enter = mean.iter().zip(&frame.offset).map(|(&value, offset)| {
         let entered = (value - offset.to_f64()) * frame.inverse_unit;
-        if value.abs() > F::LIMIT {
-            let (what, row, limit) = ("mean", 0, F::LIMIT);
-            return Err(Error::TooLarge {
-                what,
-                row,
-                column,
-                value,
-                limit,
-            });
-        }
         let rule = "is too far from the data: the prior must be near it";
         require(entered.abs() <= most, "mean", value, rule)?;
         Ok(entered)
