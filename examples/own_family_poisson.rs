@@ -132,10 +132,17 @@ impl<F: Float> MStep<F> for Poisson {
         Ok(model)
     }
 
-    fn update(&self, moments: Moments, model: &mut Self::Model, _: bool) {
+    fn update(
+        &self,
+        moments: Moments,
+        model: &mut Self::Model,
+        _: bool,
+        _: Option<&Cancel>,
+    ) -> Result<()> {
         moments.about_new_means(&mut model.rates);
         model.clamp(|_| LEAST);
         model.proportions = moments.proportions();
+        Ok(())
     }
 }
 

@@ -221,7 +221,13 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         Moments::zeros(k, d, SecondMoments::PerComponent)
     }
 
-    fn update(&self, moments: Moments, model: &mut Self::Model, _: bool) {
+    fn update(
+        &self,
+        moments: Moments,
+        model: &mut Self::Model,
+        _: bool,
+        _: Option<&Cancel>,
+    ) -> Result<()> {
         let (old, mut kappas) = (model.directions.clone(), model.kappas.clone());
         let squared = moments.about_new_means(&mut model.directions);
         model.directions.update(|c, mean| match normalise(mean) {
@@ -234,6 +240,7 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         });
         model.set_kappas(kappas);
         model.proportions = moments.proportions();
+        Ok(())
     }
 }
 

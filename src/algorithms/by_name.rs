@@ -119,7 +119,6 @@ settings! {
     seed: u64,
 }
 
-/// The settings that all algorithms have.
 const COMMON: &[&str] = &[
     "clusters",
     "centres",
@@ -182,7 +181,6 @@ algorithms! {
     "fast" [coreset memory] => |_, k| Gaussian own::fast(k);
 }
 
-/// Draws of a coreset for so many clusters.
 fn draws(clusters: usize) -> usize {
     clusters.saturating_mul(100).max(8_192)
 }
@@ -287,7 +285,6 @@ impl Algorithm {
         (best + saved + usize::from(self.cancel.is_some())) as f64 * kept
     }
 
-    /// Clusters.
     fn number(&self) -> Result<usize> {
         let rule = "must be given: .clusters(k)";
         let missing = || Error::parameter("clusters", "unset", rule);
@@ -360,7 +357,6 @@ impl Algorithm {
     }
 }
 
-/// The name.
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)

@@ -6,7 +6,6 @@ use crate::e_step::{Change, Member};
 use crate::em::{self, PhaseRows};
 use crate::fit::{Columns, Phase, Shape};
 
-/// What the sizes depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     shape: Shape,
@@ -28,7 +27,6 @@ const MODELS: usize = 8;
 /// Pairs of components that a row brings together, until they are summed up: on few rows and components most.
 const PAIRS: f64 = 200.0;
 
-/// Small things.
 const LITTLE: f64 = (1 << 20) as f64;
 
 impl Sizes {
@@ -87,7 +85,7 @@ impl Sizes {
         for phase in phases {
             let rows = match phase.outline.rows {
                 PhaseRows::Coreset => first.min(all),
-                PhaseRows::Larger(larger) => larger.draws(),
+                PhaseRows::Larger(larger) => larger.size,
                 PhaseRows::All => all,
             };
             if rows != before {
@@ -120,7 +118,6 @@ impl Sizes {
         (2 * size_of::<usize>()) as f64 + PAIRS
     }
 
-    /// All rows in memory.
     pub(super) fn rows(self) -> f64 {
         let Shape { rows, columns, .. } = self.shape;
         rows as f64 * columns as f64 * self.number

@@ -2,7 +2,6 @@
 //! algebra between its pieces ([`Watch`]), so that every stage of a fit ends with [`Error::Cancelled`] soon after it is set.
 
 use super::error::{Error, Result, ensure};
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,7 +70,6 @@ impl Cancel {
         self.0.set.load(Ordering::Relaxed) || self.0.deadline.is_some_and(late)
     }
 
-    /// An error if it is set.
     pub(crate) fn check(&self) -> Result<()> {
         #[cfg(test)]
         {
@@ -99,33 +97,17 @@ impl Cancel {
     }
 }
 
-/// Long work asks it between its pieces whether to go on.
-pub(crate) trait Watch: Sync {
-    /// Why it has ended before: there is no such value where it never does.
-    type Stopped: Send;
+/// Long work asks between its pieces whether to go on: the flag of a fit, or nobody.
+pub(crate) type Watch<'a> = Option<&'a Cancel>;
 
-    /// An error if it must end.
-    fn check(&self) -> std::result::Result<(), Self::Stopped>;
+/// An error if the work must end.
+pub(crate) fn check(watch: Watch<'_>) -> Result<()> {
+    watch.map_or(Ok(()), Cancel::check)
 }
 
-/// Nobody ends the work.
-pub(crate) struct Never;
-
-impl Watch for Never {
-    type Stopped = Infallible;
-
-    fn check(&self) -> std::result::Result<(), Infallible> {
-        Ok(())
-    }
-}
-
-/// The flag that data may have.
-impl Watch for Option<&Cancel> {
-    type Stopped = Error;
-
-    fn check(&self) -> Result<()> {
-        self.map_or(Ok(()), Cancel::check)
-    }
+/// The result of work that nobody watches: only a flag ends it.
+pub(crate) fn unwatched<T>(found: Result<T>) -> T {
+    found.expect("nobody watches it")
 }
 
 impl fmt::Debug for Cancel {
@@ -134,7 +116,6 @@ impl fmt::Debug for Cancel {
     }
 }
 
-/// The same flag.
 impl PartialEq for Cancel {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

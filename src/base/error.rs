@@ -193,13 +193,11 @@ impl Error {
         Self::Stage { stage, what }
     }
 
-    /// An [`Error::Unknown`].
     pub(crate) fn unknown(name: &str, what: &str, known: &str) -> Self {
         let [name, what, known] = [name, what, known].map(str::to_owned);
         Self::Unknown { name, what, known }
     }
 
-    /// A [`Error::Parameter`] from any printable value.
     pub(crate) fn parameter(
         name: &'static str,
         value: impl std::fmt::Display,
@@ -213,12 +211,21 @@ impl Error {
     }
 }
 
-/// `Ok` if a rule holds.
 pub(crate) fn ensure(holds: bool, wrong: impl FnOnce() -> Error) -> Result<()> {
     match holds {
         true => Ok(()),
         false => Err(wrong()),
     }
+}
+
+/// `Ok` if a setting keeps its rule.
+pub(crate) fn require(
+    holds: bool,
+    name: &'static str,
+    value: impl std::fmt::Display,
+    rule: &'static str,
+) -> Result<()> {
+    ensure(holds, || Error::parameter(name, value, rule))
 }
 
 /// `Ok` if two inputs that belong together are as long.
@@ -253,14 +260,11 @@ pub(crate) fn sound_total(total: f64) -> Result<f64> {
 
 /// `Ok` if a setting is finite and not negative.
 pub(crate) fn not_negative(name: &'static str, value: f64) -> Result<()> {
-    let rule = "must be finite and not negative";
     let holds = value.is_finite() && value >= 0.0;
-    ensure(holds, || Error::parameter(name, value, rule))
+    require(holds, name, value, "must be finite and not negative")
 }
 
 /// `Ok` if a count that must be positive is.
 pub(crate) fn positive(name: &'static str, value: usize) -> Result<()> {
-    ensure(value > 0, || {
-        Error::parameter(name, value, "must be at least 1")
-    })
+    require(value > 0, name, value, "must be at least 1")
 }

@@ -32,12 +32,10 @@ impl Fixed {
         Self::of(self.exponent + other.exponent)
     }
 
-    /// The larger unit.
     pub(crate) fn max(self, other: Self) -> Self {
         Self::of(self.exponent.max(other.exponent))
     }
 
-    /// The unit.
     pub(crate) fn unit(self) -> f64 {
         power(self.exponent)
     }

@@ -3,7 +3,8 @@
 //! Matrices are in `f64`, row after row. Everything is sequential, so sums do not depend on threads. It ends where its
 //! [`Watch`] says so, which is asked before each piece of work of at most a few hundred operations for every entry of a matrix.
 
-use super::cancel::Watch;
+use super::cancel::{Watch, check};
+use super::error::Result;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Slice};
 
@@ -12,19 +13,14 @@ const BLOCK: usize = 32;
 
 /// Puts the lower Cholesky factor of a symmetric matrix (dim, dim) in place of its lower half, and zeros above the
 /// diagonal. `false` unless all pivots are positive; the matrix then holds nothing of use.
-pub(crate) fn cholesky<W: Watch>(
-    matrix: &mut [f64],
-    dim: usize,
-    watch: &W,
-) -> Result<bool, W::Stopped> {
+pub(crate) fn cholesky(matrix: &mut [f64], dim: usize, watch: Watch<'_>) -> Result<bool> {
     for start in (0..dim).step_by(BLOCK) {
-        watch.check()?;
+        check(watch)?;
         let width = BLOCK.min(dim - start);
         if start > 0 {
             let rows = ArrayViewMut2::from_shape((dim - start, dim), &mut matrix[start * dim..]);
-            let (left, right) = rows
-                .expect("as many numbers as entries")
-                .split_at(Axis(1), start);
+            let rows = rows.expect("as many numbers as entries");
+            let (left, right) = rows.split_at(Axis(1), start);
             let mut panel = right.split_at(Axis(1), width).0;
             let across = left.slice_axis(Axis(0), Slice::from(..width));
             general_mat_mul(-1.0, &left, &across.t(), 1.0, &mut panel);
@@ -53,21 +49,15 @@ pub(crate) fn cholesky<W: Watch>(
     Ok(true)
 }
 
-/// The lower Cholesky factor of a symmetric matrix.
 pub(crate) struct Cholesky {
     /// (dim, dim), zeros above the diagonal.
     pub(crate) factor: Vec<f64>,
-    /// The logarithm of the determinant of the matrix.
     pub(crate) log_det: f64,
 }
 
 impl Cholesky {
     /// Of the lower half of a matrix (dim, dim); `None` unless it is finite, positive definite, and not empty.
-    pub(crate) fn of<W: Watch>(
-        matrix: &[f64],
-        dim: usize,
-        watch: &W,
-    ) -> Result<Option<Self>, W::Stopped> {
+    pub(crate) fn of(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<Option<Self>> {
         if dim == 0 {
             return Ok(None);
         }
@@ -109,11 +99,7 @@ pub(crate) fn add_square(factor: &mut [f64], mut x: Vec<f64>) {
 /// matrix of these positive variances, in every direction: in units of them its eigenvalues are raised to 1. Where some are,
 /// it follows from eigenvectors: of a matrix that is put together again, the smallest eigenvalues would be lost in the
 /// rounding of the largest.
-pub(crate) fn whitening<W: Watch>(
-    matrix: &[f64],
-    least: &[f64],
-    watch: &W,
-) -> Result<Vec<f64>, W::Stopped> {
+pub(crate) fn whitening(matrix: &[f64], least: &[f64], watch: Watch<'_>) -> Result<Vec<f64>> {
     let dim = least.len();
     let unit: Vec<f64> = least.iter().map(|v| v.sqrt()).collect();
     let mut matrix = matrix.to_vec();
@@ -131,7 +117,7 @@ pub(crate) fn whitening<W: Watch>(
 }
 
 /// The inverse of the lower Cholesky factor of a symmetric matrix whose eigenvalues are raised to at least 1.
-fn raised<W: Watch>(matrix: &[f64], dim: usize, watch: &W) -> Result<Vec<f64>, W::Stopped> {
+fn raised(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
     let mut rest = matrix.to_vec();
     rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= 1.0);
     let positive = rest.iter().step_by(dim + 1).all(|x| *x > 0.0);
@@ -159,11 +145,7 @@ fn raised<W: Watch>(matrix: &[f64], dim: usize, watch: &W) -> Result<Vec<f64>, W
 /// The eigenvalues of a symmetric matrix (dim, dim), and as many eigenvectors, row after row: those of a tridiagonal matrix by
 /// QR steps (Golub and Van Loan, Matrix Computations, 8.3). Columns are taken in the order of their variances, the largest
 /// first: so small values keep their digits next to large ones, down to about 1: callers raise what is less.
-pub(crate) fn eigen<W: Watch>(
-    matrix: &[f64],
-    dim: usize,
-    watch: &W,
-) -> Result<(Vec<f64>, Vec<f64>), W::Stopped> {
+pub(crate) fn eigen(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
     /// Values next to the diagonal that are no larger are taken to be 0, which moves eigenvalues by no more.
     const LEAST: f64 = 1e-12;
     /// Each eigenvalue takes two or three steps.
@@ -185,7 +167,7 @@ pub(crate) fn eigen<W: Watch>(
     let (mut least, mut steps, mut last) = (LEAST, 0, dim.saturating_sub(1));
     let mut rotations = Vec::new();
     loop {
-        watch.check()?;
+        check(watch)?;
         let is_lost = |i: usize| {
             let neighbours = f64::EPSILON * (diagonal[i].abs() + diagonal[i + 1].abs());
             beside[i].is_nan() || beside[i].abs() <= neighbours.max(least)
@@ -255,11 +237,11 @@ impl Panels {
     const WIDTH: usize = 16;
 
     /// The axes behind all mirrors, the last one first.
-    fn of<W: Watch>(mirrors: &[Vec<f64>], dim: usize, watch: &W) -> Result<Self, W::Stopped> {
+    fn of(mirrors: &[Vec<f64>], dim: usize, watch: Watch<'_>) -> Result<Self> {
         let mut values = vec![[0.0; Self::WIDTH]; dim.div_ceil(Self::WIDTH) * dim];
         let mut rows = vec![0.0; BLOCK.min(dim) * dim];
         for start in (0..dim).step_by(BLOCK) {
-            watch.check()?;
+            check(watch)?;
             let end = dim.min(start + BLOCK);
             let rows = &mut rows[..(end - start) * dim];
             rows.fill(0.0);
@@ -275,9 +257,9 @@ impl Panels {
         Ok(Self { dim, values })
     }
 
-    fn rotate<W: Watch>(&mut self, rotations: &[Rotation], watch: &W) -> Result<(), W::Stopped> {
+    fn rotate(&mut self, rotations: &[Rotation], watch: Watch<'_>) -> Result<()> {
         for panel in self.values.chunks_exact_mut(self.dim.max(1)) {
-            watch.check()?;
+            check(watch)?;
             for &Rotation { i, c, s } in rotations {
                 let [above, below] = &mut panel[i..i + 2] else {
                     continue;
@@ -311,19 +293,17 @@ struct Tridiagonal {
 }
 
 impl Tridiagonal {
-    fn of<W: Watch>(mut a: Vec<f64>, dim: usize, watch: &W) -> Result<Self, W::Stopped> {
+    fn of(mut a: Vec<f64>, dim: usize, watch: Watch<'_>) -> Result<Self> {
         let (mut beside, mut mirrors) = (Vec::new(), Vec::new());
         for i in 1..dim {
-            watch.check()?;
+            check(watch)?;
             let mut mirror = a[(i - 1) * dim + i..i * dim].to_vec();
             beside.push(mirror_of(&mut mirror));
             let rows = || (i..dim).map(|row| row * dim + i..(row + 1) * dim);
             let mut image: Vec<f64> = rows().map(|row| dot(&a[row], &mirror)).collect();
             let along = dot(&image, &mirror) / 2.0;
-            image
-                .iter_mut()
-                .zip(&mirror)
-                .for_each(|(p, m)| *p -= along * m);
+            let pairs = image.iter_mut().zip(&mirror);
+            pairs.for_each(|(p, m)| *p -= along * m);
             for (row, (m, p)) in rows().zip(mirror.iter().zip(&image)) {
                 for (x, (n, q)) in a[row].iter_mut().zip(mirror.iter().zip(&image)) {
                     *x -= m * q + p * n;
@@ -349,81 +329,50 @@ pub(crate) fn packed(matrix: &[f64], dim: usize) -> Vec<f64> {
 /// A lower triangle, row after row, as a matrix (dim, dim).
 pub(crate) fn unpacked(triangle: &[f64], dim: usize) -> Vec<f64> {
     let mut matrix = vec![0.0; dim * dim];
-    let mut rest = triangle;
     for (i, row) in matrix.chunks_exact_mut(dim).enumerate() {
-        let (head, after) = rest.split_at(i + 1);
-        row[..=i].copy_from_slice(head);
-        rest = after;
+        row[..=i].copy_from_slice(&triangle[i * (i + 1) / 2..][..=i]);
     }
     matrix
 }
 
 /// $A B$ (dim, dim).
-pub(crate) fn multiply<W: Watch>(
-    a: &[f64],
-    b: &[f64],
-    dim: usize,
-    watch: &W,
-) -> Result<Vec<f64>, W::Stopped> {
+pub(crate) fn multiply(a: &[f64], b: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
     product(table(a, dim), table(b, dim), watch)
 }
 
 /// $A A^T$ (dim, dim).
-pub(crate) fn square<W: Watch>(
-    matrix: &[f64],
-    dim: usize,
-    watch: &W,
-) -> Result<Vec<f64>, W::Stopped> {
-    product(
-        table(matrix, dim),
-        table(matrix, dim).reversed_axes(),
-        watch,
-    )
+pub(crate) fn square(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
+    let matrix = table(matrix, dim);
+    product(matrix, matrix.reversed_axes(), watch)
 }
 
 /// $A^T A$ (dim, dim).
-pub(crate) fn gram<W: Watch>(
-    matrix: &[f64],
-    dim: usize,
-    watch: &W,
-) -> Result<Vec<f64>, W::Stopped> {
-    product(
-        table(matrix, dim).reversed_axes(),
-        table(matrix, dim),
-        watch,
-    )
+pub(crate) fn gram(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
+    let matrix = table(matrix, dim);
+    product(matrix.reversed_axes(), matrix, watch)
 }
 
 fn table(matrix: &[f64], dim: usize) -> ArrayView2<'_, f64> {
     ArrayView2::from_shape((dim, dim), matrix).expect("a square")
 }
 
-/// A product, row after row.
-fn product<W: Watch>(
-    a: ArrayView2<'_, f64>,
-    b: ArrayView2<'_, f64>,
-    watch: &W,
-) -> Result<Vec<f64>, W::Stopped> {
+fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, watch: Watch<'_>) -> Result<Vec<f64>> {
     /// Rows in a piece of work.
     const ROWS: usize = 128;
     let mut out = Array2::zeros((a.nrows(), b.ncols()));
     let pieces = a.axis_chunks_iter(Axis(0), ROWS);
     for (a, mut out) in pieces.zip(out.axis_chunks_iter_mut(Axis(0), ROWS)) {
-        watch.check()?;
+        check(watch)?;
         general_mat_mul(1.0, &a, &b, 0.0, &mut out);
     }
     Ok(out.into_raw_vec_and_offset().0)
 }
 
 /// The inverse of a lower triangular matrix (dim, dim) with zeros above the diagonal and none on it.
-pub(crate) fn inverse_of_lower<W: Watch>(
-    factor: &[f64],
-    dim: usize,
-    watch: &W,
-) -> Result<Vec<f64>, W::Stopped> {
+pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
     let mut out = vec![0.0; dim * dim];
     for start in (0..dim).step_by(BLOCK) {
-        watch.check()?;
+        check(watch)?;
         let end = dim.min(start + BLOCK);
         if start > 0 {
             let (above, rows) = out.split_at_mut(start * dim);
@@ -432,13 +381,11 @@ pub(crate) fn inverse_of_lower<W: Watch>(
             let rows = &mut rows[..(end - start) * dim];
             let rows = ArrayViewMut2::from_shape((end - start, dim), rows).expect("whole rows");
             let factor = factor.slice_axis(Axis(0), Slice::from(start..end));
-            general_mat_mul(
-                -1.0,
-                &factor.split_at(Axis(1), start).0,
-                &above.split_at(Axis(1), start).0,
-                0.0,
-                &mut rows.split_at(Axis(1), start).0,
+            let (a, b) = (
+                factor.split_at(Axis(1), start).0,
+                above.split_at(Axis(1), start).0,
             );
+            general_mat_mul(-1.0, &a, &b, 0.0, &mut rows.split_at(Axis(1), start).0);
         }
         for i in start..end {
             let (above, row) = out.split_at_mut(i * dim);
@@ -459,17 +406,14 @@ pub(crate) fn inverse_of_lower<W: Watch>(
 /// before them, there are others in their place.
 ///
 /// By Householder's reflections, which are orthogonal whatever the rows are: nothing depends on their rank.
-pub(crate) fn orthonormal<W: Watch>(
-    rows: &Array2<f64>,
-    watch: &W,
-) -> Result<Array2<f64>, W::Stopped> {
+pub(crate) fn orthonormal(rows: &Array2<f64>, watch: Watch<'_>) -> Result<Array2<f64>> {
     let (p, d) = rows.dim();
     assert!(p <= d, "at most as many directions as columns");
     let mut rows: Vec<f64> = rows.iter().copied().collect();
     // Row i becomes the mirror that turns it into the span of the first i + 1 axes: zeros, then a vector of length
     // sqrt(2), or of zeros alone, which is no mirror.
     for start in (0..p).step_by(BLOCK) {
-        watch.check()?;
+        check(watch)?;
         let (before, rest) = rows.split_at_mut(start * d);
         let rows = &mut rest[..BLOCK.min(p - start) * d];
         reflect_rows(mirrors(before, d, 0), rows, d);
@@ -484,7 +428,7 @@ pub(crate) fn orthonormal<W: Watch>(
     let mut out = vec![0.0; p * d];
     out.iter_mut().step_by(d + 1).for_each(|x| *x = 1.0);
     for start in (0..p).step_by(BLOCK) {
-        watch.check()?;
+        check(watch)?;
         let range = start * d..p.min(start + BLOCK) * d;
         // Later mirrors leave these axes alone.
         let before: Vec<_> = mirrors(&rows[..range.end], d, 0).collect();

@@ -154,12 +154,10 @@ impl<T> Default for Spare<T> {
 }
 
 impl<T> Spare<T> {
-    /// One of them, if there is any.
     pub(crate) fn take(&self) -> Option<T> {
         self.0.lock().ok()?.pop()
     }
 
-    /// Gives some back.
     pub(crate) fn give(&self, things: impl IntoIterator<Item = T>) {
         if let Ok(mut spare) = self.0.lock() {
             spare.extend(things);

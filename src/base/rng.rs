@@ -98,9 +98,8 @@ impl Rng {
             }
         } else if filled < list.len() {
             // Most are needed: shuffle all that are left instead of guessing again and again.
-            let mut left: Vec<u32> = (0..n as u32)
-                .filter(|c| !list[..filled].contains(c))
-                .collect();
+            let left = (0..n as u32).filter(|c| !list[..filled].contains(c));
+            let mut left: Vec<u32> = left.collect();
             for place in &mut list[filled..] {
                 *place = left.swap_remove(self.below(left.len()));
             }
@@ -108,7 +107,6 @@ impl Rng {
     }
 }
 
-/// What a stream is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     Coreset = 1,
@@ -142,7 +140,6 @@ impl Streams {
         self
     }
 
-    /// The streams of a phase.
     pub(crate) fn phase(mut self, phase: usize) -> Self {
         self.key[24..].copy_from_slice(&(phase as u64).to_le_bytes());
         self

@@ -16,12 +16,10 @@ impl Share {
         (done / all.max(1.0)).min(1.0)
     }
 
-    /// More steps lie ahead.
     pub(crate) fn expect(&self, steps: usize) {
         self.0[1].fetch_add(steps as u64, Ordering::Relaxed);
     }
 
-    /// So many of them are done.
     pub(crate) fn done(&self, steps: usize) {
         self.0[0].fetch_add(steps as u64, Ordering::Relaxed);
     }

@@ -66,9 +66,7 @@ pub trait SimdFloat: Pod + Debug + PartialOrd {
         a: Self::Vector<S>,
         b: Self::Vector<S>,
     ) -> Self::Vector<S>;
-    /// The sum of all lanes.
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
-    /// The lowest lane.
     fn least<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
 }
 
@@ -166,7 +164,6 @@ simd_float!(
     ]
 );
 
-/// Numbers of a vector.
 #[inline(always)]
 pub(crate) const fn lanes<F: SimdFloat, S: Simd>() -> usize {
     size_of::<F::Vector<S>>() / size_of::<F>()

@@ -69,10 +69,8 @@ mod tests {
         for size in 1..12 {
             let pieces = (0..of.len()).step_by(size);
             let all = pieces.flat_map(|from| among(&starts, from..of.len().min(from + size)));
-            let found: Vec<u32> = all
-                .flat_map(|(c, own)| own.map(move |_| c as u32))
-                .collect();
-            assert_eq!(found, of);
+            let found = all.flat_map(|(c, own)| own.map(move |_| c as u32));
+            assert_eq!(found.collect::<Vec<u32>>(), of);
         }
     }
 

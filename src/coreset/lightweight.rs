@@ -35,7 +35,7 @@ use crate::data::{Rows, View};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Lightweight {
-    size: usize,
+    pub(crate) size: usize,
 }
 
 impl Lightweight {
@@ -43,11 +43,6 @@ impl Lightweight {
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { size }
-    }
-
-    /// The number of draws, $N'$.
-    pub(crate) fn draws(&self) -> usize {
-        self.size
     }
 }
 
@@ -157,7 +152,7 @@ fn squared_distances_to_mean<F: Float>(
     unit: f64,
 ) -> Result<(Vec<F>, Vec<Totals>)> {
     let View { data, frame, .. } = view;
-    let mut centre = vec![F::from_f64(0.0); frame.offset().len()];
+    let mut centre = vec![F::from_f64(0.0); frame.offset.len()];
     frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![F::from_f64(0.0); data.len()];
     let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
@@ -217,10 +212,8 @@ mod tests {
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let frame = data.frame();
         let mean = w.dot(&x) / w.sum();
-        let d2: Vec<f64> = x
-            .outer_iter()
-            .map(|row| (&row - &mean).mapv(|t| t * t).sum())
-            .collect();
+        let squared = |row| (&row - &mean).mapv(|t: f64| t * t).sum();
+        let d2: Vec<f64> = x.outer_iter().map(squared).collect();
         let spread: f64 = (0..n).map(|i| w[i] * d2[i]).sum();
         let q = |i: usize| w[i] * (0.5 / w.sum() + 0.5 * d2[i] / spread);
         for in_strata in [false, true] {

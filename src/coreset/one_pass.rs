@@ -1,7 +1,9 @@
 //! Lightweight coresets of rows that come once: merge and reduce.
 
 use super::Lightweight;
-use crate::base::error::{Error, Result, positive, same_columns, same_length, sound_weight};
+use crate::base::error::{
+    Error, Result, ensure, positive, same_columns, same_length, sound_weight,
+};
 use crate::base::float::{Element, Float};
 use crate::base::rng::{Purpose, Streams};
 use crate::data::{Data, Dense, View, check_rows};
@@ -49,7 +51,6 @@ pub struct OnePass<T> {
     broken: Option<Error>,
 }
 
-/// Rows with weights.
 #[derive(Clone, Debug, Default)]
 struct List<T> {
     values: Vec<T>,
@@ -114,9 +115,7 @@ impl<T: Element> OnePass<T> {
         for list in lists.into_iter().flatten() {
             all.append(list);
         }
-        if all.weights.is_empty() {
-            return Err(Error::Empty { what: "stream" });
-        }
+        ensure(!all.weights.is_empty(), || Error::Empty { what: "stream" })?;
         let all = self.reduced(all, self.size)?;
         let shape = (all.weights.len(), self.dim);
         let rows = Array2::from_shape_vec(shape, all.values).expect("n x d numbers");

@@ -103,7 +103,6 @@ pub struct Blocks<S: Source> {
     dim: usize,
     weights: Option<Vec<f64>>,
     summary: Summary,
-    /// Places to read into.
     buffers: Spare<Vec<S::Element>>,
 }
 

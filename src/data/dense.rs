@@ -1,7 +1,7 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
 use super::{Data, Frame, Rows, Summary};
-use crate::base::error::{Error, Result, same_length};
+use crate::base::error::{Error, Result, ensure, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -120,9 +120,7 @@ impl<'a, T: Element> Dense<'a, T> {
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;
         }
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
+        ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
         let summary = Summary::check(&values, dim, weights.as_deref(), "data")?;
         Ok(Self {
             values,
@@ -181,7 +179,7 @@ impl<'a, T: Element> Dense<'a, T> {
         out: &mut [T::Float],
     ) {
         let stride = stride(self.dim);
-        let scale = T::Float::from_f64(frame.inverse_unit());
+        let scale = T::Float::from_f64(frame.inverse_unit);
         let far = size_of_val(&*self.values) >= FAR;
         for out in out.chunks_mut(stride * (TOGETHER / stride).max(1)) {
             if far {
@@ -197,11 +195,10 @@ impl<'a, T: Element> Dense<'a, T> {
                     }
                 }
             });
-            features::enter(out, frame.offset(), scale, Frame::most());
+            features::enter(out, &frame.offset, scale, Frame::most());
         }
     }
 
-    /// Loads rows in the given order.
     #[inline(always)]
     pub(crate) fn fill(
         &self,
@@ -295,11 +292,8 @@ impl<F: Float> Dense<'static, F> {
         let mut values = vec![F::zero(); rows.len() * dim];
         let read = parallel::map_chunks(&mut values, BLOCK * dim, |_, places, out| {
             let mut block = Rows::default();
-            data.gather(
-                &rows[places.start / dim..places.end / dim],
-                &frame,
-                &mut block,
-            )?;
+            let rows = &rows[places.start / dim..places.end / dim];
+            data.gather(rows, &frame, &mut block)?;
             let (expected, found) = (out.len() / dim, block.len());
             if (found, block.dim) != (expected, dim) || block.known().is_some() {
                 let of = block.dim;
@@ -390,8 +384,8 @@ mod tests {
         data.load(0..x.nrows(), &frame, &mut rows).unwrap();
         assert!(rows.row(0).iter().all(|z| z.to_f64().is_finite()));
         for (i, j) in (1..x.nrows()).flat_map(|i| (0..x.ncols()).map(move |j| (i, j))) {
-            let from_offset = x[[i, j]].widen().to_f64() - frame.offset()[j].to_f64();
-            let z = from_offset * frame.inverse_unit();
+            let from_offset = x[[i, j]].widen().to_f64() - frame.offset[j].to_f64();
+            let z = from_offset * frame.inverse_unit;
             let within = within * (1.0 + z.abs());
             assert_abs_diff_eq!(rows.row(i)[j].to_f64(), z, epsilon = within);
         }

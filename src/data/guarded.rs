@@ -2,7 +2,7 @@
 
 use super::{Data, Frame, Rows, Summary};
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result, same_length, sound_total, sound_weight};
+use crate::base::error::{Error, Result, ensure, same_length, sound_total, sound_weight};
 use crate::base::float::Float;
 use crate::base::parallel::BLOCK;
 use std::borrow::Cow;
@@ -13,7 +13,6 @@ pub(crate) struct Guarded<'a, F: Float> {
     data: Rowset<'a, F>,
     /// That of the data before a part was selected.
     name: &'static str,
-    /// As they were at first.
     weights: Option<Cow<'a, [f64]>>,
     len: usize,
     dim: usize,
@@ -29,9 +28,7 @@ impl<'a, F: Float> Guarded<'a, F> {
     /// Data that has rows.
     pub(crate) fn new(data: &'a dyn Data<F>, cancel: Option<&Cancel>) -> Result<Self> {
         let (len, dim) = (data.len(), data.dim());
-        if len == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
+        ensure(len > 0 && dim > 0, || Error::Empty { what: "data" })?;
         let weights = data.weights();
         same_length("weights", len, weights.map_or(len, <[f64]>::len))?;
         let mut numbered = weights.into_iter().flatten().enumerate();
@@ -88,10 +85,8 @@ impl<'a, F: Float> Guarded<'a, F> {
         for first in (0..self.len).step_by(BLOCK) {
             self.load(first..self.len.min(first + BLOCK), &frame, &mut rows)?;
             for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
-                let size = rows
-                    .row(i)
-                    .iter()
-                    .fold(0.0f64, |most, z| most.max(z.to_f64().abs()));
+                let sizes = rows.row(i).iter().map(|z| z.to_f64().abs());
+                let size = sizes.fold(0.0, f64::max);
                 if size > farthest.1 {
                     farthest = (first + i, size);
                 }
@@ -104,7 +99,6 @@ impl<'a, F: Float> Guarded<'a, F> {
         Err(Error::parameter("data", value, rule))
     }
 
-    /// What the data did, and the rule.
     fn wrong<T>(&self, what: String) -> Result<T> {
         Err(Error::stage(self.name, what))
     }
@@ -130,7 +124,6 @@ impl<'a, F: Float> Guarded<'a, F> {
         }
     }
 
-    /// Loads rows by `load`, and checks them.
     fn load_checked(
         &self,
         rows: impl ExactSizeIterator<Item = usize> + Clone,

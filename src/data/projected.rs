@@ -38,7 +38,6 @@ pub(crate) struct Projected<F: Float> {
     frame: Frame<F>,
     entries: usize,
     residual: f64,
-    /// That of the rows.
     cancel: Cancel,
 }
 
@@ -141,12 +140,9 @@ impl<F: Float> Subspace<F> {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
                 let (mut rows, mut sum) = (Rows::default(), Array2::zeros((dim, d)));
                 for first in range.clone().step_by(rows_of(d)) {
-                    sample.load(
-                        first..range.end.min(first + rows_of(d)),
-                        &centred,
-                        &mut rows,
-                    )?;
-                    let x = matrix(rows.values(), rows.len(), d, stride(d));
+                    let last = range.end.min(first + rows_of(d));
+                    sample.load(first..last, &centred, &mut rows)?;
+                    let x = matrix(&rows.values, rows.len(), d, stride(d));
                     let mut along = product(&x, &directions.t());
                     for (i, mut along) in along.outer_iter_mut().enumerate() {
                         let weight = F::from_f64(rows.weight(i) / most);
@@ -160,7 +156,7 @@ impl<F: Float> Subspace<F> {
             for block in &parallel::all(blocks)? {
                 sum.zip_mut_with(block, |sum, x| *sum += x.to_f64());
             }
-            directions = linalg::orthonormal(&sum, &data.cancel())?.mapv(F::from_f64);
+            directions = linalg::orthonormal(&sum, data.cancel())?.mapv(F::from_f64);
         }
         let subspace = Self {
             directions,
@@ -171,12 +167,10 @@ impl<F: Float> Subspace<F> {
         Ok((subspace, sample))
     }
 
-    /// The frame of the projected rows.
     pub(crate) fn frame(&self) -> Frame<F> {
         self.frame.of_directions(self.directions.nrows())
     }
 
-    /// The rows of a data set in the subspace.
     pub(crate) fn project(&self, data: &dyn Data<F>) -> Result<Projected<F>> {
         let (p, d) = self.directions.dim();
         let directions = self.directions.as_slice().expect("in order");
@@ -185,9 +179,9 @@ impl<F: Float> Subspace<F> {
         let residuals = parallel::map_chunks(&mut values, rows_of(d) * p, |_, range, values| {
             let mut rows = Rows::default();
             data.load(range.start / p..range.end / p, &self.centred, &mut rows)?;
-            project(rows.values(), stride(d), &directions, values);
+            project(&rows.values, stride(d), &directions, values);
             let mut norms = Vec::new();
-            distance::norms(rows.values(), stride(d), &mut norms);
+            distance::norms(&rows.values, stride(d), &mut norms);
             let beside = values.chunks_exact(p).zip(&norms).enumerate();
             Ok(beside
                 .map(|(i, (kept, norm))| {
@@ -218,20 +212,16 @@ impl<F: Float> Subspace<F> {
     /// Centres of the frame in the subspace.
     pub(crate) fn enter(&self, centres: &Centres<F>) -> Centres<F> {
         let (d, stride) = (centres.dim(), stride(centres.dim()));
-        let mut relative = vec![F::zero(); centres.values().len()];
-        distance::minus(centres.values(), &self.origin, &mut relative);
+        let mut relative = vec![F::zero(); centres.values.len()];
+        distance::minus(&centres.values, &self.origin, &mut relative);
         let x = matrix(&relative, centres.len(), d, stride);
         Centres::of_coordinates(product(&x, &self.directions.t()).view())
     }
 
     /// Centres of the subspace in the frame.
     pub(crate) fn leave(&self, centres: &Centres<F>) -> Centres<F> {
-        let x = matrix(
-            centres.values(),
-            centres.len(),
-            centres.dim(),
-            stride(centres.dim()),
-        );
+        let (q, stride) = (centres.dim(), stride(centres.dim()));
+        let x = matrix(&centres.values, centres.len(), q, stride);
         let mut back = product(&x, &self.directions.view());
         for mut centre in back.outer_iter_mut() {
             for (x, &origin) in centre.iter_mut().zip(&self.origin) {
@@ -261,7 +251,7 @@ mod tests {
         let projected = subspace.project(&data).unwrap();
         let all: f64 = data.summary().variance.iter().sum::<f64>() * x.nrows() as f64;
         let inside: f64 = projected.values.iter().map(|x| x * x).sum();
-        let all = all * frame.inverse_unit().powi(2);
+        let all = all * frame.inverse_unit.powi(2);
         assert_abs_diff_eq!(
             inside + projected.residual,
             all,

@@ -82,12 +82,12 @@ impl<F: Float> Sketch<F> {
         frame: &Frame<F>,
         into: &mut Rows<F>,
     ) {
-        let (scale, most) = (F::from_f64(frame.inverse_unit()), Frame::most());
+        let (scale, most) = (F::from_f64(frame.inverse_unit), Frame::most());
         let enter = |x: F| held(x * scale, most);
-        let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset()[j].to_f64());
+        let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset[j].to_f64());
         // In the frame of this data all shifts are 0.
-        let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset()[j].to_f64());
-        into.reset_sparse(self.dim(), self.entries, frame.mean());
+        let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset[j].to_f64());
+        into.reset_sparse(self.dim(), self.entries, &frame.mean);
         let known = &mut into.sparse.as_mut().expect("rows of a sketch").ids;
         known.reserve(rows.len() * self.entries);
         into.values.reserve(rows.len() * self.entries);

@@ -3,7 +3,7 @@
 use super::sketch_sums::KnownSums;
 use super::summary::{check_rows, nearest_zero};
 use super::{Data, Dense, Sketch};
-use crate::base::error::{Error, Result, positive, same_columns, same_length};
+use crate::base::error::{Error, Result, positive, require, same_columns, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::{Purpose, Streams};
@@ -145,9 +145,8 @@ impl<F: Float> SketchBuilder<F> {
         }
         let taken = self.making.as_ref().map_or(0, Making::len);
         check(rows, weights, taken, self.settings.limit::<F>())?;
-        self.making
-            .get_or_insert_with(|| Making::new(&self.settings, rows.row(0)))
-            .take(rows, weights);
+        let new = || Making::new(&self.settings, rows.row(0));
+        self.making.get_or_insert_with(new).take(rows, weights);
         Ok(())
     }
 
@@ -165,24 +164,18 @@ impl<F: Float> SketchBuilder<F> {
 
 impl Settings {
     fn check(&self, late: bool) -> Result<()> {
-        if late {
-            let rule = "must be set before the first rows";
-            return Err(Error::parameter("shared", "changed after rows came", rule));
-        }
-        positive("columns", self.columns)?;
-        if self.columns > 1 << 31 {
-            let rule = "must be at most 2^31";
-            return Err(Error::parameter("columns", self.columns, rule));
-        }
-        positive("q", self.q)?;
-        if self.q > self.columns {
-            let rule = "must be at most the number of columns";
-            return Err(Error::parameter("q", self.q, rule));
-        }
-        if self.shared > self.q {
-            return Err(Error::parameter("shared", self.shared, "must be at most q"));
-        }
-        Ok(())
+        let Self {
+            columns, q, shared, ..
+        } = *self;
+        let rule = "must be set before the first rows";
+        require(!late, "shared", "changed after rows came", rule)?;
+        positive("columns", columns)?;
+        let rule = "must be at most 2^31";
+        require(columns <= 1 << 31, "columns", columns, rule)?;
+        positive("q", q)?;
+        let rule = "must be at most the number of columns";
+        require(q <= columns, "q", q, rule)?;
+        require(shared <= q, "shared", shared, "must be at most q")
     }
 
     /// The largest value allowed: a coordinate is at most this times the square root of their number.
@@ -191,7 +184,6 @@ impl Settings {
     }
 }
 
-/// What has been made so far.
 #[derive(Debug)]
 struct Making<F> {
     basis: Basis,
@@ -292,9 +284,7 @@ impl<F: Float> Making<F> {
         while from < end {
             let to = end.min((from / BLOCK + 1) * BLOCK);
             let of_group = ..(to - from) * q;
-            let own = ids
-                .split_off_mut(of_group)
-                .zip(values.split_off_mut(of_group));
+            let own = (ids.split_off_mut(of_group)).zip(values.split_off_mut(of_group));
             let sums = std::mem::replace(&mut self.rest, KnownSums::new(dim));
             groups.extend(own.map(|own| (from..to, own, sums)));
             from = to;
@@ -308,10 +298,8 @@ impl<F: Float> Making<F> {
                 self.choice.draw(n, ids, &mut scratch);
                 // The difference is taken before the transform: it is linear.
                 let relative = wide(rows.row(row)).zip(&self.row).map(|(x, p)| x - p);
-                coordinates
-                    .iter_mut()
-                    .zip(relative)
-                    .for_each(|(out, x)| *out = x);
+                let places = coordinates.iter_mut().zip(relative);
+                places.for_each(|(out, x)| *out = x);
                 self.basis.enter(&mut coordinates);
                 for (&j, value) in ids.iter().zip(&mut *values) {
                     *value = F::from_f64(coordinates[j as usize]);
@@ -346,13 +334,10 @@ impl<F: Float> Making<F> {
     }
 }
 
-/// Which coordinates a row keeps.
 #[derive(Debug)]
 struct Choice {
     streams: Streams,
-    /// Kept by every row.
     shared: Vec<u32>,
-    /// The others.
     rest: Vec<u32>,
 }
 

@@ -1,6 +1,6 @@
 //! What a fit needs to know of the whole data before it starts, in one pass.
 
-use crate::base::error::{Error, Result, ensure, sound_total, sound_weight};
+use crate::base::error::{Error, Result, ensure, require, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -31,12 +31,13 @@ impl Summary {
     /// Largest absolute value.
     #[must_use]
     pub fn max_abs(&self) -> f64 {
-        self.range
+        let ends = self
+            .range
             .iter()
-            .fold(0.0, |most, (low, high)| most.max(low.abs()).max(high.abs()))
+            .map(|(low, high)| low.abs().max(high.abs()));
+        ends.fold(0.0, f64::max)
     }
 
-    /// The range of the widest column.
     pub(crate) fn widest_range(&self) -> f64 {
         let ranges = self.range.iter().map(|(low, high)| high - low);
         ranges.fold(0.0, f64::max)
@@ -65,9 +66,7 @@ impl Summary {
         weight: impl Fn(usize) -> f64 + Sync,
         read: impl Fn(Range<usize>, &mut [T]) -> Result<()> + Sync,
     ) -> Result<Self> {
-        if n == 0 || dim == 0 {
-            return Err(Error::Empty { what: "data" });
-        }
+        ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
         Self::of_rows(n, dim, Some(weight), "data", |rows| {
             let mut values = vec![T::default(); rows.len() * dim];
             read(rows, &mut values)?;
@@ -90,9 +89,7 @@ impl Summary {
         points: ArrayView2<'_, F>,
         what: &'static str,
     ) -> Result<Self> {
-        if points.is_empty() {
-            return Err(Error::Empty { what });
-        }
+        ensure(!points.is_empty(), || Error::Empty { what })?;
         let values: Vec<F> = points.iter().copied().collect();
         Self::check(&values, points.ncols(), None, what)
     }
@@ -168,10 +165,9 @@ impl<F: Float> Frame<F> {
     /// The data's own coordinates, where neither rows nor their squares leave the range of the type.
     pub(crate) fn raw(summary: &Summary) -> Result<Self> {
         let (farthest, most) = (summary.max_abs(), Self::most().to_f64());
+        let name = "largest number of the data";
         let rule = "is too far from 0 for a family in raw coordinates: use another unit";
-        ensure(farthest <= most, || {
-            Error::parameter("largest number of the data", farthest, rule)
-        })?;
+        require(farthest <= most, name, farthest, rule)?;
         Ok(Self::new(&vec![0.0; summary.mean.len()], 1.0).with_mean(&summary.mean))
     }
 
@@ -184,9 +180,8 @@ impl<F: Float> Frame<F> {
 
 /// The value of each range that is nearest 0.
 pub(super) fn nearest_zero(ranges: &[(f64, f64)]) -> impl Iterator<Item = f64> {
-    ranges
-        .iter()
-        .map(|&(low, high)| if low > 0.0 { low } else { high.min(0.0) })
+    let nearest = |&(low, high): &(f64, f64)| if low > 0.0 { low } else { high.min(0.0) };
+    ranges.iter().map(nearest)
 }
 
 /// The row that moments are about: the first of the largest weight. A light one may be so far from the others that the variance
@@ -253,7 +248,6 @@ impl Partial {
         }
     }
 
-    /// Adds rows of these weights.
     fn add<T: Element>(
         &mut self,
         values: &[T],
@@ -416,7 +410,6 @@ fn unit_of(weights: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// Numbers as rows of `dim`.
 fn table<T>(values: &[T], dim: usize) -> ArrayView2<'_, T> {
     ArrayView2::from_shape((values.len() / dim, dim), values).expect("n x d numbers")
 }
@@ -460,9 +453,8 @@ mod tests {
     fn moments_are_those_of_two_passes_even_far_from_zero() {
         let mut rng = crate::base::rng::Rng::from_seed(5);
         let (n, d) = (1_500, 3);
-        let x: Vec<f64> = (0..n * d)
-            .map(|i| 1e6 * (i % d) as f64 + rng.normal())
-            .collect();
+        let mut far = |i: usize| 1e6 * (i % d) as f64 + rng.normal();
+        let x: Vec<f64> = (0..n * d).map(&mut far).collect();
         let w: Vec<f64> = (0..n).map(|i| (i % 4) as f64).collect();
         let s = Summary::check(&x, d, Some(&w), "data").unwrap();
         let total: f64 = w.iter().sum();

@@ -39,22 +39,18 @@ impl<'a, F: Float> View<'a, F> {
         Self { share, ..self }
     }
 
-    /// Steps of a choice that lie ahead.
     pub(crate) fn expect(&self, steps: usize) {
         self.share.iter().for_each(|share| share.expect(steps));
     }
 
-    /// Steps of a choice that are done.
     pub(crate) fn done(&self, steps: usize) {
         self.share.iter().for_each(|share| share.done(steps));
     }
 
-    /// Number of rows, n.
     pub(crate) fn len(&self) -> usize {
         self.data.len()
     }
 
-    /// Weight of a row.
     pub(crate) fn weight(&self, row: u32) -> f64 {
         self.data.weight(row as usize)
     }
@@ -66,7 +62,6 @@ impl<'a, F: Float> View<'a, F> {
         Ok(block)
     }
 
-    /// Any rows, in this order.
     pub(crate) fn gather(&self, rows: impl Iterator<Item = u32>) -> Result<Rows<F>> {
         let mut block = Rows::default();
         self.gather_into(rows, &mut block)?;

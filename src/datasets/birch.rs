@@ -62,9 +62,8 @@ impl Birch {
             Placement::Grid => [c % SIDE, c / SIDE][j] as f64 * SPACING,
             Placement::Random => (rng.uniform() * SIDE as f64 - 0.5) * SPACING,
         });
-        let labels: Vec<usize> = (0..k * self.per_cluster)
-            .map(|n| n / self.per_cluster)
-            .collect();
+        let points = 0..k * self.per_cluster;
+        let labels: Vec<usize> = points.map(|n| n / self.per_cluster).collect();
         let points = rng.normals(labels.len(), 2) + centres.select(Axis(0), &labels);
         Ok(Labelled {
             points: points.mapv(F::from_f64),

@@ -74,7 +74,6 @@ impl<F: Float> EStep<F> for Exhaustive {
     }
 }
 
-/// The search over all components.
 pub(super) struct All<F> {
     width: usize,
     scratch: Spare<Exact<F>>,

@@ -28,7 +28,7 @@ pub use neighborhood::{Neighborhood, Start};
 pub use per_shard::PerShard;
 pub use similarity_sampling::SimilaritySampling;
 
-use crate::base::error::{Error, Result, ensure};
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -132,9 +132,7 @@ pub trait Search<F: Float>: Send + Sync {
 /// all components.
 fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) -> Result<()> {
     let rule = "needs one variance for all components: for other families take gmm, vc-gmm or another E-step";
-    ensure(model.likeliest_is_nearest(), || {
-        Error::parameter("e_step", search, rule)
-    })
+    require(model.likeliest_is_nearest(), "e_step", search, rule)
 }
 
 /// The state of a search from its bytes.

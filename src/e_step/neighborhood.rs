@@ -136,7 +136,6 @@ impl<F: Float> EStep<F> for Neighborhood {
         Ok(Box::new(NeighborhoodSearch {
             settings: *self,
             all: All::of_width(self.c_prime),
-            components: k,
             neighbors,
             evaluations,
             shards: PerShard::default(),
@@ -148,7 +147,6 @@ struct NeighborhoodSearch<F> {
     settings: Neighborhood,
     /// For the first search, from seeds.
     all: All<F>,
-    components: usize,
     neighbors: Neighbors,
     /// Those that the first neighbors took.
     evaluations: u64,
@@ -180,7 +178,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
             return self.all.search(model, rows, block, rng);
         }
         let mut evaluations = 0;
-        let make = || Shard::new(self.components);
+        let make = || Shard::new(k);
         self.shards.with(block.shard(), make, |shard| {
             for i in 0..rows.len() {
                 let support = &mut block.supports[i * width..(i + 1) * width];

@@ -21,7 +21,6 @@ impl Neighbors {
         are_lists(&self.lists, self.size, k, known)
     }
 
-    /// The neighbors of `c`, itself first.
     #[inline(always)]
     pub(super) fn list(&self, c: u32) -> &[u32] {
         let start = c as usize * self.size;
@@ -39,11 +38,9 @@ impl Neighbors {
                 if found.is_empty() {
                     continue;
                 }
-                let mut means: Vec<(f64, u32)> = found
-                    .iter()
-                    .filter(|pair| pair.to as usize != c)
-                    .map(|pair| (mean_score(pair), pair.to))
-                    .collect();
+                let others = found.iter().filter(|pair| pair.to as usize != c);
+                let means = others.map(|pair| (mean_score(pair), pair.to));
+                let mut means: Vec<(f64, u32)> = means.collect();
                 let nearer =
                     |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
                 if means.len() > size {

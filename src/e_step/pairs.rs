@@ -138,7 +138,6 @@ impl PairSums {
         }
     }
 
-    /// Makes room among the pairs.
     fn shrink(&mut self) {
         let starts = self.merge();
         if self.pairs.len() > KEPT {
@@ -185,7 +184,6 @@ impl PairSums {
         self.pairs = kept;
     }
 
-    /// All that was gathered, by component.
     fn finish(mut self) -> Grouped {
         self.group();
         Grouped {
@@ -273,7 +271,6 @@ struct Grouped {
 }
 
 impl Grouped {
-    /// Every pair the other way round.
     fn reversed(&self) -> Self {
         let k = self.starts.len() - 1;
         let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.to));
@@ -291,9 +288,8 @@ impl Grouped {
     }
 }
 
-/// What the workers of a pass gathered.
 pub(super) struct Gathered {
-    k: usize,
+    pub(super) k: usize,
     workers: Vec<Grouped>,
 }
 
@@ -313,11 +309,6 @@ impl Gathered {
         let reversed = parallel::map_parts(reversed, |_, grouped| grouped.reversed());
         workers.extend(reversed);
         Self { k, workers }
-    }
-
-    /// Number of components, k.
-    pub(super) fn components(&self) -> usize {
-        self.k
     }
 
     /// A reader, which carries the scratch for one component after the other.

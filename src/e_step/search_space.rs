@@ -11,7 +11,6 @@ pub(super) struct SearchSpace {
 }
 
 impl SearchSpace {
-    /// An empty set of any of `k` components.
     pub(super) fn new(k: usize) -> Self {
         Self {
             now: 1,

@@ -37,8 +37,7 @@ impl Similarity {
     /// ways.
     pub(super) fn of(workers: Vec<PairSums>) -> Self {
         let gathered = Gathered::both_ways(workers);
-        let k = gathered.components();
-        let parts = parallel::map_blocks(k, COMPONENTS, |_, range| {
+        let parts = parallel::map_blocks(gathered.k, COMPONENTS, |_, range| {
             let mut reader = gathered.reader();
             let mut rows = Self::unknown(0);
             for c in range {
@@ -61,7 +60,6 @@ impl Similarity {
         all
     }
 
-    /// Adds the row of the next component.
     fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
         let mut row: Vec<(f64, u32)> = entries.collect();
         row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -92,17 +90,15 @@ impl Similarity {
         let sized = [ids.len(), sorted.len(), places.len()] == [n; 3];
         let row_is_sound = |c: usize| {
             let row = starts[c]..starts[c + 1];
-            let entries = sorted[row.clone()].iter().zip(&places[row.clone()]);
+            let (ids, sums) = (&ids[row.clone()], &sums[row.clone()]);
+            let (sorted, places) = (&sorted[row.clone()], &places[row]);
             let known = |id: &u32| (*id as usize) < k && *id as usize != c;
-            sums[row.clone()].is_sorted()
-                && sums[row.clone()]
-                    .iter()
-                    .all(|sum| *sum > 0.0 && sum.is_finite())
-                && sorted[row.clone()].windows(2).all(|pair| pair[0] < pair[1])
-                && entries
-                    .clone()
-                    .all(|(id, place)| ids[row.clone()].get(*place as usize) == Some(id))
-                && ids[row.clone()].iter().all(known)
+            let placed = |(id, place): (&u32, &u32)| ids.get(*place as usize) == Some(id);
+            sums.is_sorted()
+                && sums.iter().all(|sum| *sum > 0.0 && sum.is_finite())
+                && sorted.windows(2).all(|pair| pair[0] < pair[1])
+                && sorted.iter().zip(places).all(placed)
+                && ids.iter().all(known)
         };
         let rises = whole && starts.len() == k + 1 && starts.is_sorted();
         rises && sized && (0..k).all(row_is_sound)
@@ -122,10 +118,8 @@ impl Similarity {
         let row = self.starts[from as usize]..self.starts[from as usize + 1];
         let (ids, sums) = (&self.ids[row.clone()], &self.sums[row.clone()]);
         let (sorted, places) = (&self.sorted[row.clone()], &self.places[row]);
-        let taken = chosen
-            .iter()
-            .filter_map(|c| sorted.binary_search(c).ok())
-            .map(|i| places[i]);
+        let taken = chosen.iter().filter_map(|c| sorted.binary_search(c).ok());
+        let taken = taken.map(|i| places[i]);
         gaps.around(taken, sums);
         for _ in 0..count {
             let Some(place) = gaps.take(rng, sums) else {

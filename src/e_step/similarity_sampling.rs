@@ -87,7 +87,6 @@ impl<F: Float> EStep<F> for SimilaritySampling {
         };
         Ok(Box::new(SamplingSearch {
             settings: *self,
-            components: k,
             similarity,
             shards: PerShard::default(),
         }))
@@ -96,7 +95,6 @@ impl<F: Float> EStep<F> for SimilaritySampling {
 
 struct SamplingSearch<F> {
     settings: SimilaritySampling,
-    components: usize,
     similarity: Similarity,
     shards: PerShard<Shard<F>>,
 }
@@ -111,7 +109,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
         let (k, width) = (block.components(), block.width());
         let beta = model.log_joint().beta;
         let drawn = self.settings.r.min(k - width);
-        let make = || Shard::new(self.components);
+        let make = || Shard::new(k);
         self.shards.with(block.shard(), make, |shard| {
             for i in 0..rows.len() {
                 let (support, candidates) = (block.support(i), &mut shard.candidates);
@@ -195,7 +193,6 @@ mod tests {
         variance: f64,
     }
 
-    /// Supports and similarities after a search.
     struct Found {
         supports: Vec<u32>,
         similarity: Similarity,
@@ -221,7 +218,6 @@ mod tests {
             let mut rng = Rng::from_seed(4);
             let mut search = SamplingSearch {
                 settings: e_step,
-                components: k,
                 similarity: Similarity::unknown(k),
                 shards: PerShard::default(),
             };
@@ -234,7 +230,7 @@ mod tests {
                     let mut block = Block::new(k, h);
                     let places = range.start * h..range.end * h;
                     block.reset(rows.len(), &supports[places.clone()]);
-                    block.in_shard(shard);
+                    block.shard = shard;
                     search.search(&model, &rows, &mut block, &mut rng);
                     let evaluations = (rows.len() * (h + r.min(k - h))) as u64;
                     assert_eq!(block.evaluations(), evaluations);

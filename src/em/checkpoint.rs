@@ -113,7 +113,6 @@ impl Checkpoint {
         &self.path
     }
 
-    /// Checks the settings.
     pub(crate) fn check(&self) -> Result<()> {
         positive("every_iterations", self.iterations.unwrap_or(1))
     }
@@ -133,7 +132,6 @@ impl Checkpoint {
         }
     }
 
-    /// The error of the file.
     pub(crate) fn fault(&self, fault: FileFault) -> Error {
         let path = self.path.display().to_string();
         Error::Checkpoint { path, fault }
@@ -181,12 +179,10 @@ impl Saver {
             let course = io::take("course", &mut values)?;
             Ok((course, values.to_vec()))
         };
-        read()
-            .map(Some)
-            .map_err(|fault| self.checkpoint.fault(fault))
+        let read = read().map_err(|fault| self.checkpoint.fault(fault));
+        read.map(Some)
     }
 
-    /// A phase begins.
     pub(crate) fn begin(&mut self, course: &impl Serialize) -> Result<()> {
         let bytes = io::to_vec(course);
         self.course = bytes.map_err(|error| self.checkpoint.fault(error.into()))?;

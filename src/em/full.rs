@@ -13,7 +13,7 @@ use crate::e_step::PerShard;
 use crate::io::{FileFault, all_counts, rule};
 use crate::m_step::{MStep, Moments};
 use crate::model::Mixture;
-use crate::model::block::Block;
+use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{Likelihood, LogJoint};
 use std::borrow::Cow;
 
@@ -41,7 +41,6 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
 enum Mode {
     /// Searches, for supports and the state of the search alone.
     Search,
-    /// Searches and sums up.
     SearchAndSum,
     /// Scores the supports of the last search again and sums up.
     Sum,
@@ -104,14 +103,11 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let (n, k) = (pass.phase.data.len(), pass.phase.model().components());
         let supports = saved.supports.into_owned();
         supports.check(n, k)?;
-        let as_wide = supports.per_row() == pass.supports.per_row();
+        let as_wide = supports.per_row == pass.supports.per_row;
         rule(as_wide, "supports", "must be as wide as the search says")?;
-        let known = !saved.again || supports.are_known();
-        rule(
-            known,
-            "supports",
-            "must be known where they are scored again",
-        )?;
+        let known = !saved.again || !supports.supports.contains(&UNSET);
+        let say = "must be known where they are scored again";
+        rule(known, "supports", say)?;
         all_counts("pass", &[saved.searches as u64])?;
         if saved.tried {
             pass.merges = Merges::Tried;
@@ -121,7 +117,6 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         Ok(pass)
     }
 
-    /// Before anything is searched.
     fn before(mut phase: SetUp<'a, F, M>) -> Self {
         let (k, width) = (phase.model().components(), phase.stages.width);
         let supports = match phase.labels.take() {
@@ -159,7 +154,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             streams,
             ..
         } = &self.phase;
-        let (m_step, model, searches) = (stages.m_step, stages.model(), self.searches);
+        let (m_step, model, searches) = (stages.m_step, &stages.model, self.searches);
         let of_pairs = m_step.statistics(model).of_pairs();
         let searching = mode != Mode::Sum;
         if searching && searches > 0 && stages.search.by_component() {
@@ -309,14 +304,13 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         &mut self.phase.stages
     }
 
-    fn found(&mut self) -> Ended<M::Model> {
+    fn found(&mut self, end: bool) -> Ended<M::Model> {
         let exact = self.phase.stages.search.is_exact();
-        self.phase.ended(self.supports.clone(), exact)
-    }
-
-    fn end(mut self: Box<Self>) -> Ended<M::Model> {
-        let exact = self.phase.stages.search.is_exact();
-        self.phase.ended(self.supports, exact)
+        let supports = match end {
+            true => std::mem::take(&mut self.supports),
+            false => self.supports.clone(),
+        };
+        self.phase.ended(supports, exact)
     }
 
     /// Between an M-step and a search there are no sums.

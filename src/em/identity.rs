@@ -41,7 +41,6 @@ impl Identity {
         Ok(())
     }
 
-    /// The header.
     pub(super) fn text(&self) -> String {
         serde_json::to_string(&self.0).expect("texts are JSON")
     }

@@ -146,11 +146,12 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// Moves rows to other components, in the sums as well.
     fn move_rows(&mut self, changes: &[Change]) -> Result<()> {
-        self.kept.assignment.apply(changes);
         let (view, centres) = (self.phase.view(), self.phase.centres());
-        self.kept
-            .sums
-            .apply(view, centres, &self.kept.assignment, changes)
+        let Kept {
+            assignment, sums, ..
+        } = &mut self.kept;
+        assignment.apply(changes);
+        sums.apply(view, centres, assignment, changes)
     }
 
     /// Before the phase ends, searches rows that their lists do not cover over all centres. Whether it gained so much that the
@@ -171,11 +172,9 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let (n, k) = (view.len(), centres.len());
         let iterations = |rows: usize| (rows * k) as f64 / (n * near) as f64;
         let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN) * error;
-        let open = |c: usize, m: &Member<F>| m.upper > lists.moved(c as u32).half_reach;
-        let found = self
-            .kept
-            .assignment
-            .search_beyond(view, centres, near, open, error, price)?;
+        let open = |c: usize, m: &Member<F>| m.upper > lists.moved[c].half_reach;
+        let assignment = &mut self.kept.assignment;
+        let found = assignment.search_beyond(view, centres, near, open, error, price)?;
         report.add_evaluations(found.evaluations);
         self.move_rows(&found.changes)?;
         let gained = error - self.squared();
@@ -206,12 +205,13 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// Moves centres to the means of their rows. These may be far from where the centres were: the M-step would round as if all
     /// of that were left.
     fn move_to_means(&mut self, centres: &mut Centres<F>, which: &[bool]) -> Result<()> {
+        let Kept {
+            assignment, sums, ..
+        } = &mut self.kept;
         let mut means = centres.clone();
-        self.kept.sums.move_centres(&mut means);
+        sums.move_centres(&mut means);
         centres.update_where(which, &means);
-        self.kept
-            .sums
-            .renew_where(self.phase.view(), centres, &self.kept.assignment, |_| false)
+        sums.renew_where(self.phase.view(), centres, assignment, |_| false)
     }
 
     /// Whether the last search compared every row with all centres, unless its bounds settled it.
@@ -310,10 +310,11 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             self.kept.moves = moves;
             return Ok(());
         }
-        self.kept.assignment.apply(&made.changes);
-        self.kept
-            .sums
-            .renew(view, &centres, &self.kept.assignment, &made.stale)?;
+        let Kept {
+            assignment, sums, ..
+        } = &mut self.kept;
+        assignment.apply(&made.changes);
+        sums.renew(view, &centres, assignment, &made.stale)?;
         self.kept.moves = moves;
         self.move_to_means(&mut centres, &made.stale)?;
         self.place(centres)
@@ -337,7 +338,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     }
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.
-    fn found(&mut self) -> Ended<M::Model> {
+    fn found(&mut self, _: bool) -> Ended<M::Model> {
         let (k, exact) = (self.phase.centres().len(), self.is_exact());
         let supports = Supports::of_labels(self.kept.assignment.labels(), k);
         self.phase.ended(supports, exact)

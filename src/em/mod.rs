@@ -49,21 +49,14 @@ pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     fn search(&mut self, report: &mut PhaseReport) -> Result<Found>;
     /// Split and merge (E37), transfers (E50) and merges (E51), where they are sure to raise the free energy.
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()>;
-    /// The M-step.
     fn update(&mut self, report: &PhaseReport) -> Result<()>;
-    /// The stages and their model.
     fn stages(&mut self) -> &mut Stages<'a, F, M>;
-    /// What the last search found, copied.
-    fn found(&mut self) -> Ended<M::Model>;
-    /// What the last search found, at the end: supports are not there twice.
-    fn end(mut self: Box<Self>) -> Ended<M::Model> {
-        self.found()
-    }
+    /// What the last search found, copied; at the `end` supports are not there twice.
+    fn found(&mut self, end: bool) -> Ended<M::Model>;
     /// What the phase needs to go on with the next search; `None` if its search cannot save its state.
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>>;
 }
 
-/// What a search found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) likelihood: Likelihood,
@@ -93,7 +86,7 @@ pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
         if monitor.is_cancellable() {
             // One copy at a time.
             drop(last.take());
-            last = Some(pass.found());
+            last = Some(pass.found(false));
         }
         if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {
             return Ok(stop);
@@ -108,5 +101,5 @@ pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
         Err(Error::Cancelled) if last.is_some() => Stop::Cancelled,
         ended => ended?,
     };
-    Ok(last.unwrap_or_else(|| pass.end()))
+    Ok(last.unwrap_or_else(|| pass.found(true)))
 }

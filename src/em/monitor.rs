@@ -7,7 +7,6 @@ use crate::base::float::Float;
 use crate::m_step::MStep;
 use std::ops::ControlFlow;
 
-/// The user's closure.
 pub(crate) type Observer<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;
 
 /// Who sees a fit, whether anything has asked to stop, and who writes its checkpoints.
@@ -19,7 +18,6 @@ pub(crate) struct Monitor<'a, F: Float> {
 }
 
 impl<'a, F: Float> Monitor<'a, F> {
-    /// Stops where the observer or the flag says so.
     pub(crate) fn new(
         observer: Option<Observer<'a, F>>,
         cancel: Option<Cancel>,
@@ -104,7 +102,6 @@ impl<'a, F: Float> Monitor<'a, F> {
         self.stop()
     }
 
-    /// Why to stop, if anything asks for it.
     pub(crate) fn stop(&self) -> Option<Stop> {
         if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
             return Some(Stop::Cancelled);

@@ -35,7 +35,6 @@ pub(crate) struct RowPass<'a, F: Float> {
     pub(crate) width: usize,
     pub(crate) log_joint: LogJoint,
     pub(crate) shard_rows: usize,
-    /// The random numbers of a block.
     pub(crate) stream: &'a (dyn Fn(usize) -> Rng + Sync),
     /// Who is to blame for a block that is wrong.
     pub(crate) search_name: &'static str,
@@ -44,7 +43,6 @@ pub(crate) struct RowPass<'a, F: Float> {
     pub(crate) spare: &'a Spare<(Rows<F>, Block<F>)>,
 }
 
-/// Takes a block of rows with their responsibilities.
 pub(crate) type Sink<'a, F> = &'a (dyn Fn(&Rows<F>, &Block<F>) + Sync);
 
 /// Sums over the rows of a shard, or of all.
@@ -73,7 +71,7 @@ impl<F: Float> RowPass<'_, F> {
             let (first, mut sums) = (shard * self.shard_rows, PassTotals::default());
             let fresh = || (Rows::default(), Block::new(k, width));
             let (mut rows, mut block) = self.spare.take().unwrap_or_else(fresh);
-            block.in_shard(shard);
+            block.shard = shard;
             for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
                 let from = first + b * block_rows;
                 block.reset(kept.labels.len(), kept.supports);
@@ -200,7 +198,6 @@ pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, of_pairs: usize
         .next_multiple_of(search::block_rows(k, dim))
 }
 
-/// Shards of `n` rows, at most.
 pub(crate) fn shards(n: usize, k: usize, of_pairs: usize) -> usize {
     let shards = (n / ROWS_PER_SUM / k).clamp(FEWEST_SHARDS, MOST_SHARDS);
     shards.min(MOST_NUMBERS / of_pairs.max(1)).max(1)

@@ -78,7 +78,6 @@ pub struct PhaseReport {
     pub timings: Timings,
     /// Time taken.
     pub elapsed: Duration,
-    /// When it began.
     #[serde(skip, default = "Instant::now")]
     pub(crate) began: Instant,
     /// Its number among the phases of the restart.
@@ -87,7 +86,6 @@ pub struct PhaseReport {
 }
 
 impl PhaseReport {
-    /// A phase that begins now.
     pub(crate) fn new(
         restart: usize,
         phase: usize,
@@ -141,7 +139,6 @@ impl PhaseReport {
         Ok(self)
     }
 
-    /// Records a search that began at `started`.
     pub(crate) fn add_search(&mut self, free_energy: f64, started: Instant) {
         self.iterations = self.free_energies.len();
         self.free_energies.push(free_energy);
@@ -220,7 +217,6 @@ impl Timings {
         self.stages().iter().sum()
     }
 
-    /// The times of all stages.
     fn stages(&self) -> [Duration; 6] {
         [
             self.coreset,
@@ -232,12 +228,10 @@ impl Timings {
         ]
     }
 
-    /// Whether these are times of a fit.
     pub(crate) fn is_sound(&self) -> bool {
         self.stages().into_iter().all(is_sound)
     }
 
-    /// Adds those of another phase.
     pub(crate) fn add(&mut self, other: &Self) {
         self.coreset += other.coreset;
         self.projection += other.projection;

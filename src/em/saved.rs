@@ -17,7 +17,6 @@ pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
     pub(crate) report: Cow<'a, PhaseReport>,
     /// In the coordinates of the phase.
     pub(crate) model: Cow<'a, Model>,
-    /// The state of the E-step.
     pub(crate) search: Vec<u8>,
     pub(crate) pass: SavedPass<'a, F>,
 }
@@ -54,6 +53,5 @@ pub(crate) struct Kept<F: Float> {
     pub(super) transfers: usize,
     /// Whether every row has bounds: moves go by them.
     pub(super) searched: bool,
-    /// Whether bounds are stale.
     pub(super) stale: bool,
 }

@@ -38,7 +38,6 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
         &self.stages.model
     }
 
-    /// The rows in the coordinates of the model.
     pub(super) fn view(&self) -> View<'_, F> {
         View::new(self.data, self.model().frame())
     }
@@ -70,7 +69,6 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
     }
 }
 
-/// The stages of a phase, and the model.
 pub(crate) struct Stages<'a, F: Float, M: MStep<F>> {
     pub(super) m_step: &'a M,
     pub(crate) e_step: &'a dyn EStep<F>,
@@ -78,7 +76,7 @@ pub(crate) struct Stages<'a, F: Float, M: MStep<F>> {
     /// Members of a support: a search from outside may say something else each time.
     pub(super) width: usize,
     /// In the coordinates of the phase.
-    pub(super) model: M::Model,
+    pub(crate) model: M::Model,
     /// In all coordinates, while `model` is in a subspace.
     whole: Option<(M::Model, Subspace<F>)>,
 }
@@ -101,10 +99,9 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         }
         let search = e_step.begin(&model, None, rng)?;
         let (width, most) = (search.width(), model.components());
-        if !(1..=most).contains(&width) {
-            let what = format!("width {width}: must be at least 1, and at most {most}");
-            return Err(Error::stage(e_step.name(), what));
-        }
+        let what = || format!("width {width}: must be at least 1, and at most {most}");
+        let fault = || Error::stage(e_step.name(), what());
+        ensure((1..=most).contains(&width), fault)?;
         Ok(Self {
             m_step,
             e_step,
@@ -115,7 +112,6 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         })
     }
 
-    /// Goes on in the middle of the phase.
     pub(crate) fn resume(
         &mut self,
         model: M::Model,
@@ -147,12 +143,6 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         })
     }
 
-    /// The model, in the coordinates of the phase.
-    pub(crate) fn model(&self) -> &M::Model {
-        &self.model
-    }
-
-    /// The model in all coordinates.
     pub(super) fn whole_model(&mut self) -> &M::Model {
         if let Some((whole, subspace)) = &mut self.whole {
             let centres = subspace.leave(self.model.centres());
@@ -167,9 +157,8 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     /// An error unless the free energy is a number.
     pub(super) fn check(&self, free_energy: f64) -> Result<()> {
         let what = || format!("the free energy is {free_energy}: it must be finite");
-        ensure(free_energy.is_finite(), || {
-            Error::stage(self.m_step.name(), what())
-        })
+        let fault = || Error::stage(self.m_step.name(), what());
+        ensure(free_energy.is_finite(), fault)
     }
 
     pub(super) fn restricted_steps(&self) -> usize {
@@ -186,8 +175,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     ) -> Result<()> {
         let before = shape(&self.model);
         let model = &mut self.model;
-        self.m_step
-            .cancellable_update(statistics, model, restricted, cancel)?;
+        self.m_step.update(statistics, model, restricted, cancel)?;
         let after = shape(&self.model);
         let what = || {
             format!(
@@ -213,14 +201,12 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         model.likeliest_is_nearest() && placed(model.centres().clone()).is_some()
     }
 
-    /// The M-step from kept statistics.
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
-        let kind = self.m_step.statistics(&self.model).kind();
+        let kind = self.m_step.statistics(&self.model).kind;
         if kind != SecondMoments::Total || !self.model.likeliest_is_nearest() {
             return Err(no_one_variance());
         }
-        self.m_step.update(moments, &mut self.model, false);
-        Ok(())
+        self.update(moments, false, None)
     }
 }
 

@@ -61,13 +61,11 @@ pub enum Rule {
 /// nothing in particular.
 const RATIOS: Range<f64> = 0.5..0.95;
 
-/// The stop rule of a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StopRule {
     pub(crate) rule: Rule,
     /// Largest change of the free energy that counts as settled, in units of what the rule compares to.
     pub(crate) tolerance: f64,
-    /// Most M-steps.
     pub(crate) max_iterations: usize,
 }
 
@@ -117,9 +115,8 @@ impl Rule {
             // Nothing remains, and there is no ratio.
             Self::Remaining if change == 0.0 => return true,
             Self::Remaining => {
-                let ratio = earlier
-                    .last()
-                    .map_or(RATIOS.end, |e| change / (before - e).abs());
+                let ratio = |e: &f64| change / (before - e).abs();
+                let ratio = earlier.last().map_or(RATIOS.end, ratio);
                 let ratio = ratio.clamp(RATIOS.start, RATIOS.end);
                 (change * ratio / (1.0 - ratio), likelihood.entries / 2.0)
             }

@@ -16,8 +16,8 @@ const PLACES: usize = 1 << 13;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Supports {
     /// Indices per row: the width, or 0 when supports are full.
-    per_row: usize,
-    supports: Vec<u32>,
+    pub(super) per_row: usize,
+    pub(super) supports: Vec<u32>,
     labels: Vec<u32>,
     /// The row at each place; empty as long as all are at their own.
     order: Vec<usize>,
@@ -33,7 +33,6 @@ pub(super) struct SupportRows<'a> {
 }
 
 impl Supports {
-    /// Nothing searched yet.
     pub(crate) fn unset(n: usize, width: usize, k: usize) -> Self {
         let per_row = if width < k { width } else { 0 };
         Self {
@@ -44,7 +43,6 @@ impl Supports {
         }
     }
 
-    /// Rows that belong to one component each.
     pub(crate) fn of_labels(labels: Vec<u32>, k: usize) -> Self {
         let listed = k > 1;
         Self {
@@ -72,16 +70,6 @@ impl Supports {
         rule(sound, "supports", of_row)?;
         let ordered = self.order.is_empty() || sort::is_permutation(&self.order, n);
         rule(ordered, "order", "must be all rows, each once")
-    }
-
-    /// Whether all rows have one.
-    pub(super) fn are_known(&self) -> bool {
-        !self.supports.contains(&UNSET)
-    }
-
-    /// Members kept of each row: 0 if supports are full.
-    pub(super) fn per_row(&self) -> usize {
-        self.per_row
     }
 
     /// Gives rows to components, where rows have one each: the next search begins there.
@@ -129,7 +117,6 @@ impl Supports {
         (self.labels, self.supports, self.order) = (new_labels, new_supports, from);
     }
 
-    /// What is kept of all rows.
     pub(super) fn rows(&mut self) -> SupportRows<'_> {
         SupportRows {
             per_row: self.per_row,
@@ -139,7 +126,6 @@ impl Supports {
         }
     }
 
-    /// The best component of every row (n).
     pub(crate) fn into_labels(self) -> Vec<u32> {
         self.into_arrays().0.into_raw_vec_and_offset().0
     }

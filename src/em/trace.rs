@@ -34,12 +34,10 @@ macro_rules! event {
     };
 }
 
-/// A fit begins.
 pub(crate) fn fit(rows: usize, columns: usize, clusters: usize, seed: u64) -> Entered {
     enter!("fit", rows, columns, clusters, seed)
 }
 
-/// A phase begins.
 pub(crate) fn phase(report: &PhaseReport) -> Entered {
     let [restart, phase, rows, columns] =
         [report.restart, report.phase, report.rows, report.columns];
@@ -68,14 +66,12 @@ impl Place {
     }
 }
 
-/// A search is done.
 pub(crate) fn iteration(report: &PhaseReport) {
     let (iteration, evaluations) = (report.iterations, report.evaluations);
     let free_energy = report.free_energies[iteration];
     event!(DEBUG, "iteration", iteration, free_energy, evaluations; report.elapsed);
 }
 
-/// A coreset is drawn, or seeds are chosen.
 pub(crate) fn before<F: Float>(progress: &Progress<'_, F>) {
     match *progress {
         Progress::Coreset {

@@ -3,7 +3,7 @@
 use super::phase::{Columns, Phase, Shape};
 use super::warm::WarmStart;
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result, not_negative, positive};
+use crate::base::error::{Error, Result, not_negative, positive, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::coreset::{Coreset, Full};
@@ -47,7 +47,6 @@ pub struct Clusterer<F: Float, M = Gaussian> {
     pub(super) settings: Settings,
 }
 
-/// What is not a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) clusters: usize,
@@ -98,7 +97,6 @@ impl<F: Float> Clusterer<F> {
     }
 }
 
-/// Its settings, in words.
 impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The phases for large data stand for the list, if they are sound.
@@ -158,19 +156,12 @@ impl<F: Float, M: Stage> Builder<F, M> {
 
     /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
     pub fn m_step<N: MStep<F>>(self, m_step: N) -> Builder<F, N> {
-        let Clusterer {
-            coreset,
-            seeder,
-            phases,
-            settings,
-            ..
-        } = self.0;
         Builder(Clusterer {
-            coreset,
-            seeder,
-            phases,
+            coreset: self.0.coreset,
+            seeder: self.0.seeder,
+            phases: self.0.phases,
             m_step,
-            settings,
+            settings: self.0.settings,
         })
     }
 
@@ -269,14 +260,10 @@ impl<F: Float, M: Stage> Builder<F, M> {
         let Self(clusterer) = self;
         let settings = &clusterer.settings;
         let clusters = settings.clusters;
-        if clusters == 0 {
-            let rule = "must be given, and at least 1: .clusters(k)";
-            return Err(Error::parameter("clusters", clusters, rule));
-        }
-        if clusters >= crate::model::block::UNSET as usize {
-            let rule = "must be below 2^32 - 1";
-            return Err(Error::parameter("clusters", clusters, rule));
-        }
+        let rule = "must be given, and at least 1: .clusters(k)";
+        require(clusters > 0, "clusters", clusters, rule)?;
+        let few = clusters < crate::model::block::UNSET as usize;
+        require(few, "clusters", clusters, "must be below 2^32 - 1")?;
         positive("restarts", settings.restarts)?;
         not_negative("tolerance", settings.rule.tolerance)?;
         if let Some(checkpoint) = &settings.checkpoint {
@@ -298,7 +285,6 @@ impl<F: Float, M: Stage> Builder<F, M> {
 const LARGE: usize = 1 << 24;
 
 impl<F: Float, M> Clusterer<F, M> {
-    /// The phases for data of this shape, checked.
     #[inline(never)]
     pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<F>>> {
         let clusters = self.settings.clusters;
@@ -311,11 +297,10 @@ impl<F: Float, M> Clusterer<F, M> {
         let mut subspace = None;
         for phase in &phases {
             phase.check(clusters)?;
-            if let Columns::Principal(coordinates) = phase.outline.columns
-                && *subspace.get_or_insert(coordinates) != coordinates
-            {
+            if let Columns::Principal(coordinates) = phase.outline.columns {
+                let same = *subspace.get_or_insert(coordinates) == coordinates;
                 let rule = "must be the same in all phases that work in a subspace";
-                return Err(Error::parameter("coordinates", coordinates, rule));
+                require(same, "coordinates", coordinates, rule)?;
             }
         }
         Ok(phases)

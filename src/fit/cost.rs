@@ -19,20 +19,17 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Adds what a phase cost.
     pub(super) fn add_phase(&mut self, phase: &PhaseReport) {
         let search = &mut self.evaluations.search;
         *search = search.saturating_add(phase.evaluations);
         self.timings.add(&phase.timings);
     }
 
-    /// Adds what a restart cost.
     pub(super) fn add(&mut self, restart: &Self) {
         self.evaluations.add(&restart.evaluations);
         self.timings.add(&restart.timings);
     }
 
-    /// Checks that of a file.
     pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
         let Evaluations {
             coreset,

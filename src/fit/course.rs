@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 
 type Read<T> = std::result::Result<T, FileFault>;
 
-/// How far a fit is.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Course<Model> {
     /// The best of the restarts that have ended, and the last free energy of each.
@@ -158,7 +157,6 @@ impl<Model> Course<Model> {
     }
 }
 
-/// A candidate of a file.
 fn checked<F: Float, Model: Mixture<F>>(
     candidate: Outcome<Model>,
     plan: &Plan<'_, F>,

@@ -1,7 +1,7 @@
 //! Seeds from another fit.
 
 use super::builder::Clusterer;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -51,12 +51,12 @@ impl<F: Float, M: MStep<F>> MeansOf<F, M> {
 
 impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
     fn check(&self, clusters: usize) -> Result<()> {
-        if self.0.settings.clusters != clusters {
-            let rule = "must be the number of clusters of the fit that starts from its means";
-            let name = "clusters of the fit for the seeds";
-            return Err(Error::parameter(name, self.0.settings.clusters, rule));
-        }
-        Ok(())
+        let rule = "must be the number of clusters of the fit that starts from its means";
+        let (name, own) = (
+            "clusters of the fit for the seeds",
+            self.0.settings.clusters,
+        );
+        require(own == clusters, name, own, rule)
     }
 }
 

@@ -39,7 +39,6 @@ pub(super) struct Plan<'a, F: Float> {
     principal: OnceLock<Principal<F>>,
 }
 
-/// A phase, and the place of its rows.
 pub(super) struct Planned<F: Float> {
     pub(super) phase: Phase<F>,
     pub(super) place: usize,
@@ -68,13 +67,8 @@ impl<'a, F: Float> Plan<'a, F> {
             phases: Vec::new(),
             principal: OnceLock::new(),
         };
-        plan.draw(
-            PhaseRows::Coreset,
-            coreset,
-            settings,
-            known.as_mut(),
-            context,
-        )?;
+        let (which, known_rows) = (PhaseRows::Coreset, known.as_mut());
+        plan.draw(which, coreset, settings, known_rows, context)?;
         seed::enough_rows(plan.rows(0), k, "coreset")?;
         // The first phase that is sure to run has the starts of those before it as well.
         let (mut starts, mut runs) = (1, false);
@@ -121,7 +115,7 @@ impl<'a, F: Float> Plan<'a, F> {
                 (!without || !later.iter().any(on_all)).then_some(0)
             }
             PhaseRows::Larger(larger) => {
-                let (size, before) = (larger.draws(), self.rows(next - 1).len());
+                let (size, before) = (larger.size, self.rows(next - 1).len());
                 let worth = !without && size > before && size <= self.data.summary().rows / 4;
                 worth.then_some(next)
             }
@@ -169,14 +163,11 @@ impl<'a, F: Float> Plan<'a, F> {
         Ok(())
     }
 
-    /// Its coresets, for a checkpoint.
     pub(super) fn coresets(&self) -> Vec<Option<&Subset>> {
-        (0..self.sets.len())
-            .map(|place| self.subset(place))
-            .collect()
+        let places = 0..self.sets.len();
+        places.map(|place| self.subset(place)).collect()
     }
 
-    /// The rows at a place.
     pub(super) fn rows(&self, place: usize) -> &dyn Data<F> {
         self.sets[place].all(self.data)
     }
@@ -186,7 +177,6 @@ impl<'a, F: Float> Plan<'a, F> {
         self.sets[place].selected.as_ref().map(|(_, subset)| subset)
     }
 
-    /// The most rows of a phase.
     pub(super) fn most_rows(&self) -> usize {
         let rows = self.phases.iter().map(|phase| self.rows(phase.place).len());
         rows.max().unwrap_or(0)
@@ -216,7 +206,6 @@ impl<'a, F: Float> Plan<'a, F> {
         Ok(())
     }
 
-    /// The subspace, once it is found.
     pub(super) fn subspace(&self) -> Option<&Principal<F>> {
         self.principal.get()
     }

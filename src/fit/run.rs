@@ -6,7 +6,7 @@ use super::course::Course;
 use super::phase::Columns;
 use super::result::Fit;
 use super::rows::{Coresets, Plan, Planned, Principal, no_phase};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, require};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
@@ -29,7 +29,6 @@ const FEW_ROWS: usize = 1 << 16;
 /// What a checkpoint has of a fit.
 type Saved<Model> = (Cost, Coresets, Course<Model>);
 
-/// A fit on its way.
 struct Run<'a, F: Float, M: MStep<F>> {
     clusterer: &'a Clusterer<F, M>,
     data: &'a dyn Data<F>,
@@ -327,14 +326,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         })
     }
 
-    /// The model at the seeds, checked.
     fn model_at(&self, seeds: Centres<F>) -> Result<M::Model> {
         let (m_step, frame) = (&self.clusterer.m_step, self.plan.frame.clone());
         let (k, d) = (seeds.len(), seeds.dim());
         let model = m_step.start(seeds, frame, self.data)?;
         let ([components, centres, dim], in_frame) = (shape(&model), model.frame().dim());
         let sums = m_step.statistics(&model);
-        let (of, by) = (sums.masses().len(), sums.dim());
+        let (of, by) = (sums.mass.len(), sums.dim);
         if [components, centres, of, dim, in_frame, by] != [k, k, k, d, d, d] {
             let what = format!(
                 "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}, \
@@ -370,17 +368,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let subspace = plan.subspace().filter(|_| inside).map(|p| &p.subspace);
         let (m_step, e_step) = (&self.clusterer.m_step, &*phase.e_step);
         let mut stages = Stages::begin(m_step, e_step, candidate.model, subspace, &mut rng)?;
-        let mut report = PhaseReport::new(
-            restart,
-            done,
-            plan.sets[place].which,
-            data.len(),
-            data.dim(),
-        );
-        report.longer_lists = candidate
-            .phases
-            .last()
-            .map_or(0, |phase| phase.longer_lists);
+        let which = plan.sets[place].which;
+        let mut report = PhaseReport::new(restart, done, which, data.len(), data.dim());
+        let before = candidate.phases.last();
+        report.longer_lists = before.map_or(0, |phase| phase.longer_lists);
         let mut saved = None;
         if let Some(bytes) = course.middle.take() {
             let resumed = io::only::<SavedPhase<'_, F, M::Model>>("phase", &bytes);
@@ -397,7 +388,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             ..settings.rule
         };
         let mut row = Rows::default();
-        data.load(0..1, stages.model().frame(), &mut row)?;
+        data.load(0..1, stages.model.frame(), &mut row)?;
         let set_up = SetUp {
             data,
             entries: row.entries(),
@@ -434,10 +425,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         report: &mut PhaseReport,
     ) -> Result<Box<dyn Pass<'b, F, M> + 'b>> {
         let (has_bounds, data) = (set_up.stages.e_step.bounds().is_some(), set_up.data);
-        if has_bounds && u32::try_from(data.len()).is_err() {
-            let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
-            return Err(Error::parameter("rows", data.len(), rule));
-        }
+        let numbered = !has_bounds || u32::try_from(data.len()).is_ok();
+        let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
+        require(numbered, "rows", data.len(), rule)?;
         let bounded = has_bounds && !data.is_sparse();
         let fault = |fault| self.clusterer.settings.fault(fault);
         Ok(match saved {

@@ -1,6 +1,6 @@
 //! Starting from a model, in place of seeds.
 
-use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
@@ -27,7 +27,6 @@ impl WarmStart {
         self.0.as_ref().map(|_| ()).map_err(Error::clone)
     }
 
-    /// What tells it from another.
     pub(super) fn fingerprint(&self) -> String {
         let hash = |bytes: &Arc<[u8]>| hash_of(bytes.iter().map(|byte| f64::from(*byte)));
         self.0.as_ref().map_or(String::new(), hash)
@@ -50,13 +49,12 @@ impl WarmStart {
         match m_step.start_from(&model, seeds.clone(), frame.clone(), data)? {
             Some(found) => {
                 // Variances of rows much wider than these leave the range of numbers, and so would the free energy.
-                let ratio = model.frame().unit() * frame.inverse_unit();
+                let ratio = model.frame().unit() * frame.inverse_unit;
                 let LogJoint { gamma, beta, .. } = found.log_joint();
-                if !((ratio * ratio).is_finite() && gamma.is_finite() && beta > 0.0) {
-                    let value = format!("variances in a unit {ratio:.1e} times that of the data");
-                    let rule = "must be numbers in the unit of the data: start from means alone, or from seeds";
-                    return Err(Error::parameter("start_from", value, rule));
-                }
+                let numbers = (ratio * ratio).is_finite() && gamma.is_finite() && beta > 0.0;
+                let value = format!("variances in a unit {ratio:.1e} times that of the data");
+                let rule = "must be numbers in the unit of the data: start from means alone, or from seeds";
+                require(numbers, "start_from", value, rule)?;
                 Ok((found, true))
             }
             None => Ok((m_step.start(seeds, frame, data)?, false)),

@@ -1,7 +1,7 @@
 //! Files that are there as a whole or not at all.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,11 +33,8 @@ pub(crate) fn prepare(path: &Path) -> Result<()> {
         middle.is_some_and(|m| m.contains('.') && m.chars().all(|c| c == '.' || c.is_ascii_digit()))
     };
     // Nothing depends on it: what cannot be read or removed stays.
-    for entry in fs::read_dir(folder_of(path))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    let entries = fs::read_dir(folder_of(path)).into_iter().flatten();
+    for entry in entries.flatten() {
         if left(&entry.file_name().to_string_lossy()) {
             fs::remove_file(entry.path()).ok();
         }
@@ -59,11 +56,7 @@ fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
         beside.push(name);
         beside.push(format!(".{}.{count}.tmp", std::process::id()));
         let beside = path.with_file_name(beside);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&beside);
-        match file {
+        match File::create_new(&beside) {
             // Left by a process of this number that was killed.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             file => return Ok((file?, beside)),

@@ -9,34 +9,24 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, FileFault>;
 
-/// A kind of file.
 #[derive(Debug)]
 pub(crate) struct FileKind {
     /// The first bytes. A transfer as text, or of 7 bits, changes them.
     magic: [u8; 12],
     /// The format that is written. Those from 1 on are read.
-    version: u32,
+    pub(crate) version: u32,
 }
 
-impl FileKind {
-    pub(crate) fn version(&self) -> u32 {
-        self.version
-    }
-}
-
-/// The files of models.
 pub(crate) const MODEL: FileKind = FileKind {
     magic: *b"\x89coremix\r\n\x1a\n",
     version: 1,
 };
 
-/// Checkpoints of fits.
 pub(crate) const CHECKPOINT: FileKind = FileKind {
     magic: *b"\x89coremck\r\n\x1a\n",
     version: 1,
 };
 
-/// Exact sums of an E-step.
 pub(crate) const SUMS: FileKind = FileKind {
     magic: *b"\x89coremsu\r\n\x1a\n",
     version: 1,
@@ -48,7 +38,6 @@ const PREFIX: usize = 12 + 4 + 8 + 8;
 /// Bytes of the checksum.
 const SUM: usize = 4;
 
-/// What comes before the header.
 struct Prefix {
     version: u32,
     /// Of the whole file.
@@ -86,7 +75,6 @@ impl Prefix {
 pub(crate) struct Contents<'a> {
     pub(crate) version: u32,
     pub(crate) header: &'a str,
-    /// The values, one after the other.
     pub(crate) values: &'a [u8],
 }
 
@@ -100,9 +88,8 @@ impl<'a> Contents<'a> {
         if found > prefix.length {
             return Err(FileFault::Longer);
         }
-        let (whole, sum) = bytes
-            .split_last_chunk::<SUM>()
-            .ok_or(FileFault::Truncated)?;
+        let whole = bytes.split_last_chunk::<SUM>();
+        let (whole, sum) = whole.ok_or(FileFault::Truncated)?;
         if crc32fast::hash(whole) != u32::from_le_bytes(*sum) {
             return Err(FileFault::Checksum);
         }
@@ -165,7 +152,6 @@ pub(crate) fn take<T: DeserializeOwned>(section: &str, bytes: &mut &[u8]) -> Res
     Ok(value)
 }
 
-/// The only value of some bytes.
 pub(crate) fn only<T: DeserializeOwned>(section: &str, mut bytes: &[u8]) -> Result<T> {
     let value = take(section, &mut bytes)?;
     match bytes.is_empty() {
@@ -174,13 +160,11 @@ pub(crate) fn only<T: DeserializeOwned>(section: &str, mut bytes: &[u8]) -> Resu
     }
 }
 
-/// Writes a value.
 pub(crate) fn put<T: Serialize + ?Sized>(value: &T, to: &mut dyn Write) -> io::Result<()> {
     let written = postcard::to_io(value, to);
     written.map(drop).map_err(io::Error::other)
 }
 
-/// A value as bytes.
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {
     // Its length first: a vector that grows would take up to three times the memory.
     let (length, _) = pour(&mut io::sink(), &|to| put(value, to))?;
@@ -189,7 +173,6 @@ pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What writes the values of a file.
 type Fill<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 /// Writes a file of this kind. `fill` is called twice: the length of the file comes first in it, and files may be larger
@@ -262,8 +245,7 @@ fn pour(to: &mut dyn Write, fill: Fill<'_>) -> io::Result<(u64, u32)> {
 /// A checksum of numbers, as text: what tells large arrays from others.
 pub(crate) fn hash_of(numbers: impl IntoIterator<Item = f64>) -> String {
     let mut hasher = Hasher::new();
-    numbers
-        .into_iter()
-        .for_each(|x| hasher.update(&x.to_le_bytes()));
+    let numbers = numbers.into_iter();
+    numbers.for_each(|x| hasher.update(&x.to_le_bytes()));
     format!("{:08x}", hasher.finalize())
 }

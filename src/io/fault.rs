@@ -5,13 +5,11 @@ use crate::base::file_fault::FileFault;
 use std::path::Path;
 
 impl FileFault {
-    /// A [`FileFault::Content`].
     pub(crate) fn content(section: &str, rule: &'static str) -> Self {
         let section = section.to_string();
         Self::Content { section, rule }
     }
 
-    /// The error of the file at `path`.
     pub(crate) fn at(self, path: &Path) -> Error {
         let path = path.display().to_string();
         Error::Model { path, fault: self }

@@ -1,7 +1,8 @@
 //! The header of a model's file: what it says of its model, and how it is read alone.
 
 use super::container::{MODEL, read_header};
-use crate::base::error::{Error, Result};
+use super::values::rule;
+use crate::base::error::{Result, require};
 use crate::base::file_fault::FileFault;
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -81,15 +82,12 @@ impl ModelInfo {
     pub(crate) fn with_notes(mut self, notes: &[(&str, &str)]) -> Result<Self> {
         for (name, value) in notes {
             let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-            if name.is_empty() || !name.chars().all(plain) {
-                let rule = "must be letters, digits, '_', '-' and '.'";
-                return Err(Error::parameter("name of a note", name, rule));
-            }
-            if value.chars().any(char::is_control) {
-                let rule = "must be one line without control characters";
-                let value = value.escape_debug();
-                return Err(Error::parameter("value of a note", value, rule));
-            }
+            let plain = !name.is_empty() && name.chars().all(plain);
+            let rule = "must be letters, digits, '_', '-' and '.'";
+            require(plain, "name of a note", name, rule)?;
+            let plain = !value.chars().any(char::is_control);
+            let rule = "must be one line without control characters";
+            require(plain, "value of a note", value.escape_debug(), rule)?;
         }
         let owned = notes.iter().map(|(n, v)| (n.to_string(), v.to_string()));
         self.notes = owned.collect();
@@ -101,23 +99,19 @@ impl ModelInfo {
         Self::parse(version, &header)
     }
 
-    /// The text of the header.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).expect("names and numbers are JSON")
     }
 
-    /// From the text of the header.
     pub(crate) fn parse(format: u32, header: &str) -> std::result::Result<Self, FileFault> {
-        let rule = "must have the fields of a header, each once and in their order";
+        let fields = "must have the fields of a header, each once and in their order";
         let info = serde_json::from_str::<Self>(header).ok();
         let info = info.filter(|info| info.text() == header);
-        let info = info.ok_or_else(|| FileFault::content("header", rule))?;
+        let info = info.ok_or_else(|| FileFault::content("header", fields))?;
         let sizes = [info.components, info.columns];
         let sound = |size: usize| size > 0 && u32::try_from(size).is_ok();
-        if !sizes.into_iter().all(sound) {
-            let rule = "must state positive numbers of components and columns";
-            return Err(FileFault::content("header", rule));
-        }
+        let positive = "must state positive numbers of components and columns";
+        rule(sizes.into_iter().all(sound), "header", positive)?;
         Ok(Self { format, ..info })
     }
 }

@@ -73,7 +73,6 @@ fn scaled<F: SimdFloat + Float, S: Simd>(simd: S, a: &[F], b: &[F], factors: &[F
     F::sum(simd, sums)
 }
 
-/// The squared norm of a padded row.
 #[inline(always)]
 pub(super) fn squared_norm<F: Float, S: Simd>(simd: S, row: &[F]) -> F {
     let (row, rest) = F::vectors::<S>(row);
@@ -105,6 +104,12 @@ pub(super) fn relative<F: Float, S: Simd>(simd: S, a: &[F], b: &[F], out: &mut [
         sum += *out * *out;
     }
     sum
+}
+
+/// The squared distance of two rows in `f64`.
+pub(crate) fn exact<F: Float>(a: &[F], b: &[F]) -> f64 {
+    let apart = a.iter().zip(b).map(|(a, b)| a.to_f64() - b.to_f64());
+    apart.map(|t| t * t).sum()
 }
 
 /// Whether rows have 4 or 8 numbers. Then their distances are added up in the order of [`short`] on every processor.
@@ -210,12 +215,7 @@ fn to_own_centres<F: Float, S: Simd>(
 }
 
 /// At most so many centres are compared with every row directly: for more, products take less time.
-const FEW: usize = 4;
-
-/// Whether so many centres are few: [`nearest_of_few`].
-pub(crate) fn are_few(centres: usize) -> bool {
-    centres <= FEW
-}
+pub(crate) const FEW: usize = 4;
 
 kernel! {
     /// The nearest of few centres for padded rows, and the squared distances to them; of equals the first.
@@ -322,16 +322,13 @@ fn lower_to_centre<F: Float, S: Simd>(simd: S, rows: &[F], centre: &[F], nearest
 }
 
 kernel! {
-    /// Squared distance of two padded rows.
     pub(crate) fn between[F: Float](a: &[F], b: &[F]) -> F = squared
 }
 
 kernel! {
-    /// Squared norm of a padded row.
     pub(crate) fn norm[F: Float](row: &[F]) -> F = squared_norm
 }
 
-/// Squared norms of padded rows.
 pub(crate) fn norms<F: Float>(rows: &[F], stride: usize, out: &mut Vec<F>) {
     let zero = vec![F::zero(); stride];
     out.clear();
@@ -490,7 +487,7 @@ mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use crate::base::simd::on_every_processor;
-    use crate::kernels::panels::tests::{SHAPES, norms as naive_norms, random, squared};
+    use crate::kernels::panels::tests::{SHAPES, norms as naive_norms, random};
 
     fn distances_are_the_naive_ones<F: Float>(within: f64) {
         let mut rng = Rng::from_seed(1);
@@ -531,7 +528,7 @@ mod tests {
                     near(norm(x), nx[i].to_f64());
                     for (&c, &got) in ids.iter().zip(&some) {
                         let c = c as usize;
-                        let naive = squared(x, &mu[c * s..][..s]);
+                        let naive = exact(x, &mu[c * s..][..s]);
                         near(got, naive);
                         near(all[i * k + c], naive);
                     }

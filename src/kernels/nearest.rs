@@ -184,10 +184,8 @@ impl<F: Float> Lanes<F> {
         // The nearest of all others, in that lane and elsewhere.
         let (here, infinity) = (splat_lane::<F, S>(simd, lane), F::splat(simd, F::INFINITY));
         let mut other = infinity;
-        let vectors = F::vectors::<S>(&self.low)
-            .0
-            .iter()
-            .zip(F::vectors::<S>(&self.next).0);
+        let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
+        let vectors = low.iter().zip(next);
         for ((&low, &next), &number) in vectors.zip(F::vectors::<S>(F::NUMBERS).0) {
             let low = F::select(simd, F::equal(simd, number, here), infinity, low);
             other = F::lower(simd, other, F::lower(simd, low, next));
@@ -208,7 +206,6 @@ impl<F: Float> Lanes<F> {
     }
 }
 
-/// The lowest number of all lanes.
 #[inline(always)]
 fn least<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES]) -> F {
     let (vectors, _) = F::vectors::<S>(numbers);
@@ -233,7 +230,6 @@ fn lane_of<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES], number: F) -> u
     lane % LANES
 }
 
-/// The number of a lane.
 #[inline(always)]
 fn splat_lane<F: Float, S: Simd>(simd: S, lane: usize) -> F::Vector<S> {
     F::splat(simd, F::NUMBERS[lane])
@@ -354,7 +350,6 @@ struct TwoLanes<F> {
     next_panel: [F; LANES],
 }
 
-/// Numbers of the lanes.
 #[repr(align(64))]
 struct Numbers<F>([F; LANES]);
 
@@ -409,10 +404,8 @@ impl<F: Float> TwoLanes<F> {
         // In its lane, the next is the lowest of the others.
         let mut others = Numbers([F::INFINITY; LANES]);
         let here = splat_lane::<F, S>(simd, lane);
-        let vectors = F::vectors::<S>(&self.low)
-            .0
-            .iter()
-            .zip(F::vectors::<S>(&self.next).0);
+        let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
+        let vectors = low.iter().zip(next);
         let vectors = vectors.zip(F::vectors::<S>(F::NUMBERS).0);
         for (other, ((&low, &next), &number)) in
             F::vectors_mut::<S>(&mut others.0).0.iter_mut().zip(vectors)
@@ -462,7 +455,6 @@ impl<F: Float> TwoLanes<F> {
     }
 }
 
-/// The place of a lane of a panel.
 #[inline(always)]
 fn place<F: Float>(panel: F, lane: usize) -> usize {
     panel.to_f64() as usize * LANES + lane
@@ -474,7 +466,7 @@ pub(super) mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use crate::base::simd::on_every_processor;
-    use crate::kernels::panels::tests::{SHAPES, norms, random, squared};
+    use crate::kernels::panels::tests::{SHAPES, norms, random};
     use crate::kernels::stride;
     use std::cell::RefCell;
 
@@ -516,18 +508,14 @@ pub(super) mod tests {
             let sure = ids.iter().filter(|id| **id != OPEN).count();
             assert!(2 * sure >= n, "{sure} of {n}: {d} {k}");
             for (place, (row, &found)) in x.chunks(s).zip(&ids).enumerate() {
-                let mut naive: Vec<(f64, u32)> =
-                    mu.chunks(s).map(|c| squared(row, c)).zip(0..).collect();
+                let exact = mu.chunks(s).map(|c| distance::exact(row, c));
+                let mut naive: Vec<(f64, u32)> = exact.zip(0..).collect();
                 naive.sort_by(|a, b| a.0.total_cmp(&b.0));
                 // The margin is that of the row's norm and its lowest score.
-                let of_row = [squared(row, &vec![F::zero(); s]), naive[0].0];
+                let of_row = [distance::exact(row, &vec![F::zero(); s]), naive[0].0];
                 let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * (d as f64 + b);
-                let asked = asked.borrow();
-                assert!(
-                    asked
-                        .iter()
-                        .any(|asked| asked.iter().zip(&of_row).all(near))
-                );
+                let is_near = |asked: &[f64; 2]| asked.iter().zip(&of_row).all(near);
+                assert!(asked.borrow().iter().any(is_near));
                 let listed = || among.iter().filter(|(of, _)| *of == place);
                 if found != OPEN {
                     assert_eq!(found, naive[0].1);
@@ -580,7 +568,7 @@ pub(super) mod tests {
                 packed.first_two(&x, |_, first, next| found.push((first, next)));
                 assert_eq!(found.len(), n);
                 for (row, (first, next)) in x.chunks(s).zip(found) {
-                    let to = |id: &u32| squared(row, &mu[*id as usize * s..][..s]);
+                    let to = |id: &u32| distance::exact(row, &mu[*id as usize * s..][..s]);
                     let mut naive: Vec<(f64, usize)> = ids.iter().map(to).zip(0..).collect();
                     naive.sort_by(|a, b| a.0.total_cmp(&b.0));
                     naive.push((f64::INFINITY, 0));

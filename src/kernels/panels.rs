@@ -35,7 +35,6 @@ impl<F: Float> Panels<F> {
         panels
     }
 
-    /// Room for so many rows.
     pub(super) fn make_room(&mut self, rows: usize, dim: usize) {
         let places = rows.next_multiple_of(LANES);
         self.dim = dim;
@@ -45,7 +44,6 @@ impl<F: Float> Panels<F> {
         self.norms.resize(places, F::INFINITY);
     }
 
-    /// Puts a row into its place.
     #[inline(always)]
     pub(super) fn put(&mut self, place: usize, row: &[F], factor: F, constant: F) {
         let (panel, lane) = (place / LANES, place % LANES);
@@ -81,7 +79,6 @@ const NUMBERS: usize = 1 << 16;
 /// The most rows that share one read of a panel.
 pub(super) const ROWS: usize = 12;
 
-/// Some panels.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a, F> {
     dim: usize,
@@ -279,11 +276,8 @@ fn along<F: Float, S: Simd>(
                 norms: last_norms,
             };
             taken = scores_of_first(simd, rows, stride, part, &mut beside, LANES);
-            for (out, beside) in out
-                .chunks_exact_mut(number)
-                .zip(beside.chunks_exact(LANES))
-                .take(taken)
-            {
+            let rows = out.chunks_exact_mut(number).zip(beside.chunks_exact(LANES));
+            for (out, beside) in rows.take(taken) {
                 out[whole..].copy_from_slice(&beside[..number - whole]);
             }
         }
@@ -296,9 +290,8 @@ pub(super) mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use crate::base::simd::on_every_processor;
-    use crate::kernels::stride;
+    use crate::kernels::{distance, stride};
 
-    /// Normal numbers in padded rows.
     pub(in crate::kernels) fn random<F: Float>(rng: &mut Rng, n: usize, d: usize) -> Vec<F> {
         let s = stride(d);
         let place = |i| if i % s < d { rng.normal() } else { 0.0 };
@@ -318,17 +311,11 @@ pub(super) mod tests {
         (25, 5, 56),
     ];
 
-    /// The squared distance in `f64`.
-    pub(in crate::kernels) fn squared<F: Float>(a: &[F], b: &[F]) -> f64 {
-        let t = a.iter().zip(b).map(|(a, b)| a.to_f64() - b.to_f64());
-        t.map(|t| t * t).sum()
-    }
-
-    /// The squared norms of padded rows.
     pub(in crate::kernels) fn norms<F: Float>(rows: &[F], d: usize) -> Vec<F> {
         let zero = vec![F::zero(); stride(d)];
         let rows = rows.chunks(stride(d));
-        rows.map(|c| F::from_f64(squared(c, &zero))).collect()
+        rows.map(|c| F::from_f64(distance::exact(c, &zero)))
+            .collect()
     }
 
     fn products_are_the_naive_ones<F: Float>(within: f64) {

@@ -194,9 +194,8 @@ mod tests {
         let mut rng = Rng::from_seed(1);
         for d in [1, 2, 3, 7, 8, 16, 17, 74] {
             for n in [1, 63, 64, 65, 200] {
-                let rows: Vec<Vec<f32>> = (0..n)
-                    .map(|_| (0..d + 3).map(|_| rng.normal() as f32).collect())
-                    .collect();
+                let mut row = |_| (0..d + 3).map(|_| rng.normal() as f32).collect();
+                let rows: Vec<Vec<f32>> = (0..n).map(&mut row).collect();
                 let mean: Vec<f64> = (0..d).map(|_| rng.normal()).collect();
                 let factor: Vec<f64> = (0..d * (d + 1) / 2).map(|_| rng.normal()).collect();
                 let apart = |n: usize| -> Vec<f64> {

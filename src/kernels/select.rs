@@ -110,25 +110,14 @@ fn rank_by_counts<F: Float, S: Simd>(simd: S, scores: &Ranked<F>, len: usize, pl
         let (mut even, mut odd) = (F::splat(simd, F::WHOLE), zero);
         let (pairs, rest) = scores.0[..len].as_chunks::<2>();
         for &[a, b] in pairs {
-            let (a, b) = (F::splat(simd, a), F::splat(simd, b));
-            even = F::plus(
-                simd,
-                even,
-                F::select(simd, F::less(simd, a, vector), one, zero),
-            );
-            odd = F::plus(
-                simd,
-                odd,
-                F::select(simd, F::less(simd, b, vector), one, zero),
-            );
+            let a = F::less(simd, F::splat(simd, a), vector);
+            let b = F::less(simd, F::splat(simd, b), vector);
+            even = F::plus(simd, even, F::select(simd, a, one, zero));
+            odd = F::plus(simd, odd, F::select(simd, b, one, zero));
         }
         for &last in rest {
-            let last = F::splat(simd, last);
-            even = F::plus(
-                simd,
-                even,
-                F::select(simd, F::less(simd, last, vector), one, zero),
-            );
+            let last = F::less(simd, F::splat(simd, last), vector);
+            even = F::plus(simd, even, F::select(simd, last, one, zero));
         }
         *count = F::plus(simd, even, odd);
     }
@@ -172,7 +161,6 @@ fn key(score: f64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
-/// The score of a [`key`].
 #[inline(always)]
 fn score_of(key: i64) -> f64 {
     let bits = if key < 0 { key ^ i64::MAX } else { key };

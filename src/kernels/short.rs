@@ -158,18 +158,12 @@ impl<F: Float> Best<F> {
         centres: &[[F; D]],
         norms: &[F],
     ) {
-        let lows = F::vectors_mut::<S>(&mut self.low)
-            .0
-            .as_chunks_mut::<VECTORS>()
-            .0;
-        let ids = F::vectors_mut::<S>(&mut self.group)
-            .0
-            .as_chunks_mut::<VECTORS>()
-            .0;
-        let nexts = F::vectors_mut::<S>(&mut self.next)
-            .0
-            .as_chunks_mut::<VECTORS>()
-            .0;
+        let lows = F::vectors_mut::<S>(&mut self.low).0;
+        let ids = F::vectors_mut::<S>(&mut self.group).0;
+        let nexts = F::vectors_mut::<S>(&mut self.next).0;
+        let lows = lows.as_chunks_mut::<VECTORS>().0;
+        let ids = ids.as_chunks_mut::<VECTORS>().0;
+        let nexts = nexts.as_chunks_mut::<VECTORS>().0;
         let infinity = F::splat(simd, F::INFINITY);
         for (place, ((lows, ids), nexts)) in lows.iter_mut().zip(ids).zip(nexts).enumerate() {
             let mut low = [infinity; VECTORS];

@@ -72,11 +72,9 @@ fn list_not_above<F: Float, S: Simd>(
 /// What a row of shares was made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Row {
-    /// The lowest score.
     pub(crate) best: f64,
     /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the lowest score.
     pub(crate) sum: f64,
-    /// The expectation of the score.
     pub(crate) expected: f64,
 }
 
@@ -388,17 +386,13 @@ mod tests {
                 let mut added = Vec::new();
                 totals(&shares, &scores, stride, &weights, &mut added);
                 for i in 0..9 {
-                    let row: Vec<f64> = scores[i * stride..][..k]
-                        .iter()
-                        .map(|s| s.to_f64())
-                        .collect();
+                    let row = scores[i * stride..][..k].iter();
+                    let row: Vec<f64> = row.map(|s| s.to_f64()).collect();
                     let mut sorted = row.clone();
                     sorted.sort_by(f64::total_cmp);
                     assert_eq!(row[labels[i] as usize], sorted[0]);
-                    let p: Vec<f64> = row
-                        .iter()
-                        .map(|s| (-beta * (s - sorted[0])).exp())
-                        .collect();
+                    let weight = |s: &f64| (-beta * (s - sorted[0])).exp();
+                    let p: Vec<f64> = row.iter().map(weight).collect();
                     let sum: f64 = p.iter().sum();
                     assert!((found[i].sum - sum).abs() <= within * sum);
                     // A list of all of them, best first, and the sums alone.
@@ -410,7 +404,7 @@ mod tests {
                         assert!((row.expected - found[i].expected).abs() <= within * row.best);
                     }
                     for (q, s) in list.iter().zip(&sorted) {
-                        let p = (-beta * (s - sorted[0])).exp() / sum;
+                        let p = weight(s) / sum;
                         let off = within * (1.0 + beta * (s - sorted[0]).min(100.0 / beta));
                         assert!((q.to_f64() - p).abs() <= off * p + LOST);
                     }
@@ -420,24 +414,17 @@ mod tests {
                         let q = shares[i * stride + c].to_f64();
                         // Differences of scores are rounded to the type.
                         let off = within * (1.0 + beta * (row[c] - sorted[0]).min(100.0 / beta));
-                        assert!(
-                            (q - p / sum).abs() <= off * p / sum + LOST,
-                            "{q} {}",
-                            p / sum
-                        );
+                        let p = p / sum;
+                        assert!((q - p).abs() <= off * p + LOST, "{q} {p}");
                     }
-                    assert!(
-                        shares[i * stride + k..(i + 1) * stride]
-                            .iter()
-                            .all(|q| *q == F::zero())
-                    );
+                    let padding = &shares[i * stride + k..(i + 1) * stride];
+                    assert!(padding.iter().all(|q| *q == F::zero()));
                 }
                 for c in 0..k {
                     let of = |i: usize| weights[i] * shares[i * stride + c].to_f64();
                     let mass: f64 = (0..9).map(of).sum();
-                    let scored: f64 = (0..9)
-                        .map(|i| of(i) * scores[i * stride + c].to_f64())
-                        .sum();
+                    let scored = (0..9).map(|i| of(i) * scores[i * stride + c].to_f64());
+                    let scored: f64 = scored.sum();
                     assert!((added[c][0] - mass).abs() <= 1e-13 * mass);
                     assert!((added[c][1] - scored).abs() <= 1e-13 * scored);
                 }

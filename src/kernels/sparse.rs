@@ -18,7 +18,6 @@ pub(crate) struct Entries<'a, F> {
     pub(crate) values: &'a [F],
 }
 
-/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Known<'a, F> {
     pub(crate) ids: &'a [u32],
@@ -26,7 +25,6 @@ pub(crate) struct Known<'a, F> {
 }
 
 impl<'a, F> Entries<'a, F> {
-    /// The rows one by one.
     #[inline(always)]
     pub(crate) fn rows(self) -> impl Iterator<Item = Known<'a, F>> {
         let ids = self.ids.chunks_exact(self.entries);
@@ -34,7 +32,6 @@ impl<'a, F> Entries<'a, F> {
         rows.map(|(ids, values)| Known { ids, values })
     }
 
-    /// Row `i`.
     #[inline(always)]
     pub(crate) fn row(self, i: usize) -> Known<'a, F> {
         let places = i * self.entries..(i + 1) * self.entries;
@@ -91,12 +88,6 @@ fn score<F: Float>(
     even + odd
 }
 
-/// The squared difference itself.
-#[inline(always)]
-fn plain<F>(squared: F, _: usize) -> F {
-    squared
-}
-
 /// Squared distances of one row to the centres `ids` of `centres` (k, d), into `out`.
 pub(crate) fn to_some<F: Float>(
     row: Known<'_, F>,
@@ -107,7 +98,9 @@ pub(crate) fn to_some<F: Float>(
 ) {
     let stride = stride(dim);
     out.clear();
-    out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, plain)));
+    out.extend(
+        (ids.iter()).map(|&c| score(row, centres, c as usize * stride, |squared, _| squared)),
+    );
 }
 
 /// The same with a factor and a term per component and coordinate.
@@ -128,7 +121,7 @@ pub(crate) fn scaled_to_some<F: Float>(
 /// Lowers each `nearest[i]` to the squared distance from row `i` to `centre`, if that is smaller.
 pub(crate) fn lower<F: Float>(rows: Entries<'_, F>, centre: &[F], nearest: &mut [F]) {
     for (row, nearest) in rows.rows().zip(nearest) {
-        let distance = score(row, centre, 0, plain);
+        let distance = score(row, centre, 0, |squared, _| squared);
         if distance < *nearest {
             *nearest = distance;
         }
@@ -199,7 +192,6 @@ fn lanes<F: Float, const SCALED: bool, const L: usize>(
     }
 }
 
-/// `L` numbers from `start` on.
 #[inline(always)]
 pub(crate) fn at<T, const L: usize>(values: &[T], start: usize) -> &[T; L] {
     (&values[start..start + L]).try_into().expect("L numbers")

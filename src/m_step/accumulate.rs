@@ -52,7 +52,7 @@ impl<F: Float> Rows<F> {
                     let responsibilities = &block.responsibilities(i)[components.clone()];
                     for (l, q) in responsibilities.iter().enumerate() {
                         shares[l] = self.weights[i] * q.to_f64();
-                        moments.add_mass(first + l, shares[l]);
+                        moments.mass[first + l] += shares[l];
                     }
                     if self.weights[i] <= 0.0 {
                         continue;

@@ -35,7 +35,6 @@ impl Covariance {
         matches!(self, Self::Tied | Self::Full)
     }
 
-    /// The second moments that they follow from.
     pub(super) fn second(self) -> SecondMoments {
         match self {
             Self::TiedSpherical => SecondMoments::Total,

@@ -62,7 +62,7 @@ impl<F: Float> Rows<F> {
         if terms.tight.len() == k {
             return true;
         }
-        let (places, width) = (block.stride(), stride(dim));
+        let (places, width) = (block.stride, stride(dim));
         let expanded = centres.expanded();
         let origin = vec![F::zero(); width];
         let about = expanded.about().unwrap_or(&origin);
@@ -125,13 +125,8 @@ impl<F: Float> Rows<F> {
             } else {
                 // Variances are differences of these sums: they need all digits of `f64`.
                 let (of_rows, of_shares) = &mut wide;
-                features::relative_and_scaled(
-                    rows,
-                    about,
-                    std::iter::repeat(1.0),
-                    per_row,
-                    of_rows,
-                );
+                let scales = std::iter::repeat(1.0);
+                features::relative_and_scaled(rows, about, scales, per_row, of_rows);
                 features::times_in_f64(shares, weights, places, of_shares);
                 add!(of_shares, of_rows, 1.0);
             }

@@ -21,7 +21,7 @@ impl<F: Float> Rows<F> {
         {
             return;
         }
-        let listed = moments.kind() == SecondMoments::Total && !block.is_full();
+        let listed = moments.kind == SecondMoments::Total && !block.is_full();
         match stride(self.dim) {
             4 if listed => return self.accumulate_short::<4>(block, centres, moments),
             8 if listed => return self.accumulate_short::<8>(block, centres, moments),
@@ -57,7 +57,7 @@ impl<F: Float> Rows<F> {
         for ((shares, support), weight) in of_rows.zip(&self.weights) {
             for (share, &c) in shares.iter_mut().zip(support) {
                 *share *= weight;
-                moments.add_mass(c as usize, *share);
+                moments.mass[c as usize] += *share;
             }
         }
         shares
@@ -77,7 +77,7 @@ impl<F: Float> Rows<F> {
             false => moments.short_of::<D>(block.supports.iter().copied()),
         };
         let (rows, _) = self.values.as_chunks::<D>();
-        let (centres, _) = centres.values().as_chunks::<D>();
+        let (centres, _) = centres.values.as_chunks::<D>();
         let found = block.supports.chunks_exact(width);
         let found = found.zip(block.responsibilities.chunks_exact(width));
         vectorised!({

@@ -1,8 +1,8 @@
 //! Sums of an E-step over rows that lie in many places: the same bits, however rows are split.
 
 use super::{Covariance, Gaussian, GaussianMixture, MStep, SecondMoments};
-use crate::base::cancel::Never;
-use crate::base::error::{Error, Result, positive, same_length, sound_weight};
+use crate::base::cancel::unwatched;
+use crate::base::error::{Error, Result, positive, require, same_length, sound_weight};
 use crate::base::fixed::Fixed;
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK, Spare};
@@ -56,11 +56,9 @@ const NATS: Fixed = Fixed::of(20);
 /// No coordinate of a row may be so many units away from a mean: squares of larger ones are beyond fixed point.
 const FARTHEST: f64 = (1 << 20) as f64;
 
-/// The fixed point of moments.
 struct Units {
     /// Of each column: above how far means lie apart, and above the deviations from them.
     columns: Vec<Fixed>,
-    /// Of squared distances.
     squared: Fixed,
 }
 
@@ -68,8 +66,8 @@ impl Units {
     fn of<F: Float>(model: &GaussianMixture<F>) -> Self {
         let (k, dim) = (model.theta.k(), model.theta.dim());
         let centre = |c: usize, j: usize| model.theta.centres.row(c)[j].to_f64();
-        let variances = (0..k).map(|c| model.theta.variances_of(c, &Never));
-        let Ok(variances) = variances.collect::<std::result::Result<Vec<_>, _>>();
+        let variances = (0..k).map(|c| unwatched(model.theta.variances_of(c, None)));
+        let variances: Vec<_> = variances.collect();
         let size = |j: usize| {
             let of_component = |c: usize| {
                 let variance = variances[c][j % variances[c].len()];
@@ -170,11 +168,8 @@ impl ExactSums {
         let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
             let mut rows = Rows::default();
             data.load(range.clone(), model.frame(), &mut rows)?;
-            let nearest = (!model.likeliest_is_nearest()).then(|| {
-                let mut nearest = vec![0; rows.len()];
-                predict::label(model.centres(), &rows, &mut nearest);
-                nearest
-            });
+            let nearest = !model.likeliest_is_nearest();
+            let nearest = nearest.then(|| predict::label(model.centres(), &rows));
             let mut sums = spare.take().unwrap_or_else(|| empty.clone());
             for (i, n) in range.enumerate() {
                 let support = match &supports {
@@ -198,15 +193,12 @@ impl ExactSums {
         std::iter::from_fn(|| spare.take()).try_fold(empty, Self::merge)
     }
 
-    /// Of no rows.
     fn of_none<F: Float>(model: &GaussianMixture<F>) -> Result<Self> {
         let theta = &model.theta;
-        if theta.covariance.has_pairs() || theta.frame.basis().is_some() {
-            let kind = format!("{:?} covariances", theta.covariance);
-            let rule =
-                "must have a variance per component or column, and not be fitted on a sketch";
-            return Err(Error::parameter("model", kind, rule));
-        }
+        let suits = !theta.covariance.has_pairs() && theta.frame.basis().is_none();
+        let kind = format!("{:?} covariances", theta.covariance);
+        let rule = "must have a variance per component or column, and not be fitted on a sketch";
+        require(suits, "model", kind, rule)?;
         let numbers = io::to_vec(theta).map_err(|error| io::FileFault::from(error).of_bytes())?;
         Ok(Self {
             model: crc32fast::hash(&numbers),
@@ -226,10 +218,9 @@ impl ExactSums {
         let lengths = self.components.iter().zip(&other.components);
         let mut lengths = lengths.map(|(a, b)| a.is_empty() || b.is_empty() || a.len() == b.len());
         let same = self.model == other.model && self.components.len() == other.components.len();
-        if !(same && lengths.all(|same| same)) {
-            let rule = "must be of one model: parts of different models cannot be merged";
-            return Err(Error::parameter("sums", "of another model", rule));
-        }
+        let same = same && lengths.all(|same| same);
+        let rule = "must be of one model: parts of different models cannot be merged";
+        require(same, "sums", "of another model", rule)?;
         let added = self.add(other);
         let rule = "must stay within 128 bits: use smaller weights";
         added.ok_or_else(|| Error::parameter("sums", "too large", rule))?;
@@ -295,14 +286,11 @@ impl ExactSums {
         let second = units.second(model.theta.covariance == Covariance::Diagonal);
         let sound = |sums: &Vec<i128>| sums.is_empty() || sums.len() == 1 + dim + second.len();
         let same = Self::of_none(model)?.model == self.model && self.components.len() == k;
-        if !same || !self.components.iter().all(sound) {
-            let rule = "must be of the model that they update";
-            return Err(Error::parameter("sums", "of another model", rule));
-        }
-        if self.masses().all(|mass| mass <= 0.0) {
-            let rule = "no row has positive weight, and at least one must";
-            return Err(Error::parameter("sums", "empty", rule));
-        }
+        let same = same && self.components.iter().all(sound);
+        let rule = "must be of the model that they update";
+        require(same, "sums", "of another model", rule)?;
+        let rule = "no row has positive weight, and at least one must";
+        require(self.masses().any(|mass| mass > 0.0), "sums", "empty", rule)?;
         let family = match model.theta.proportions.free() {
             0 => Gaussian::new(model.theta.covariance).equal_proportions(),
             _ => Gaussian::new(model.theta.covariance),
@@ -314,15 +302,15 @@ impl ExactSums {
             moments.set(c, mass, firsts.map(|(sum, unit)| unit.value(*sum)));
             for (j, (sum, unit)) in seconds.iter().zip(&second).enumerate() {
                 let squared = unit.value(*sum);
-                match moments.kind() {
+                match moments.kind {
                     SecondMoments::Total => moments.add_total(squared, mass * dim as f64),
-                    SecondMoments::PerComponent => moments.second_mut()[c] = squared,
-                    _ => moments.second_mut()[c * stride(dim) + j] = squared,
+                    SecondMoments::PerComponent => moments.second[c] = squared,
+                    _ => moments.second[c * stride(dim) + j] = squared,
                 }
             }
         }
         let mut next = model.clone();
-        family.update(moments, &mut next, false);
+        family.update(moments, &mut next, false, None)?;
         Ok(next)
     }
 
@@ -461,13 +449,8 @@ mod tests {
             Covariance::TiedSpherical => array![1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0],
             _ => array![0.2, 0.5, 0.3],
         };
-        let model = GaussianMixture::from_parameters(
-            kind,
-            means.view(),
-            variances.view(),
-            proportions.view(),
-        );
-        model.unwrap()
+        let (means, proportions) = (means.view(), proportions.view());
+        GaussianMixture::from_parameters(kind, means, variances.view(), proportions).unwrap()
     }
 
     /// An iteration of EM as it is written in books, with the supports and responsibilities of the model.

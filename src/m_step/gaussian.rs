@@ -5,8 +5,8 @@ use super::proportions::{Mixing, Proportions};
 use super::{
     Covariance, GaussianMixture, MStep, resolved_beside, steps_with_one_variance, variance_of,
 };
-use crate::base::cancel::{Cancel, Never, Watch};
-use crate::base::error::{Error, Result};
+use crate::base::cancel::{Cancel, Watch, unwatched};
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
@@ -78,91 +78,17 @@ impl Gaussian {
             ..self
         }
     }
-
-    /// The M-step. The model is of no use where it was stopped.
-    fn maximise<F: Float, W: Watch>(
-        &self,
-        sums: Moments,
-        model: &mut GaussianMixture<F>,
-        restricted: bool,
-        watch: &W,
-    ) -> Result<(), W::Stopped> {
-        let (dim, mass) = (model.theta.dim(), sums.masses());
-        // The new variances where there is mass, and the one that all would share.
-        let (mut variances, shared, rounding) = match self.covariance.has_pairs() {
-            true => move_means(&sums, model),
-            false => {
-                let squared = sums.about_new_means(model.move_centres());
-                let mut variances = model.theta.spread.clone();
-                let per_component = self.covariance.numbers(1, dim);
-                for (place, variance) in variances.iter_mut().enumerate() {
-                    let (c, j) = (place / per_component, place % per_component);
-                    let (squared, mass) = sums.second_of(&squared, c, j);
-                    if mass > 0.0 {
-                        *variance = squared / mass;
-                    }
-                }
-                (variances, sums.variance_of_all(&squared), Vec::new())
-            }
-        };
-        let theta = &mut model.theta;
-        let least = theta.least_variance;
-        if restricted || self.covariance.is_one_variance() {
-            // The unit is the variance before.
-            let floor = theta.floor_below(shared).min(theta.unit.max(least));
-            return model.set_all(shared.max(floor), watch);
-        }
-        if self.mixing == Mixing::Learned {
-            theta.proportions = Proportions::learned(mass.iter().copied());
-        }
-        if !self.covariance.has_pairs() {
-            // The parameters there are must be among those allowed.
-            let size = self.covariance.numbers(1, dim);
-            for (c, own) in variances.chunks_exact_mut(size).enumerate() {
-                let before = theta.own(c).iter().zip(theta.floors(c)).enumerate();
-                for (v, (j, (before, floor))) in own.iter_mut().zip(before) {
-                    let (sum, mass) = sums.second_of(sums.second(), c, j);
-                    let rounding = if mass > 0.0 {
-                        ROUNDING * sum / mass
-                    } else {
-                        0.0
-                    };
-                    *v = v.max(floor.max(rounding).min(*before));
-                }
-            }
-            // The unit is none of variances that are all clamped above it: scores would be rounded beside their logarithm.
-            let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
-            return model.set(variances, shared.max(narrowest), watch);
-        }
-        // A component without mass keeps its covariance.
-        let keeps = |c: usize| !self.covariance.is_tied() && mass[c] <= 0.0;
-        let matrices = variances.chunks_exact(dim * dim).enumerate();
-        let next = matrices.map(|(c, matrix)| match keeps(c) {
-            true => theta.least_of(c).to_vec(),
-            false => theta.next_least(c, matrix, &rounding[c * dim..][..dim]),
-        });
-        theta.least_variances = next.collect::<Vec<_>>().concat();
-        let narrowest = theta.least_variances.iter().copied();
-        let narrowest = narrowest.fold(f64::INFINITY, f64::min);
-        let mut variances = clamped(variances, theta, watch)?;
-        for (c, own) in variances.chunks_exact_mut(dim * dim).enumerate() {
-            if keeps(c) {
-                own.copy_from_slice(theta.own(c));
-            }
-        }
-        model.set(variances, shared.max(narrowest), watch)
-    }
 }
 
 /// Of the second moment about a mean before it moved: what is left below has too few digits.
 const ROUNDING: f64 = 1e-9;
 
 /// The triangles of covariances that are clamped from below (E52).
-fn clamped<F: Float, W: Watch>(
+fn clamped<F: Float>(
     mut covariances: Vec<f64>,
     theta: &Parameters<F>,
-    watch: &W,
-) -> Result<Vec<f64>, W::Stopped> {
+    watch: Watch<'_>,
+) -> Result<Vec<f64>> {
     let size = theta.dim() * theta.dim();
     let all = parallel::map_chunks(&mut covariances, size, |c, _, matrix| {
         let found = linalg::whitening(matrix, theta.least_of(c), watch)?;
@@ -187,17 +113,18 @@ impl<F: Float> MStep<F> for Gaussian {
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
-        if self.covariance.has_pairs() && data.is_sparse() {
-            let rule = "works on dense rows alone, not on a sketch";
-            let kind = format!("{:?}", self.covariance);
-            return Err(Error::parameter("covariance", kind, rule));
-        }
+        let rule = "works on dense rows alone, not on a sketch";
+        let (suits, kind) = (
+            !self.covariance.has_pairs(),
+            format!("{:?}", self.covariance),
+        );
+        require(suits || !data.is_sparse(), "covariance", kind, rule)?;
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
         // The unit is this variance itself: so far scores are exactly the squared distances.
         theta.set_all(variance.max(least));
-        GaussianMixture::new(theta, &data.cancel())
+        GaussianMixture::new(theta, data.cancel())
     }
 
     fn start_from(
@@ -216,7 +143,7 @@ impl<F: Float> MStep<F> for Gaussian {
         }
         let mut model: Self::Model = self.start(seeds, frame, data)?;
         let theta = &mut model.theta;
-        let factor = (from.frame.unit() * theta.frame.inverse_unit()).powi(2);
+        let factor = (from.frame.unit() * theta.frame.inverse_unit).powi(2);
         let same = from.frame == theta.frame;
         let raised = |values: &[f64], least: f64| -> Vec<f64> {
             values.iter().map(|v| (v * factor).max(least)).collect()
@@ -227,20 +154,21 @@ impl<F: Float> MStep<F> for Gaussian {
         theta.spread = match self.covariance.has_pairs() {
             true if same && from.least_variances == theta.least_variances => from.spread.clone(),
             true => {
-                let covariances = from.covariances(&data.cancel())?;
+                let covariances = from.covariances(data.cancel())?;
                 let scaled = raised(&covariances, f64::NEG_INFINITY);
-                clamped(scaled, theta, &data.cancel())?
+                clamped(scaled, theta, data.cancel())?
             }
             false => raised(&from.spread, theta.least_variance),
         };
         if self.mixing == Mixing::Learned {
-            theta.proportions = from.proportions.to_learn();
+            theta.proportions = from.proportions.clone();
+            theta.proportions.mixing = Mixing::Learned;
         }
         if same {
             theta.exact_means.clone_from(&from.exact_means);
         }
-        theta.unit = theta.mean_variance(&data.cancel())?;
-        GaussianMixture::new(model.theta, &data.cancel()).map(Some)
+        theta.unit = theta.mean_variance(data.cancel())?;
+        GaussianMixture::new(model.theta, data.cancel()).map(Some)
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
@@ -259,7 +187,8 @@ impl<F: Float> MStep<F> for Gaussian {
         }
         let floor = theta.floor_below(variance);
         // No matrix is factored: it is the same in every direction.
-        let Ok(()) = model.set_all(variance.max(floor), &Never);
+        theta.set_all(variance.max(floor));
+        unwatched(model.renew(None));
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
@@ -290,25 +219,87 @@ impl<F: Float> MStep<F> for Gaussian {
         rows.accumulate(block, &model.theta.centres, sums);
     }
 
-    fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
-        let Ok(()) = self.maximise(sums, model, restricted, &Never);
-    }
-
-    fn cancellable_update(
+    fn update(
         &self,
         sums: Moments,
         model: &mut Self::Model,
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
-        self.maximise(sums, model, restricted, &cancel)
+        let (dim, mass) = (model.theta.dim(), &sums.mass);
+        // The new variances where there is mass, and the one that all would share.
+        let (mut variances, shared, rounding) = match self.covariance.has_pairs() {
+            true => move_means(&sums, model),
+            false => {
+                let squared = sums.about_new_means(model.move_centres());
+                let mut variances = model.theta.spread.clone();
+                let per_component = self.covariance.numbers(1, dim);
+                for (place, variance) in variances.iter_mut().enumerate() {
+                    let (c, j) = (place / per_component, place % per_component);
+                    let (squared, mass) = sums.second_of(&squared, c, j);
+                    if mass > 0.0 {
+                        *variance = squared / mass;
+                    }
+                }
+                (variances, sums.variance_of_all(&squared), Vec::new())
+            }
+        };
+        let theta = &mut model.theta;
+        let least = theta.least_variance;
+        if restricted || self.covariance.is_one_variance() {
+            // The unit is the variance before.
+            let floor = theta.floor_below(shared).min(theta.unit.max(least));
+            theta.set_all(shared.max(floor));
+            return model.renew(cancel);
+        }
+        if self.mixing == Mixing::Learned {
+            theta.proportions = Proportions::learned(mass.iter().copied());
+        }
+        if !self.covariance.has_pairs() {
+            // The parameters there are must be among those allowed.
+            let size = self.covariance.numbers(1, dim);
+            for (c, own) in variances.chunks_exact_mut(size).enumerate() {
+                let before = theta.own(c).iter().zip(theta.floors(c)).enumerate();
+                for (v, (j, (before, floor))) in own.iter_mut().zip(before) {
+                    let (sum, mass) = sums.second_of(sums.second(), c, j);
+                    let rounding = if mass > 0.0 {
+                        ROUNDING * sum / mass
+                    } else {
+                        0.0
+                    };
+                    *v = v.max(floor.max(rounding).min(*before));
+                }
+            }
+            // The unit is none of variances that are all clamped above it: scores would be rounded beside their logarithm.
+            let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
+            (theta.spread, theta.unit) = (variances, shared.max(narrowest));
+            return model.renew(cancel);
+        }
+        // A component without mass keeps its covariance.
+        let keeps = |c: usize| !self.covariance.is_tied() && mass[c] <= 0.0;
+        let matrices = variances.chunks_exact(dim * dim).enumerate();
+        let next = matrices.map(|(c, matrix)| match keeps(c) {
+            true => theta.least_of(c).to_vec(),
+            false => theta.next_least(c, matrix, &rounding[c * dim..][..dim]),
+        });
+        theta.least_variances = next.collect::<Vec<_>>().concat();
+        let narrowest = theta.least_variances.iter().copied();
+        let narrowest = narrowest.fold(f64::INFINITY, f64::min);
+        let mut variances = clamped(variances, theta, cancel)?;
+        for (c, own) in variances.chunks_exact_mut(dim * dim).enumerate() {
+            if keeps(c) {
+                own.copy_from_slice(theta.own(c));
+            }
+        }
+        (theta.spread, theta.unit) = (variances, shared.max(narrowest));
+        model.renew(cancel)
     }
 
     fn at_floor(&self, sums: &Moments, model: &Self::Model) -> usize {
         let (k, dim, theta) = (model.theta.k(), model.theta.dim(), &model.theta);
         // Half a row more, for the rounding of masses.
         let rows = |c: usize| sums.mass(c) > dim as f64 + 0.5;
-        let all: f64 = sums.masses().iter().sum();
+        let all: f64 = sums.mass.iter().sum();
         match self.covariance {
             // Rows that all lie at their centres are no fault of one variance.
             Covariance::TiedSpherical => 0,
@@ -349,21 +340,21 @@ fn move_means<F: Float>(
     });
     let (steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
     model.step(&steps);
-    let total: f64 = sums.masses().iter().sum();
-    let (masses, mut matrices) = match sums.kind() {
+    let total: f64 = sums.mass.iter().sum();
+    let (masses, mut matrices) = match sums.kind {
         SecondMoments::Pairs => (
             vec![total],
             vec![sums.within(&origin, &model.theta.exact_means, &steps)],
         ),
         _ => (
-            sums.masses().to_vec(),
+            sums.mass.clone(),
             parallel::map(k, |c| sums.about(c, &steps[c * dim..][..dim])),
         ),
     };
     let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
     let shared = traces.sum::<f64>() / (total * dim as f64);
     // Sums about the mean of the data are never about the means: they keep what digits they have.
-    let lost = match sums.kind() == SecondMoments::Pairs && !sums.about_means {
+    let lost = match sums.kind == SecondMoments::Pairs && !sums.about_means {
         true => 64.0 * f64::EPSILON,
         false => ROUNDING,
     };

@@ -4,10 +4,11 @@ use super::covariance::Covariance;
 use super::parameters::Parameters;
 use super::proportions::penalised;
 use crate::base::cancel::Watch;
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::{linalg, parallel};
 use crate::kernels::panels::{self, Panels};
-use crate::kernels::stride;
+use crate::kernels::{distance, stride};
 use crate::model::whitened::{self, Whitening};
 use crate::rows::{Centres, Linear, Part, Rows, Scales};
 
@@ -101,7 +102,7 @@ impl Tied {
     /// Distances between whitened rows and centres. Those that may be the best of their row are computed directly.
     fn all<F: Float>(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         let (k, dim) = (self.centres.len(), self.centres.dim());
-        let rows = Rows::of_padded(&self.whiten(rows.values()), dim);
+        let rows = Rows::of_padded(&self.whiten(&rows.values), dim);
         let (mut squared, mut ids, mut direct) = (Vec::new(), Vec::new(), Vec::new());
         rows.distances(&self.centres, &mut squared);
         out.clear();
@@ -126,7 +127,7 @@ impl Tied {
     fn some<F: Float>(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
         let mut squared = Vec::new();
         let row = self.whiten(row);
-        self.centres.distances_of(&row, ids, &mut squared);
+        distance::to_some(&row, &self.centres.values, ids, &mut squared);
         out.clear();
         let scores = ids.iter().zip(squared);
         out.extend(scores.map(|(&c, squared)| penalised::<F>(squared, self.added[c as usize])));
@@ -134,7 +135,7 @@ impl Tied {
 }
 
 impl<F: Float> Costs<F> {
-    pub(super) fn new<W: Watch>(theta: &Parameters<F>, watch: &W) -> Result<Self, W::Stopped> {
+    pub(super) fn new(theta: &Parameters<F>, watch: Watch<'_>) -> Result<Self> {
         let (k, dim, unit) = (theta.k(), theta.dim(), theta.unit);
         let variances = &theta.spread;
         let penalties: Vec<f64> = (0..k).map(|c| theta.proportions.penalty(c, unit)).collect();
@@ -260,7 +261,6 @@ impl<F: Float> Costs<F> {
         }
     }
 
-    /// Whether scores are squared distances.
     pub(super) fn are_distances(&self) -> bool {
         matches!(self.form, Form::Distances)
     }
@@ -294,20 +294,16 @@ impl<F: Float> Costs<F> {
 }
 
 /// The whitening transforms of covariances with all pairs of coordinates: one, or one for each component.
-fn whitenings<F: Float, W: Watch>(
+fn whitenings<F: Float>(
     theta: &Parameters<F>,
     round: bool,
-    watch: &W,
-) -> Result<Vec<Whitening>, W::Stopped> {
+    watch: Watch<'_>,
+) -> Result<Vec<Whitening>> {
     if !theta.covariance.has_pairs() {
         return Ok(Vec::new());
     }
     let deviation = theta.unit.sqrt();
-    let number = if theta.covariance.is_tied() {
-        1
-    } else {
-        theta.k()
-    };
+    let number = theta.spread.len() / theta.dim().pow(2);
     let all = parallel::map(number, |c| {
         let mean = theta.exact_mean(c).to_vec();
         if round {

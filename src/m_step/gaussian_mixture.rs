@@ -6,14 +6,13 @@ use super::parameters::{Parameters, covariance_of, is_proper};
 use super::proportions::Proportions;
 use super::resolved_beside;
 use crate::base::cached::Cached;
-use crate::base::cancel::{Never, Watch};
-use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::cancel::{Watch, unwatched};
+use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::{Float, held_in_range};
 use crate::base::linalg::{self, Cholesky};
 use crate::data::Summary;
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
-use crate::model::whitened::Whitening;
 use crate::rows::{Basis, Centres, Frame, Linear, Rows, Scores};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, Array3, ArrayView, ArrayView1, ArrayView2, Dimension, arr0};
@@ -66,15 +65,9 @@ impl<F: Float> GaussianMixture<F> {
         let summary = Summary::of_points(means, "means")?;
         let (k, dim) = means.dim();
         let shape = kind.shape(k, dim);
-        if variances.ndim() != shape.len() {
-            let rule =
-                "must have an axis for components, columns and columns again, as the kind says";
-            return Err(Error::parameter(
-                "axes of covariances",
-                variances.ndim(),
-                rule,
-            ));
-        }
+        let (name, axes) = ("axes of covariances", variances.ndim());
+        let rule = "must have an axis for components, columns and columns again, as the kind says";
+        require(axes == shape.len(), name, axes, rule)?;
         for (axis, size) in shape.into_iter().enumerate() {
             match axis {
                 0 => same_length("variances", size, variances.shape()[axis])?,
@@ -102,11 +95,10 @@ impl<F: Float> GaussianMixture<F> {
         if kind.has_pairs() {
             let factors = scaled.chunks_exact(dim * dim);
             let triangles = factors.map(|own| {
-                let Ok(found) = Cholesky::of(own, dim, &Never);
+                let found = Cholesky::of(own, dim, None)?;
                 let Cholesky { factor, .. } =
                     found.ok_or_else(|| lost(frame.leave_square(own[0])))?;
-                let Ok(triangle) = linalg::inverse_of_lower(&factor, dim, &Never);
-                Ok(triangle)
+                linalg::inverse_of_lower(&factor, dim, None)
             });
             scaled = triangles.collect::<Result<Vec<_>>>()?.concat();
         }
@@ -114,16 +106,12 @@ impl<F: Float> GaussianMixture<F> {
         let mut theta = Parameters::new(kind, centres, frame, proportions);
         theta.means = Some(means.iter().copied().collect());
         theta.spread = scaled;
-        let Ok(unit) = theta.mean_variance(&Never);
-        theta.unit = unit;
+        theta.unit = theta.mean_variance(None)?;
         theta.set_least(resolved_beside::<F>(theta.unit));
         Ok(Self::whole(theta))
     }
 
-    pub(super) fn new<W: Watch>(
-        theta: Parameters<F>,
-        watch: &W,
-    ) -> std::result::Result<Self, W::Stopped> {
+    pub(super) fn new(theta: Parameters<F>, watch: Watch<'_>) -> Result<Self> {
         Ok(Self {
             costs: Costs::new(&theta, watch)?,
             theta,
@@ -134,36 +122,16 @@ impl<F: Float> GaussianMixture<F> {
 
     /// One that nobody waits for.
     pub(super) fn whole(theta: Parameters<F>) -> Self {
-        let Ok(new) = Self::new(theta, &Never);
-        new
+        unwatched(Self::new(theta, None))
     }
 
-    /// Other variances, and the one that scores are in units of.
-    pub(super) fn set<W: Watch>(
-        &mut self,
-        spread: Vec<f64>,
-        unit: f64,
-        watch: &W,
-    ) -> std::result::Result<(), W::Stopped> {
-        (self.theta.spread, self.theta.unit) = (spread, unit);
+    /// With scores that follow from other variances.
+    pub(super) fn renew(&mut self, watch: Watch<'_>) -> Result<()> {
         self.linear = Cached::default();
         self.costs = Costs::new(&self.theta, watch)?;
         Ok(())
     }
 
-    /// One variance for all coordinates of all components, which scores are in units of.
-    pub(super) fn set_all<W: Watch>(
-        &mut self,
-        variance: f64,
-        watch: &W,
-    ) -> std::result::Result<(), W::Stopped> {
-        self.theta.set_all(variance);
-        self.linear = Cached::default();
-        self.costs = Costs::new(&self.theta, watch)?;
-        Ok(())
-    }
-
-    /// The centres, to be changed.
     pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
         (self.means, self.linear) = (Cached::default(), Cached::default());
         self.theta.means = None;
@@ -186,7 +154,7 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
     fn coordinates(&self, c: usize) -> Array1<f64> {
-        let Ok(own) = self.theta.variances_of(c, &Never);
+        let own = unwatched(self.theta.variances_of(c, None));
         let own = Array1::from(own).mapv(|v| self.theta.frame.leave_square(v));
         let all = own.broadcast(self.theta.dim());
         all.expect("one variance, or (d)").to_owned()
@@ -215,8 +183,9 @@ impl<F: Float> GaussianMixture<F> {
     #[must_use]
     pub fn variance(&self) -> f64 {
         let theta = &self.theta;
-        let Ok(variance) = theta.mean_variance(&Never);
-        theta.frame.leave_square(variance)
+        theta
+            .frame
+            .leave_square(unwatched(theta.mean_variance(None)))
     }
 
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
@@ -227,10 +196,8 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] if there is no component `c`.
     pub fn covariance(&self, c: usize) -> Result<Array2<f64>> {
-        if c >= self.theta.k() {
-            let rule = "must be below the number of components";
-            return Err(Error::parameter("component", c, rule));
-        }
+        let rule = "must be below the number of components";
+        require(c < self.theta.k(), "component", c, rule)?;
         Ok(self.covariance_of(c))
     }
 
@@ -238,7 +205,7 @@ impl<F: Float> GaussianMixture<F> {
         let dim = self.theta.dim();
         if self.theta.covariance.has_pairs() {
             let own = self.theta.own(c);
-            let Ok(covariance) = covariance_of(own, dim, &Never);
+            let covariance = unwatched(covariance_of(own, dim, None));
             return covariance.mapv(|v| self.theta.frame.leave_square(v));
         }
         let variances = self.coordinates(c);
@@ -258,10 +225,8 @@ impl<F: Float> GaussianMixture<F> {
     /// The axes of the basis, if the model was fitted on a sketch.
     fn axes(&self) -> Option<Array2<f64>> {
         let axes = |basis: &Basis| basis.inverse(Array2::eye(self.theta.dim()).view());
-        self.theta
-            .frame
-            .basis()
-            .map(|basis| axes(basis).expect("as many coordinates as the basis has"))
+        let axes = self.theta.frame.basis().map(axes);
+        axes.map(|axes| axes.expect("as many coordinates as the basis has"))
     }
 
     /// The covariances of all components (k, P, P), as [`covariance`](Self::covariance).
@@ -289,7 +254,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
     #[must_use]
     pub fn proportions(&self) -> ArrayView1<'_, f64> {
-        ArrayView1::from(self.theta.proportions.values())
+        ArrayView1::from(&self.theta.proportions.values)
     }
 
     /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
@@ -299,27 +264,20 @@ impl<F: Float> GaussianMixture<F> {
     /// [`Error::Parameter`] if `n` is 0.
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
-        let inverse = |own: &Whitening| {
-            let Ok(inverse) = own.inverse(&Never);
-            inverse
-        };
-        let factors: Vec<_> = whitenings.iter().map(inverse).collect();
+        let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
+        let factors: Vec<_> = inverses.collect();
         let (dim, unit) = (theta.dim(), theta.unit.sqrt());
-        let variances: Vec<_> = match factors.is_empty() {
-            true => (0..theta.k()).map(|c| theta.own(c)).collect(),
-            false => Vec::new(),
-        };
         let mut normals = vec![0.0; dim];
         let (points, labels) = theta.proportions.draw(n, dim, seed, |c, rng, mut row| {
             normals.fill_with(|| rng.normal());
-            let means = theta.centres.row(c);
+            let (means, own) = (theta.centres.row(c), theta.own(c));
             for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
                 let step = match factors.get(c % factors.len().max(1)) {
                     Some(factor) => {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
                         unit * terms.map(|(l, e)| l * e).sum::<f64>()
                     }
-                    None => variances[c][j % variances[c].len()].sqrt() * normals[j],
+                    None => own[j % own.len()].sqrt() * normals[j],
                 };
                 *z = F::from_f64(mean.to_f64() + step);
             }
@@ -344,23 +302,16 @@ fn diagonals(kind: Covariance, values: &[f64], dim: usize) -> impl Iterator<Item
 fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
     let largest = diagonals(kind, values, dim).fold(0.0, f64::max);
     for variance in diagonals(kind, values, dim) {
-        if !(variance > 0.0 && variance.is_finite()) {
-            let rule = "must be positive and finite";
-            return Err(Error::parameter("variance", variance, rule));
-        }
-        if variance * F::LARGEST_SCORE.sqrt() < largest {
-            let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
-            return Err(Error::parameter("variance", variance, rule));
-        }
+        let proper = variance > 0.0 && variance.is_finite();
+        require(proper, "variance", variance, "must be positive and finite")?;
+        let held = variance * F::LARGEST_SCORE.sqrt() >= largest;
+        let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
+        require(held, "variance", variance, rule)?;
     }
-    if kind.has_pairs()
-        && !values
-            .chunks_exact(dim * dim)
-            .all(|own| is_proper(own, dim))
-    {
-        let rule = "must be symmetric and positive definite";
-        return Err(Error::parameter("covariances", "a matrix", rule));
-    }
+    let mut matrices = values.chunks_exact(dim * dim);
+    let proper = !kind.has_pairs() || matrices.all(|own| is_proper(own, dim));
+    let rule = "must be symmetric and positive definite";
+    require(proper, "covariances", "a matrix", rule)?;
     Ok(largest)
 }
 
@@ -454,15 +405,10 @@ mod tests {
         let x: Vec<_> = (0..640).map(&mut rows_of).collect();
         let x = Array2::from_shape_fn((640, 3), |(n, j)| x[n][j]);
         let means = Array2::from_shape_fn((10, 3), |(c, j)| x[[c, j]]);
-        let variances = Array1::from_elem(10, 0.7);
-        let proportions = Array1::from_elem(10, 0.1);
-        let mixture = GaussianMixture::from_parameters(
-            Covariance::Spherical,
-            means.view(),
-            variances.view(),
-            proportions.view(),
-        )
-        .unwrap();
+        let (variances, equal) = (Array1::from_elem(10, 0.7), Array1::from_elem(10, 0.1));
+        let (kind, means) = (Covariance::Spherical, means.view());
+        let mixture =
+            GaussianMixture::from_parameters(kind, means, variances.view(), equal.view()).unwrap();
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
         let frame = Mixture::<f32>::frame(&mixture);

@@ -128,24 +128,18 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     }
 
     /// The parameters that maximise the free energy for the responsibilities behind the statistics, within the
-    /// simpler family as long as the steps are `restricted`.
-    fn update(&self, statistics: Moments, model: &mut Self::Model, restricted: bool);
-
-    /// The [update](Self::update) of a fit that may be [cancelled](Cancel) meanwhile, for one that may take more than a small part of
-    /// a second. By default it is not ended before it is done.
+    /// simpler family as long as the steps are `restricted`. A fit may be [cancelled](Cancel) meanwhile: an update that may take
+    /// more than a small part of a second looks at the flag.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled): the model is then not used any more.
-    fn cancellable_update(
+    fn update(
         &self,
         statistics: Moments,
         model: &mut Self::Model,
         restricted: bool,
-        _cancel: Option<&Cancel>,
-    ) -> Result<()> {
-        self.update(statistics, model, restricted);
-        Ok(())
-    }
+        cancel: Option<&Cancel>,
+    ) -> Result<()>;
 
     /// The components that a floor of variances holds ([E20](crate::equations#e20)) though they have more mass than there are
     /// columns, by the sums of the last search: the report counts them.
@@ -188,7 +182,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
 #[must_use]
 pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     let by_variance = 1e-12 * variance_of(frame, data);
-    let by_rounding = (F::EPSILON * data.max_abs() * frame.inverse_unit()).powi(2);
+    let by_rounding = (F::EPSILON * data.max_abs() * frame.inverse_unit).powi(2);
     by_variance.max(by_rounding).max(resolved_beside::<F>(0.0))
 }
 
@@ -219,7 +213,7 @@ fn variances_of<F: Float>(frame: &Frame<F>, data: &Summary) -> impl Iterator<Ite
             return frame.enter_square(variance);
         }
         // An estimate is enough for the start and the floor of the variance: the variance of a uniform distribution.
-        ((high - low) * frame.inverse_unit()).powi(2) / 12.0
+        ((high - low) * frame.inverse_unit).powi(2) / 12.0
     })
 }
 

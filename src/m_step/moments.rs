@@ -33,9 +33,9 @@ pub enum SecondMoments {
 /// blocks add up ([`merge`](Self::merge)): of rows, of blocks from disk, of partitions of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
-    dim: usize,
+    pub(crate) dim: usize,
     /// (k).
-    mass: Vec<f64>,
+    pub(crate) mass: Vec<f64>,
     /// (k, d), padded: the mass per coordinate. Empty as long as every row knows every coordinate: then each
     /// coordinate has the mass of its component.
     observed: Vec<f64>,
@@ -44,8 +44,8 @@ pub struct Moments {
     /// (1 + components met, d), padded: a row of zeros, and the first moments. Rows that come in the order of their
     /// components meet few of them.
     first: Vec<f64>,
-    kind: SecondMoments,
-    second: Vec<f64>,
+    pub(crate) kind: SecondMoments,
+    pub(super) second: Vec<f64>,
     /// Whether second moments of all components together are about their means.
     pub(super) about_means: bool,
     own: Vec<f64>,
@@ -111,11 +111,6 @@ impl Moments {
     #[must_use]
     pub fn mass(&self, c: usize) -> f64 {
         self.mass[c]
-    }
-
-    /// The masses (k).
-    pub(crate) fn masses(&self) -> &[f64] {
-        &self.mass
     }
 
     /// The masses as shares of their sum (k): new mixing proportions (E32). Each is at least the smallest normal number, so that
@@ -187,24 +182,12 @@ impl Moments {
         &self.second
     }
 
-    pub(crate) fn second_mut(&mut self) -> &mut [f64] {
-        &mut self.second
-    }
-
     /// How many sums of pairs of coordinates there are.
     pub(crate) fn of_pairs(&self) -> usize {
         match self.kind {
             SecondMoments::Pairs | SecondMoments::PerPair => self.second.len(),
             _ => 0,
         }
-    }
-
-    pub(crate) fn kind(&self) -> SecondMoments {
-        self.kind
-    }
-
-    pub(crate) fn dim(&self) -> usize {
-        self.dim
     }
 
     /// Adds squared distances to the current means, and the weight of the coordinates they are over, to the
@@ -226,20 +209,12 @@ impl Moments {
         }
     }
 
-    /// Adds to the second moment of an entry.
     #[inline(always)]
     fn add_second(&mut self, c: usize, place: usize, value: f64) {
         if self.kind != SecondMoments::Total {
             let sum = self.sum_of(c, place);
             self.second[sum] += value;
         }
-    }
-
-    /// Adds to the mass of component `c` alone. What rows know that have only some coordinates goes to
-    /// [`add_coordinate`](Self::add_coordinate).
-    #[inline(always)]
-    pub(crate) fn add_mass(&mut self, c: usize, share: f64) {
-        self.mass[c] += share;
     }
 
     /// The first moment of component `c`, to be added to.
@@ -283,7 +258,7 @@ impl Moments {
     /// Adds a padded row of weight times responsibility `share` to component `c`.
     #[inline(always)]
     pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
-        self.add_mass(c, share);
+        self.mass[c] += share;
         let place = self.place(c);
         let first = &mut self.first[place..place + row.len()];
         for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {
@@ -363,12 +338,8 @@ impl Moments {
     #[must_use]
     pub fn unobserved(&self) -> usize {
         let with_mass = (0..self.mass.len()).filter(|&c| self.mass[c] > 0.0);
-        let unobserved = |c| {
-            (0..self.dim)
-                .filter(|&j| self.observed(c, j) <= 0.0)
-                .count()
-        };
-        with_mass.map(unobserved).sum()
+        let of = |c| (0..self.dim).filter(move |&j| self.observed(c, j) <= 0.0);
+        with_mass.flat_map(of).count()
     }
 
     /// The moments of all rows from the moments of some (at least one of these), added up in their order. The parts

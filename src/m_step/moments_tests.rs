@@ -99,7 +99,6 @@ impl<F: Float> Case<F> {
         Moments::zeros(self.centres.len(), self.centres.dim(), kind)
     }
 
-    /// The sums of component `c` about a point.
     fn naive(&self, c: usize, about: &[f64]) -> Naive {
         let (d, rows, all) = (about.len(), &self.rows, (0..).take(about.len()));
         let all: Vec<u32> = all.collect();
@@ -147,7 +146,7 @@ impl<F: Float> Case<F> {
             close(&observed, &naive.observed, mass);
             // By the inequality of Cauchy and Schwarz.
             close(sums.first(c), &naive.first, (mass * size).sqrt());
-            match sums.kind() {
+            match sums.kind {
                 SecondMoments::PerComponent => close(&sums.second()[c..=c], &[naive.size()], size),
                 SecondMoments::PerCoordinate => {
                     close(&sums.second()[c * stride(d)..], &naive.variances(), size);
@@ -231,11 +230,8 @@ fn pairs_are_the_naive_sums<F: Float>(n: usize, d: usize, variance: f64, within:
     joined.join(0, 1, &step(&case.mean(1)));
     assert_eq!(joined.zero_mass(), 1);
     let [a, b, _] = of_all(&case.mean(0));
-    close(
-        &joined.first(0)[..1],
-        &[a.first[0] + b.first[0]],
-        within * 1e3,
-    );
+    let first = a.first[0] + b.first[0];
+    close(&joined.first(0)[..1], &[first], within * 1e3);
     equal(joined.pairs_of(0), &[a, b]);
     let mut parts = vec![sums.clone(), sums.clone()];
     let both = Moments::merge(parts.iter_mut());

@@ -21,7 +21,7 @@ fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
 impl Moments {
     /// The lower half of $S_c$ (d, d).
     pub(crate) fn pairs_of(&self, c: usize) -> &[f64] {
-        let size = self.dim() * self.dim();
+        let size = self.dim * self.dim;
         &self.second()[c * size..][..size]
     }
 
@@ -36,8 +36,8 @@ impl Moments {
         anchor: impl Fn(usize) -> Option<&'a Whitening>,
         origin: &[f64],
     ) {
-        let (dim, size) = (self.dim(), self.dim() * self.dim());
-        let one = self.kind() == SecondMoments::Pairs;
+        let (dim, size) = (self.dim, self.dim * self.dim);
+        let one = self.kind == SecondMoments::Pairs;
         let shared = one && !origin.is_empty();
         self.about_means = one && !shared;
         let shares = || {
@@ -54,7 +54,7 @@ impl Moments {
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
             apart.resize(members.len() * dim, 0.0);
-            self.add_mass(c, members.iter().map(|member| member.1).sum());
+            self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
             let first = self.first_mut(c);
             vectorised!({
                 let apart = apart.chunks_exact_mut(dim);
@@ -71,7 +71,7 @@ impl Moments {
             }
             let shares = || members.iter().map(|member| member.1);
             let start = if one { 0 } else { c * size };
-            let second = &mut self.second_mut()[start..][..size];
+            let second = &mut self.second[start..][..size];
             match anchor(c).is_some_and(|anchor| fits_narrow(&apart, shares(), anchor)) {
                 true => narrow.add(&apart, shares(), second),
                 false => wide.add(&apart, shares(), second),
@@ -87,7 +87,7 @@ impl Moments {
                 let row = rows.row(i).iter().zip(origin);
                 apart.extend(row.map(|(z, a)| z.to_f64() - a));
             }
-            wide.add(&apart, shares.into_iter(), self.second_mut());
+            wide.add(&apart, shares.into_iter(), &mut self.second);
         }
     }
 
@@ -95,7 +95,7 @@ impl Moments {
     /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$, or
     /// about the means before the steps where there was no `origin`.
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
-        let dim = self.dim();
+        let dim = self.dim;
         let (mut old, mut within) = (self.second().to_vec(), self.second().to_vec());
         let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
@@ -105,9 +105,8 @@ impl Moments {
             };
             for (i, row) in within.chunks_exact_mut(dim).enumerate() {
                 let factor = self.mass(c) * apart[i];
-                row.iter_mut()
-                    .zip(&apart[..=i])
-                    .for_each(|(x, u)| *x -= factor * u);
+                let pairs = row.iter_mut().zip(&apart[..=i]);
+                pairs.for_each(|(x, u)| *x -= factor * u);
                 old[i * (dim + 1)] += self.mass(c) * step[i] * step[i];
             }
         }
@@ -118,7 +117,7 @@ impl Moments {
     /// The lower half of the second moments of component `c` about another point, which is `step` (d) beyond the mean:
     /// $S - f s^T - s f^T + m s s^T$.
     pub(crate) fn about(&self, c: usize, step: &[f64]) -> Vec<f64> {
-        let (dim, mass, first) = (self.dim(), self.mass(c), self.first(c));
+        let (dim, mass, first) = (self.dim, self.mass(c), self.first(c));
         let mut about = self.pairs_of(c).to_vec();
         for i in 0..dim {
             for (j, sum) in about[i * dim..][..=i].iter_mut().enumerate() {
@@ -131,28 +130,26 @@ impl Moments {
 
     /// Gives component `into` all that `from` has, whose mean is `step` (d) beyond its own.
     pub(crate) fn join(&mut self, into: usize, from: usize, step: &[f64]) {
-        let size = self.dim() * self.dim();
+        let size = self.dim * self.dim;
         let back: Vec<f64> = step.iter().map(|x| -x).collect();
         let (mass, second) = (self.mass(from), self.about(from, &back));
         let sums = self.first(into).iter().zip(self.first(from)).zip(step);
-        let first: Vec<f64> = sums
-            .map(|((into, from), step)| into + from + mass * step)
-            .collect();
+        let first = sums.map(|((into, from), step)| into + from + mass * step);
+        let first: Vec<f64> = first.collect();
         self.set(into, self.mass(into) + mass, first.into_iter());
-        let into = self.second_mut()[into * size..][..size].iter_mut();
+        let into = self.second[into * size..][..size].iter_mut();
         into.zip(&second).for_each(|(total, x)| *total += x);
         self.set(from, 0.0, std::iter::repeat(0.0));
-        self.second_mut()[from * size..][..size].fill(0.0);
+        self.second[from * size..][..size].fill(0.0);
     }
 
-    /// The moments of two components alone.
     pub(crate) fn pair(&self, a: usize, b: usize) -> Self {
-        let mut pair = Self::zeros(2, self.dim(), SecondMoments::PerPair);
+        let mut pair = Self::zeros(2, self.dim, SecondMoments::PerPair);
         for (place, c) in [a, b].into_iter().enumerate() {
             pair.set(place, self.mass(c), self.first(c).iter().copied());
         }
         let second = [self.pairs_of(a), self.pairs_of(b)].concat();
-        pair.second_mut().copy_from_slice(&second);
+        pair.second.copy_from_slice(&second);
         pair
     }
 }

@@ -3,7 +3,8 @@
 use super::RESOLVED;
 use super::covariance::Covariance;
 use super::proportions::Proportions;
-use crate::base::cancel::{Never, Watch};
+use crate::base::cancel::{Watch, unwatched};
+use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
@@ -17,7 +18,6 @@ use std::cmp::Ordering;
 /// too few digits left in it.
 const LEAST_SHARE: f64 = 1e-8;
 
-/// All that a mixture follows from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "F: Float", deny_unknown_fields)]
 pub(super) struct Parameters<F> {
@@ -123,7 +123,7 @@ impl<F: Float> Parameters<F> {
                 Some(mean) => *mean,
                 None => self.centres.row(c)[j].to_f64(),
             };
-            let value = frame.offset()[j].to_f64() * frame.inverse_unit() + apart;
+            let value = frame.offset[j].to_f64() * frame.inverse_unit + apart;
             (F::EPSILON.max(RESOLVED) * value).powi(2)
         };
         let mut floors: Vec<f64> = (0..dim).map(resolved).collect();
@@ -138,38 +138,32 @@ impl<F: Float> Parameters<F> {
             floors = vec![floors.iter().sum::<f64>() / dim as f64];
         }
         floors
-            .iter_mut()
-            .for_each(|v| *v = v.max(self.least_variance));
-        floors
+            .into_iter()
+            .map(|v| v.max(self.least_variance))
+            .collect()
     }
 
     /// The floors (E20) of the variances of component `c`, or of those that all components share: the least of all.
     pub(super) fn floors(&self, c: usize) -> Vec<f64> {
-        if !self.covariance.is_tied() {
-            return self.own_floors(c);
-        }
-        let lower = |mut least: Vec<f64>, c| {
-            let own = self.own_floors(c);
-            least
-                .iter_mut()
-                .zip(own)
-                .for_each(|(x, own)| *x = x.min(own));
-            least
+        let sharing = match self.covariance.is_tied() {
+            true => 0..self.k(),
+            false => c..c + 1,
         };
-        (1..self.k()).fold(self.own_floors(0), lower)
+        let lower = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| a.min(b)).collect();
+        let all = sharing.map(|c| self.own_floors(c));
+        all.reduce(lower).unwrap_or_default()
     }
 
     /// The floor of one variance for all coordinates of all components: the least there is, or any that is below `variance`
     /// and so does not hold it.
     pub(super) fn floor_below(&self, variance: f64) -> f64 {
-        let mut least = f64::INFINITY;
-        for c in 0..self.k() {
-            least = self.own_floors(c).into_iter().fold(least, f64::min);
-            if least <= variance {
-                break;
-            }
-        }
-        least
+        let mut all = (0..self.k()).flat_map(|c| self.own_floors(c));
+        let least = |least: f64, floor| match floor <= variance {
+            true => Err(floor),
+            false => Ok(least.min(floor)),
+        };
+        all.try_fold(f64::INFINITY, least)
+            .unwrap_or_else(|below| below)
     }
 
     /// The least variances that the covariance (d, d) of component `c` is clamped at (E52), after one with the triangle there
@@ -214,28 +208,24 @@ impl<F: Float> Parameters<F> {
         /// Clamped variances are at their floor but for rounding.
         const NEAR: f64 = 1.0 + 1e-6;
         if !self.covariance.has_pairs() {
-            let floors = self.floors(c);
-            return self
-                .own(c)
-                .iter()
-                .zip(floors)
-                .any(|(v, floor)| *v <= NEAR * floor);
+            let mut own = self.own(c).iter().zip(self.floors(c));
+            return own.any(|(v, floor)| *v <= NEAR * floor);
         }
         if dot(self.least_of(c), &self.precisions(c)) * NEAR < 1.0 {
             return false;
         }
         // The largest eigenvalue of the precision in units of the floors is 1. One variance in all directions is above them.
         let (dim, floors) = (self.dim(), self.floors(c).into_iter());
-        let Ok(variances) = self.variances_of(c, &Never);
+        let variances = unwatched(self.variances_of(c, None));
         let floors = floors.zip(variances).zip(self.least_of(c));
         let floors = floors.map(|((floor, v), least)| least.min(floor.max(LEAST_SHARE * v)));
         let least: Vec<f64> = floors.collect();
         let scaled = self.own(c).iter().enumerate();
         let scaled: Vec<f64> = scaled.map(|(i, x)| x * least[i % dim].sqrt()).collect();
-        let Ok(mut rest) = linalg::gram(&scaled, dim, &Never);
+        let mut rest = unwatched(linalg::gram(&scaled, dim, None));
         rest.iter_mut().for_each(|x| *x *= -NEAR);
         rest.iter_mut().step_by(dim + 1).for_each(|x| *x += 1.0);
-        let Ok(is_proper) = linalg::cholesky(&mut rest, dim, &Never);
+        let is_proper = unwatched(linalg::cholesky(&mut rest, dim, None));
         !is_proper
     }
 
@@ -250,11 +240,8 @@ impl<F: Float> Parameters<F> {
         }
         let (dim, origin) = (self.dim(), self.origin());
         let mut between = vec![0.0; dim];
-        for (mean, share) in self
-            .exact_means
-            .chunks_exact(dim)
-            .zip(self.proportions.values())
-        {
+        let means = self.exact_means.chunks_exact(dim);
+        for (mean, share) in means.zip(&self.proportions.values) {
             for ((sum, m), a) in between.iter_mut().zip(mean).zip(&origin) {
                 *sum += share * (m - a).powi(2);
             }
@@ -271,24 +258,22 @@ impl<F: Float> Parameters<F> {
     }
 
     /// The variances or covariances, in the unit of the frame, squared.
-    pub(super) fn covariances<W: Watch>(&self, watch: &W) -> Result<Vec<f64>, W::Stopped> {
+    pub(super) fn covariances(&self, watch: Watch<'_>) -> Result<Vec<f64>> {
         let dim = self.dim();
         if !self.covariance.has_pairs() {
             return Ok(self.spread.clone());
         }
         let triangles = self.spread.chunks_exact(dim * dim);
-        let all: Result<Vec<_>, _> = triangles
-            .map(|own| covariance_of(own, dim, watch))
-            .collect();
-        Ok(all?.into_iter().flatten().collect())
+        let all = triangles.map(|own| covariance_of(own, dim, watch));
+        Ok(all
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     /// The variances of the coordinates of component `c`: one, or (d).
-    pub(super) fn variances_of<W: Watch>(
-        &self,
-        c: usize,
-        watch: &W,
-    ) -> Result<Vec<f64>, W::Stopped> {
+    pub(super) fn variances_of(&self, c: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
         let own = self.own(c);
         Ok(match self.covariance.has_pairs() {
             true => covariance_of(own, self.dim(), watch)?.into_diag().to_vec(),
@@ -297,7 +282,7 @@ impl<F: Float> Parameters<F> {
     }
 
     /// The mean variance, of components by their proportion.
-    pub(super) fn mean_variance<W: Watch>(&self, watch: &W) -> Result<f64, W::Stopped> {
+    pub(super) fn mean_variance(&self, watch: Watch<'_>) -> Result<f64> {
         let mean = |c: usize| {
             let own = self.variances_of(c, watch)?;
             Ok(own.iter().sum::<f64>() / own.len() as f64)
@@ -305,18 +290,19 @@ impl<F: Float> Parameters<F> {
         if self.covariance.is_tied() {
             return mean(0);
         }
-        let means = (0..self.k()).map(mean).collect::<Result<Vec<_>, _>>()?;
-        Ok(self.proportions.average(means.into_iter()))
+        let means = (0..self.k()).map(mean).collect::<Result<Vec<_>>>()?;
+        let shares = self.proportions.values.iter().zip(means);
+        Ok(shares.map(|(p, mean)| p * mean).sum())
     }
 
     /// The mean (d) of the data.
     pub(super) fn origin(&self) -> Vec<f64> {
-        let mean = &self.frame.mean()[..self.dim()];
+        let mean = &self.frame.mean[..self.dim()];
         mean.iter().map(|m| m.to_f64()).collect()
     }
 
     /// An error of the section that holds what no model has.
-    pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
+    pub(super) fn check(&self) -> Result<(), FileFault> {
         let (k, dim, covariance) = (self.k(), self.dim(), self.covariance);
         rule(dim == self.frame.dim(), "centres", "must be in the frame")?;
         let most = Frame::<F>::farthest_centre();
@@ -330,11 +316,9 @@ impl<F: Float> Parameters<F> {
         let pairs = usize::from(covariance.has_pairs());
         all_finite("exact means", &self.exact_means, pairs * k * dim)?;
         // In files of earlier versions full covariances share them.
-        let of_all = self.least_variances.len() == pairs * dim;
-        let least_count = if of_all {
-            pairs * dim
-        } else {
-            covariance.columns(k, dim)
+        let least_count = match self.least_variances.len() == pairs * dim {
+            true => pairs * dim,
+            false => covariance.columns(k, dim),
         };
         all_positive("least variances", &self.least_variances, least_count)?;
         all_positive("least variance", &[least], 1)?;
@@ -369,11 +353,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The covariance (d, d) of a whitening transform.
-pub(super) fn covariance_of<W: Watch>(
-    triangle: &[f64],
-    dim: usize,
-    watch: &W,
-) -> Result<Array2<f64>, W::Stopped> {
+pub(super) fn covariance_of(triangle: &[f64], dim: usize, watch: Watch<'_>) -> Result<Array2<f64>> {
     let deviations = linalg::inverse_of_lower(triangle, dim, watch)?;
     let covariance = linalg::square(&deviations, dim, watch)?;
     Ok(Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers"))
@@ -384,9 +364,5 @@ pub(super) fn is_proper(matrix: &[f64], dim: usize) -> bool {
     let at = |i: usize, j: usize| matrix[i * dim + j];
     let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();
     let symmetric = (0..dim).all(|i| (0..i).all(|j| near(i, j)));
-    let factor = || {
-        let Ok(factor) = Cholesky::of(matrix, dim, &Never);
-        factor
-    };
-    symmetric && factor().is_some()
+    symmetric && unwatched(Cholesky::of(matrix, dim, None)).is_some()
 }

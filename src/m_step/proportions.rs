@@ -1,6 +1,6 @@
 //! Mixing proportions: equal, or learned as the mass of each component.
 
-use crate::base::error::{Error, Result, not_negative, positive, same_length};
+use crate::base::error::{Error, Result, not_negative, positive, require, same_length};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -12,12 +12,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Proportions {
-    values: Vec<f64>,
-    mixing: Mixing,
+    pub(super) values: Vec<f64>,
+    pub(super) mixing: Mixing,
 }
 
 impl Proportions {
-    /// As they start.
     pub(super) fn equal(k: usize, mixing: Mixing) -> Self {
         Self {
             values: vec![1.0 / k as f64; k],
@@ -38,26 +37,14 @@ impl Proportions {
         }
     }
 
-    /// The same, to be learned from now on.
-    pub(super) fn to_learn(&self) -> Self {
-        Self {
-            mixing: Mixing::Learned,
-            ..self.clone()
-        }
-    }
-
-    /// Equal ones, to stay so.
     pub(super) fn to_stay_equal(&self) -> Result<Self> {
         let k = self.values.len();
         let off = |p: &&f64| (**p * k as f64 - 1.0).abs() > 1e-6;
-        match self.values.iter().find(off) {
-            None => Ok(Self::equal(k, Mixing::Equal)),
-            Some(p) => Err(Error::parameter(
-                "proportion",
-                p,
-                "must be equal to the others",
-            )),
+        if let Some(p) = self.values.iter().find(off) {
+            let rule = "must be equal to the others";
+            return Err(Error::parameter("proportion", p, rule));
         }
+        Ok(Self::equal(k, Mixing::Equal))
     }
 
     /// Proportions given by the user, up to rounding of their sum.
@@ -67,10 +54,8 @@ impl Proportions {
             not_negative("proportions", p)?;
         }
         let sum = proportions.sum();
-        if (sum - 1.0).abs() > 1e-6 {
-            let rule = "must be 1: divide them by it";
-            return Err(Error::parameter("sum of proportions", sum, rule));
-        }
+        let rule = "must be 1: divide them by it";
+        require((sum - 1.0).abs() <= 1e-6, "sum of proportions", sum, rule)?;
         Ok(Self::learned(proportions.iter().copied()))
     }
 
@@ -93,15 +78,6 @@ impl Proportions {
             Mixing::Equal => 0,
             Mixing::Learned => self.values.len() - 1,
         }
-    }
-
-    pub(super) fn values(&self) -> &[f64] {
-        &self.values
-    }
-
-    /// The mean of a number per component, by the proportions.
-    pub(super) fn average(&self, values: impl Iterator<Item = f64>) -> f64 {
-        self.values.iter().zip(values).map(|(p, x)| p * x).sum()
     }
 
     /// What the proportion of a component adds to its scores, in units of the variance `unit` (E31): nothing if
@@ -135,7 +111,6 @@ impl Proportions {
     }
 }
 
-/// Whether proportions are learned or equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Mixing {
     #[default]

@@ -121,7 +121,6 @@ pub trait Save: Serialize + DeserializeOwned {
     }
 }
 
-/// The error with the path of the file.
 fn at(error: Error, path: &Path) -> Error {
     match error {
         Error::Model { fault, .. } => fault.at(path),
@@ -134,7 +133,7 @@ impl ModelInfo {
     #[must_use]
     pub fn new<F: Float>(family: &str, model: &dyn Mixture<F>) -> Self {
         Self {
-            format: MODEL.version(),
+            format: MODEL.version,
             crate_version: env!("CARGO_PKG_VERSION").to_string(),
             family: family.to_string(),
             number: F::NAME.to_string(),

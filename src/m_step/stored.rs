@@ -15,7 +15,6 @@ type Read<T> = std::result::Result<T, FileFault>;
 
 const PROCESS: &str = "DirichletProcess";
 
-/// A model of any family.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(super) enum Stored<'a, F: Clone> {
@@ -54,7 +53,6 @@ impl<F: Float> Stored<'_, F> {
         Err(FileFault::Family { expected, found })
     }
 
-    /// The model, whatever its family is.
     pub(super) fn boxed(self) -> Read<BoxedMixture<F>> {
         Ok(match self {
             Self::Gaussian(_) => Box::new(GaussianMixture::try_from(self)?),
@@ -127,7 +125,7 @@ mod tests {
     use super::super::proportions::Proportions;
     use super::*;
     use crate::rows::Centres;
-    use ndarray::array;
+    use ndarray::{Array2, array};
 
     type Change = fn(&mut Parameters<f32>, f64);
 
@@ -136,21 +134,15 @@ mod tests {
         let means = array![[0.0f32, 1.0], [3.0, 5.0], [2.0, -4.0]];
         let (means, proportions) = (means.view(), array![0.25, 0.5, 0.25]);
         let tied = GaussianMixture::tied_spherical(means, 0.3).unwrap();
-        let variances = array![[0.3, 1.0], [0.5, 0.1], [2.0, 1.5]];
-        let diagonal = GaussianMixture::from_parameters(
+        let of = |kind, variances: Array2<f64>| {
+            let proportions = proportions.view();
+            GaussianMixture::from_parameters(kind, means, variances.view(), proportions).unwrap()
+        };
+        let diagonal = &of(
             Covariance::Diagonal,
-            means,
-            variances.view(),
-            proportions.view(),
+            array![[0.3, 1.0], [0.5, 0.1], [2.0, 1.5]],
         );
-        let covariance = array![[2.0, 0.3], [0.3, 1.0]];
-        let pairs = GaussianMixture::from_parameters(
-            Covariance::Tied,
-            means,
-            covariance.view(),
-            proportions.view(),
-        );
-        let (diagonal, pairs) = (&diagonal.unwrap(), &pairs.unwrap());
+        let pairs = &of(Covariance::Tied, array![[2.0, 0.3], [0.3, 1.0]]);
         let refuse = |model: &GaussianMixture<f32>, section: &str, change: Change, bad: &[f64]| {
             for bad in bad {
                 let mut theta = model.theta.clone();
@@ -164,12 +156,8 @@ mod tests {
         let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
         for model in [&tied, diagonal, pairs] {
             refuse(model, "variances", |s, x| s.spread[0] = x, improper);
-            refuse(
-                model,
-                "least variance",
-                |s, x| s.least_variance = x,
-                improper,
-            );
+            let least: Change = |s, x| s.least_variance = x;
+            refuse(model, "least variance", least, improper);
             refuse(model, "unit of scores", |s, x| s.unit = x, improper);
             refuse(model, "variances", |s, x| s.spread.push(x), &[1.0]);
             refuse(model, "exact means", |s, x| s.exact_means.push(x), &[1.0]);

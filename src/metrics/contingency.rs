@@ -1,6 +1,6 @@
 //! How often each label of one side meets each label of the other.
 
-use crate::base::error::{Error, Result, same_length};
+use crate::base::error::{Error, Result, ensure, same_length};
 use ndarray::ArrayView1;
 
 /// The non-zero cells of the table `n_ij` of two labellings, ordered by row and then column, and its margins.
@@ -22,9 +22,8 @@ pub(super) struct Cell {
 impl Contingency {
     /// Sorts the pairs of labels: sums over the table then run in one fixed order, which hashing would not give.
     pub(super) fn new(first: ArrayView1<u32>, second: ArrayView1<u32>) -> Result<Self> {
-        if first.is_empty() && second.is_empty() {
-            return Err(Error::Empty { what: "labels" });
-        }
+        let some = !first.is_empty() || !second.is_empty();
+        ensure(some, || Error::Empty { what: "labels" })?;
         same_length("labels", first.len(), second.len())?;
         let mut keys: Vec<(u32, u32)> = first.iter().copied().zip(second.iter().copied()).collect();
         keys.sort_unstable();

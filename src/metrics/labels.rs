@@ -100,13 +100,9 @@ pub fn adjusted_rand_index(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> R
     let both: i128 = table.cells.iter().map(|cell| pairs(cell.count)).sum();
     let in_rows: i128 = table.rows.iter().map(|&count| pairs(count)).sum();
     let in_columns: i128 = table.columns.iter().map(|&count| pairs(count)).sum();
-    let neither = pairs(table.total) - in_rows - in_columns + both;
-    Ok(adjusted_rand(
-        both,
-        in_rows - both,
-        in_columns - both,
-        neither,
-    ))
+    let (one, other) = (in_rows - both, in_columns - both);
+    let neither = pairs(table.total) - both - one - other;
+    Ok(adjusted_rand(both, one, other, neither))
 }
 
 /// `sum_i n_i/n ln(n/n_i)`, in nats.

@@ -1,8 +1,9 @@
 //! Scores under the best one-to-one matching: of clusters with classes, and of centres with centres.
 
 use super::contingency::{Cell, Contingency};
-use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::error::{Error, Result, ensure, require, same_columns, same_length};
 use crate::base::float::Float;
+use crate::data::check_rows;
 use crate::metrics::assignment::matching;
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
@@ -73,13 +74,12 @@ pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> 
 /// ```
 pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64> {
     let (k, d) = a.dim();
-    if k == 0 || d == 0 {
-        return Err(Error::Empty { what: "centres" });
-    }
+    ensure(k > 0 && d > 0, || Error::Empty { what: "centres" })?;
     same_length("centres", k, b.nrows())?;
     same_columns("centres", d, b.ncols())?;
-    let a = finite_values(a, "centres a")?;
-    let b = finite_values(b, "centres b")?;
+    check_rows(a, None, "centres a", f64::INFINITY, 0)?;
+    check_rows(b, None, "centres b", f64::INFINITY, 0)?;
+    let [a, b] = [a, b].map(|centres| centres.iter().map(|x| x.to_f64()).collect::<Vec<f64>>());
 
     // In units of the largest difference, whose square may over- or underflow.
     let difference = |i: usize, j: usize, column: usize| a[i * d + column] - b[j * d + column];
@@ -92,10 +92,8 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     if unit == 0.0 {
         return Ok(0.0);
     }
-    if !unit.is_finite() {
-        let rule = "their differences must not exceed the largest f64";
-        return Err(Error::parameter("centres", "too far apart", rule));
-    }
+    let rule = "their differences must not exceed the largest f64";
+    require(unit.is_finite(), "centres", "too far apart", rule)?;
     let costs = Array2::from_shape_fn((k, k), |(i, j)| {
         let squares = (0..d).map(|column| (difference(i, j, column) / unit).powi(2));
         squares.sum::<f64>()
@@ -103,14 +101,4 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     let matched = matching(costs.view()).into_iter().enumerate();
     let mean = matched.map(|pair| costs[pair]).sum::<f64>() / k as f64;
     Ok(mean.sqrt() * unit)
-}
-
-/// The values of a `(k, d)` array as f64, row by row, or the place of the first that is not finite.
-fn finite_values<F: Float>(array: ArrayView2<F>, what: &'static str) -> Result<Vec<f64>> {
-    let values = array.indexed_iter().map(|((row, column), &value)| {
-        let value = Float::to_f64(value);
-        let wrong = Error::NotFinite { what, row, column };
-        value.is_finite().then_some(value).ok_or(wrong)
-    });
-    values.collect()
 }

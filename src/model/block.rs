@@ -21,9 +21,9 @@ pub struct Block<F> {
     components: usize,
     width: usize,
     /// Places of a row of scores: `width`, or more with the padding of full supports.
-    stride: usize,
-    /// Whether all components share every row, in their order, and there are several.
-    shared: bool,
+    pub(crate) stride: usize,
+    /// Whether all components share every row, in their order, and there are several: rows of scores and shares are padded.
+    pub(crate) shared: bool,
     /// (rows, width); empty when every component is in every support.
     pub(crate) supports: Vec<u32>,
     /// (rows, stride): the lower, the better; infinite in the padding.
@@ -44,7 +44,7 @@ pub struct Block<F> {
     pub(crate) candidates: Vec<u32>,
     pub(crate) candidate_scores: Vec<F>,
     /// The shard of the pass that the rows are in.
-    shard: usize,
+    pub(crate) shard: usize,
 }
 
 impl<F: Float> Block<F> {
@@ -94,7 +94,6 @@ impl<F: Float> Block<F> {
         self.fault = None;
     }
 
-    /// Makes room for responsibilities.
     pub(crate) fn make_room(&mut self) {
         let places = self.scores.len() + weighted::SPARE;
         self.responsibilities.resize(places, F::zero());
@@ -106,18 +105,12 @@ impl<F: Float> Block<F> {
         self.numbers.extend(numbers);
     }
 
-    /// The rows are in this shard of the pass.
-    pub(crate) fn in_shard(&mut self, shard: usize) {
-        self.shard = shard;
-    }
-
     /// The number of the shard of the pass that the rows are in: see [`PerShard`](crate::e_step::PerShard).
     #[must_use]
     pub fn shard(&self) -> usize {
         self.shard
     }
 
-    /// Counts distance evaluations.
     pub(crate) fn count(&mut self, evaluations: usize) {
         self.evaluations += evaluations as u64;
     }
@@ -165,7 +158,7 @@ impl<F: Float> Block<F> {
         M: Scores<F> + ?Sized,
     {
         let (k, width) = (self.components(), self.width());
-        if i >= rows.len() || !self.has(i) {
+        if i >= rows.len() || (i + 1) * self.stride > self.scores.len() {
             let (n, known) = (self.len(), rows.len());
             self.fault.get_or_insert_with(|| {
                 format!("row {i} of a block of {n} does not exist among {known} rows: they are numbered from 0")
@@ -232,12 +225,6 @@ impl<F: Float> Block<F> {
     #[must_use]
     pub fn row(&self, i: usize) -> usize {
         self.numbers.get(i).copied().unwrap_or(i)
-    }
-
-    /// Whether there is a row `i`; it must be below the number of some rows.
-    #[inline(always)]
-    pub(crate) fn has(&self, i: usize) -> bool {
-        (i + 1) * self.stride <= self.scores.len()
     }
 
     /// Rows in the block.
@@ -327,19 +314,8 @@ impl<F: Float> Block<F> {
         &self.responsibilities[i * self.stride..][..self.width]
     }
 
-    /// Whether all components share every row, and there are several: rows of scores and shares are padded.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.shared
-    }
-
-    /// The scores of row `i`, to be written.
     pub(crate) fn scores_mut(&mut self, i: usize) -> &mut [F] {
         &mut self.scores[i * self.stride..][..self.width]
-    }
-
-    /// Places of a row of scores.
-    pub(crate) fn stride(&self) -> usize {
-        self.stride
     }
 }
 

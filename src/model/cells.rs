@@ -3,6 +3,7 @@
 use super::quantizer::CoarseQuantizer;
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::kernels::distance;
 use crate::rows::{Centres, Rows};
 
 /// Centres in the cells of a coarse quantizer.
@@ -14,7 +15,6 @@ pub(crate) struct Cells<F> {
     between: Vec<f64>,
 }
 
-/// Some centres that are near each other.
 struct Cell<F> {
     /// Their numbers, in ascending order.
     ids: Vec<u32>,
@@ -66,10 +66,9 @@ impl<F: Float> Cells<F> {
         }
         let row = |a: usize| -> Vec<f64> {
             let of = |b: usize| {
-                let pairs = points.row(a).iter().zip(points.row(b));
-                let squares = pairs.map(|(x, y)| (x.to_f64() - y.to_f64()).powi(2));
+                let squared = distance::exact(points.row(a), points.row(b));
                 // Less than it is, if anything.
-                let distance = squares.sum::<f64>().sqrt() * (1.0 + 1e-9);
+                let distance = squared.sqrt() * (1.0 + 1e-9);
                 if distance > 0.0 { 0.5 / distance } else { 0.0 }
             };
             (0..points.len()).map(of).collect()

@@ -81,8 +81,8 @@ pub(crate) fn normalise<F: Float>(
     }
     let (width, beta, mut found) = (block.width(), log_joint.beta, Vec::new());
     let mut shares = std::mem::take(&mut block.responsibilities);
-    if block.is_shared() {
-        let (scores, stride) = (&block.scores, block.stride());
+    if block.shared {
+        let (scores, stride) = (&block.scores, block.stride);
         soft::responsibilities(scores, stride, width, beta, &mut shares, &mut found);
     } else {
         soft::of_lists(&block.scores, width, beta, &mut shares, &mut found);
@@ -112,7 +112,7 @@ pub(crate) fn log_densities<F: Float>(
     sums: &[soft::Row],
 ) -> Vec<f64> {
     let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
-    if !block.is_shared() {
+    if !block.shared {
         let density = |score: &F| known - log_joint.beta * score.to_f64();
         return block.scores.iter().map(density).collect();
     }
@@ -179,10 +179,10 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
         }
         return;
     }
-    if !block.is_shared() {
+    if !block.shared {
         return labels.fill(0);
     }
-    soft::first_lowest(&block.scores, block.stride(), labels);
+    soft::first_lowest(&block.scores, block.stride, labels);
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ const FEWER: u64 = 8;
 type Model<'a, F> = &'a dyn Mixture<F>;
 type DataOf<'a, F> = &'a dyn Data<F>;
 
-/// [`Mixture::predict`].
 #[inline(never)]
 pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Array1<u32>> {
     let k = model.components();
@@ -43,7 +42,7 @@ pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Res
             return Ok(blocks.concat().into());
         }
     }
-    let blocks = by_blocks(model, data, |rows| best(model, rows, 1).supports)?;
+    let blocks = by_blocks(model, data, |rows| label(model, rows))?;
     Ok(blocks.concat().into())
 }
 
@@ -66,7 +65,6 @@ fn rule_out_enough<F: Float>(
     Ok(evaluations * FEWER <= (TRIALS * TRIAL * model.components()) as u64)
 }
 
-/// [`Mixture::responsibilities`].
 #[inline(never)]
 pub(crate) fn responsibilities<F: Float>(
     model: Model<'_, F>,
@@ -80,7 +78,6 @@ pub(crate) fn responsibilities<F: Float>(
     table(blocks, data, model.components())
 }
 
-/// [`Mixture::truncated_responsibilities`].
 #[inline(never)]
 pub(crate) fn truncated_responsibilities<F: Float>(
     model: Model<'_, F>,
@@ -102,7 +99,6 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     ))
 }
 
-/// [`Mixture::judge`].
 #[inline(never)]
 pub(crate) fn judge<F: Float>(
     model: Model<'_, F>,
@@ -117,7 +113,6 @@ pub(crate) fn judge<F: Float>(
     posterior::log_densities(rows, &block, model.log_joint(), &found)
 }
 
-/// [`Mixture::log_densities`].
 #[inline(never)]
 pub(crate) fn log_densities<F: Float>(
     model: Model<'_, F>,
@@ -128,7 +123,6 @@ pub(crate) fn log_densities<F: Float>(
     Ok(blocks.concat().into())
 }
 
-/// [`Mixture::log_likelihood`].
 #[inline(never)]
 pub(crate) fn log_likelihood<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<f64> {
     let work = |rows: &Rows<F>| weighted(rows, &model.judge(rows, None));
@@ -136,7 +130,6 @@ pub(crate) fn log_likelihood<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>)
     Ok(total(blocks.into_iter()))
 }
 
-/// What [`classify`] finds.
 pub(crate) struct Classified {
     /// $\sum_n w_n \max_c \ln p(c, y_n \mid \theta)$, in nats.
     pub(crate) log_likelihood: f64,
@@ -167,7 +160,6 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
     })
 }
 
-/// [`Mixture::score`].
 #[inline(never)]
 pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Score> {
     let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
@@ -186,7 +178,6 @@ pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Resul
     })
 }
 
-/// [`Mixture::quantization_error`].
 #[inline(never)]
 pub(crate) fn quantization_error<F: Float>(
     model: Model<'_, F>,
@@ -199,8 +190,7 @@ pub(crate) fn quantization_error<F: Float>(
 /// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame. Where rows know only some of their
 /// coordinates, these stand for all (E28).
 fn error_of<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> f64 {
-    let block = best(centres, rows, 1);
-    error_of_labels(centres, rows, &block.supports)
+    error_of_labels(centres, rows, &label(centres, rows))
 }
 
 /// The sum of squared distances to the centres that are named.
@@ -233,13 +223,13 @@ fn by_blocks<F: Float, T: Send>(
     data: &dyn Data<F>,
     work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
-    let size = rows_of_scores(model);
     // Where nothing is as large as rows times components, more rows share one read of these.
-    let size = match model.likeliest_is_nearest() {
-        true => size.max(ROWS),
-        false => size,
+    let least = if model.likeliest_is_nearest() {
+        ROWS
+    } else {
+        0
     };
-    by_blocks_of(size, model, data, work)
+    by_blocks_of(rows_of_scores(model).max(least), model, data, work)
 }
 
 /// Rows in a block whose scores under all components stay in a cache.
@@ -267,7 +257,6 @@ fn by_blocks_of<F: Float, T: Send>(
     }))
 }
 
-/// The `width` best components of every row.
 fn best<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>, width: usize) -> Block<F> {
     let mut block = Block::listed(scorer.components(), width);
     block.reset(rows.len(), &[]);
@@ -278,13 +267,8 @@ fn best<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>, width: usiz
     block
 }
 
-/// The best component of every row.
-pub(crate) fn label<F: Float, S: Scores<F> + ?Sized>(
-    scorer: &S,
-    rows: &Rows<F>,
-    labels: &mut [u32],
-) {
-    labels.copy_from_slice(&best(scorer, rows, 1).supports);
+pub(crate) fn label<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>) -> Vec<u32> {
+    best(scorer, rows, 1).supports
 }
 
 /// The sum of some numbers, one per row, with the weights of the rows. Of no weight, a density of 0 is not counted either.

@@ -10,7 +10,6 @@ pub(crate) struct CoarseQuantizer<F> {
     /// The point nearest to each centre, and its squared distance (k).
     pub(crate) nearest: Vec<u32>,
     pub(crate) squared: Vec<F>,
-    /// Distance evaluations that it took.
     pub(crate) evaluations: u64,
 }
 
@@ -32,7 +31,7 @@ impl<F: Float> CoarseQuantizer<F> {
         let mut found = Self::with(centres, centres.evenly(number), 0);
         for _ in 0..STEPS {
             let mut points = found.points;
-            points.move_to_means(centres.values(), |_| 1.0, &found.nearest);
+            points.move_to_means(&centres.values, |_| 1.0, &found.nearest);
             found = Self::with(centres, points, found.evaluations);
         }
         // If some centres are far out, too few points are left among most centres: their cells are too wide.
@@ -64,7 +63,7 @@ impl<F: Float> CoarseQuantizer<F> {
     fn with(centres: &Centres<F>, points: Centres<F>, evaluations: u64) -> Self {
         let stride = centres.row(0).len();
         let found = parallel::map_blocks(centres.len(), BLOCK, |_, range| {
-            let values = &centres.values()[range.start * stride..range.end * stride];
+            let values = &centres.values[range.start * stride..range.end * stride];
             let rows = Rows::of_padded(values, centres.dim());
             let (mut ids, mut squared) = (vec![0; range.len()], vec![F::zero(); range.len()]);
             rows.nearest(&points, &mut ids, &mut squared);

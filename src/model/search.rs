@@ -53,22 +53,16 @@ pub(crate) fn ranked<F: Float, S: Scores<F> + ?Sized>(
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
-    let (k, width) = (scorer.components(), block.width());
-    all_scores(scorer, rows, &mut scratch.approximate);
-    for i in 0..rows.len() {
-        let approximate = &scratch.approximate[i * k..(i + 1) * k];
-        let places = i * width..(i + 1) * width;
-        let ids = &mut block.supports[places.clone()];
-        let scores = &mut block.scores[places];
-        candidates::best(
-            scorer,
-            rows,
-            i,
-            approximate,
-            &mut scratch.ranking,
-            ids,
-            scores,
-        );
+    let Exact {
+        approximate,
+        ranking,
+        ..
+    } = scratch;
+    all_scores(scorer, rows, approximate);
+    let rows_of_scores = approximate.chunks_exact(scorer.components());
+    for (i, approximate) in rows_of_scores.enumerate() {
+        let (ids, scores) = ranking.of(scorer, rows, i, approximate, block.width());
+        block.set_best(i, ids, scores);
     }
 }
 
@@ -84,7 +78,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     scratch: &mut Exact<F>,
     mut see: impl FnMut(&[F]),
 ) {
-    if !block.is_shared() {
+    if !block.shared {
         // One component.
         for (i, score) in block.scores.iter_mut().enumerate() {
             some_scores(scorer, rows, i, &[0], &mut scratch.scores);
@@ -92,19 +86,18 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
         }
         return;
     }
-    let products = scorer.linear().filter(|linear| {
-        let (features, scores) = (&mut scratch.features, &mut block.scores);
-        rows.linear(linear, features, scores)
-    });
+    let products = scorer.linear().filter(|_| rows.sparse.is_none());
     block.terms = products.map(|linear| Arc::clone(&linear.terms));
-    if products.is_none() {
+    if let Some(linear) = products {
+        linear.scores(&rows.values, &mut scratch.features, &mut block.scores);
+    } else {
         let k = scorer.components();
         all_scores(scorer, rows, &mut scratch.approximate);
         for (i, scores) in scratch.approximate.chunks_exact(k).enumerate() {
             block.scores_mut(i).copy_from_slice(scores);
         }
     }
-    let none = vec![F::zero(); block.stride()];
+    let none = vec![F::zero(); block.stride];
     let (errors, width) = match products {
         Some(linear) => (&linear.errors[..], linear.width()),
         None => (&none[..], rows.entries()),

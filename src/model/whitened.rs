@@ -1,6 +1,7 @@
 //! Components with full covariance matrices: their whitening transforms, and the scores that follow from them.
 
-use crate::base::cancel::{Never, Watch};
+use crate::base::cancel::{Watch, unwatched};
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::kernels::quadratic::{self, Columns};
@@ -27,34 +28,38 @@ pub(crate) const MOST_INFLATION: f64 = 64.0;
 
 impl Whitening {
     /// From $M$ (d, d), a lower triangle with a positive diagonal.
-    pub(crate) fn of_factor<W: Watch>(
+    pub(crate) fn of_factor(mean: Vec<f64>, factor: &[f64], watch: Watch<'_>) -> Result<Self> {
+        let inverse = linalg::inverse_of_lower(factor, mean.len(), watch)?;
+        let rows = inverse.chunks_exact(mean.len());
+        let variances = rows.map(|row| row.iter().map(|x| x * x).sum::<f64>());
+        Ok(Self::with_variances(mean, factor, variances))
+    }
+
+    /// From $M$ (d, d), and the diagonal of $\Sigma$ that follows from it.
+    fn with_variances(
         mean: Vec<f64>,
         factor: &[f64],
-        watch: &W,
-    ) -> Result<Self, W::Stopped> {
+        variances: impl Iterator<Item = f64>,
+    ) -> Self {
         let dim = mean.len();
         let mut found = Self {
             mean,
             factor: linalg::packed(factor, dim),
             inflation: 0.0,
         };
-        let inverse = found.inverse(watch)?;
-        let variances = inverse
-            .chunks_exact(dim)
-            .map(|row| row.iter().map(|x| x * x).sum::<f64>());
         let factors = found.precisions().into_iter().zip(variances);
         found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
-        Ok(found)
+        found
     }
 
     /// From the covariance $A + x x^T$ of the lower half of $A$ (d, d), whose digits it has however long $x$ is; `None` unless $A$
     /// is finite and positive definite.
-    pub(crate) fn new<W: Watch>(
+    pub(crate) fn new(
         mean: Vec<f64>,
         covariance: &[f64],
         beyond: Vec<f64>,
-        watch: &W,
-    ) -> Result<Option<Self>, W::Stopped> {
+        watch: Watch<'_>,
+    ) -> Result<Option<Self>> {
         let dim = mean.len();
         let Some(Cholesky { mut factor, .. }) = Cholesky::of(covariance, dim, watch)? else {
             return Ok(None);
@@ -62,18 +67,11 @@ impl Whitening {
         let variances = (0..dim).map(|j| covariance[j * (dim + 1)] + beyond[j] * beyond[j]);
         let variances: Vec<f64> = variances.collect();
         linalg::add_square(&mut factor, beyond);
-        let factor = linalg::packed(&linalg::inverse_of_lower(&factor, dim, watch)?, dim);
-        let mut found = Self {
-            mean,
-            factor,
-            inflation: 0.0,
-        };
-        let factors = found.precisions().into_iter().zip(variances);
-        found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
+        let factor = linalg::inverse_of_lower(&factor, dim, watch)?;
+        let found = Self::with_variances(mean, &factor, variances.into_iter());
         Ok(found.inflation.is_finite().then_some(found))
     }
 
-    /// With the same variance in every direction.
     pub(crate) fn spherical(mean: Vec<f64>, variance: f64) -> Self {
         let dim = mean.len();
         let mut factor = vec![0.0; dim * (dim + 1) / 2];
@@ -87,14 +85,15 @@ impl Whitening {
         }
     }
 
+    /// The rows of $M$.
+    fn rows(&self) -> impl Iterator<Item = &[f64]> {
+        (0..self.mean.len()).map(|j| &self.factor[j * (j + 1) / 2..][..=j])
+    }
+
     /// Whether the columns are independent.
     pub(crate) fn is_diagonal(&self) -> bool {
-        let mut rest = &self.factor[..];
-        (0..self.mean.len()).all(|j| {
-            let (row, after) = rest.split_at(j + 1);
-            rest = after;
-            row[..j].iter().all(|x| *x == 0.0)
-        })
+        let mut rows = self.rows().enumerate();
+        rows.all(|(j, row)| row[..j].iter().all(|x| *x == 0.0))
     }
 
     /// $\ln \lvert \Sigma \rvert$.
@@ -104,7 +103,7 @@ impl Whitening {
     }
 
     /// $M^{-1}$ (d, d): takes standard normal points to those of the component.
-    pub(crate) fn inverse<W: Watch>(&self, watch: &W) -> Result<Vec<f64>, W::Stopped> {
+    pub(crate) fn inverse(&self, watch: Watch<'_>) -> Result<Vec<f64>> {
         let dim = self.mean.len();
         linalg::inverse_of_lower(&linalg::unpacked(&self.factor, dim), dim, watch)
     }
@@ -112,29 +111,26 @@ impl Whitening {
     /// The diagonal of $\Sigma^{-1}$ (d).
     pub(crate) fn precisions(&self) -> Vec<f64> {
         let mut diagonal = vec![0.0; self.mean.len()];
-        let mut rest = &self.factor[..];
-        for j in 1..=diagonal.len() {
-            let (row, after) = rest.split_at(j);
-            rest = after;
-            for (sum, x) in diagonal.iter_mut().zip(row) {
-                *sum += x * x;
-            }
+        for row in self.rows() {
+            diagonal
+                .iter_mut()
+                .zip(row)
+                .for_each(|(sum, x)| *sum += x * x);
         }
         diagonal
     }
 
     /// $\Sigma$ (d, d).
     pub(crate) fn covariance(&self) -> Vec<f64> {
-        let Ok(inverse) = self.inverse(&Never);
-        let Ok(covariance) = linalg::square(&inverse, self.mean.len(), &Never);
-        covariance
+        let inverse = unwatched(self.inverse(None));
+        unwatched(linalg::square(&inverse, self.mean.len(), None))
     }
 
     /// $\Sigma^{-1}$ (d, d).
     pub(crate) fn precision(&self) -> Vec<f64> {
         let dim = self.mean.len();
-        let Ok(precision) = linalg::gram(&linalg::unpacked(&self.factor, dim), dim, &Never);
-        precision
+        let factor = linalg::unpacked(&self.factor, dim);
+        unwatched(linalg::gram(&factor, dim, None))
     }
 
     /// $\lvert M (z - m) \rvert^2$, in `f64`; `apart` is scratch.
@@ -300,8 +296,8 @@ mod tests {
                     *sum += u[place / 6] * u[place % 6] / 74.0;
                 }
             }
-            let Ok(found) = Whitening::new(mean, &covariance, vec![0.0; 6], &Never);
-            found.unwrap()
+            let found = Whitening::new(mean, &covariance, vec![0.0; 6], None);
+            found.unwrap().unwrap()
         });
         (components.collect(), rows)
     }
@@ -312,17 +308,10 @@ mod tests {
         let (mut fast, mut direct) = (Vec::new(), Vec::new());
         scores(components.iter(), &added, &rows, &mut fast);
         for (i, fast) in fast.chunks_exact(4).enumerate() {
-            some_scores(
-                |c| &components[c],
-                &added,
-                &rows,
-                i,
-                &[0, 1, 2, 3],
-                &mut direct,
-            );
-            let best = (0..4)
-                .min_by(|&a, &b| direct[a].to_f64().total_cmp(&direct[b].to_f64()))
-                .unwrap();
+            let of = |c: usize| &components[c];
+            some_scores(of, &added, &rows, i, &[0, 1, 2, 3], &mut direct);
+            let lower = |a: &usize, b: &usize| direct[*a].to_f64().total_cmp(&direct[*b].to_f64());
+            let best = (0..4).min_by(lower).unwrap();
             assert_eq!(fast[best], direct[best]);
             for (fast, direct) in fast.iter().zip(&direct) {
                 let (fast, direct) = (fast.to_f64(), direct.to_f64());
@@ -342,18 +331,9 @@ mod tests {
             scores_are_direct::<f64>(noise, 1e-9);
             scores_are_direct::<f32>(noise, 1e-5);
         }
-        assert!(
-            case::<f64>(1.0)
-                .0
-                .iter()
-                .all(|c| c.inflation < MOST_INFLATION)
-        );
-        assert!(
-            case::<f64>(1e-3)
-                .0
-                .iter()
-                .all(|c| c.inflation > MOST_INFLATION)
-        );
+        let (wide, narrow) = (case::<f64>(1.0).0, case::<f64>(1e-3).0);
+        assert!(wide.iter().all(|c| c.inflation < MOST_INFLATION));
+        assert!(narrow.iter().all(|c| c.inflation > MOST_INFLATION));
     }
 
     #[test]
@@ -361,8 +341,7 @@ mod tests {
         let covariance = [2.0, 0.0, 0.6, 1.5];
         let new = |mean: Vec<f64>, covariance: &[f64]| {
             let beyond = vec![0.0; mean.len()];
-            let Ok(found) = Whitening::new(mean, covariance, beyond, &Never);
-            found
+            unwatched(Whitening::new(mean, covariance, beyond, None))
         };
         let found = new(vec![0.5, -1.0], &covariance).unwrap();
         let det = 2.0 * 1.5 - 0.36;

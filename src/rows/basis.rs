@@ -16,12 +16,12 @@ use std::sync::Arc;
 /// a few chosen at random stand for all. Computed in `f64`. Two are equal if they have the same seed and number of columns; a
 /// clone is cheap.
 #[derive(Clone)]
-pub struct Basis(Arc<Inner>);
+pub struct Basis(pub(super) Arc<Inner>);
 
-struct Inner {
+pub(super) struct Inner {
     seed: u64,
     /// (P): 1 or -1.
-    signs: Vec<f64>,
+    pub(super) signs: Vec<f64>,
 }
 
 impl Basis {
@@ -42,11 +42,6 @@ impl Basis {
     #[must_use]
     pub fn columns(&self) -> usize {
         self.0.signs.len()
-    }
-
-    /// The signs (P): 1 or -1.
-    pub(crate) fn signs(&self) -> &[f64] {
-        &self.0.signs
     }
 
     /// Points (n, P) in the coordinates of the basis: (n, P).
@@ -92,9 +87,8 @@ impl Basis {
     }
 
     fn turn_signs(&self, row: &mut [f64]) {
-        row.iter_mut()
-            .zip(self.signs())
-            .for_each(|(x, sign)| *x *= sign);
+        let pairs = row.iter_mut().zip(&self.0.signs);
+        pairs.for_each(|(x, sign)| *x *= sign);
     }
 }
 
@@ -130,7 +124,6 @@ fn mix(row: &mut [f64]) {
     }
 }
 
-/// Undoes [`mix`].
 fn unmix(row: &mut [f64]) {
     if row.len() > 1 {
         let (left, right) = row.split_at_mut(row.len() / 2);
@@ -186,7 +179,7 @@ mod tests {
             let matrix = Array2::from_shape_fn((columns, columns), |(i, j)| naive(columns, i, j));
             let x = Array2::from_shape_fn((2, columns), |_| rng.normal());
             let y = basis.forward(x.view()).unwrap();
-            let signed = &x * &ArrayView1::from(basis.signs());
+            let signed = &x * &ArrayView1::from(&basis.0.signs);
             let near = |a: &Array2<f64>, b: &Array2<f64>| {
                 a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-11)
             };

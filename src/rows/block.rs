@@ -23,7 +23,6 @@ pub struct Rows<F> {
     pub(crate) sparse: Option<Sparse<F>>,
 }
 
-/// What sparse rows have beside their values.
 #[derive(Clone, Debug)]
 pub(crate) struct Sparse<F> {
     /// (n, entries): which coordinates are known.
@@ -63,12 +62,8 @@ impl<F: Float> Rows<F> {
         for (i, out) in places.enumerate() {
             read(i, &mut row)?;
             if let Some(column) = row.iter().position(|x| !x.is_finite()) {
-                let what = "data";
-                return Err(Error::NotFinite {
-                    what,
-                    row: i,
-                    column,
-                });
+                let (what, row) = ("data", i);
+                return Err(Error::NotFinite { what, row, column });
             }
             match frame.basis() {
                 Some(basis) => {
@@ -87,10 +82,8 @@ impl<F: Float> Rows<F> {
         (self.dim, self.entries) = (dim, entries);
         self.values.clear();
         self.weights.clear();
-        let mut ids = self
-            .sparse
-            .take()
-            .map_or_else(Vec::new, |sparse| sparse.ids);
+        let before = self.sparse.take();
+        let mut ids = before.map_or_else(Vec::new, |sparse| sparse.ids);
         ids.clear();
         let mean = Arc::clone(mean);
         self.sparse = Some(Sparse { ids, mean });
@@ -124,11 +117,6 @@ impl<F: Float> Rows<F> {
             distance::minus(&self.values, about, &mut relative);
             Cow::Owned(relative)
         })
-    }
-
-    /// All rows, padded, one after the other.
-    pub(crate) fn values(&self) -> &[F] {
-        &self.values
     }
 
     /// Row `i`: `d` numbers, padded.

@@ -12,7 +12,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Centres<F> {
     dim: usize,
-    values: Vec<F>,
+    pub(crate) values: Vec<F>,
     by_coordinate: Cached<Vec<F>>,
     expanded: Cached<Expanded<F>>,
 }
@@ -28,7 +28,6 @@ pub(crate) struct Expanded<F> {
     /// The point, padded, and the differences, padded; `None` at the origin.
     relative: Option<(Vec<F>, Vec<F>)>,
     norms: Vec<F>,
-    /// The largest squared norm.
     pub(crate) largest_norm: f64,
     panels: Cached<Panels<F>>,
 }
@@ -109,7 +108,6 @@ fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
 }
 
 impl<F: Float> Centres<F> {
-    /// No centres yet; room for `k`.
     pub(crate) fn with_capacity(k: usize, dim: usize) -> Self {
         let values = Vec::with_capacity(k * stride(dim));
         Self {
@@ -175,7 +173,6 @@ impl<F: Float> Centres<F> {
         some
     }
 
-    /// Adds one padded row.
     pub(crate) fn push(&mut self, row: &[F]) {
         debug_assert_eq!(row.len(), stride(self.dim));
         self.forget();
@@ -206,11 +203,6 @@ impl<F: Float> Centres<F> {
     pub fn row(&self, c: usize) -> &[F] {
         let stride = stride(self.dim);
         &self.values[c * stride..(c + 1) * stride]
-    }
-
-    /// All centres, padded, one after the other.
-    pub(crate) fn values(&self) -> &[F] {
-        &self.values
     }
 
     /// The coordinates of all centres (k, d), without padding.
@@ -272,7 +264,6 @@ impl<F: Float> Centres<F> {
         });
     }
 
-    /// Takes those centres from `from` that `wanted` names.
     pub(crate) fn update_where(&mut self, wanted: &[bool], from: &Self) {
         self.update(|c, row| {
             if wanted[c] {
@@ -282,14 +273,8 @@ impl<F: Float> Centres<F> {
         });
     }
 
-    /// Forgets what was made of the values.
     fn forget(&mut self) {
         self.by_coordinate = Cached::default();
         self.expanded = Cached::default();
-    }
-
-    /// Squared distances from a padded row to the centres `ids`, computed directly.
-    pub(crate) fn distances_of(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
-        distance::to_some(row, &self.values, ids, out);
     }
 }

@@ -1,6 +1,6 @@
 //! The arithmetic of the crate on blocks of rows: distances to centres.
 
-use super::{Centres, Linear, Rows, Scales};
+use super::{Centres, Rows, Scales};
 use crate::base::float::Float;
 use crate::kernels::distance::Normed;
 use crate::kernels::sparse::{self, Entries};
@@ -69,12 +69,8 @@ impl<F: Float> Rows<F> {
             None => distance::norm(row),
             Some(about) => distance::between(row, about),
         };
-        F::from_f64(rounding::<F>(
-            self.dim,
-            norm.to_f64(),
-            expanded.largest_norm,
-            reach.to_f64(),
-        ))
+        let (norm, reach) = (norm.to_f64(), reach.to_f64());
+        F::from_f64(rounding::<F>(self.dim, norm, expanded.largest_norm, reach))
     }
 
     /// The nearest of all centres for every row, and its squared distance, computed directly: the lowest index where
@@ -86,8 +82,8 @@ impl<F: Float> Rows<F> {
             return false;
         }
         let stride = stride(self.dim);
-        if distance::are_few(centres.len()) {
-            let centres = centres.values();
+        if centres.len() <= distance::FEW {
+            let centres = &centres.values;
             distance::nearest_of_few(&self.values, centres, stride, ids, squared);
             return true;
         }
@@ -108,10 +104,7 @@ impl<F: Float> Rows<F> {
                 false => Vec::new(),
             };
             if !open.is_empty() {
-                let rows = open
-                    .iter()
-                    .flat_map(|i| &self.values[i * stride..][..stride]);
-                let rows: Vec<F> = rows.copied().collect();
+                let rows: Vec<F> = open.iter().flat_map(|i| self.row(*i)).copied().collect();
                 let (panels, mut found) = (expanded.panels(centres), vec![0; open.len()]);
                 nearest::nearest(&rows, about, stride, panels, margin, &mut found, &mut among);
                 for (&i, id) in open.iter().zip(found) {
@@ -136,23 +129,12 @@ impl<F: Float> Rows<F> {
                 if listed.is_empty() {
                     listed.extend(0..centres.len() as u32);
                 }
-                distance::to_some(self.row(i), centres.values(), &listed, &mut scores);
+                distance::to_some(self.row(i), &centres.values, &listed, &mut scores);
                 let id = std::slice::from_mut(id);
                 select::smallest(&listed, &scores, id, &mut squared[i..=i]);
             }
         }
-        distance::to_own(&self.values, centres.values(), stride, ids, squared);
-        true
-    }
-
-    /// Scores of all rows that are products (E46): (len, k padded to whole vectors) into `out`, where the padding stays as
-    /// it is. `features` is scratch. `false`, and nothing done, for sparse rows.
-    #[inline(never)]
-    pub(crate) fn linear(&self, scores: &Linear<F>, features: &mut Vec<F>, out: &mut [F]) -> bool {
-        if self.sparse.is_some() {
-            return false;
-        }
-        scores.scores(&self.values, features, out);
+        distance::to_own(&self.values, &centres.values, stride, ids, squared);
         true
     }
 
@@ -161,9 +143,9 @@ impl<F: Float> Rows<F> {
     pub(crate) fn distances_to_own(&self, centres: &Centres<F>, ids: &[u32], out: &mut [F]) {
         let Some(known) = self.known() else {
             let stride = stride(self.dim);
-            return distance::to_own(&self.values, centres.values(), stride, ids, out);
+            return distance::to_own(&self.values, &centres.values, stride, ids, out);
         };
-        let (centres, mut squared) = (centres.values(), Vec::new());
+        let (centres, mut squared) = (&centres.values, Vec::new());
         for (i, out) in out.iter_mut().enumerate() {
             let row = known.row(i);
             sparse::to_some(row, centres, self.dim, &ids[i..=i], &mut squared);
@@ -175,9 +157,9 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
         if let Some(known) = self.known() {
-            return sparse::to_some(known.row(i), centres.values(), self.dim, ids, out);
+            return sparse::to_some(known.row(i), &centres.values, self.dim, ids, out);
         }
-        distance::to_some(self.row(i), centres.values(), ids, out);
+        distance::to_some(self.row(i), &centres.values, ids, out);
     }
 
     /// Squared distances of all rows to all centres over the coordinates that the rows know, with the factors and terms of the
@@ -188,7 +170,7 @@ impl<F: Float> Rows<F> {
             let (k, scales) = (centres.len(), scales.by_coordinate());
             return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
         }
-        distance::scaled_to_all(&self.values, centres.values(), scales.of_rows(), out);
+        distance::scaled_to_all(&self.values, &centres.values, scales.of_rows(), out);
     }
 
     /// The [scaled distances](Self::scaled_distances) of row `i` to the centres `ids`.
@@ -202,10 +184,10 @@ impl<F: Float> Rows<F> {
         out: &mut Vec<F>,
     ) {
         if let Some(known) = self.known() {
-            let (row, centres, scales) = (known.row(i), centres.values(), scales.of_entries());
+            let (row, centres, scales) = (known.row(i), &centres.values, scales.of_entries());
             return sparse::scaled_to_some(row, centres, self.dim, scales, ids, out);
         }
-        distance::scaled_to_some(self.row(i), centres.values(), scales.of_rows(), ids, out);
+        distance::scaled_to_some(self.row(i), &centres.values, scales.of_rows(), ids, out);
     }
 
     /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,

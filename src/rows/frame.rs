@@ -26,14 +26,16 @@ use std::sync::Arc;
 /// inverse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<F> {
-    offset: Vec<F>,
+    /// Padded with zeros.
+    pub(crate) offset: Vec<F>,
     /// The mean of the data in the frame, padded.
-    mean: Arc<[F]>,
+    pub(crate) mean: Arc<[F]>,
     dim: usize,
     basis: Option<Basis>,
-    exponent: i32,
+    pub(crate) exponent: i32,
     /// 2^exponent and 2^-exponent.
-    units: (f64, f64),
+    unit: f64,
+    pub(crate) inverse_unit: f64,
 }
 
 impl<F: Float> Frame<F> {
@@ -61,7 +63,8 @@ impl<F: Float> Frame<F> {
             dim: offset.len(),
             basis: None,
             exponent,
-            units: (2f64.powi(exponent), 2f64.powi(-exponent)),
+            unit: 2f64.powi(exponent),
+            inverse_unit: 2f64.powi(-exponent),
         }
     }
 
@@ -84,7 +87,6 @@ impl<F: Float> Frame<F> {
         (centred, origin)
     }
 
-    /// The same frame for coordinates in `basis`.
     pub(crate) fn with_basis(self, basis: Basis) -> Self {
         debug_assert_eq!(self.dim, basis.columns());
         Self {
@@ -116,42 +118,22 @@ impl<F: Float> Frame<F> {
         self.basis.as_ref()
     }
 
-    /// The offset, padded with zeros.
-    pub(crate) fn offset(&self) -> &[F] {
-        &self.offset
-    }
-
-    /// The mean of the data in the frame, padded.
-    pub(crate) fn mean(&self) -> &Arc<[F]> {
-        &self.mean
-    }
-
     /// $2^e$: the length of one unit of the frame in the data's unit.
     #[must_use]
     pub fn unit(&self) -> f64 {
-        self.units.0
-    }
-
-    /// The exponent of the unit.
-    pub(crate) fn exponent(&self) -> i32 {
-        self.exponent
-    }
-
-    /// 2^-exponent.
-    pub(crate) fn inverse_unit(&self) -> f64 {
-        self.units.1
+        self.unit
     }
 
     /// A square in the data's own unit, in the unit of the frame: the square of the unit alone may leave the range of `f64`.
     #[must_use]
     pub fn enter_square(&self, squared: f64) -> f64 {
-        squared * self.units.1 * self.units.1
+        squared * self.inverse_unit * self.inverse_unit
     }
 
     /// A square in the unit of the frame, in the data's own unit.
     #[must_use]
     pub fn leave_square(&self, squared: f64) -> f64 {
-        squared * self.units.0 * self.units.0
+        squared * self.unit * self.unit
     }
 
     /// What a log-density in the frame changes by in the data's own unit, per coordinate: -ln(unit).
@@ -167,7 +149,7 @@ impl<F: Float> Frame<F> {
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
     pub(crate) fn enter(&self, row: &[F], out: &mut [F]) {
         out[..row.len()].copy_from_slice(row);
-        let scale = F::from_f64(self.inverse_unit());
+        let scale = F::from_f64(self.inverse_unit);
         features::enter(out, &self.offset, scale, Self::most());
     }
 
@@ -176,7 +158,7 @@ impl<F: Float> Frame<F> {
     pub(crate) fn entry<const D: usize>(&self) -> impl Fn(usize, F) -> F + use<F, D> {
         let mut offset = [F::zero(); D];
         offset.copy_from_slice(&self.offset[..D]);
-        let (scale, most) = (F::from_f64(self.inverse_unit()), Self::most());
+        let (scale, most) = (F::from_f64(self.inverse_unit), Self::most());
         #[inline(always)]
         move |column, x| held((x - offset[column]) * scale, most)
     }
@@ -185,7 +167,7 @@ impl<F: Float> Frame<F> {
     pub(crate) fn enter_exact(&self, row: &[f64], out: &mut [F]) {
         let most = Self::most().to_f64();
         for ((out, x), offset) in out.iter_mut().zip(row).zip(&self.offset) {
-            let z = (x - offset.to_f64()) * self.inverse_unit();
+            let z = (x - offset.to_f64()) * self.inverse_unit;
             *out = F::from_f64(z.clamp(-most, most));
         }
     }
@@ -208,7 +190,7 @@ impl<F: Float> Frame<F> {
 
     /// The same, not rounded.
     pub(crate) fn leave_exact(&self, column: usize, z: F) -> f64 {
-        self.offset[column].to_f64() + z.to_f64() * self.unit()
+        self.offset[column].to_f64() + z.to_f64() * self.unit
     }
 }
 
@@ -247,7 +229,7 @@ mod tests {
     fn extreme_ranges_stay_normal_numbers() {
         for widest in [0.0, 1e-45, 1e-30, 1e30, 1.6e38] {
             let frame = Frame::<f32>::new(&[0.0], widest);
-            let (up, down) = (frame.unit() as f32, frame.inverse_unit() as f32);
+            let (up, down) = (frame.unit() as f32, frame.inverse_unit as f32);
             assert!(up.is_normal() && down.is_normal() && up * down == 1.0);
         }
     }

@@ -120,7 +120,9 @@ impl<F: Float> Linear<F> {
         }
     }
 
-    /// Scores of dense padded rows: (rows, k padded) into `out`; through `scratch`.
+    /// Scores of dense padded rows: (rows, k padded to whole vectors) into `out`, where the padding stays as it is; through
+    /// `scratch`.
+    #[inline(never)]
     pub(crate) fn scores(&self, rows: &[F], scratch: &mut Vec<F>, out: &mut [F]) {
         let (width, dim) = (stride(self.dim), self.dim);
         let per_row = self.width();
@@ -139,7 +141,6 @@ impl<F: Float> Linear<F> {
         2.0 * gamma::<F>(self.width())
     }
 
-    /// The length of the product.
     pub(crate) fn width(&self) -> usize {
         match self.scaled {
             true => 2 * self.dim,

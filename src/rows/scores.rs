@@ -48,7 +48,6 @@ pub(crate) fn all_scores<F: Float, S: Scores<F> + ?Sized>(
     }
 }
 
-/// All scores, each computed directly.
 fn direct<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>, out: &mut Vec<F>) {
     let ids: Vec<u32> = (0..scorer.components() as u32).collect();
     let mut scores = Vec::new();
@@ -75,7 +74,6 @@ pub(crate) fn some_scores<F: Float, S: Scores<F> + ?Sized>(
     }
 }
 
-/// Centres score rows by their squared distances.
 impl<F: Float> Scores<F> for Centres<F> {
     fn components(&self) -> usize {
         self.len()

@@ -26,7 +26,6 @@ struct StoredBasis {
     signs: String,
 }
 
-/// Centres without their padding.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float", deny_unknown_fields)]
 pub(crate) struct StoredCentres<F> {
@@ -43,12 +42,12 @@ impl<F: Float> From<&Frame<F>> for StoredFrame<F> {
     fn from(frame: &Frame<F>) -> Self {
         Self {
             number_type: F::NAME.to_string(),
-            exponent: frame.exponent(),
-            offset: frame.offset()[..frame.dim()].to_vec(),
-            mean: frame.mean()[..frame.dim()].to_vec(),
+            exponent: frame.exponent,
+            offset: frame.offset[..frame.dim()].to_vec(),
+            mean: frame.mean[..frame.dim()].to_vec(),
             basis: frame.basis().map(|basis| StoredBasis {
                 seed: basis.seed(),
-                signs: hash_of(basis.signs().iter().copied()),
+                signs: hash_of(basis.0.signs.iter().copied()),
             }),
         }
     }
@@ -76,7 +75,7 @@ impl<F: Float> TryFrom<StoredFrame<F>> for Frame<F> {
             return Ok(frame);
         };
         let basis = Basis::new(seed, dim);
-        let same = hash_of(basis.signs().iter().copied()) == signs;
+        let same = hash_of(basis.0.signs.iter().copied()) == signs;
         rule(same, "basis", "must have the signs that its seed gives")?;
         Ok(frame.with_basis(basis))
     }

@@ -3,7 +3,7 @@
 
 use super::k_means_plus_plus::Nearest;
 use super::{Cumulated, Seeder, Seeds, by_weight};
-use crate::base::error::{Error, Result, ensure, positive};
+use crate::base::error::{Result, positive, require};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
@@ -54,9 +54,8 @@ impl Default for AfkMc2 {
 impl Stage for AfkMc2 {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("chain", self.chain)?;
-        ensure(self.chain <= LONGEST, || {
-            Error::parameter("chain", self.chain, "must be at most 2^20")
-        })
+        let rule = "must be at most 2^20";
+        require(self.chain <= LONGEST, "chain", self.chain, rule)
     }
 }
 
@@ -83,10 +82,8 @@ impl<F: Float> Seeder<F> for AfkMc2 {
         view.expect(k - rows.len());
 
         while rows.len() < k {
-            let batch = BATCH
-                .min(CANDIDATES / self.chain)
-                .max(1)
-                .min(k - rows.len());
+            let batch = BATCH.min(CANDIDATES / self.chain).max(1);
+            let batch = batch.min(k - rows.len());
             let mut chains = Chains::draw(view, &proposal, batch * self.chain, rng)?;
             seeds.evaluations += chains.measure(&seeds.centres);
             for b in 0..batch {
@@ -178,10 +175,8 @@ impl<F: Float> Chains<F> {
             let mut squared = Vec::new();
             for (i, nearest) in range.zip(nearest) {
                 rows.distances_to(i, seeds, &ids, &mut squared);
-                *nearest = squared
-                    .iter()
-                    .copied()
-                    .fold(*nearest, |a, b| if b < a { b } else { a });
+                let lower = |a: F, b: &F| if *b < a { *b } else { a };
+                *nearest = squared.iter().fold(*nearest, lower);
             }
         });
         (self.candidates.len() * seeds.len()) as u64

@@ -1,7 +1,7 @@
 //! Seeds given by the user.
 
 use super::{KMeansPlusPlus, Seeder, Seeds};
-use crate::base::error::{Error, Result, same_columns, same_length};
+use crate::base::error::{Error, Result, ensure, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -86,9 +86,7 @@ impl<F: Float> Given<F> {
 
 impl<F: Float> Stage for Given<F> {
     fn check(&self, clusters: usize) -> Result<()> {
-        if self.centres.is_empty() {
-            return Err(Error::Empty { what: WHAT });
-        }
+        ensure(!self.centres.is_empty(), || Error::Empty { what: WHAT })?;
         if !(self.and_more && self.centres.nrows() < clusters) {
             same_length(WHAT, clusters, self.centres.nrows())?;
         }

@@ -229,9 +229,8 @@ impl<'a, F: Float> Cells<'a, F> {
             let together = (self.seeds.len() / TOGETHER).max(LEAST).min(left);
             left -= together;
             self.view.done(together);
-            let proposals: Vec<(usize, f64)> = (0..together)
-                .map(|_| (old.draw(rng), rng.uniform()))
-                .collect();
+            let proposals = (0..together).map(|_| (old.draw(rng), rng.uniform()));
+            let proposals: Vec<(usize, f64)> = proposals.collect();
             let all = &*self;
             let pieces = parallel::map_blocks(together, PIECE, |_, range| {
                 let (mut rows, mut distances) = (Rows::default(), Vec::new());
@@ -244,10 +243,8 @@ impl<'a, F: Float> Cells<'a, F> {
                 Ok((near.collect::<Vec<_>>(), rows, evaluations))
             });
             let pieces = parallel::all(pieces)?;
-            self.evaluations += pieces
-                .iter()
-                .map(|(.., evaluations)| evaluations)
-                .sum::<u64>();
+            let evaluations = pieces.iter().map(|(.., evaluations)| evaluations);
+            self.evaluations += evaluations.sum::<u64>();
             for (proposals, (near, rows, _)) in proposals.chunks(PIECE).zip(pieces) {
                 let mut evaluations = 0;
                 for (i, (&(n, u), near)) in proposals.iter().zip(near).enumerate() {

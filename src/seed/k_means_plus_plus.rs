@@ -192,9 +192,6 @@ impl<'a, F: Float> Nearest<'a, F> {
 
 /// Sum of w_n d_n^2 over a block.
 fn potential<F: Float>(rows: &Rows<F>, squared: &[F]) -> f64 {
-    squared
-        .iter()
-        .enumerate()
-        .map(|(i, d2)| rows.weight(i) * d2.to_f64())
-        .sum()
+    let squared = squared.iter().enumerate();
+    squared.map(|(i, d2)| rows.weight(i) * d2.to_f64()).sum()
 }

@@ -109,7 +109,6 @@ impl<F: Float, S: Seeder<F> + ?Sized> Seeder<F> for Box<S> {
     }
 }
 
-/// Whether `k` seeds can be chosen from `data`.
 pub(crate) fn enough_rows<F: Float>(
     data: &dyn Data<F>,
     k: usize,

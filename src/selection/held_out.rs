@@ -1,6 +1,6 @@
 //! Rows that no model is fitted to, and how models compare on them (E49).
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::coreset::some_rows;
@@ -18,10 +18,8 @@ pub(super) fn choose<F: Float>(
 ) -> Result<Vec<usize>> {
     let rows = data.summary().rows;
     let wanted = (fraction * rows as f64).round() as usize;
-    if wanted == 0 || wanted >= rows {
-        let rule = "must leave rows of positive weight on both sides; 0 holds none out";
-        return Err(Error::parameter("held_out", fraction, rule));
-    }
+    let rule = "must leave rows of positive weight on both sides; 0 holds none out";
+    require((1..rows).contains(&wanted), "held_out", fraction, rule)?;
     Ok(some_rows(data, wanted, rng))
 }
 
@@ -41,7 +39,6 @@ impl Groups {
         Ok(Self { sums })
     }
 
-    /// The weights of the groups.
     pub(super) fn weights<F: Float>(data: &dyn Data<F>) -> Vec<f64> {
         let mut weights = vec![0.0; data.len().min(GROUPS)];
         let groups = weights.len();
@@ -59,13 +56,8 @@ impl Groups {
         let total: f64 = weights.iter().sum();
         let difference = self.mean(weights) - other.mean(weights);
         let off = |((a, b), w): ((&f64, &f64), &f64)| (a - b - difference * w).powi(2);
-        let squares: f64 = self
-            .sums
-            .iter()
-            .zip(&other.sums)
-            .zip(weights)
-            .map(off)
-            .sum();
+        let groups = self.sums.iter().zip(&other.sums).zip(weights);
+        let squares: f64 = groups.map(off).sum();
         let groups = weights.len() as f64;
         (squares * groups / (groups - 1.0).max(1.0)).sqrt() / total
     }

@@ -41,14 +41,10 @@ impl<F: Float> Candidate<F> {
 /// model by each criterion.
 #[derive(Debug)]
 pub struct Selection<F: Float> {
-    candidates: Vec<Candidate<F>>,
+    pub(super) candidates: Vec<Candidate<F>>,
 }
 
 impl<F: Float> Selection<F> {
-    pub(super) fn new(candidates: Vec<Candidate<F>>) -> Self {
-        Self { candidates }
-    }
-
     /// All models, by their number of clusters.
     #[must_use]
     pub fn candidates(&self) -> &[Candidate<F>] {

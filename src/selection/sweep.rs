@@ -11,7 +11,6 @@ use crate::data::{Data, Guarded, View};
 use crate::fit::{Estimator, Fit};
 use crate::model::BoxedMixture;
 use crate::seed::{self, Given};
-use std::fmt;
 use std::sync::Arc;
 
 /// Fits models with several numbers of clusters to the same rows, and compares them.
@@ -42,7 +41,7 @@ use std::sync::Arc;
 ///
 /// Memory: unless there is a coreset, `Data::select` copies the rows that are not held out. In parallel there are as many
 /// fits at a time as threads, each with fewer than 65,536 rows.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "a sweep does nothing until it is run"]
 pub struct Sweep<F: Float> {
     clusters: Vec<usize>,
@@ -50,16 +49,6 @@ pub struct Sweep<F: Float> {
     coreset: Arc<dyn Coreset<F>>,
     warm_starts: bool,
     seed: u64,
-}
-
-impl<F: Float> fmt::Debug for Sweep<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sweep")
-            .field("clusters", &self.clusters)
-            .field("held_out", &self.held_out)
-            .field("coreset", &self.coreset)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<F: Float> Sweep<F> {
@@ -146,7 +135,71 @@ impl<F: Float> Sweep<F> {
 
     /// The same, whatever the type of the estimators.
     fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
-        compare(self, &Guarded::to_fit(data, None)?, all)
+        let data: &dyn Data<F> = &Guarded::to_fit(data, None)?;
+        let most = all.last().map_or(0, |(clusters, _)| *clusters);
+        seed::enough_rows(data, most, "data")?;
+        self.coreset.check(most)?;
+        let split = self.split(data)?;
+        let fitted = split.fitted.as_ref().map_or(data, |rows| &**rows);
+        seed::enough_rows(fitted, most, "data without the held-out rows")?;
+
+        let cold = parallel::map_fits(all.len(), fitted.len(), |i| all[i].1.fit(fitted));
+        let mut fits: Vec<(Found<F>, bool)> = Vec::new();
+        for (cold, (_, estimator)) in cold.into_iter().zip(all) {
+            let cold = cold?;
+            let kept = match fits.last() {
+                Some((before, _)) if self.warm_starts => {
+                    let seeds = Given::new(before.model.means().view()).and_more();
+                    let warm = estimator.fit_with(fitted, Some(&seeds), None)?;
+                    match is_better(&warm, &cold) {
+                        true => (warm, true),
+                        false => (cold, false),
+                    }
+                }
+                _ => (cold, false),
+            };
+            fits.push(kept);
+        }
+
+        let coresets = fits.iter().filter_map(|(fit, _)| fit.coreset.as_ref());
+        let sizes = coresets.map(|subset| effective(&subset.weights));
+        let sample_size = sizes.fold(split.sample_size, f64::min);
+        let held_out = split.held_out.as_deref();
+        let judge = |fit: &Found<F>| {
+            let criteria = Criteria::of(&*fit.model, fitted)?;
+            let groups = held_out.map(|rows| Groups::of(&*fit.model, rows));
+            Ok((criteria, groups.transpose()?))
+        };
+        let judged = parallel::map_fits(fits.len(), fitted.len(), |i| judge(&fits[i].0));
+        let judged = judged.into_iter().collect::<Result<Vec<_>>>()?;
+        let weights = held_out.map(Groups::weights).unwrap_or_default();
+        let mean = |groups: &Groups| groups.mean(&weights);
+        let groups = judged.iter().filter_map(|(_, groups)| groups.as_ref());
+        let best = groups.max_by(|a, b| mean(a).total_cmp(&mean(b))).cloned();
+
+        let candidates = fits.into_iter().zip(judged).zip(all);
+        let candidates = candidates.map(|(((fit, warm), (criteria, groups)), (clusters, _))| {
+            let error = |best| {
+                groups
+                    .as_ref()
+                    .map(|own| own.error_of_difference(best, &weights))
+            };
+            Candidate {
+                clusters: *clusters,
+                model: fit.model,
+                report: fit.report,
+                warm,
+                criteria: Criteria {
+                    sample_size: criteria.sample_size.min(sample_size),
+                    ..criteria
+                },
+                held_out: groups.as_ref().map(mean),
+                held_out_error: best.as_ref().and_then(error),
+            }
+        });
+        Ok(Selection {
+            candidates: candidates.collect(),
+        })
     }
 
     /// The rows to fit to, and those held out.
@@ -161,9 +214,8 @@ impl<F: Float> Sweep<F> {
             false => Vec::new(),
         };
         let mut rng = streams.at(Purpose::Coreset, 0, 0);
-        let drawn = self
-            .coreset
-            .sample(View::new(data, &data.frame()), &mut rng)?;
+        let frame = data.frame();
+        let drawn = self.coreset.sample(View::new(data, &frame), &mut rng)?;
         if let Some(drawn) = &drawn {
             let sound = drawn.check(data.len());
             sound.map_err(|what| Error::stage(self.coreset.name(), what))?;
@@ -205,7 +257,6 @@ type Entry<'a, F> = (usize, &'a dyn Estimator<F>);
 
 type Found<F> = Fit<BoxedMixture<F>>;
 
-/// The rows of a sweep.
 struct Split<'a, F: Float> {
     /// `None`: all rows.
     fitted: Option<Box<dyn Data<F> + 'a>>,
@@ -221,75 +272,6 @@ fn effective(weights: &[f64]) -> f64 {
     let parts = weights.iter().map(|w| w / largest);
     let (sum, squares) = parts.fold((0.0, 0.0), |(s, q), w| (s + w, q + w * w));
     sum * sum / f64::max(squares, f64::MIN_POSITIVE)
-}
-
-fn compare<F: Float>(
-    sweep: &Sweep<F>,
-    data: &dyn Data<F>,
-    all: &[Entry<'_, F>],
-) -> Result<Selection<F>> {
-    let most = all.last().map_or(0, |(clusters, _)| *clusters);
-    seed::enough_rows(data, most, "data")?;
-    sweep.coreset.check(most)?;
-    let split = sweep.split(data)?;
-    let fitted = split.fitted.as_ref().map_or(data, |rows| &**rows);
-    seed::enough_rows(fitted, most, "data without the held-out rows")?;
-
-    let cold = parallel::map_fits(all.len(), fitted.len(), |i| all[i].1.fit(fitted));
-    let mut fits: Vec<(Found<F>, bool)> = Vec::new();
-    for (cold, (_, estimator)) in cold.into_iter().zip(all) {
-        let cold = cold?;
-        let kept = match fits.last() {
-            Some((before, _)) if sweep.warm_starts => {
-                let seeds = Given::new(before.model.means().view()).and_more();
-                let warm = estimator.fit_with(fitted, Some(&seeds), None)?;
-                match is_better(&warm, &cold) {
-                    true => (warm, true),
-                    false => (cold, false),
-                }
-            }
-            _ => (cold, false),
-        };
-        fits.push(kept);
-    }
-
-    let coresets = fits.iter().filter_map(|(fit, _)| fit.coreset.as_ref());
-    let sizes = coresets.map(|subset| effective(&subset.weights));
-    let sample_size = sizes.fold(split.sample_size, f64::min);
-    let held_out = split.held_out.as_deref();
-    let judge = |fit: &Found<F>| {
-        let criteria = Criteria::of(&*fit.model, fitted)?;
-        let groups = held_out.map(|rows| Groups::of(&*fit.model, rows));
-        Ok((criteria, groups.transpose()?))
-    };
-    let judged = parallel::map_fits(fits.len(), fitted.len(), |i| judge(&fits[i].0));
-    let judged = judged.into_iter().collect::<Result<Vec<_>>>()?;
-    let weights = held_out.map(Groups::weights).unwrap_or_default();
-    let mean = |groups: &Groups| groups.mean(&weights);
-    let groups = judged.iter().filter_map(|(_, groups)| groups.as_ref());
-    let best = groups.max_by(|a, b| mean(a).total_cmp(&mean(b))).cloned();
-
-    let candidates = fits.into_iter().zip(judged).zip(all);
-    let candidates = candidates.map(|(((fit, warm), (criteria, groups)), (clusters, _))| {
-        let error = |best| {
-            groups
-                .as_ref()
-                .map(|own| own.error_of_difference(best, &weights))
-        };
-        Candidate {
-            clusters: *clusters,
-            model: fit.model,
-            report: fit.report,
-            warm,
-            criteria: Criteria {
-                sample_size: criteria.sample_size.min(sample_size),
-                ..criteria
-            },
-            held_out: groups.as_ref().map(mean),
-            held_out_error: best.as_ref().and_then(error),
-        }
-    });
-    Ok(Selection::new(candidates.collect()))
 }
 
 /// Whether one of two fits of an algorithm is the better one: free energies compare on the same rows alone.

@@ -71,7 +71,6 @@ where
     Ok(())
 }
 
-/// Whether two blocks have the same rows.
 fn are_equal<F: Float>([a, b]: &[Rows<F>; 2]) -> bool {
     let same = |i| a.coordinates(i) == b.coordinates(i) && a.weight(i) == b.weight(i);
     a.len() == b.len() && (0..a.len()).all(same)

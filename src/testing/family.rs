@@ -2,7 +2,7 @@
 
 use super::trial::{Trial, rises};
 use super::{LOOKED_AT, law, tolerance};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::data::{Data, Rows, Scores};
 use crate::e_step::Exhaustive;
@@ -136,17 +136,17 @@ where
     };
     let updated = |sums| {
         let mut model = model.clone();
-        m_step.update(sums, &mut model, false);
-        model
+        m_step.update(sums, &mut model, false, None)?;
+        Ok::<_, Error>(model)
     };
     let mut whole = m_step.statistics(model);
     add(0..n, &mut whole)?;
-    let whole = updated(whole);
+    let whole = updated(whole)?;
     let mut parts: Vec<Moments> = (0..3).map(|_| m_step.statistics(model)).collect();
     for (part, sums) in parts.iter_mut().enumerate() {
         add(part * n / 3..(part + 1) * n / 3, sums)?;
     }
-    let merged = updated(Moments::merge(parts.iter_mut()));
+    let merged = updated(Moments::merge(parts.iter_mut()))?;
     let other = differ::<F, _>(&whole, &merged);
     law::<M>(other.is_none(), || {
         let what = other.unwrap_or_default();

@@ -29,7 +29,7 @@ pub use family::family;
 pub use seeder::seeder;
 pub use trial::e_step;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::stage;
@@ -46,13 +46,9 @@ fn broken<S: ?Sized>(what: impl Into<String>) -> Error {
 
 /// An error of the stage `S` that says what is wrong, unless the law holds.
 fn law<S: ?Sized>(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
-    match holds {
-        true => Ok(()),
-        false => Err(broken::<S>(what())),
-    }
+    ensure(holds, || broken::<S>(what()))
 }
 
-/// The same on any number of threads.
 fn same_on_threads<T: Send>(
     work: impl Fn() -> Result<T> + Sync,
     same: impl Fn(&T, &T, &str) -> Result<()>,
@@ -80,7 +76,6 @@ fn reweighted<'a, F: Float>(data: &'a dyn Data<F>) -> Result<Box<dyn Data<F> + '
     data.select(&all, all.iter().map(weight).collect())
 }
 
-/// All rows in the frame (n, d).
 fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Array2<f64>> {
     let mut rows = Rows::default();
     data.load(0..data.len(), frame, &mut rows)?;

@@ -43,7 +43,6 @@ where
     trial.repeats::<E>()
 }
 
-/// Stages that fits are made of.
 pub(super) struct Trial<'a, F: Float, E, M> {
     pub(super) e_step: &'a E,
     pub(super) m_step: &'a M,

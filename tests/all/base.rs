@@ -3,22 +3,39 @@
 #[path = "../../src/base/linalg.rs"]
 pub(crate) mod linalg;
 
-/// As in the core.
+/// In place of the flag of a fit: ends the work when it has been asked so often.
 pub(crate) mod cancel {
-    use std::convert::Infallible;
+    use super::error::Result;
+    use std::cell::Cell;
 
-    pub(crate) trait Watch: Sync {
-        type Stopped: Send;
-        fn check(&self) -> Result<(), Self::Stopped>;
+    pub(crate) struct Patience {
+        checks: usize,
+        asked: Cell<usize>,
     }
 
-    pub(crate) struct Never;
+    impl Patience {
+        pub(crate) fn new(checks: usize) -> Self {
+            let asked = Cell::new(0);
+            Self { checks, asked }
+        }
 
-    impl Watch for Never {
-        type Stopped = Infallible;
-
-        fn check(&self) -> Result<(), Infallible> {
-            Ok(())
+        pub(crate) fn asked(&self) -> usize {
+            self.asked.get()
         }
     }
+
+    pub(crate) type Watch<'a> = Option<&'a Patience>;
+
+    pub(crate) fn check(watch: Watch<'_>) -> Result<()> {
+        let Some(patience) = watch else {
+            return Ok(());
+        };
+        let before = patience.asked.replace(patience.asked() + 1);
+        (before < patience.checks).then_some(()).ok_or(())
+    }
+}
+
+/// As in the core.
+pub(crate) mod error {
+    pub(crate) type Result<T> = std::result::Result<T, ()>;
 }

@@ -284,8 +284,14 @@ impl MStep<f64> for WrongSums {
         Moments::zeros(self.0, self.1, SecondMoments::Total)
     }
 
-    fn update(&self, moments: Moments, model: &mut Self::Model, restricted: bool) {
-        Poisson.update(moments, model, restricted);
+    fn update(
+        &self,
+        moments: Moments,
+        model: &mut Self::Model,
+        restricted: bool,
+        cancel: Option<&Cancel>,
+    ) -> Result<()> {
+        Poisson.update(moments, model, restricted, cancel)
     }
 }
 

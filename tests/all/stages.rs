@@ -151,16 +151,23 @@ impl MStep<f64> for Family {
     fn accumulate(&self, rows: &Inner, block: &Block<f64>, model: &Model, sums: &mut Moments) {
         SHARED.accumulate(rows, block, &model.inner, sums);
     }
-    fn update(&self, sums: Moments, model: &mut Model, restricted: bool) {
+    fn update(
+        &self,
+        sums: Moments,
+        model: &mut Model,
+        restricted: bool,
+        cancel: Option<&Cancel>,
+    ) -> Result<()> {
         let before = model.inner.clone();
         model.updated = true;
-        MStep::<f64>::update(&SHARED, sums, &mut model.inner, restricted);
+        MStep::<f64>::update(&SHARED, sums, &mut model.inner, restricted, cancel)?;
         if self.0 == Wrong::Falling && before.means() != model.inner.means() {
             let (old, new) = (before.means(), model.inner.means());
             let past = &new + &((&new - &old) * 3.0);
             let moved = GaussianMixture::tied_spherical(past.view(), before.variance());
             model.inner = moved.unwrap();
         }
+        Ok(())
     }
 }
 

@@ -210,8 +210,14 @@ impl MStep<f64> for LyingFamily {
         SHARED.accumulate(rows, block, &model.inner, sums);
     }
 
-    fn update(&self, sums: Moments, model: &mut LyingModel, restricted: bool) {
-        MStep::<f64>::update(&SHARED, sums, &mut model.inner, restricted);
+    fn update(
+        &self,
+        sums: Moments,
+        model: &mut LyingModel,
+        restricted: bool,
+        cancel: Option<&Cancel>,
+    ) -> Result<()> {
+        MStep::<f64>::update(&SHARED, sums, &mut model.inner, restricted, cancel)?;
         model.later = true;
         if let Some((c, value)) = self.0.mean {
             let mut means = model.inner.means().to_owned();
@@ -222,5 +228,6 @@ impl MStep<f64> for LyingFamily {
                 model.inner = moved;
             }
         }
+        Ok(())
     }
 }

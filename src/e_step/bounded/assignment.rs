@@ -48,7 +48,7 @@ pub(crate) struct Change {
 #[serde(bound = "F: Float")]
 pub(crate) struct Assignment<F> {
     pub(super) starts: Vec<usize>,
-    pub(super) members: Vec<Member<F>>,
+    pub(crate) members: Vec<Member<F>>,
     /// Memory of the last members, for reuse: an allocation costs more than the work done in it.
     #[serde(skip)]
     spare: Vec<Member<F>>,
@@ -64,10 +64,8 @@ impl<F: Float> Assignment<F> {
     /// Weighted squared distances of the rows to their centres, by the upper bounds.
     pub(crate) fn squared(&self, view: View<'_, F>) -> f64 {
         let parts = parallel::map_blocks(self.members.len(), PART, |_, places| {
-            let members = self.members[places].iter();
-            members
-                .map(|m| view.weight(m.row) * m.upper.to_f64().powi(2))
-                .sum::<f64>()
+            let squared = |m: &Member<F>| view.weight(m.row) * m.upper.to_f64().powi(2);
+            self.members[places].iter().map(squared).sum::<f64>()
         });
         parts.iter().sum()
     }
@@ -88,10 +86,8 @@ impl<F: Float> Assignment<F> {
         let sorted = parallel::map_blocks(parts, stretch, |_, parts| {
             sort::sorted(k, Member::unknown(0), || parts.clone().flat_map(&part))
         });
-        let starts = (0..=k)
-            .map(|c| sorted.iter().map(|(starts, _)| starts[c]).sum())
-            .collect();
-        Self::filled(starts, Vec::new(), |c, places| {
+        let starts = (0..=k).map(|c| sorted.iter().map(|(starts, _)| starts[c]).sum());
+        Self::filled(starts.collect(), Vec::new(), |c, places| {
             for (starts, members) in &sorted {
                 places.put(&members[starts[c]..starts[c + 1]]);
             }
@@ -119,17 +115,10 @@ impl<F: Float> Assignment<F> {
         }
     }
 
-    /// Number of rows, n.
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// The member at a place.
-    pub(crate) fn member(&self, place: usize) -> &Member<F> {
-        &self.members[place]
-    }
-
-    /// Number of components, k.
     pub(crate) fn components(&self) -> usize {
         self.starts.len() - 1
     }
@@ -145,7 +134,6 @@ impl<F: Float> Assignment<F> {
         }
     }
 
-    /// The places of component `c`.
     pub(crate) fn places(&self, c: usize) -> Range<usize> {
         self.starts[c]..self.starts[c + 1]
     }
@@ -161,12 +149,10 @@ impl<F: Float> Assignment<F> {
         })
     }
 
-    /// The members of component `c`.
     pub(crate) fn members(&self, c: usize) -> &[Member<F>] {
         &self.members[self.places(c)]
     }
 
-    /// The component of every row (n).
     pub(crate) fn labels(&self) -> Vec<u32> {
         let mut labels = vec![0; self.members.len()];
         for c in 0..self.components() {

@@ -8,6 +8,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::data::{Centres, View};
+use crate::kernels::distance;
 use crate::model::block::Block;
 use crate::model::search::{self, Exact};
 
@@ -28,7 +29,6 @@ const DRAWN: usize = 1024;
 const PACKED: usize = 128;
 const COLUMNS: usize = 128;
 
-/// What a search over all centres found.
 pub(crate) struct Searched {
     /// In the order of their places.
     pub(crate) changes: Vec<Change>,
@@ -163,7 +163,7 @@ impl<F: Float> Assignment<F> {
     ) -> Result<Searched> {
         let (open, far) = (self.where_open(open), far(view, error));
         let price = price(open.len());
-        let is_far = |row: &Change| self.member(row.place).upper >= far;
+        let is_far = |row: &Change| self.members[row.place].upper >= far;
         let (far, others) = open.into_iter().partition::<Vec<_>, _>(is_far);
         let step = match price > 0.0 {
             true => others.len().div_ceil(DRAWN).max(1),
@@ -201,7 +201,8 @@ impl<F: Float> Assignment<F> {
             let (mut squared, mut gain) = (Vec::new(), 0.0);
             for (i, change) in changes.iter().enumerate() {
                 let mut list = all.clone();
-                centres.distances_of(centres.row(change.from as usize), &all, &mut squared);
+                let from = centres.row(change.from as usize);
+                distance::to_some(from, &centres.values, &all, &mut squared);
                 let of = |c: &u32| squared[*c as usize].to_f64();
                 if near < list.len() {
                     list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
@@ -209,7 +210,7 @@ impl<F: Float> Assignment<F> {
                 }
                 rows.distances_to(i, centres, &list, &mut squared);
                 let listed = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
-                let fall = listed - self.member(change.place).upper.to_f64().powi(2);
+                let fall = listed - self.members[change.place].upper.to_f64().powi(2);
                 gain += rows.weight(i) * fall.max(0.0);
             }
             Ok(gain)
@@ -217,7 +218,6 @@ impl<F: Float> Assignment<F> {
         Ok(parallel::all(gains)?.iter().sum())
     }
 
-    /// Compares some rows with all centres.
     fn search_all(
         &mut self,
         view: View<'_, F>,
@@ -268,7 +268,7 @@ impl<F: Float> Assignment<F> {
     fn where_open(&self, open: impl Fn(usize, &Member<F>) -> bool + Sync) -> Vec<Change> {
         let found = self.map_parts(|_, components| {
             let places = components.flat_map(|(c, places)| places.map(move |place| (c, place)));
-            let found = places.filter(|(c, place)| open(*c, self.member(*place)));
+            let found = places.filter(|(c, place)| open(*c, &self.members[*place]));
             let found = found.map(|(c, place)| self.change(place, c, c as u32));
             found.collect::<Vec<_>>()
         });
@@ -303,11 +303,8 @@ mod tests {
         let view = View::new(&data, &frame);
         let found = Assignment::around(view, &centres, &points, |_| &all).unwrap();
         let rows = view.load(0..data.len()).unwrap();
-        let distance = |row: u32, c: usize| -> f64 {
-            let pairs = rows.row(row as usize).iter().zip(centres.row(c));
-            let squares = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2));
-            squares.sum::<f64>().sqrt()
-        };
+        let distance =
+            |row: u32, c: usize| distance::exact(rows.row(row as usize), centres.row(c)).sqrt();
         for c in 0..600 {
             for member in found.members(c) {
                 let own = distance(member.row, c);

@@ -17,7 +17,6 @@ pub(crate) struct TransferCandidates {
     pub(crate) gain: f64,
 }
 
-/// What a round of transfers did.
 pub(crate) struct Transfers {
     /// How much the squared distances about the means of the rows fell, once these have followed.
     pub(crate) gain: f64,
@@ -60,7 +59,7 @@ impl TransferCandidates {
             let (mut changes, mut all) = (Vec::new(), 0.0);
             for (c, places) in components {
                 for place in places {
-                    let member = assignment.member(place);
+                    let member = assignment.members[place];
                     let weight = view.weight(member.row);
                     if member.second as usize == c || weight <= 0.0 {
                         continue;
@@ -129,9 +128,8 @@ mod tests {
             let mass: f64 = rows().map(|n| w[n]).sum();
             for column in x.columns() {
                 let mean = rows().map(|n| w[n] * column[n]).sum::<f64>() / mass.max(1e-300);
-                total += rows()
-                    .map(|n| w[n] * (column[n] - mean).powi(2))
-                    .sum::<f64>();
+                let squared = rows().map(|n| w[n] * (column[n] - mean).powi(2));
+                total += squared.sum::<f64>();
             }
         }
         total
@@ -169,9 +167,8 @@ mod tests {
             assignment.forget_some(&made.changes);
             assignment.apply(&made.changes);
             assert_eq!(assignment.labels(), labels);
-            let fresh = KeptSums::of(view, &centres, &assignment)
-                .unwrap()
-                .squared(&centres);
+            let fresh = KeptSums::of(view, &centres, &assignment).unwrap();
+            let fresh = fresh.squared(&centres);
             assert!((sums.squared(&centres) - fresh).abs() <= 1e-10 * fresh);
         }
     }

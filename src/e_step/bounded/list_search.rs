@@ -28,7 +28,7 @@ impl<F: Float> Assignment<F> {
             let first = places.start;
             for (c, places) in sort::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
-                search.open(lists.moved(c as u32), members);
+                search.open(lists.moved[c], members);
                 let list = lists.list(c as u32);
                 search.run(view, centres, list, members, places.start)?;
             }
@@ -126,7 +126,7 @@ impl<F: Float> Kernel<F> {
         self.list.clear();
         self.list.extend_from_slice(list);
         self.packed
-            .pack(centres.values(), centres.dim(), list, about);
+            .pack(&centres.values, centres.dim(), list, about);
     }
 
     /// Calls `found` for each row: its number among the loaded rows, its squared distance to the point of the expansion,
@@ -143,7 +143,7 @@ impl<F: Float> Kernel<F> {
             squared,
         } = self;
         let (share, mut i) = (F::from_f64(1.0 / NEARER), 0);
-        packed.first_two(rows.values(), |about, mut best, mut next| {
+        packed.first_two(&rows.values, |about, mut best, mut next| {
             let least = share * about;
             if next.0 < least {
                 rows.distances_to(i, centres, list, squared);
@@ -158,7 +158,6 @@ impl<F: Float> Kernel<F> {
     }
 }
 
-/// A distance from its square.
 pub(super) fn root<F: Float>(squared: F) -> F {
     F::from_f64(squared.to_f64().sqrt())
 }

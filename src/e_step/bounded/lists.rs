@@ -6,6 +6,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Centres, Rows};
 use crate::io::rule;
+use crate::kernels::distance;
 use crate::model::candidates::Ranking;
 use crate::model::quantizer::CoarseQuantizer;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ pub(crate) struct NeighbourLists<F> {
     /// (k, size): the component itself first.
     lists: Vec<u32>,
     #[serde(skip)]
-    moved: Vec<Moved<F>>,
+    pub(crate) moved: Vec<Moved<F>>,
     /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Candidates are all centres, or,
     /// where there are many, those on the inverted list of its cell: then a centre of another cell may be nearer (E35).
     reach: Vec<f64>,
@@ -57,7 +58,8 @@ impl<F: Float> NeighbourLists<F> {
                     let mut squared = Vec::new();
                     for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
                         let candidates = inverted.around(c);
-                        centres.distances_of(centres.row(c), candidates, &mut squared);
+                        let (row, all) = (centres.row(c), &centres.values);
+                        distance::to_some(row, all, candidates, &mut squared);
                         fill(list, Some(c as u32), candidates, &squared);
                     }
                 });
@@ -86,14 +88,8 @@ impl<F: Float> NeighbourLists<F> {
         Ok(Self { moved, ..self })
     }
 
-    /// The centres near `c`, itself first.
     pub(crate) fn list(&self, c: u32) -> &[u32] {
         &self.lists[c as usize * self.size..][..self.size]
-    }
-
-    /// What the last move means for component `c`.
-    pub(crate) fn moved(&self, c: u32) -> Moved<F> {
-        self.moved[c as usize]
     }
 
     /// Updates the bounds after the centres moved from `before` to `now`. Returns the number of distance evaluations.
@@ -101,15 +97,8 @@ impl<F: Float> NeighbourLists<F> {
         let k = now.len();
         // Distances are rounded: bounds are moved by more than the rounding.
         let slack = slack(now.dim(), F::EPSILON);
-        let distance = |a: &[F], b: &[F]| -> f64 {
-            let squared: f64 = a
-                .iter()
-                .zip(b)
-                .map(|(a, b)| (a.to_f64() - b.to_f64()).powi(2))
-                .sum();
-            squared.sqrt()
-        };
-        let own: Vec<f64> = parallel::map(k, |c| distance(before.row(c), now.row(c)) * slack);
+        let squared = |c| distance::exact(before.row(c), now.row(c));
+        let own: Vec<f64> = parallel::map(k, |c| squared(c).sqrt() * slack);
         let any = own.iter().fold(0.0, |most: f64, own| most.max(*own));
         for (reach, own) in self.reach.iter_mut().zip(&own) {
             *reach -= own + any;
@@ -120,7 +109,7 @@ impl<F: Float> NeighbourLists<F> {
             let mut squared = Vec::new();
             for (c, moved) in range.zip(moved) {
                 let others = &this.list(c as u32)[1..];
-                now.distances_of(now.row(c), others, &mut squared);
+                distance::to_some(now.row(c), &now.values, others, &mut squared);
                 let nearest = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
                 let farthest = others.iter().fold(0.0, |m: f64, &o| m.max(own[o as usize]));
                 *moved = Moved {
@@ -146,7 +135,6 @@ pub(crate) fn are_lists(lists: &[u32], size: usize, k: usize, known: impl Fn(u32
 /// The centres near each point of a coarse quantizer (E40): a row is compared only with the list of its nearest point.
 pub(super) struct InvertedLists<F> {
     pub(super) quantizer: CoarseQuantizer<F>,
-    /// Centres on each list.
     size: usize,
     /// (points, size): nearest first.
     lists: Vec<u32>,
@@ -175,7 +163,6 @@ impl<F: Float> InvertedLists<F> {
         })
     }
 
-    /// The centres near a point.
     pub(super) fn list(&self, point: usize) -> &[u32] {
         &self.lists[point * self.size..][..self.size]
     }
@@ -206,7 +193,7 @@ fn lists<F: Float>(
     let mut lists = vec![0; from.len() * size];
     parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
         let places = range.start / size..range.end / size;
-        let rows = &from.values()[places.start * stride..places.end * stride];
+        let rows = &from.values[places.start * stride..places.end * stride];
         let rows = Rows::of_padded(rows, from.dim());
         let (mut ranking, mut approximate) = (Ranking::default(), Vec::new());
         rows.distances(to, &mut approximate);
@@ -244,7 +231,7 @@ pub(super) fn reach<F: Float>(centres: &Centres<F>, row: &[F], list: &[u32]) -> 
         return f64::INFINITY;
     }
     let mut farthest = Vec::new();
-    centres.distances_of(row, &[*last], &mut farthest);
+    distance::to_some(row, &centres.values, &[*last], &mut farthest);
     // Lists are sorted by half of the bits of squared distances.
     farthest[0].to_f64().sqrt() * (1.0 - 2f64.powi(-20)) / slack(centres.dim(), F::EPSILON)
 }
@@ -272,11 +259,7 @@ mod tests {
         let centres = Centres::of_coordinates(all.view());
         let (near, _) = NeighbourLists::new(&centres, 20);
         for c in 0..300 {
-            let squared = |o: usize| -> f64 {
-                let pairs = centres.row(c).iter().zip(centres.row(o));
-                let apart = pairs.map(|(a, b)| f64::from(*a) - f64::from(*b));
-                apart.map(|t| t * t).sum()
-            };
+            let squared = |o: usize| distance::exact(centres.row(c), centres.row(o));
             let list = near.list(c as u32);
             assert_eq!(list[0], c as u32);
             let mut naive: Vec<f64> = (0..300).filter(|&o| o != c).map(squared).collect();

@@ -9,7 +9,6 @@ use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::data::{Centres, Rows, View};
 
-/// What a round of split and merge did.
 #[derive(Default)]
 pub(crate) struct SplitMerge {
     /// What the squared distances fall by at least, once the means follow.
@@ -58,9 +57,8 @@ pub(crate) fn split_and_merge<F: Float>(
     let mut splits: Vec<Split<F>> = parallel::all(guesses)?.into_iter().flatten().collect();
     made.evaluations += splits.iter().map(|split| split.evaluations).sum::<u64>();
     let largest_first = |a: &Split<F>, b: &Split<F>| {
-        b.gain
-            .total_cmp(&a.gain)
-            .then(a.component.cmp(&b.component))
+        let by_gain = b.gain.total_cmp(&a.gain);
+        by_gain.then(a.component.cmp(&b.component))
     };
     splits.sort_unstable_by(largest_first);
     // Those that may pay for the merge they would be paired with, exactly.
@@ -87,7 +85,7 @@ pub(crate) fn split_and_merge<F: Float>(
     made.stale = chosen.locked;
     for Pair { split, merged } in chosen.pairs {
         let c = split.component;
-        let to_second = |place| assignment.change(place, merged, assignment.member(place).second);
+        let to_second = |place| assignment.change(place, merged, assignment.members[place].second);
         made.changes
             .extend(assignment.places(merged).map(to_second));
         let places = assignment.places(c);
@@ -261,10 +259,9 @@ impl Sides {
     fn of<F: Float>(centres: &Centres<F>, rows: &Rows<F>, weight: impl Fn(usize) -> f64) -> Self {
         let (mut sides, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
         rows.nearest(centres, &mut sides, &mut squared);
-        let errors = squared.iter().enumerate();
-        let error = errors
-            .map(|(i, squared)| weight(i) * squared.to_f64())
-            .sum();
+        let squared = squared.iter().enumerate();
+        let errors = squared.map(|(i, squared)| weight(i) * squared.to_f64());
+        let error = errors.sum();
         Self { sides, error }
     }
 }
@@ -298,7 +295,7 @@ impl<F: Float> Split<F> {
             centres.push(rows.row(drawn));
             let mut found = Sides::of(&centres, &rows, weight);
             for _ in 0..STEPS {
-                centres.move_to_means(rows.values(), weight, &found.sides);
+                centres.move_to_means(&rows.values, weight, &found.sides);
                 found = Sides::of(&centres, &rows, weight);
             }
             let gain = total - found.error;

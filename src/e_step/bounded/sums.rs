@@ -49,7 +49,6 @@ pub(crate) struct Offset {
 }
 
 impl<F: Float> KeptSums<F> {
-    /// The sums of an assignment, about the centres.
     pub(crate) fn of(
         view: View<'_, F>,
         centres: &Centres<F>,
@@ -75,8 +74,8 @@ impl<F: Float> KeptSums<F> {
         stale: &[bool],
     ) -> Result<()> {
         self.anchors.update_where(stale, centres);
-        let entry = |place| Share {
-            row: assignment.member(place).row,
+        let entry = |place: usize| Share {
+            row: assignment.members[place].row,
             share: 1.0,
         };
         let found = self.gathered(view, &assignment.starts, |c| stale[c], entry)?;
@@ -108,12 +107,8 @@ impl<F: Float> KeptSums<F> {
                         share: entry.share * rows.weight(i),
                     });
                     let shares: Vec<Share> = shares.collect();
-                    add_to(
-                        rows.values(),
-                        &shares,
-                        self.anchors.row(component),
-                        &mut sums,
-                    );
+                    let anchor = self.anchors.row(component);
+                    add_to(&rows.values, &shares, anchor, &mut sums);
                 }
                 Ok(Part { component, sums })
             });
@@ -122,7 +117,6 @@ impl<F: Float> KeptSums<F> {
         Ok(parallel::all(parts)?.into_iter().flatten().collect())
     }
 
-    /// Adds the gathered sums.
     fn add(&mut self, found: &[Part]) {
         let line = self.line;
         parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
@@ -199,7 +193,6 @@ impl<F: Float> KeptSums<F> {
         }
     }
 
-    /// Removes all rows of a component.
     fn clear(&mut self, c: usize) {
         self.sums[c * self.line..][..self.line].fill(0.0);
         self.largest[c] = [0.0; 2];
@@ -220,7 +213,6 @@ impl<F: Float> KeptSums<F> {
         all_finite("largest sums", self.largest.as_flattened(), 2 * k)
     }
 
-    /// Mass of component `c`.
     pub(crate) fn mass(&self, c: usize) -> f64 {
         self.sums[c * self.line]
     }
@@ -243,12 +235,10 @@ impl<F: Float> KeptSums<F> {
         Offset { mass, distance }
     }
 
-    /// Number of components, k.
     pub(super) fn components(&self) -> usize {
         self.largest.len()
     }
 
-    /// Number of components without mass.
     pub(crate) fn zero_mass(&self) -> usize {
         let all = 0..self.components();
         all.filter(|&c| self.mass(c) <= 0.0).count()
@@ -345,7 +335,7 @@ mod tests {
                 let mut changes = Vec::new();
                 for c in 0..=k {
                     for place in assignment.places(c) {
-                        let to = match (assignment.member(place).row % 20, round) {
+                        let to = match (assignment.members[place].row % 20, round) {
                             (0, 0..4) => rng.below(k + 1) as u32,
                             (0, _) => k as u32,
                             _ if rng.below(8) == 0 => rng.below(k) as u32,
@@ -360,13 +350,9 @@ mod tests {
                 assignment.apply(&changes);
                 sums.apply(view, &centres, &assignment, &changes).unwrap();
                 let kept = sums.squared(&centres);
-                let fresh = KeptSums::of(view, &centres, &assignment)
-                    .unwrap()
-                    .squared(&centres);
-                assert!(
-                    (kept - fresh).abs() <= 1e-12 * fresh,
-                    "{seed} {round}: {kept} {fresh}"
-                );
+                let fresh = KeptSums::of(view, &centres, &assignment).unwrap();
+                let fresh = fresh.squared(&centres);
+                assert!((kept - fresh).abs() <= 1e-12 * fresh, "{seed} {round}");
             }
         }
     }

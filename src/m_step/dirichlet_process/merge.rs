@@ -1,8 +1,9 @@
 //! Merging components where that is sure to raise the bound (E51).
 
-use super::posterior::{NormalWishart, Prior};
+use super::posterior::{NormalWishart, Prior, Updated};
 use super::sticks::Sticks;
 use crate::base::cancel::Watch;
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::m_step::Moments;
@@ -28,16 +29,11 @@ const WELL: f64 = 1e8;
 const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
 
 /// The priors under which a merge has to pay, the first of them that of the model; `None` if a weaker one is no prior.
-pub(super) fn priors<W: Watch>(
-    prior: &Prior,
-    of_data: bool,
-    watch: &W,
-) -> Result<Option<Vec<Prior>>, W::Stopped> {
+pub(super) fn priors(prior: &Prior, of_data: bool, watch: Watch<'_>) -> Result<Option<Vec<Prior>>> {
     let weaker = WEAKER.iter().filter(|_| of_data);
     let weaker = weaker.map(|share| prior.weaker(*share, watch));
-    std::iter::once(Ok(Some(prior.clone())))
-        .chain(weaker)
-        .collect()
+    let own = Ok(Some(prior.clone()));
+    std::iter::once(own).chain(weaker).collect()
 }
 
 /// Two components that may merge, the lower number first.
@@ -49,9 +45,8 @@ pub(super) struct Pair {
 
 /// Each component with mass, and those that are nearest to it.
 pub(super) fn pairs(components: &[NormalWishart], prior: &Prior) -> Vec<Pair> {
-    let with_mass: Vec<usize> = (0..components.len())
-        .filter(|&t| components[t].mean_precision > prior.mean_precision)
-        .collect();
+    let has_mass = |t: &usize| components[*t].mean_precision > prior.mean_precision;
+    let with_mass: Vec<usize> = (0..components.len()).filter(has_mass).collect();
     let lists = parallel::map(with_mass.len(), |i| {
         let (t, mut apart) = (with_mass[i], Vec::new());
         let own = &components[t].whitening;
@@ -108,13 +103,13 @@ struct Merge {
 
 /// Gives all that some components have to others, where that is sure to raise the bound (E51). Returns how many it emptied.
 /// `origins` are the points (T, d) that the sums are about.
-pub(super) fn merge<W: Watch>(
+pub(super) fn merge(
     sums: &mut Moments,
     origins: &[Vec<f64>],
     priors: &[Prior],
     pairs: &[Pair],
-    watch: &W,
-) -> Result<usize, W::Stopped> {
+    watch: Watch<'_>,
+) -> Result<usize> {
     let mut merges = merges(sums, origins, priors, pairs, watch)?;
     merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     let (mut emptied, mut touched) = (0, vec![false; origins.len()]);
@@ -124,7 +119,7 @@ pub(super) fn merge<W: Watch>(
             continue;
         }
         // Other merges have changed the sticks.
-        let of_sticks = gain_of_sticks(sums.masses(), &priors[0], into, from);
+        let of_sticks = gain_of_sticks(&sums.mass, &priors[0], into, from);
         if merge.evidence + of_sticks > merge.worth {
             sums.join(into, from, &step(origins, into, from));
             touched[into] = true;
@@ -136,28 +131,29 @@ pub(super) fn merge<W: Watch>(
 }
 
 /// What each pair would gain by itself, where that can be said.
-fn merges<W: Watch>(
+fn merges(
     sums: &Moments,
     origins: &[Vec<f64>],
     priors: &[Prior],
     pairs: &[Pair],
-    watch: &W,
-) -> Result<Vec<Merge>, W::Stopped> {
+    watch: Watch<'_>,
+) -> Result<Vec<Merge>> {
     // Rounding decides what the evidence of nearly singular components is.
     let evidence = |sums: &Moments, t: usize, origin: &[f64]| {
         let under = priors.iter().map(|prior| {
-            let found = NormalWishart::posterior(prior, sums, t, origin, watch)?;
+            let updated = Updated::new(prior, sums, t, origin);
+            let found = NormalWishart::new(prior, sums.mass(t), updated, watch)?;
             let well = found.filter(|component| component.whitening.inflation <= WELL);
             Ok(well.map(|component| component.evidence(prior)))
         });
-        under.collect::<Result<Option<Vec<f64>>, W::Stopped>>()
+        under.collect::<Result<Option<Vec<f64>>>>()
     };
     let apart = parallel::map(origins.len(), |t| evidence(sums, t, &origins[t]));
     let apart = parallel::all(apart)?;
     let merges = parallel::map(pairs.len(), |place| {
         let Pair { a, b } = pairs[place];
         // Where the merged component stands among the sticks is free: the better place.
-        let gain = |into, from| gain_of_sticks(sums.masses(), &priors[0], into, from);
+        let gain = |into, from| gain_of_sticks(&sums.mass, &priors[0], into, from);
         let (first, second) = (gain(a, b), gain(b, a));
         let (of_sticks, into, from) = match second > first {
             true => (second, b, a),
@@ -217,7 +213,6 @@ mod tests {
     use super::super::DirichletProcessMixture;
     use super::*;
     use crate::algorithms;
-    use crate::base::cancel::Never;
     use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
     use crate::e_step::{EStep, Exhaustive};
@@ -294,7 +289,7 @@ mod tests {
         fn bound(&self, q: impl Fn(usize, usize) -> f64) -> f64 {
             let (mut model, mut scores) = (self.model.clone(), Vec::new());
             let sums = self.sums(&self.block.with_shares(&q));
-            self.family.update(sums, &mut model, false);
+            self.family.update(sums, &mut model, false, None).unwrap();
             let LogJoint { alpha, gamma, beta } = model.log_joint();
             let mut total = model.prior_terms();
             for i in 0..self.rows.len() {
@@ -313,7 +308,7 @@ mod tests {
         let q = |i: usize, c: usize| case.block.responsibilities(i)[c].to_f64();
         let (sums, model) = (case.sums(&case.block), &case.model);
         let priors = [model.q.prior.clone()];
-        let Ok(merges) = merges(&sums, &model.origins, &priors, &model.pairs, &Never);
+        let merges = merges(&sums, &model.origins, &priors, &model.pairs, None).unwrap();
         assert_eq!(merges.len(), 10);
         for merge in merges {
             let merged = |i: usize, c: usize| match c {

@@ -11,8 +11,8 @@ pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
 use super::{MStep, steps_with_one_variance, variance_floor, variance_of};
-use crate::base::cancel::{Cancel, Never, Watch};
-use crate::base::error::{Error, Result};
+use crate::base::cancel::{Cancel, unwatched};
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::Data;
@@ -27,10 +27,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        if data.is_sparse() {
-            let rule = "works on dense rows alone, not on a sketch";
-            return Err(Error::parameter("DirichletProcess", "a sketch", rule));
-        }
+        let rule = "works on dense rows alone, not on a sketch";
+        require(!data.is_sparse(), "DirichletProcess", "a sketch", rule)?;
         let prior = self.prior(&frame, data)?;
         let mut least_variance = variance_floor(&frame, data.summary());
         let variance = variance_of(&frame, data.summary()).max(least_variance);
@@ -52,7 +50,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
             least_variance,
             prior,
         };
-        DirichletProcessMixture::new(q, &data.cancel())
+        DirichletProcessMixture::new(q, data.cancel())
     }
 
     fn start_from(
@@ -66,23 +64,20 @@ impl<F: Float> MStep<F> for DirichletProcess {
             return Ok(None);
         }
         let mut model = self.start(seeds, frame, data)?;
-        let ratio = model.q.frame.unit() * from.q.frame.inverse_unit();
+        let ratio = model.q.frame.unit() * from.q.frame.inverse_unit;
         let same = from.q.frame == model.q.frame;
         for (q, from) in model.q.components.iter_mut().zip(&from.q.components) {
             let mut carried = from.clone();
             if !same {
                 carried.whitening.mean = std::mem::take(&mut q.whitening.mean);
-                carried
-                    .whitening
-                    .factor
-                    .iter_mut()
-                    .for_each(|x| *x *= ratio);
+                let factor = carried.whitening.factor.iter_mut();
+                factor.for_each(|x| *x *= ratio);
             }
             *q = carried;
         }
         model.q.sticks = from.q.sticks.clone();
         model.q.first_variance = None;
-        model.renew(&data.cancel())?;
+        model.renew(data.cancel())?;
         Ok(Some(model))
     }
 
@@ -98,9 +93,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let k = model.q.components.len();
         let unit = model.q.first_variance.take().unwrap_or(1.0);
-        let variance = (unit * (first.best / first.entries))
-            .max(model.q.least_variance)
-            .min(FARTHEST);
+        let variance = unit * (first.best / first.entries);
+        let variance = variance.max(model.q.least_variance).min(FARTHEST);
         let mass = first.weight / k as f64;
         for component in &mut model.q.components {
             let mean = std::mem::take(&mut component.whitening.mean);
@@ -108,7 +102,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
         }
         model.q.sticks = Sticks::new(model.q.prior.concentration, &vec![mass; k]);
         // Nothing is factored: variances are the same in every direction.
-        let Ok(()) = model.renew(&Never);
+        unwatched(model.renew(None));
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
@@ -132,18 +126,52 @@ impl<F: Float> MStep<F> for DirichletProcess {
         sums.add_pairs(rows, block, |t| &model.origins[t], anchor, &[]);
     }
 
-    fn update(&self, sums: Moments, model: &mut Self::Model, restricted: bool) {
-        let Ok(()) = maximise(&sums, model, restricted, &Never);
-    }
-
-    fn cancellable_update(
+    fn update(
         &self,
         sums: Moments,
         model: &mut Self::Model,
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
-        maximise(&sums, model, restricted, &cancel)
+        model.pairs.clear();
+        let (prior, old, origins) = (&model.q.prior, &model.q.components, &model.origins);
+        let updated = |t: usize| Updated::new(prior, &sums, t, &origins[t]);
+        // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
+        // far outside the data.
+        let moved = |t: usize| {
+            let mut moved = old[t].clone();
+            if sums.mass(t) > 0.0 {
+                let means = moved.whitening.mean.iter_mut().zip(&origins[t]);
+                for ((m, origin), f) in means.zip(sums.first(t)) {
+                    *m = origin + f / sums.mass(t);
+                }
+            }
+            moved
+        };
+        if model.q.first_variance.is_some() {
+            model.q.components = parallel::map(old.len(), moved);
+            return model.renew(cancel);
+        }
+        model.q.components = if restricted {
+            let updated = parallel::map(old.len(), updated);
+            let degrees = sums.mass.iter().map(|mass| prior.degrees + mass);
+            let entries = model.centres.dim() as f64 * degrees.sum::<f64>();
+            let variance = updated.iter().map(Updated::trace).sum::<f64>() / entries;
+            let one = updated.into_iter().zip(&sums.mass).zip(old);
+            one.map(|((updated, mass), old)| match variance.is_finite() {
+                true => NormalWishart::isotropic(prior, *mass, updated.mean, variance),
+                false => old.clone(),
+            })
+            .collect()
+        } else {
+            let all = parallel::map(old.len(), |t| {
+                let new = NormalWishart::new(prior, sums.mass(t), updated(t), cancel)?;
+                Ok(new.unwrap_or_else(|| moved(t)))
+            });
+            parallel::all(all)?
+        };
+        model.q.sticks = Sticks::new(prior.concentration, &sums.mass);
+        model.renew(cancel)
     }
 
     fn components_merge(&self) -> bool {
@@ -160,57 +188,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
         model: &Self::Model,
         cancel: Option<&Cancel>,
     ) -> Result<usize> {
-        let priors = merge::priors(&model.q.prior, self.prior_is_of_data(), &cancel)?;
+        let priors = merge::priors(&model.q.prior, self.prior_is_of_data(), cancel)?;
         let merged =
-            |priors: Vec<_>| merge::merge(sums, &model.origins, &priors, &model.pairs, &cancel);
+            |priors: Vec<_>| merge::merge(sums, &model.origins, &priors, &model.pairs, cancel);
         priors.map_or(Ok(0), merged)
     }
-}
-
-/// The M-step. The model is of no use where it was stopped.
-fn maximise<F: Float, W: Watch>(
-    sums: &Moments,
-    model: &mut DirichletProcessMixture<F>,
-    restricted: bool,
-    watch: &W,
-) -> Result<(), W::Stopped> {
-    model.pairs.clear();
-    let (prior, old, origins) = (&model.q.prior, &model.q.components, &model.origins);
-    let updated = |t: usize| Updated::new(prior, sums, t, &origins[t]);
-    // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
-    // far outside the data.
-    let moved = |t: usize| {
-        let mut moved = old[t].clone();
-        if sums.mass(t) > 0.0 {
-            let means = moved.whitening.mean.iter_mut().zip(&origins[t]);
-            for ((m, origin), f) in means.zip(sums.first(t)) {
-                *m = origin + f / sums.mass(t);
-            }
-        }
-        moved
-    };
-    if model.q.first_variance.is_some() {
-        model.q.components = parallel::map(old.len(), moved);
-        return model.renew(watch);
-    }
-    model.q.components = if restricted {
-        let updated = parallel::map(old.len(), updated);
-        let degrees = sums.masses().iter().map(|mass| prior.degrees + mass);
-        let entries = model.centres.dim() as f64 * degrees.sum::<f64>();
-        let variance = updated.iter().map(Updated::trace).sum::<f64>() / entries;
-        let one = updated.into_iter().zip(sums.masses()).zip(old);
-        one.map(|((updated, mass), old)| match variance.is_finite() {
-            true => NormalWishart::isotropic(prior, *mass, updated.mean, variance),
-            false => old.clone(),
-        })
-        .collect()
-    } else {
-        let all = parallel::map(old.len(), |t| {
-            let new = NormalWishart::new(prior, sums.mass(t), updated(t), watch)?;
-            Ok(new.unwrap_or_else(|| moved(t)))
-        });
-        parallel::all(all)?
-    };
-    model.q.sticks = Sticks::new(prior.concentration, sums.masses());
-    model.renew(watch)
 }

@@ -3,7 +3,7 @@
 use super::merge::Pair;
 use super::posterior::{NormalWishart, Prior};
 use super::sticks::{Sticks, log_sum_exp};
-use crate::base::cancel::{Never, Watch};
+use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::{Float, held_in_range};
@@ -59,10 +59,7 @@ pub(in crate::m_step) struct Distribution<F> {
 }
 
 impl<F: Float> DirichletProcessMixture<F> {
-    pub(super) fn new<W: Watch>(
-        q: Distribution<F>,
-        watch: &W,
-    ) -> std::result::Result<Self, W::Stopped> {
+    pub(super) fn new(q: Distribution<F>, watch: Watch<'_>) -> Result<Self> {
         let zeros = Array2::zeros((q.components.len(), q.frame.dim()));
         let mut model = Self {
             q,
@@ -79,7 +76,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     }
 
     /// What follows from the distributions: scores, divergences and rounded means.
-    pub(super) fn renew<W: Watch>(&mut self, watch: &W) -> std::result::Result<(), W::Stopped> {
+    pub(super) fn renew(&mut self, watch: Watch<'_>) -> Result<()> {
         let components = &self.q.components;
         let origins = components.iter().map(|q| q.near_rows(&self.q.prior));
         self.origins = origins.collect();
@@ -96,10 +93,8 @@ impl<F: Float> DirichletProcessMixture<F> {
             return Ok(());
         }
         let logs = self.q.sticks.expected_logs();
-        let added = components
-            .iter()
-            .zip(logs)
-            .map(|(q, log)| dim / q.mean_precision - q.expected_log_det() - 2.0 * log);
+        let added = components.iter().zip(logs);
+        let added = added.map(|(q, log)| dim / q.mean_precision - q.expected_log_det() - 2.0 * log);
         self.added = added.collect();
         // By mass, so that scores are small where most points are: an empty component has as much in it as the prior is
         // weak, and no mass.
@@ -132,7 +127,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// The expected precision matrices $\nu_t W_t$ (T, d, d), in the data's own unit to the power -2.
     #[must_use]
     pub fn precisions(&self) -> Array3<f64> {
-        self.matrices(self.q.frame.inverse_unit(), Whitening::precision)
+        self.matrices(self.q.frame.inverse_unit, Whitening::precision)
     }
 
     /// Their inverses $W_t^{-1} / \nu_t$ (T, d, d), in the data's own unit, squared.
@@ -192,8 +187,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let dim = self.centres.dim();
         let inverses = parallel::map(self.q.components.len(), |t| {
-            let Ok(inverse) = self.q.components[t].whitening.inverse(&Never);
-            inverse
+            unwatched(self.q.components[t].whitening.inverse(None))
         });
         let proportions = proportions::Proportions::learned(self.proportions().into_iter());
         let mut normals = vec![0.0; dim];
@@ -272,7 +266,7 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     /// telling which of them matter.
     fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
         if let Some(labels) = labels {
-            predict::label(self, rows, labels);
+            labels.copy_from_slice(&predict::label(self, rows));
         }
         let (k, dim) = (self.q.components.len(), self.centres.dim());
         let mut logs = vec![0.0; rows.len() * k];
@@ -321,10 +315,8 @@ impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
         let degrees = "must be greater than d - 1";
         rule(all_wide, "degrees of freedom", degrees)?;
         let definite = || FileFault::content("prior inverse scale", "must be positive definite");
-        let Ok(prior) = q.prior.factored(&Never);
-        q.prior = prior.ok_or_else(definite)?;
-        let Ok(model) = Self::new(q, &Never);
-        Ok(model)
+        q.prior = unwatched(q.prior.factored(None)).ok_or_else(definite)?;
+        Ok(unwatched(Self::new(q, None)))
     }
 }
 
@@ -346,8 +338,15 @@ mod tests {
             degrees: 4.0,
             whitening,
         };
-        let eye = vec![1.0, 0.0, 0.0, 1.0];
-        let Ok(prior) = Prior::new(1.0, 1.0, 2.0, vec![0.0; 2], eye, &Never);
+        let prior = Prior {
+            concentration: 1.0,
+            mean_precision: 1.0,
+            degrees: 2.0,
+            mean: vec![0.0; 2],
+            inverse_scale: vec![1.0, 0.0, 0.0, 1.0],
+            ..Prior::default()
+        };
+        let prior = unwatched(prior.factored(None));
         let sound = Distribution {
             frame: Frame::<f64>::from_parts(&[1.0, 2.0], &[0.1, 0.2], 0),
             least_variance: 1e-9,
@@ -369,11 +368,8 @@ mod tests {
         assert!(DirichletProcessMixture::try_from(sound.clone()).is_ok());
         let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
         refuse("least variance", |q, x| q.least_variance = x, improper);
-        refuse(
-            "first variance",
-            |q, x| q.first_variance = Some(x),
-            improper,
-        );
+        let first: Change = |q, x| q.first_variance = Some(x);
+        refuse("first variance", first, improper);
         refuse("sticks", |q, x| q.sticks.0[1][0] = x, improper);
         refuse("prior", |q, x| q.prior.concentration = x, improper);
         let scale: Change = |q, x| q.prior.inverse_scale[0] = x;

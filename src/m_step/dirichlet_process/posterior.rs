@@ -4,6 +4,7 @@
 //! Everything here is in the coordinates of a frame; what is written $W^{-1}$ is an inverse scale matrix (d, d).
 
 use crate::base::cancel::Watch;
+use crate::base::error::Result;
 use crate::base::linalg::{self, Cholesky};
 use crate::m_step::Moments;
 use crate::model::whitened::Whitening;
@@ -15,7 +16,7 @@ use std::f64::consts::{LN_2, PI};
 pub(super) const FARTHEST: f64 = 1e300;
 
 /// The prior of every component: a Normal-Wishart distribution with known parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Prior {
     /// $\alpha$.
@@ -37,29 +38,8 @@ pub(super) struct Prior {
 }
 
 impl Prior {
-    /// `None` if the inverse scale matrix is not positive definite.
-    pub(super) fn new<W: Watch>(
-        concentration: f64,
-        mean_precision: f64,
-        degrees: f64,
-        mean: Vec<f64>,
-        inverse_scale: Vec<f64>,
-        watch: &W,
-    ) -> Result<Option<Self>, W::Stopped> {
-        let prior = Self {
-            concentration,
-            mean_precision,
-            degrees,
-            mean,
-            inverse_scale,
-            factor: Vec::new(),
-            log_det: 0.0,
-        };
-        prior.factored(watch)
-    }
-
-    /// With all that follows from the inverse scale matrix.
-    pub(super) fn factored<W: Watch>(mut self, watch: &W) -> Result<Option<Self>, W::Stopped> {
+    /// With all that follows from the inverse scale matrix; `None` if that is not positive definite.
+    pub(super) fn factored(mut self, watch: Watch<'_>) -> Result<Option<Self>> {
         let found = Cholesky::of(&self.inverse_scale, self.mean.len(), watch)?;
         Ok(found.map(|Cholesky { factor, log_det }| {
             (self.factor, self.log_det) = (factor, -log_det);
@@ -68,21 +48,13 @@ impl Prior {
     }
 
     /// One that counts only so much, as if from so many points: $\beta_0$ and $W_0^{-1}$ times `share`.
-    pub(super) fn weaker<W: Watch>(
-        &self,
-        share: f64,
-        watch: &W,
-    ) -> Result<Option<Self>, W::Stopped> {
-        let inverse_scale = self.inverse_scale.iter().map(|x| x * share).collect();
-        let mean_precision = self.mean_precision * share;
-        Self::new(
-            self.concentration,
-            mean_precision,
-            self.degrees,
-            self.mean.clone(),
-            inverse_scale,
-            watch,
-        )
+    pub(super) fn weaker(&self, share: f64, watch: Watch<'_>) -> Result<Option<Self>> {
+        let weaker = Self {
+            mean_precision: self.mean_precision * share,
+            inverse_scale: self.inverse_scale.iter().map(|x| x * share).collect(),
+            ..self.clone()
+        };
+        weaker.factored(watch)
     }
 }
 
@@ -112,21 +84,17 @@ impl Updated {
     /// The prior plus the statistics of component `t`, about any point that is near its rows.
     pub(super) fn new(prior: &Prior, moments: &Moments, t: usize, about: &[f64]) -> Self {
         let (mass, beta0) = (moments.mass(t), prior.mean_precision);
-        let step = moments.first(t).iter().take(about.len());
-        let step: Vec<f64> = step
-            .map(|x| if mass > 0.0 { x / mass } else { 0.0 })
-            .collect();
+        let step = |x: &f64| if mass > 0.0 { x / mass } else { 0.0 };
+        let step: Vec<f64> = moments.first(t)[..about.len()].iter().map(step).collect();
         let own = about.iter().zip(&step).map(|(a, step)| a + step);
         let from_prior: Vec<f64> = own.zip(&prior.mean).map(|(m, m0)| m - m0).collect();
         // The nearer of the two is the one to start from: less is rounded.
         let (of_prior, of_rows) = (beta0 / (beta0 + mass), mass / (beta0 + mass));
-        let mean = from_prior
-            .iter()
-            .zip(&prior.mean)
-            .map(|(apart, m0)| match of_rows < 0.5 {
-                true => m0 + of_rows * apart,
-                false => (m0 + apart) - of_prior * apart,
-            });
+        let mean = from_prior.iter().zip(&prior.mean);
+        let mean = mean.map(|(apart, m0)| match of_rows < 0.5 {
+            true => m0 + of_rows * apart,
+            false => (m0 + apart) - of_prior * apart,
+        });
         let mut within = moments.about(t, &step);
         let prior = &prior.inverse_scale;
         within.iter_mut().zip(prior).for_each(|(sum, x)| *sum += x);
@@ -158,12 +126,12 @@ impl NormalWishart {
 
     /// The prior and points of the mass `mass`; `None` if the matrix is not finite. One that is not positive definite, by
     /// rounding alone, keeps its diagonal.
-    pub(super) fn new<W: Watch>(
+    pub(super) fn new(
         prior: &Prior,
         mass: f64,
         updated: Updated,
-        watch: &W,
-    ) -> Result<Option<Self>, W::Stopped> {
+        watch: Watch<'_>,
+    ) -> Result<Option<Self>> {
         let (dim, degrees) = (updated.mean.len(), prior.degrees + mass);
         let mut covariance: Vec<f64> = updated.within.iter().map(|x| x / degrees).collect();
         let beyond = updated.apart.iter().map(|x| x / degrees.sqrt());
@@ -185,31 +153,15 @@ impl NormalWishart {
         }))
     }
 
-    /// The posterior of component `t`, from its statistics about a point near its rows (E29).
-    pub(super) fn posterior<W: Watch>(
-        prior: &Prior,
-        moments: &Moments,
-        t: usize,
-        about: &[f64],
-        watch: &W,
-    ) -> Result<Option<Self>, W::Stopped> {
-        let updated = Updated::new(prior, moments, t, about);
-        Self::new(prior, moments.mass(t), updated, watch)
-    }
-
     /// The mean of the rows of the component (d), up to rounding: the prior may have drawn its own far away from them, where
     /// sums about it would have no digits. Rows are within 1 of the origin of their frame.
     pub(super) fn near_rows(&self, prior: &Prior) -> Vec<f64> {
         let mass = self.mean_precision - prior.mean_precision;
-        let ratio = if mass > 0.0 {
-            prior.mean_precision / mass
-        } else {
-            0.0
-        };
+        let beta0 = prior.mean_precision;
+        let ratio = if mass > 0.0 { beta0 / mass } else { 0.0 };
         let means = self.whitening.mean.iter().zip(&prior.mean);
-        means
-            .map(|(m, m0)| (m + ratio * (m - m0)).clamp(-1.0, 1.0))
-            .collect()
+        let near = means.map(|(m, m0)| (m + ratio * (m - m0)).clamp(-1.0, 1.0));
+        near.collect()
     }
 
     fn dim(&self) -> f64 {
@@ -237,14 +189,13 @@ impl NormalWishart {
     /// $\ln \Gamma_d(\nu / 2) - \ln \Gamma_d(\nu_0 / 2)$, but for a constant: by differences, as both may be much larger.
     fn log_gamma_rises(&self, prior: &Prior) -> f64 {
         let gained = 0.5 * (self.degrees - prior.degrees);
-        halves(prior.degrees, self.dim())
-            .map(|half| log_gamma_rise(half, gained))
-            .sum()
+        let halves = halves(prior.degrees, self.dim());
+        halves.map(|half| log_gamma_rise(half, gained)).sum()
     }
 
     /// The divergence from the prior, $\text{KL}(q(\mu, \Lambda) \parallel p(\mu, \Lambda))$ (E30; Bishop 10.74, 10.77,
     /// B.79).
-    pub(super) fn divergence<W: Watch>(&self, prior: &Prior, watch: &W) -> Result<f64, W::Stopped> {
+    pub(super) fn divergence(&self, prior: &Prior, watch: Watch<'_>) -> Result<f64> {
         let dim = self.dim();
         let ratio = prior.mean_precision / self.mean_precision;
         let apart = self.whitening.form(&prior.mean, &mut Vec::new());

@@ -2,13 +2,13 @@
 
 use super::posterior::Prior;
 use crate::base::cancel::Watch;
-use crate::base::error::{Error, Result, same_columns};
+use crate::base::error::{Error, Result, require, same_columns};
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Data, Summary};
+use crate::data::{Data, Summary, check_rows};
 use crate::io::hash_of;
 use crate::kernels::stride;
 use crate::m_step::parameters::is_proper;
@@ -17,7 +17,7 @@ use crate::m_step::{variance_floor, variances_of};
 use crate::model::block::Block;
 use crate::model::search::block_rows;
 use crate::rows::{Frame, Rows};
-use ndarray::{Array, Array1, ArrayView1, ArrayView2, Dimension, Ix1, Ix2};
+use ndarray::{Array, Array1, ArrayView1, ArrayView2, Axis, Dimension, Ix1, Ix2};
 use std::fmt;
 
 /// A Dirichlet process mixture, truncated at $T$ components (the builder's clusters), with Normal-Wishart components
@@ -108,7 +108,6 @@ impl DirichletProcess {
         }
     }
 
-    /// Whether nobody gave the scale of the prior.
     pub(super) fn prior_is_of_data(&self) -> bool {
         matches!(self.scale, PriorScale::OfData)
     }
@@ -180,14 +179,12 @@ impl DirichletProcess {
 const FARTHEST_MEAN: f64 = 1e-7;
 
 impl DirichletProcess {
-    /// The prior in the coordinates of `frame`.
     pub(super) fn prior<F: Float>(&self, frame: &Frame<F>, data: &dyn Data<F>) -> Result<Prior> {
         let dim = data.dim();
         let degrees = self.degrees.unwrap_or(dim as f64);
-        if degrees <= dim as f64 - 1.0 {
-            let rule = "must be greater than the number of columns less 1";
-            return Err(Error::parameter("degrees_of_freedom", degrees, rule));
-        }
+        let rule = "must be greater than the number of columns less 1";
+        let proper = degrees > dim as f64 - 1.0;
+        require(proper, "degrees_of_freedom", degrees, rule)?;
         let too_far = || {
             let rule = "this is the unit of the data, and the prior must be near it";
             Error::parameter("scale", format!("too far from {:e}", frame.unit()), rule)
@@ -200,7 +197,7 @@ impl DirichletProcess {
             PriorMean::Zero => enter(&Array1::zeros(dim), frame, dim)?,
             PriorMean::Given(Hashed(mean)) => enter(mean, frame, dim)?,
         };
-        let squared = frame.inverse_unit().powi(2);
+        let squared = frame.inverse_unit.powi(2);
         let least = least_variances(frame, data.summary(), &of_data, scale_of_data);
         let mut inverse_scale = match &self.scale {
             PriorScale::OfData => of_data.covariance.clone(),
@@ -212,11 +209,11 @@ impl DirichletProcess {
             }
             PriorScale::Given(Hashed(scale)) => {
                 same_columns("scale", dim, scale.nrows())?;
-                let inverse = inverse_of(scale.view(), &cancel)?.ok_or_else(too_far)?;
+                let inverse = inverse_of(scale.view(), cancel)?.ok_or_else(too_far)?;
                 inverse.into_iter().map(|x| x * squared).collect()
             }
         };
-        raise(&mut inverse_scale, &least, &cancel)?;
+        raise(&mut inverse_scale, &least, cancel)?;
         for (column, (m0, m)) in mean.iter().zip(&of_data.mean).enumerate() {
             let place = column * (dim + 1);
             let variance = of_data.covariance[place] + inverse_scale[place] / degrees;
@@ -228,9 +225,15 @@ impl DirichletProcess {
                 return Err(Error::parameter("prior mean", value, rule));
             }
         }
-        let (alpha, beta) = (self.concentration, self.mean_precision);
-        let prior = Prior::new(alpha, beta, degrees, mean, inverse_scale, &cancel)?;
-        prior.ok_or_else(too_far)
+        let prior = Prior {
+            concentration: self.concentration,
+            mean_precision: self.mean_precision,
+            degrees,
+            mean,
+            inverse_scale,
+            ..Prior::default()
+        };
+        prior.factored(cancel)?.ok_or_else(too_far)
     }
 }
 
@@ -243,28 +246,20 @@ impl Stage for DirichletProcess {
             ("degrees_of_freedom", self.degrees.unwrap_or(1.0)),
         ] {
             // Beyond these, gamma functions and the squares of reciprocals leave the range of `f64`, or its digits.
-            if !(1e-100..=1e12).contains(&value) {
-                return Err(Error::parameter(name, value, rule));
-            }
+            require((1e-100..=1e12).contains(&value), name, value, rule)?;
         }
-        if let PriorMean::Given(Hashed(mean)) = &self.mean
-            && let Some(column) = mean.iter().position(|m| !m.is_finite())
-        {
-            let (what, row) = ("mean", 0);
-            return Err(Error::NotFinite { what, row, column });
+        if let PriorMean::Given(Hashed(mean)) = &self.mean {
+            let mean = mean.view().insert_axis(Axis(0));
+            check_rows(mean, None, "mean", f64::INFINITY, 0)?;
         }
         if let PriorScale::Given(Hashed(scale)) = &self.scale {
             let ((rows, columns), what) = (scale.dim(), "scale");
             same_columns(what, rows, columns)?;
-            if let Some(((row, column), _)) = scale.indexed_iter().find(|(_, x)| !x.is_finite()) {
-                return Err(Error::NotFinite { what, row, column });
-            }
+            check_rows(scale.view(), None, what, f64::INFINITY, 0)?;
             let values: Vec<f64> = scale.iter().copied().collect();
-            if !is_proper(&values, rows) {
-                let value = format!("a {rows} x {columns} matrix");
-                let rule = "must be symmetric and positive definite";
-                return Err(Error::parameter(what, value, rule));
-            }
+            let value = format!("a {rows} x {columns} matrix");
+            let rule = "must be symmetric and positive definite";
+            require(is_proper(&values, rows), what, value, rule)?;
         }
         Ok(())
     }
@@ -274,33 +269,18 @@ impl Stage for DirichletProcess {
 fn enter<F: Float>(mean: &Array1<f64>, frame: &Frame<F>, dim: usize) -> Result<Vec<f64>> {
     same_columns("mean", dim, mean.len())?;
     let most = Frame::<F>::most().to_f64();
-    let columns = mean.iter().zip(frame.offset()).enumerate();
-    let enter = columns.map(|(column, (&value, offset))| {
-        let entered = (value - offset.to_f64()) * frame.inverse_unit();
-        if value.abs() > F::LIMIT {
-            let (what, row, limit) = ("mean", 0, F::LIMIT);
-            return Err(Error::TooLarge {
-                what,
-                row,
-                column,
-                value,
-                limit,
-            });
-        }
-        if entered.abs() > most {
-            let rule = "is too far from the data: the prior must be near it";
-            return Err(Error::parameter("mean", value, rule));
-        }
+    check_rows(mean.view().insert_axis(Axis(0)), None, "mean", F::LIMIT, 0)?;
+    let enter = mean.iter().zip(&frame.offset).map(|(&value, offset)| {
+        let entered = (value - offset.to_f64()) * frame.inverse_unit;
+        let rule = "is too far from the data: the prior must be near it";
+        require(entered.abs() <= most, "mean", value, rule)?;
         Ok(entered)
     });
     enter.collect()
 }
 
 /// The inverse of a symmetric matrix (d, d); `None` unless it is positive definite.
-fn inverse_of<W: Watch>(
-    matrix: ArrayView2<'_, f64>,
-    watch: &W,
-) -> Result<Option<Vec<f64>>, W::Stopped> {
+fn inverse_of(matrix: ArrayView2<'_, f64>, watch: Watch<'_>) -> Result<Option<Vec<f64>>> {
     let dim = matrix.nrows();
     let values: Vec<f64> = matrix.iter().copied().collect();
     let Some(Cholesky { factor, .. }) = Cholesky::of(&values, dim, watch)? else {
@@ -371,7 +351,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
         z if z > high => high,
         z => z,
     };
-    let mean = frame.mean()[..dim].iter().zip(&reach);
+    let mean = frame.mean[..dim].iter().zip(&reach);
     let centre: Vec<f64> = mean.map(|(m, reach)| within(*m, *reach).to_f64()).collect();
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
@@ -426,7 +406,7 @@ fn least_variances<F: Float>(
 }
 
 /// Adds their least values to the diagonal of an inverse scale matrix, if any of its pivots would be below its own.
-fn raise<W: Watch>(matrix: &mut [f64], least: &[f64], watch: &W) -> Result<(), W::Stopped> {
+fn raise(matrix: &mut [f64], least: &[f64], watch: Watch<'_>) -> Result<()> {
     let dim = least.len();
     let enough = |c: Cholesky| (0..dim).all(|j| c.factor[j * (dim + 1)].powi(2) >= least[j]);
     if !Cholesky::of(matrix, dim, watch)?.is_some_and(enough) {
@@ -439,7 +419,6 @@ fn raise<W: Watch>(matrix: &mut [f64], least: &[f64], watch: &W) -> Result<(), W
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::cancel::Never;
     use ndarray::Array2;
 
     /// Only what is far from nearly all others of its column is beyond the reach of a prior; no unit, origin or order matters.
@@ -496,7 +475,7 @@ mod tests {
     fn a_proper_matrix_stays_and_a_singular_one_is_raised() {
         let good = [2.0, 0.5, 0.5, 1.0];
         let mut made = good;
-        let Ok(()) = raise(&mut made, &[1e-8; 2], &Never);
+        raise(&mut made, &[1e-8; 2], None).unwrap();
         assert_eq!(made, good);
         for singular in [
             [1.0, 1.0, 1.0, 1.0],
@@ -505,8 +484,8 @@ mod tests {
             [1.0, 1.0 + 1e-16, 1.0 + 1e-16, 1.0],
         ] {
             let mut made = singular;
-            let Ok(()) = raise(&mut made, &[1e-8, 1e-8], &Never);
-            let Ok(found) = Cholesky::of(&made, 2, &Never);
+            raise(&mut made, &[1e-8, 1e-8], None).unwrap();
+            let found = Cholesky::of(&made, 2, None).unwrap();
             assert!(found.unwrap().factor[3] > 0.9e-4);
             let moved = made.iter().zip(&singular).map(|(a, b)| (a - b).abs());
             assert!(moved.fold(0.0, f64::max) < 1.1e-8);

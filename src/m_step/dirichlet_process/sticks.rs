@@ -49,10 +49,8 @@ impl Sticks {
     /// The part of the bound that follows from the masses, of some sticks:
     /// $\sum_t \ln \left( B(\gamma_{t1}, \gamma_{t2}) / B(1, \alpha) \right)$ (E51).
     pub(super) fn evidence(&self, concentration: f64, of: RangeInclusive<usize>) -> f64 {
-        let terms = self.0[of]
-            .iter()
-            .map(|&[a, b]| log_gamma(a) + concentration.ln() - log_gamma_rise(b, a));
-        terms.sum()
+        let term = |&[a, b]: &[f64; 2]| log_gamma(a) + concentration.ln() - log_gamma_rise(b, a);
+        self.0[of].iter().map(term).sum()
     }
 
     /// The divergence from the prior, $\sum_t \text{KL}(q(v_t) \parallel \text{Beta}(1, \alpha))$ (E30).
