@@ -107,7 +107,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     let none = vec![F::zero(); block.stride()];
     let (errors, width) = match products {
         Some(linear) => (&linear.errors[..], linear.width()),
-        None => (&none[..], rows.entries()),
+        None => (&none[..], rows.fewest_and_most_known().1),
     };
     let limit = largest_error::<F>(width);
     let is_small = |error: f64| beta * error <= limit;
