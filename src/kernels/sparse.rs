@@ -29,26 +29,26 @@ pub(crate) struct Known<'a, F> {
 impl<'a, F> Entries<'a, F> {
     /// Number of rows.
     #[inline(always)]
-    pub(crate) fn len(self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
     /// The rows from `first` on.
     #[inline(always)]
-    pub(crate) fn from(self, first: usize) -> Self {
+    pub(crate) fn from(&self, first: usize) -> Self {
         let starts = &self.starts[first..];
-        Self { starts, ..self }
+        Self { starts, ..*self }
     }
 
     /// The rows one by one.
     #[inline(always)]
-    pub(crate) fn rows(self) -> impl Iterator<Item = Known<'a, F>> {
-        (0..self.len()).map(move |i| self.row(i))
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Known<'a, F>> {
+        (0..self.len()).map(|i| self.row(i))
     }
 
     /// Row `i`.
     #[inline(always)]
-    pub(crate) fn row(self, i: usize) -> Known<'a, F> {
+    pub(crate) fn row(&self, i: usize) -> Known<'a, F> {
         let places = self.starts[i]..self.starts[i + 1];
         Known {
             ids: &self.ids[places.clone()],
@@ -228,18 +228,18 @@ mod tests {
         let mut rng = Rng::from_seed(1);
         let (n, d) = (6, 23);
         // The last two have rows of several lengths, one of them empty.
-        let lengths: [(usize, fn(usize) -> usize); 9] = [
-            (1, |_| 1),
-            (3, |_| 2),
-            (3, |_| 9),
-            (4, |_| 23),
-            (7, |_| 8),
-            (20, |_| 5),
-            (33, |_| 11),
-            (5, |i| 4 * i),
-            (18, |i| 23 - 3 * i),
+        let lengths = [
+            (1, [1; 6]),
+            (3, [2; 6]),
+            (3, [9; 6]),
+            (4, [23; 6]),
+            (7, [8; 6]),
+            (20, [5; 6]),
+            (33, [11; 6]),
+            (5, [4, 0, 8, 12, 20, 1]),
+            (18, [23, 20, 17, 2, 11, 8]),
         ];
-        for (k, length) in lengths {
+        for (k, lengths) in lengths {
             let s = stride(d);
             let mut padded = || -> Vec<f64> {
                 (0..k * s)
@@ -248,8 +248,8 @@ mod tests {
             };
             let (mu, factors, terms) = (padded(), padded(), padded());
             let (mut starts, mut ids) = (vec![0], Vec::new());
-            for i in 0..n {
-                let mut known = vec![0; length(i)];
+            for length in lengths {
+                let mut known = vec![0; length];
                 rng.fill_distinct(&mut known, 0, d);
                 known.sort_unstable();
                 ids.extend(known);

@@ -120,7 +120,9 @@ pub(crate) fn log_densities<F: Float>(
     let density = |i, best: f64| log_joint.of_known(rows.known(i)) - log_joint.beta * best;
     if !block.is_shared() {
         let scores = block.scores.iter().enumerate();
-        return scores.map(|(i, score)| density(i, score.to_f64())).collect();
+        return scores
+            .map(|(i, score)| density(i, score.to_f64()))
+            .collect();
     }
     let sums = sums.iter().enumerate();
     sums.map(|(i, row)| density(i, row.best) + row.sum.ln())
