@@ -59,7 +59,7 @@ impl<F: Float> Scores<F> for PoissonMixture<F> {
 
     /// -ln p(c, y) = -ln pi_c + sum_j lambda_cj - y_j ln lambda_cj + ln y_j!
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        let (row, d) = (rows.coordinates(i), rows.entries());
+        let (row, d) = (rows.coordinates(i), rows.known(i));
         let y = || row[..d].iter().map(|y| y.to_f64());
         let factorials: f64 = y().map(|y| Gamma::ln_gamma(y + 1.0).0).sum();
         out.clear();

@@ -295,7 +295,7 @@ impl<F: Float> Dense<'static, F> {
             let rows = &rows[places.start / dim..places.end / dim];
             data.gather(rows, &frame, &mut block)?;
             let (expected, found) = (out.len() / dim, block.len());
-            if (found, block.dim) != (expected, dim) || block.known().is_some() {
+            if (found, block.dim) != (expected, dim) || block.entries().is_some() {
                 let of = block.dim;
                 let what = format!(
                     "{found} rows of {of} coordinates gathered: there must be {expected}, with all of {dim}"

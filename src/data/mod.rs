@@ -19,6 +19,8 @@ pub use crate::rows::{Basis, Centres, Frame, Rows, Scales, Scores};
 pub use blocks::{Blocks, Source};
 pub use dense::Dense;
 pub(crate) use guarded::Guarded;
+#[doc(hidden)]
+pub use projected::Residual;
 pub use projected::Subspace;
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
@@ -110,11 +112,10 @@ pub trait Data<F: Float>: Sync {
     fn cancel(&self) -> Option<&Cancel> {
         None
     }
-    /// Weighted squared distances of all rows from the space that their coordinates span, in the unit of the frame,
-    /// squared: 0, unless the rows are projections.
+    /// The part of the rows outside the space that their coordinates span.
     #[doc(hidden)]
-    fn residual(&self) -> f64 {
-        0.0
+    fn residual(&self) -> Residual {
+        Residual::default()
     }
     /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data but for the
     /// number of rows and the total weight ([`Summary::reweighted`]), so that both live in the same frame.

@@ -27,6 +27,15 @@ pub struct Subspace<F> {
     origin: Vec<F>,
 }
 
+/// The part of rows outside the space that their coordinates span: nothing, unless they are in a subspace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Residual {
+    /// Coordinates that each row stands for and does not have.
+    pub(crate) coordinates: usize,
+    /// The weighted squared distances of all rows from that space, in the unit of the frame, squared.
+    pub(crate) squared: f64,
+}
+
 /// Rows in a subspace: data whose rows report all d entries, with the part outside the subspace as a total residual, so
 /// that free energies are those of the rows as they are. For one shared variance.
 #[derive(Debug)]
@@ -36,8 +45,7 @@ pub(crate) struct Projected<F: Float> {
     weights: Vec<f64>,
     summary: Summary,
     frame: Frame<F>,
-    entries: usize,
-    residual: f64,
+    residual: Residual,
     cancel: Cancel,
 }
 
@@ -50,7 +58,7 @@ impl<F: Float> Projected<F> {
             out[..p].copy_from_slice(&self.values[n * p..(n + 1) * p]);
             into.weights.push(self.weights[n]);
         }
-        into.entries = self.entries;
+        into.stand_for(p + self.residual.coordinates);
         Ok(())
     }
 }
@@ -89,7 +97,7 @@ impl<F: Float> Data<F> for Projected<F> {
         self.fill(rows.iter().copied(), into)
     }
 
-    fn residual(&self) -> f64 {
+    fn residual(&self) -> Residual {
         self.residual
     }
 }
@@ -203,8 +211,10 @@ impl<F: Float> Subspace<F> {
             summary: unit.reweighted(&weights),
             weights,
             frame: self.frame(),
-            entries: d,
-            residual: residuals.iter().sum(),
+            residual: Residual {
+                coordinates: d - p,
+                squared: residuals.iter().sum(),
+            },
             cancel: data.cancel().cloned().unwrap_or_default(),
         })
     }
@@ -253,7 +263,7 @@ mod tests {
         let inside: f64 = projected.values.iter().map(|x| x * x).sum();
         let all = all * frame.inverse_unit.powi(2);
         assert_abs_diff_eq!(
-            inside + projected.residual,
+            inside + projected.residual.squared,
             all,
             epsilon = 1e-9 * all.max(1e-300)
         );

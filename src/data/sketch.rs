@@ -87,22 +87,15 @@ impl<F: Float> Sketch<F> {
         let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset[j].to_f64());
         // In the frame of this data all shifts are 0.
         let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset[j].to_f64());
-        into.reset_sparse(self.dim(), self.entries, &frame.mean);
-        let known = &mut into.sparse.as_mut().expect("rows of a sketch").ids;
-        known.reserve(rows.len() * self.entries);
-        into.values.reserve(rows.len() * self.entries);
+        into.reset_ragged(self.dim(), &frame.mean);
         for n in rows {
             let places = n * self.entries..(n + 1) * self.entries;
             let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
-            into.weights.push(self.weight(n));
-            known.extend_from_slice(ids);
-            if own {
-                into.values.extend(values.iter().map(|&x| enter(x)));
-            } else {
-                let entries = ids.iter().zip(values);
-                into.values
-                    .extend(entries.map(|(&j, &x)| enter(x + shift(j as usize))));
-            }
+            let shifted = |(&j, &x): (&u32, &F)| match own {
+                true => enter(x),
+                false => enter(x + shift(j as usize)),
+            };
+            into.push(self.weight(n), ids, ids.iter().zip(values).map(shifted));
         }
     }
 }

@@ -98,7 +98,13 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// Weighted squared distances of the rows to the centres of their components (E36).
     fn squared(&self) -> f64 {
-        self.kept.sums.squared(self.phase.centres()) + self.phase.data.residual()
+        self.kept.sums.squared(self.phase.centres()) + self.phase.data.residual().squared
+    }
+
+    /// Coordinates that each row stands for.
+    fn coordinates(&self) -> f64 {
+        let data = self.phase.data;
+        (data.dim() + data.residual().coordinates) as f64
     }
 
     /// Supports of width 1 share nothing out: the squared distances are all there is.
@@ -106,7 +112,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let weight = self.phase.data.summary().total_weight;
         Likelihood {
             weight,
-            entries: weight * self.phase.entries as f64,
+            entries: weight * self.coordinates(),
             best: self.squared(),
             spread: 0.0,
         }
@@ -323,11 +329,9 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     fn update(&mut self, _: &PhaseReport) -> Result<()> {
         let before = self.phase.centres().clone();
         let (mut moments, squared) = self.kept.sums.moments_about(&before);
-        let (data, entries) = (self.phase.data, self.phase.entries as f64);
-        moments.add_total(
-            squared + data.residual(),
-            data.summary().total_weight * entries,
-        );
+        let data = self.phase.data;
+        let known = data.summary().total_weight * self.coordinates();
+        moments.add_total(squared + data.residual().squared, known);
         self.phase.stages.update_from(moments)?;
         self.kept.before = Some(before);
         Ok(())
@@ -371,5 +375,5 @@ pub(crate) fn outside<F: Float>(
     near: usize,
 ) -> Result<bool> {
     let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), LITTLE)?;
-    Ok(view.data.residual() > assignment.squared(view))
+    Ok(view.data.residual().squared > assignment.squared(view))
 }

@@ -120,7 +120,7 @@ impl<F: Float> RowPass<'_, F> {
             all.likelihood.merge(&likelihood);
             all.evaluations = all.evaluations.saturating_add(evaluations);
         }
-        all.likelihood.best += data.residual();
+        all.likelihood.best += data.residual().squared;
         Ok(all)
     }
 

@@ -19,8 +19,6 @@ use std::borrow::Cow;
 /// What every pass of a phase needs.
 pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
     pub(crate) data: &'a dyn Data<F>,
-    /// Coordinates that a row knows.
-    pub(crate) entries: usize,
     pub(crate) stages: Stages<'a, F, M>,
     pub(crate) streams: Streams,
     /// Rounds of moves and of transfers that are left.

@@ -11,7 +11,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::base::share::Share;
-use crate::data::{Centres, Data, Frame, Guarded, Rows, View};
+use crate::data::{Centres, Data, Frame, Guarded, View};
 use crate::em::trace;
 use crate::em::{
     self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, Progress,
@@ -387,11 +387,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             tolerance: settings.rule.tolerance * outline.factor,
             ..settings.rule
         };
-        let mut row = Rows::default();
-        data.load(0..1, stages.model.frame(), &mut row)?;
         let set_up = SetUp {
             data,
-            entries: row.entries(),
             stages,
             streams,
             moves: outline.moves,

@@ -8,13 +8,14 @@ use super::stride;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 
-/// Rows with `entries` observed coordinates each.
+/// Rows that know some of their coordinates, each its own number of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Entries<'a, F> {
-    pub(crate) entries: usize,
-    /// (n, entries): which coordinates.
+    /// (n + 1): where the entries of each row start; the last one is where they end.
+    pub(crate) starts: &'a [usize],
+    /// The coordinates of all rows, one row after the other.
     pub(crate) ids: &'a [u32],
-    /// (n, entries): their values.
+    /// Their values.
     pub(crate) values: &'a [F],
 }
 
@@ -25,16 +26,28 @@ pub(crate) struct Known<'a, F> {
 }
 
 impl<'a, F> Entries<'a, F> {
+    /// Number of rows.
     #[inline(always)]
-    pub(crate) fn rows(self) -> impl Iterator<Item = Known<'a, F>> {
-        let ids = self.ids.chunks_exact(self.entries);
-        let rows = ids.zip(self.values.chunks_exact(self.entries));
-        rows.map(|(ids, values)| Known { ids, values })
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The rows from `first` on.
+    #[inline(always)]
+    pub(crate) fn from(&self, first: usize) -> Self {
+        let starts = &self.starts[first..];
+        Self { starts, ..*self }
+    }
+
+    /// The rows one by one.
+    #[inline(always)]
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Known<'a, F>> {
+        (0..self.len()).map(|i| self.row(i))
     }
 
     #[inline(always)]
-    pub(crate) fn row(self, i: usize) -> Known<'a, F> {
-        let places = i * self.entries..(i + 1) * self.entries;
+    pub(crate) fn row(&self, i: usize) -> Known<'a, F> {
+        let places = self.starts[i]..self.starts[i + 1];
         Known {
             ids: &self.ids[places.clone()],
             values: &self.values[places],
@@ -138,7 +151,7 @@ pub(crate) fn to_all<F: Float, const SCALED: bool>(
     k: usize,
     out: &mut Vec<F>,
 ) {
-    out.resize(rows.values.len() / rows.entries * k, F::zero());
+    out.resize(rows.len() * k, F::zero());
     vectorised!(match stride(k) {
         4 => lanes::<F, SCALED, 4>(rows, centres, scales, k, out),
         8 => lanes::<F, SCALED, 8>(rows, centres, scales, k, out),
@@ -207,7 +220,19 @@ mod tests {
     fn all_some_and_lower_are_the_naive_sums_bit_for_bit_alike() {
         let mut rng = Rng::from_seed(1);
         let (n, d) = (6, 23);
-        for (k, entries) in [(1, 1), (3, 2), (3, 9), (4, 23), (7, 8), (20, 5), (33, 11)] {
+        // The last two have rows of several lengths, one of them empty.
+        let lengths = [
+            (1, [1; 6]),
+            (3, [2; 6]),
+            (3, [9; 6]),
+            (4, [23; 6]),
+            (7, [8; 6]),
+            (20, [5; 6]),
+            (33, [11; 6]),
+            (5, [4, 0, 8, 12, 20, 1]),
+            (18, [23, 20, 17, 2, 11, 8]),
+        ];
+        for (k, lengths) in lengths {
             let s = stride(d);
             let mut padded = || -> Vec<f64> {
                 (0..k * s)
@@ -215,17 +240,17 @@ mod tests {
                     .collect()
             };
             let (mu, factors, terms) = (padded(), padded(), padded());
-            let ids: Vec<u32> = (0..n)
-                .flat_map(|_| {
-                    let mut ids = vec![0; entries];
-                    rng.fill_distinct(&mut ids, 0, d);
-                    ids.sort_unstable();
-                    ids
-                })
-                .collect();
+            let (mut starts, mut ids) = (vec![0], Vec::new());
+            for length in lengths {
+                let mut known = vec![0; length];
+                rng.fill_distinct(&mut known, 0, d);
+                known.sort_unstable();
+                ids.extend(known);
+                starts.push(ids.len());
+            }
             let values: Vec<f64> = ids.iter().map(|_| rng.normal()).collect();
             let rows = Entries {
-                entries,
+                starts: &starts,
                 ids: &ids,
                 values: &values,
             };

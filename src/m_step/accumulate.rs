@@ -12,7 +12,7 @@ impl<F: Float> Rows<F> {
     /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
     #[inline(never)]
     pub fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
-        let Some(known) = self.known() else {
+        let Some(known) = self.entries() else {
             return self.add_up(block, centres, moments);
         };
         // Sums of their own pay where they are looked at more often than they are coordinates.

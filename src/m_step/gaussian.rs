@@ -214,7 +214,7 @@ impl<F: Float> MStep<F> for Gaussian {
         if self.covariance.is_one_variance() {
             // Scores are squared distances.
             let (weight, squared) = expected_total(rows, block);
-            sums.add_total(squared, weight * rows.entries() as f64);
+            sums.add_total(squared, rows.weight_known(weight));
         }
         rows.accumulate(block, &model.theta.centres, sums);
     }

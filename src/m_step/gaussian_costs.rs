@@ -203,8 +203,8 @@ impl<F: Float> Costs<F> {
                     Some(scales) => rows.scaled_distances(centres, scales, out),
                     None => rows.distances(centres, out),
                 }
-                let entries = rows.entries() as f64;
-                for scores in out.chunks_exact_mut(centres.len()) {
+                for (i, scores) in out.chunks_exact_mut(centres.len()).enumerate() {
+                    let entries = rows.known(i) as f64;
                     for (score, factor) in scores.iter_mut().zip(factors) {
                         *score = factor.score(*score, entries);
                     }
@@ -232,7 +232,7 @@ impl<F: Float> Costs<F> {
                     Some(scales) => rows.scaled_distances_to(i, centres, scales, ids, out),
                     None => rows.distances_to(i, centres, ids, out),
                 }
-                let entries = rows.entries() as f64;
+                let entries = rows.known(i) as f64;
                 for (score, &c) in out.iter_mut().zip(ids) {
                     *score = factors[c as usize].score(*score, entries);
                 }

@@ -112,7 +112,7 @@ impl<F: Float> Case<F> {
             let own = self.block.members(i).filter(|own| own.0 as usize == c);
             let share = rows.weight(i) * own.map(|own| own.1).sum::<f64>();
             naive.mass += share;
-            let Known { ids, values } = match rows.known() {
+            let Known { ids, values } = match rows.entries() {
                 Some(known) => known.row(i),
                 None => Known {
                     ids: &all,

@@ -44,6 +44,13 @@ pub struct Likelihood {
     pub spread: f64,
 }
 
+impl LogJoint {
+    /// The log-joint of score 0 of a row that knows so many coordinates.
+    pub(crate) fn of_known(&self, known: usize) -> f64 {
+        self.alpha + known as f64 * self.gamma
+    }
+}
+
 impl Likelihood {
     /// The free energy, in nats ([E3](crate::equations#e3)).
     #[must_use]
@@ -67,14 +74,13 @@ pub(crate) fn normalise<F: Float>(
     block: &mut Block<F>,
     log_joint: LogJoint,
 ) -> Likelihood {
-    let entries = rows.entries() as f64;
     block.make_room();
     if block.width() == 1 {
         block.responsibilities.fill(F::one());
         let (weight, best) = weighted_total(rows, &block.scores);
         return Likelihood {
             weight,
-            entries: weight * entries,
+            entries: rows.weight_known(weight),
             best,
             spread: 0.0,
         };
@@ -100,7 +106,7 @@ pub(crate) fn normalise<F: Float>(
         }
         block.expected.push(row.expected);
     }
-    likelihood.entries = likelihood.weight * entries;
+    likelihood.entries = rows.weight_known(likelihood.weight);
     likelihood
 }
 
@@ -111,13 +117,16 @@ pub(crate) fn log_densities<F: Float>(
     log_joint: LogJoint,
     sums: &[soft::Row],
 ) -> Vec<f64> {
-    let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
+    let density = |i, best: f64| log_joint.of_known(rows.known(i)) - log_joint.beta * best;
     if !block.shared {
-        let density = |score: &F| known - log_joint.beta * score.to_f64();
-        return block.scores.iter().map(density).collect();
+        let scores = block.scores.iter().enumerate();
+        return scores
+            .map(|(i, score)| density(i, score.to_f64()))
+            .collect();
     }
-    let density = |row: &soft::Row| known - log_joint.beta * row.best + row.sum.ln();
-    sums.iter().map(density).collect()
+    let sums = sums.iter().enumerate();
+    sums.map(|(i, row)| density(i, row.best) + row.sum.ln())
+        .collect()
 }
 
 /// The total weight of a block of rows, and the weighted sum of the expectations of their scores under their

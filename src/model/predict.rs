@@ -143,8 +143,8 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
     let log_joint = model.log_joint();
     let blocks = by_blocks(model, data, |rows| {
         let block = best(model, rows, 1);
-        let known = log_joint.alpha + rows.entries() as f64 * log_joint.gamma;
-        let joint = |i| known - log_joint.beta * block.scores(i)[0].to_f64();
+        let best = |i| log_joint.beta * block.scores(i)[0].to_f64();
+        let joint = |i| log_joint.of_known(rows.known(i)) - best(i);
         let joints: Vec<f64> = (0..rows.len()).map(joint).collect();
         let counted = (0..rows.len()).filter(|i| rows.weight(*i) > 0.0);
         let labels: Vec<u32> = counted.map(|i| block.supports[i]).collect();
@@ -197,9 +197,12 @@ fn error_of<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> f64 {
 fn error_of_labels<F: Float>(centres: &Centres<F>, rows: &Rows<F>, labels: &[u32]) -> f64 {
     let mut squared = vec![F::zero(); rows.len()];
     rows.distances_to_own(centres, labels, &mut squared);
-    let squared = (0..).zip(&squared);
-    let known: f64 = squared.map(|(i, s)| rows.weight(i) * s.to_f64()).sum();
-    known * (centres.dim() as f64 / rows.entries() as f64)
+    let error = |(i, s): (usize, &F)| {
+        // A row that knows nothing has no error.
+        let of_known = centres.dim() as f64 / rows.known(i).max(1) as f64;
+        rows.weight(i) * s.to_f64() * of_known
+    };
+    squared.iter().enumerate().map(error).sum()
 }
 
 /// The quantization error of all blocks, in the data's own unit, squared.

@@ -86,7 +86,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
         }
         return;
     }
-    let products = scorer.linear().filter(|_| rows.sparse.is_none());
+    let products = scorer.linear().filter(|_| rows.entries().is_none());
     block.terms = products.map(|linear| Arc::clone(&linear.terms));
     if let Some(linear) = products {
         linear.scores(&rows.values, &mut scratch.features, &mut block.scores);
@@ -100,7 +100,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     let none = vec![F::zero(); block.stride];
     let (errors, width) = match products {
         Some(linear) => (&linear.errors[..], linear.width()),
-        None => (&none[..], rows.entries()),
+        None => (&none[..], rows.fewest_and_most_known().1),
     };
     let limit = largest_error::<F>(width);
     let is_small = |error: f64| beta * error <= limit;

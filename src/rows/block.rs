@@ -10,38 +10,55 @@ use std::sync::Arc;
 
 /// A block of weighted rows in the coordinates of a frame: the inner loops of the crate.
 ///
-/// Rows are dense, or sparse: rows of a [`Sketch`](crate::data::Sketch) know some of their coordinates, each as many. All rows of
-/// a block are of one kind.
+/// Rows are dense, or ragged: those of a [`Sketch`](crate::data::Sketch) know some of their coordinates. All rows of a block
+/// are of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Rows<F> {
     pub(crate) dim: usize,
-    /// Coordinates that each row stands for: more than it has, for projected rows; those that it knows, for sparse ones.
-    pub(crate) entries: usize,
-    /// Dense rows, padded; or (n, entries), the known coordinates of sparse rows.
+    /// Dense rows, padded; or the known coordinates of ragged rows, one row after the other.
     pub(crate) values: Vec<F>,
     pub(crate) weights: Vec<f64>,
-    pub(crate) sparse: Option<Sparse<F>>,
+    kind: Kind<F>,
 }
 
+/// The coordinates that rows have.
 #[derive(Clone, Debug)]
-pub(crate) struct Sparse<F> {
-    /// (n, entries): which coordinates are known.
-    pub(crate) ids: Vec<u32>,
-    /// The mean of the data, in the frame, padded: it stands for coordinates that are not known.
-    pub(crate) mean: Arc<[F]>,
+enum Kind<F> {
+    /// All of them. Rows in a subspace stand for more coordinates than they have.
+    Dense { stands_for: usize },
+    /// Each row its own.
+    Ragged {
+        /// (n + 1): where the entries of each row start; the last one is where they end.
+        starts: Vec<usize>,
+        /// The coordinates that are known, ascending in each row.
+        ids: Vec<u32>,
+        /// The mean of the data, in the frame, padded: it stands for coordinates that are not known.
+        mean: Arc<[F]>,
+    },
+}
+
+impl<F> Default for Kind<F> {
+    fn default() -> Self {
+        Self::Dense { stands_for: 0 }
+    }
 }
 
 impl<F: Float> Rows<F> {
     /// Makes room for `n` dense rows.
     pub(crate) fn reset(&mut self, n: usize, dim: usize) {
-        if self.dim != dim || self.sparse.take().is_some() {
+        if self.dim != dim || self.entries().is_some() {
             // Padding is never written by `fill`, so it must start as zeros.
             self.values.clear();
             self.dim = dim;
         }
         self.values.resize(n * stride(dim), F::zero());
         self.weights.clear();
-        self.entries = dim;
+        self.stand_for(dim);
+    }
+
+    /// Dense rows that stand for so many coordinates: those of a subspace.
+    pub(crate) fn stand_for(&mut self, stands_for: usize) {
+        self.kind = Kind::Dense { stands_for };
     }
 
     /// Takes rows of these weights in the coordinates of `frame`: `read` fills the numbers of row `i` (as many as the
@@ -77,36 +94,53 @@ impl<F: Float> Rows<F> {
         Ok(())
     }
 
-    /// Removes all rows. Those that follow are sparse, with `entries` known coordinates each.
-    pub(crate) fn reset_sparse(&mut self, dim: usize, entries: usize, mean: &Arc<[F]>) {
-        (self.dim, self.entries) = (dim, entries);
+    /// Removes all rows. Those that follow are [pushed](Self::push), and know some coordinates.
+    pub(crate) fn reset_ragged(&mut self, dim: usize, mean: &Arc<[F]>) {
+        self.dim = dim;
         self.values.clear();
         self.weights.clear();
-        let before = self.sparse.take();
-        let mut ids = before.map_or_else(Vec::new, |sparse| sparse.ids);
+        let (mut starts, mut ids) = match std::mem::take(&mut self.kind) {
+            Kind::Ragged { starts, ids, .. } => (starts, ids),
+            Kind::Dense { .. } => (Vec::new(), Vec::new()),
+        };
+        starts.clear();
+        starts.push(0);
         ids.clear();
         let mean = Arc::clone(mean);
-        self.sparse = Some(Sparse { ids, mean });
+        self.kind = Kind::Ragged { starts, ids, mean };
+    }
+
+    /// Adds a ragged row: the coordinates that it knows, ascending, and their values.
+    pub(crate) fn push(&mut self, weight: f64, known: &[u32], values: impl Iterator<Item = F>) {
+        let Kind::Ragged { starts, ids, .. } = &mut self.kind else {
+            unreachable!("`reset_ragged` comes first");
+        };
+        ids.extend_from_slice(known);
+        starts.push(ids.len());
+        self.values.extend(values);
+        self.weights.push(weight);
     }
 
     /// The known coordinates, if rows know only some.
     #[inline(always)]
-    pub(crate) fn known(&self) -> Option<Entries<'_, F>> {
-        self.sparse.as_ref().map(|sparse| Entries {
-            entries: self.entries,
-            ids: &sparse.ids,
-            values: &self.values,
-        })
+    pub(crate) fn entries(&self) -> Option<Entries<'_, F>> {
+        match &self.kind {
+            Kind::Dense { .. } => None,
+            Kind::Ragged { starts, ids, .. } => Some(Entries {
+                starts,
+                ids,
+                values: &self.values,
+            }),
+        }
     }
 
     /// Padded rows of `dim` coordinates, of weight 1.
     pub(crate) fn of_padded(values: &[F], dim: usize) -> Self {
         Self {
             dim,
-            entries: dim,
             values: values.to_vec(),
             weights: vec![1.0; values.len() / stride(dim)],
-            sparse: None,
+            kind: Kind::Dense { stands_for: dim },
         }
     }
 
@@ -146,23 +180,49 @@ impl<F: Float> Rows<F> {
         self.weights[i]
     }
 
-    /// Coordinates that each row knows, out of d: all, for dense rows. Distances and densities are over these.
+    /// Coordinates that row `i` knows, out of d: all, for dense rows. Distances and densities are over these.
+    #[inline(always)]
     #[must_use]
-    pub fn entries(&self) -> usize {
-        self.entries
+    pub fn known(&self, i: usize) -> usize {
+        match &self.kind {
+            Kind::Dense { stands_for } => *stands_for,
+            Kind::Ragged { starts, .. } => starts[i + 1] - starts[i],
+        }
+    }
+
+    /// The least and the most coordinates that a row knows.
+    pub(crate) fn fewest_and_most_known(&self) -> (usize, usize) {
+        match &self.kind {
+            Kind::Dense { stands_for } => (*stands_for, *stands_for),
+            Kind::Ragged { .. } => (0..self.len()).fold((self.dim, 0), |(fewest, most), i| {
+                (fewest.min(self.known(i)), most.max(self.known(i)))
+            }),
+        }
+    }
+
+    /// $\sum_n w_n D_n$, the weight of all known coordinates; `weight` is $\sum_n w_n$.
+    pub(crate) fn weight_known(&self, weight: f64) -> f64 {
+        let (fewest, most) = self.fewest_and_most_known();
+        if fewest >= most {
+            return weight * most as f64;
+        }
+        let known = |i| self.weights[i] * self.known(i) as f64;
+        (0..self.len()).map(known).sum()
     }
 
     /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is the mean of the data there.
     #[doc(alias = "row")]
     #[must_use]
     pub fn coordinates(&self, i: usize) -> Cow<'_, [F]> {
-        let Some((known, sparse)) = self.known().zip(self.sparse.as_ref()) else {
+        let Kind::Ragged { mean, .. } = &self.kind else {
             return Cow::Borrowed(self.row(i));
         };
-        let mut centre = sparse.mean.to_vec();
-        let Known { ids, values } = known.row(i);
-        for (&j, &x) in ids.iter().zip(values) {
-            centre[j as usize] = x;
+        let mut centre = mean.to_vec();
+        if let Some(entries) = self.entries() {
+            let Known { ids, values } = entries.row(i);
+            for (&j, &x) in ids.iter().zip(values) {
+                centre[j as usize] = x;
+            }
         }
         Cow::Owned(centre)
     }

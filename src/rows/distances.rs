@@ -3,7 +3,7 @@
 use super::{Centres, Rows, Scales};
 use crate::base::float::Float;
 use crate::kernels::distance::Normed;
-use crate::kernels::sparse::{self, Entries};
+use crate::kernels::sparse;
 use crate::kernels::{distance, nearest, select, short, stride};
 
 /// What squares and products of so many columns can lose, in a distance by expansion and in a direct one, where they are too
@@ -44,7 +44,7 @@ impl<F: Float> Rows<F> {
     /// `out`. Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
     #[inline(never)]
     pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
-        if let Some(known) = self.known() {
+        if let Some(known) = self.entries() {
             let (k, centres) = (centres.len(), centres.by_coordinate());
             return sparse::to_all::<F, false>(known, centres, &[], k, out);
         }
@@ -58,10 +58,10 @@ impl<F: Float> Rows<F> {
     }
 
     /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21), for the centres that could be as near as
-    /// the squared distance `reach` (all of them, for infinity). It is 0 for sparse rows, whose distances are direct.
+    /// the squared distance `reach` (all of them, for infinity). It is 0 for ragged rows, whose distances are direct.
     #[inline(never)]
     pub fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
-        if self.sparse.is_some() {
+        if self.entries().is_some() {
             return F::zero();
         }
         let (row, expanded) = (self.row(i), centres.expanded());
@@ -75,10 +75,10 @@ impl<F: Float> Rows<F> {
 
     /// The nearest of all centres for every row, and its squared distance, computed directly: the lowest index where
     /// several are as near. `false`, and nothing done, where that is no faster than to go through
-    /// [`distances`](Self::distances): for sparse rows.
+    /// [`distances`](Self::distances): for ragged rows.
     #[inline(never)]
     pub fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
-        if self.sparse.is_some() {
+        if self.entries().is_some() {
             return false;
         }
         let stride = stride(self.dim);
@@ -141,7 +141,7 @@ impl<F: Float> Rows<F> {
     /// The squared distance of every row to the centre that `ids` names for it, computed directly.
     #[inline(never)]
     pub(crate) fn distances_to_own(&self, centres: &Centres<F>, ids: &[u32], out: &mut [F]) {
-        let Some(known) = self.known() else {
+        let Some(known) = self.entries() else {
             let stride = stride(self.dim);
             return distance::to_own(&self.values, &centres.values, stride, ids, out);
         };
@@ -156,7 +156,7 @@ impl<F: Float> Rows<F> {
     /// Squared distances of row `i` to the centres `ids`, computed directly.
     #[inline(never)]
     pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
-        if let Some(known) = self.known() {
+        if let Some(known) = self.entries() {
             return sparse::to_some(known.row(i), &centres.values, self.dim, ids, out);
         }
         distance::to_some(self.row(i), &centres.values, ids, out);
@@ -166,7 +166,7 @@ impl<F: Float> Rows<F> {
     /// [`Scales`] (E31), computed directly: (len, k) into `out`.
     #[inline(never)]
     pub fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
-        if let Some(known) = self.known() {
+        if let Some(known) = self.entries() {
             let (k, scales) = (centres.len(), scales.by_coordinate());
             return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
         }
@@ -183,7 +183,7 @@ impl<F: Float> Rows<F> {
         ids: &[u32],
         out: &mut Vec<F>,
     ) {
-        if let Some(known) = self.known() {
+        if let Some(known) = self.entries() {
             let (row, centres, scales) = (known.row(i), &centres.values, scales.of_entries());
             return sparse::scaled_to_some(row, centres, self.dim, scales, ids, out);
         }
@@ -194,14 +194,8 @@ impl<F: Float> Rows<F> {
     /// computed directly.
     #[inline(never)]
     pub fn lower_to_distances(&self, first: usize, centre: &[F], nearest: &mut [F]) {
-        if let Some(known) = self.known() {
-            let places = first * self.entries..;
-            let rows = Entries {
-                entries: self.entries,
-                ids: &known.ids[places.clone()],
-                values: &known.values[places],
-            };
-            return sparse::lower(rows, centre, nearest);
+        if let Some(known) = self.entries() {
+            return sparse::lower(known.from(first), centre, nearest);
         }
         distance::lower(&self.values[first * centre.len()..], centre, nearest);
     }

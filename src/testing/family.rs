@@ -95,7 +95,7 @@ fn scores_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Resu
             // deviations between the origin and the mean, of its root. Forms are computed in this type up to an inflation
             // of 64 and 100 deviations. What a score has besides is less than 20 nats for each column: pivots are at least
             // 1e-8 of the variance of their column, where columns are in like units.
-            let width = rows.entries() as f64;
+            let width = rows.known(i) as f64;
             let form = score.abs() + 20.0 * (width + 1.0) / beta;
             let of_mean = 200.0 * width * (form / (2.0 * beta)).sqrt();
             let rounding = F::EPSILON * (16.0 * (width + 8.0) * width * form + of_mean);
