@@ -34,7 +34,7 @@ pub struct Subset {
 }
 
 impl Subset {
-    /// What is wrong with a choice out of `n` rows, if anything is.
+    /// Checks a choice out of `n` rows; the error says what is wrong.
     pub(crate) fn check(&self, n: usize) -> std::result::Result<(), String> {
         let (rows, weights) = (self.rows.len(), self.weights.len());
         if rows != weights {

@@ -11,9 +11,9 @@ use std::ops::Range;
 /// The rows of a fit or a prediction: every block is as it must be, or an error. Once the fit is cancelled there are no more.
 pub(crate) struct Guarded<'a, F: Float> {
     data: Rowset<'a, F>,
-    /// That of the data before a part was selected.
+    /// Name of the data, also after a part of it was selected.
     name: &'static str,
-    /// As they were at first.
+    /// The weights at the start, before the fit reads any row.
     weights: Option<Cow<'a, [f64]>>,
     len: usize,
     dim: usize,
@@ -104,7 +104,7 @@ impl<'a, F: Float> Guarded<'a, F> {
         Err(Error::parameter("data", value, rule))
     }
 
-    /// What the data did, and the rule.
+    /// An error of the data as a stage: `what` says what it did, and the rule.
     fn wrong<T>(&self, what: String) -> Result<T> {
         Err(Error::stage(self.name, what))
     }

@@ -37,7 +37,7 @@ impl Known {
     }
 }
 
-/// What part of all some weight is.
+/// The share of `weight` in the sum of both.
 fn share(weight: f64, others: f64) -> f64 {
     match weight > 0.0 {
         true => weight / (weight + others),

@@ -150,7 +150,7 @@ struct NeighborhoodSearch<F> {
     all: All<F>,
     components: usize,
     neighbors: Neighbors,
-    /// Those that the first neighbors took.
+    /// Evaluations that the first neighbors took.
     evaluations: u64,
     shards: PerShard<Shard<F>>,
 }

@@ -212,7 +212,7 @@ mod tests {
             }
         }
 
-        /// What searches over `shards` equal blocks find, one after the other.
+        /// The results of consecutive searches over `shards` equal blocks.
         fn search(&self, e_step: SimilaritySampling, shards: usize, searches: usize) -> Vec<Found> {
             let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
             let model = GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();

@@ -17,7 +17,7 @@ use crate::model::block::Block;
 use crate::model::posterior::{Likelihood, LogJoint};
 use std::borrow::Cow;
 
-/// What is kept from one pass to the next.
+/// A phase in which every pass reads all rows.
 pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     phase: SetUp<'a, F, M>,
     /// The first M-steps that keep to a simpler family: none from a model that is known.
@@ -36,7 +36,7 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     spare: Spare<Moments>,
 }
 
-/// What a pass does with the blocks of a shard.
+/// The work of a pass on the blocks of a shard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Searches, for supports and the state of the search alone.
@@ -52,11 +52,12 @@ enum Mode {
 enum Merges {
     NotYet,
     Now,
-    /// They did not the last time, and the free energy has hardly changed since.
+    /// A merge was tried without success, and the free energy has hardly changed since.
     Tried,
 }
 
-/// Components merge where changes are below this, also if the tolerance is smaller: rounding decides when a change is 0.
+/// Merges are tried when the free energy changes by less than this, even if the tolerance is lower: smaller changes are
+/// rounding.
 const LEAST_TOLERANCE: f64 = 1e-9;
 
 impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
@@ -203,8 +204,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         Ok(found.likelihood)
     }
 
-    /// What follows for merges from a search: some families merge components where the phase would end with this search, if
-    /// rounding is left aside. All components must share every row (E51).
+    /// Decides whether to merge components after this search: only when the phase would otherwise end, and only if all
+    /// components share every row (E51).
     fn merges(&self, found: &Found, report: &PhaseReport) -> Merges {
         let rule = StopRule {
             tolerance: self.phase.rule.tolerance.max(LEAST_TOLERANCE),

@@ -27,13 +27,13 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     vacant: Option<Filled<F>>,
 }
 
-/// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
-/// this part of the error is worth any search. Where one gained as much, neighbour lists become longer: iterations cost twice
-/// as much then.
+/// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a search
+/// that lowers the error by this share always pays. After one that did, neighbour lists become longer, which doubles the cost
+/// of an iteration.
 const GAIN: f64 = 1e-2;
 
-/// Moves end after a round that was sure to gain less than this part of the error.
-const LITTLE: f64 = 2e-3;
+/// Moves end after a round whose bound on the gain is at most this share of the error.
+const SMALL_GAIN: f64 = 2e-3;
 
 impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// From the components of the rows where they are known, or from the nearest centres; this first search starts the variance.
@@ -290,8 +290,9 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             return Ok(());
         }
         let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
-        // A round that gains less is not worth its evaluations. What is beside a subspace cannot be gained.
-        let little = LITTLE * self.kept.sums.squared(&centres);
+        // A smaller gain is not worth the evaluations of a round. The error outside a subspace cannot be lowered, so it does
+        // not count.
+        let little = SMALL_GAIN * self.kept.sums.squared(&centres);
         let offsets = self.kept.sums.offsets(&centres);
         let rng = |c| {
             let streams = &self.phase.streams;
@@ -369,6 +370,6 @@ pub(crate) fn outside<F: Float>(
     centres: &Centres<F>,
     near: usize,
 ) -> Result<bool> {
-    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), LITTLE)?;
+    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), SMALL_GAIN)?;
     Ok(view.data.residual() > assignment.squared(view))
 }

@@ -53,17 +53,17 @@ pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     fn update(&mut self, report: &PhaseReport) -> Result<()>;
     /// The stages and their model.
     fn stages(&mut self) -> &mut Stages<'a, F, M>;
-    /// What the last search found, copied.
+    /// A copy of the result of the last search.
     fn found(&mut self) -> Ended<M::Model>;
-    /// What the last search found, at the end: supports are not there twice.
+    /// The result of the last search, at the end of the phase: supports are moved, not copied.
     fn end(mut self: Box<Self>) -> Ended<M::Model> {
         self.found()
     }
-    /// What the phase needs to go on with the next search; `None` if its search cannot save its state.
+    /// The state from which the phase can go on with the next search; `None` if its search cannot save its state.
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>>;
 }
 
-/// What a search found.
+/// The result of a search, as the loop sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) likelihood: Likelihood,

@@ -38,8 +38,8 @@ impl<'a, F: Float> Monitor<'a, F> {
         self.observer.is_some() || self.saver.is_some()
     }
 
-    /// What writes checkpoints; nothing does once the fit is stopped: it would go on from where it was stopped as if it
-    /// had ended there.
+    /// The writer of checkpoints; `None` once the fit is stopped, because a fit would go on from such a checkpoint as if it had
+    /// ended there.
     pub(crate) fn saver(&mut self) -> Option<&mut Saver> {
         match self.is_stopped() {
             true => None,

@@ -1,5 +1,4 @@
-//! What is kept per row between searches: its label, and its support where that is not everything; and the order in which
-//! rows are searched.
+//! Labels and supports of rows between searches, and the order in which rows are searched. Full supports are not stored.
 
 use crate::base::file_fault::FileFault;
 use crate::base::parallel;
@@ -129,7 +128,7 @@ impl Supports {
         (self.labels, self.supports, self.order) = (new_labels, new_supports, from);
     }
 
-    /// What is kept of all rows.
+    /// Labels and supports of all rows, to be written.
     pub(super) fn rows(&mut self) -> SupportRows<'_> {
         SupportRows {
             per_row: self.per_row,

@@ -11,7 +11,7 @@ pub(super) struct Context<'a, F: Float> {
     pub(super) cost: Cost,
 }
 
-/// What a fit, or one of its restarts, has cost so far.
+/// Evaluations and times of a fit, or of one of its restarts, so far.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Cost {
     pub(super) evaluations: Evaluations,

@@ -27,7 +27,7 @@ impl WarmStart {
         self.0.as_ref().map(|_| ()).map_err(Error::clone)
     }
 
-    /// What tells it from another.
+    /// A checksum that tells this model from others.
     pub(super) fn fingerprint(&self) -> String {
         let hash = |bytes: &Arc<[u8]>| hash_of(bytes.iter().map(|byte| f64::from(*byte)));
         self.0.as_ref().map_or(String::new(), hash)

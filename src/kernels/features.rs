@@ -1,4 +1,4 @@
-//! What rows are turned into before products: coordinates of a frame, differences, squares, norms, weighted copies.
+//! Inputs of products, made of rows: coordinates of a frame, differences, squares, norms, weighted copies.
 
 use super::distance::squared_norm;
 use crate::base::float::Float;

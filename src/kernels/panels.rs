@@ -35,7 +35,7 @@ impl<F: Float> Panels<F> {
         panels
     }
 
-    /// Room for so many rows.
+    /// Makes room for this many rows.
     pub(super) fn make_room(&mut self, rows: usize, dim: usize) {
         let places = rows.next_multiple_of(LANES);
         self.dim = dim;
@@ -56,7 +56,7 @@ impl<F: Float> Panels<F> {
         self.norms[place] = constant;
     }
 
-    /// Panels of which so many numbers at most stay in a near cache while rows go by, `most` at most: each part with the
+    /// Parts of at most `most` panels, small enough to stay in a near cache ([`NUMBERS`]) while rows go by; each with the
     /// number of its first panel.
     #[inline(always)]
     pub(super) fn parts(&self, most: usize) -> impl Iterator<Item = (usize, Part<'_, F>)> + Clone {
@@ -75,7 +75,7 @@ impl<F: Float> Panels<F> {
     }
 }
 
-/// Numbers of panels that a near cache holds beside the rows.
+/// Numbers of panels that a near cache holds together with the rows.
 const NUMBERS: usize = 1 << 16;
 
 /// The most rows that share one read of a panel.
@@ -239,7 +239,7 @@ pub(crate) fn directions<F: Float>(directions: &[F], dim: usize) -> Panels<F> {
 }
 
 kernel! {
-    /// The coordinates of rows, padded to `stride` numbers, along so many directions: `out` is (rows, directions).
+    /// The coordinates of rows, padded to `stride` numbers, along directions: `out` is (rows, directions).
     pub(crate) fn project[F: Float](
         rows: &[F],
         stride: usize,
@@ -258,12 +258,12 @@ fn along<F: Float, S: Simd>(
 ) {
     let count = rows.len() / stride;
     let number = out.len().checked_div(count).unwrap_or(0);
-    // Whole panels are written where they belong, the last one beside it first.
+    // Whole panels are written in place; a last partial panel is first written to a buffer.
     let whole = number / LANES * LANES;
     let (values, last) = directions.values.split_at(whole * directions.dim);
     let (norms, last_norms) = directions.norms.split_at(whole);
     let dim = directions.dim;
-    let mut beside = [F::zero(); ROWS * LANES];
+    let mut partial = [F::zero(); ROWS * LANES];
     let mut first = 0;
     while first < count {
         let (rows, out) = (&rows[first * stride..], &mut out[first * number..]);
@@ -278,13 +278,13 @@ fn along<F: Float, S: Simd>(
                 values: last,
                 norms: last_norms,
             };
-            taken = scores_of_first(simd, rows, stride, part, &mut beside, LANES);
-            for (out, beside) in out
+            taken = scores_of_first(simd, rows, stride, part, &mut partial, LANES);
+            for (out, partial) in out
                 .chunks_exact_mut(number)
-                .zip(beside.chunks_exact(LANES))
+                .zip(partial.chunks_exact(LANES))
                 .take(taken)
             {
-                out[whole..].copy_from_slice(&beside[..number - whole]);
+                out[whole..].copy_from_slice(&partial[..number - whole]);
             }
         }
         first += taken;

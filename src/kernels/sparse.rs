@@ -110,7 +110,7 @@ pub(crate) fn to_some<F: Float>(
     out.extend((ids.iter()).map(|&c| score(row, centres, c as usize * stride, plain)));
 }
 
-/// The same with a factor and a term per component and coordinate.
+/// Scaled squared distances of one row to the centres `ids`, with a factor and a term per component and coordinate, into `out`.
 pub(crate) fn scaled_to_some<F: Float>(
     row: Known<'_, F>,
     centres: &[F],

@@ -34,7 +34,7 @@ struct Queue {
 /// Cells that a row is compared with in the second round; twice as many in every round after it.
 const SECOND: usize = 2;
 
-/// What may be lost of a sum of squares because they are too small for the type.
+/// Bound on the loss of a sum of squares by underflow.
 fn least_square<F: Float>() -> f64 {
     2f64.powi(5 - F::MAX_EXPONENT)
 }

@@ -20,7 +20,7 @@ pub(crate) struct Exact<F> {
     scores: Vec<F>,
 }
 
-/// Beyond so many nats from the best one, components have no share of a row.
+/// Components more than this many nats behind the best one have no share of a row.
 const REACH: f64 = -soft::LOST_NATS;
 
 /// Rows in a block of `dim` columns searched over `k` components: bounds the scratch, and keeps the rows near while they are
@@ -115,7 +115,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     soft::least_upper(&block.scores, errors, &mut scratch.upper);
     let rows_of_scores = block.scores.chunks_exact_mut(errors.len());
     for (i, row) in rows_of_scores.enumerate() {
-        // The best score is not above this one, but for the error of the row.
+        // Upper bound on the best score, up to the relative error of the row's scores.
         let upper = scratch.upper[i].to_f64();
         let (error, slack) = match products {
             Some(linear) => {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Rows<F> {
     pub(crate) dim: usize,
-    /// Coordinates that each row stands for: more than it has, for projected rows; those that it knows, for sparse ones.
+    /// Coordinates that each row stands for: all columns of the data for projected rows, the known coordinates for sparse ones.
     pub(crate) entries: usize,
     /// Dense rows, padded; or (n, entries), the known coordinates of sparse rows.
     pub(crate) values: Vec<F>,
@@ -23,7 +23,7 @@ pub struct Rows<F> {
     pub(crate) sparse: Option<Sparse<F>>,
 }
 
-/// What sparse rows have beside their values.
+/// Data of sparse rows in addition to their values.
 #[derive(Clone, Debug)]
 pub(crate) struct Sparse<F> {
     /// (n, entries): which coordinates are known.
@@ -49,7 +49,7 @@ impl<F: Float> Rows<F> {
     /// data has columns) as they are stored. For the same numbers it is what [`Dense`](crate::data::Dense) loads, bit for bit.
     ///
     /// # Errors
-    /// What `read` returns; [`Error::NotFinite`] for a number that is NaN or infinite.
+    /// The error of `read`; [`Error::NotFinite`] for a number that is NaN or infinite.
     pub fn fill(
         &mut self,
         frame: &Frame<F>,
@@ -82,7 +82,7 @@ impl<F: Float> Rows<F> {
         Ok(())
     }
 
-    /// Removes all rows. Those that follow are sparse, with `entries` known coordinates each.
+    /// Removes all rows. The next ones are sparse, with `entries` known coordinates each.
     pub(crate) fn reset_sparse(&mut self, dim: usize, entries: usize, mean: &Arc<[F]>) {
         (self.dim, self.entries) = (dim, entries);
         self.values.clear();

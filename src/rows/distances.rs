@@ -6,8 +6,8 @@ use crate::kernels::distance::Normed;
 use crate::kernels::sparse::{self, Entries};
 use crate::kernels::{distance, nearest, select, short, stride};
 
-/// What squares and products of so many columns can lose, in a distance by expansion and in a direct one, where they are too
-/// small for the type (E21).
+/// Bound on the loss by underflow of squares and products of `dim` columns, in a distance by expansion and in a direct one
+/// (E21).
 fn underflow<F: Float>(dim: usize) -> f64 {
     4.0 * (dim + 8) as f64 * F::LEAST
 }

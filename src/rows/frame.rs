@@ -42,7 +42,7 @@ impl<F: Float> Frame<F> {
         Self::with_exponent(offset, exponent::<F>(widest))
     }
 
-    /// The same frame of data that have this mean (d).
+    /// This frame, for data that have this mean (d).
     pub(crate) fn with_mean(mut self, mean: &[f64]) -> Self {
         let mut padded = vec![F::zero(); self.offset.len()];
         self.enter_exact(mean, &mut padded);
@@ -84,7 +84,7 @@ impl<F: Float> Frame<F> {
         (centred, origin)
     }
 
-    /// The same frame for coordinates in `basis`.
+    /// This frame, for coordinates in `basis`.
     pub(crate) fn with_basis(self, basis: Basis) -> Self {
         debug_assert_eq!(self.dim, basis.columns());
         Self {
@@ -93,7 +93,7 @@ impl<F: Float> Frame<F> {
         }
     }
 
-    /// The frame of so many directions in the coordinates of this one: the same unit, about the same origin.
+    /// The frame of `dim` directions in the coordinates of this one, with its unit and origin.
     pub(crate) fn of_directions(&self, dim: usize) -> Self {
         Self {
             offset: vec![F::zero(); stride(dim)],
@@ -154,7 +154,7 @@ impl<F: Float> Frame<F> {
         squared * self.units.0 * self.units.0
     }
 
-    /// What a log-density in the frame changes by in the data's own unit, per coordinate: -ln(unit).
+    /// Difference between a log-density in the data's own unit and in the frame, per coordinate: -ln(unit).
     #[must_use]
     pub fn log_density_shift(&self) -> f64 {
         -f64::from(self.exponent) * std::f64::consts::LN_2
@@ -206,7 +206,7 @@ impl<F: Float> Frame<F> {
         F::from_f64(self.leave_exact(column, z))
     }
 
-    /// The same, not rounded.
+    /// As [`leave`](Self::leave), not rounded.
     pub(crate) fn leave_exact(&self, column: usize, z: F) -> f64 {
         self.offset[column].to_f64() + z.to_f64() * self.unit()
     }

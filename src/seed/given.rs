@@ -38,7 +38,7 @@ impl<F: Float> fmt::Debug for Given<F> {
     }
 }
 
-/// What they are called in errors.
+/// Name of the centres in errors.
 const WHAT: &str = "given centres";
 
 impl<F: Float> Given<F> {

@@ -84,9 +84,8 @@ impl<F: Float> Sweep<F> {
         self
     }
 
-    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. Of N' draws about
-    /// (1 - held out) N' are left. An algorithm with a
-    /// coreset of its own draws it from these rows.
+    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. About (1 - held out) N' of
+    /// N' draws are left. An algorithm with a coreset of its own draws it from these rows.
     pub fn coreset(mut self, coreset: impl Coreset<F> + 'static) -> Self {
         self.coreset = Arc::new(coreset);
         self
@@ -144,7 +143,7 @@ impl<F: Float> Sweep<F> {
         Ok(found.into_candidates().remove(0))
     }
 
-    /// The same, whatever the type of the estimators.
+    /// Compares estimators of any type.
     fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
         compare(self, &Guarded::to_fit(data, None)?, all)
     }

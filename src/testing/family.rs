@@ -44,9 +44,8 @@ where
             let last = fit.report.free_energies.last().copied();
             let (energy, likelihood) = (last.unwrap_or(0.0), fit.model.log_likelihood(data)?);
             let slack = tolerance::<F>() * energy.abs().max(data.summary().total_weight);
-            let what = || {
-                format!("{of}: the free energy {energy} beside a log-likelihood of {likelihood}")
-            };
+            let what =
+                || format!("{of}: the free energy is {energy}, the log-likelihood {likelihood}");
             law::<M>(energy <= likelihood + slack, what)?;
             law::<M>(width < k || energy >= likelihood - slack, what)?;
         }
@@ -92,9 +91,9 @@ fn scores_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Resu
         for ((c, score), fast) in direct.iter().enumerate().zip(fast) {
             // Where the best are computed directly and the margin is 0, others have the digits of their type: a form in d
             // columns is off by 2 (d + 8) d times the root of the variance inflation, of itself, and by 2 d times the
-            // deviations between the origin and the mean, of its root. Forms are computed in this type up to an inflation
-            // of 64 and 100 deviations. What a score has besides is less than 20 nats for each column: pivots are at least
-            // 1e-8 of the variance of their column, where columns are in like units.
+            // deviations between the origin and the mean, of its root. Forms are computed in this type up to an inflation of 64
+            // and 100 deviations. The rest of a score is less than 20 nats for each column: pivots are at least 1e-8 of the
+            // variance of their column, if columns are in like units.
             let width = rows.entries() as f64;
             let form = score.abs() + 20.0 * (width + 1.0) / beta;
             let of_mean = 200.0 * width * (form / (2.0 * beta)).sqrt();
@@ -154,7 +153,7 @@ where
     })
 }
 
-/// What two models differ in by more than rounding.
+/// The quantity in which two models differ by more than rounding.
 fn differ<F: Float, M: Mixture<F>>(a: &M, b: &M) -> Option<&'static str> {
     let numbers = |model: &M| -> [Vec<f64>; 3] {
         let centres = model.centres();

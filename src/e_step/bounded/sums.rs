@@ -1,7 +1,7 @@
 //! Mass, first and second moments of the components, kept from iteration to iteration: only changes are added.
 
-use super::assignment::{Assignment, Change, PART};
-use super::list_search::TOGETHER;
+use super::assignment::{Assignment, Change, TASK_ROWS};
+use super::list_search::BATCH_ROWS;
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -95,13 +95,13 @@ impl<F: Float> KeptSums<F> {
         wanted: impl Fn(usize) -> bool + Sync,
         entry: impl Fn(usize) -> Share + Sync,
     ) -> Result<Vec<Part>> {
-        let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
+        let parts = parallel::map_blocks(starts[starts.len() - 1], TASK_ROWS, |_, places| {
             let mut rows = Rows::default();
             let wanted = sort::among(starts, places).filter(|(c, _)| wanted(*c));
             let parts = wanted.map(|(component, places)| {
                 let mut sums = vec![0.0; self.line];
-                for from in places.clone().step_by(TOGETHER) {
-                    let entries = || (from..places.end.min(from + TOGETHER)).map(&entry);
+                for from in places.clone().step_by(BATCH_ROWS) {
+                    let entries = || (from..places.end.min(from + BATCH_ROWS)).map(&entry);
                     view.gather_into(entries().map(|entry| entry.row), &mut rows)?;
                     let shares = entries().enumerate().map(|(i, entry)| Share {
                         row: i as u32,
@@ -273,7 +273,7 @@ impl<F: Float> KeptSums<F> {
         all.map(|c| self.about(c, centres.row(c))).sum()
     }
 
-    /// The same of one component.
+    /// Weighted squared distance of the rows of component `c` to `centre`.
     fn about(&self, c: usize, centre: &[F]) -> f64 {
         let sums = &self.sums[c * self.line..][..self.line];
         let (mut along, mut moved) = (0.0, 0.0);
