@@ -288,7 +288,6 @@ impl Algorithm {
         (best + saved + usize::from(self.cancel.is_some())) as f64 * kept
     }
 
-    /// Clusters.
     fn number(&self) -> Result<usize> {
         let rule = "must be given: .clusters(k)";
         let missing = || Error::parameter("clusters", "unset", rule);
@@ -361,7 +360,6 @@ impl Algorithm {
     }
 }
 
-/// The name.
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)

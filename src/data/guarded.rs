@@ -99,8 +99,7 @@ impl<'a, F: Float> Guarded<'a, F> {
         }
         let row = farthest.0;
         let value = format!("row {row}, {widest:e} from others that differ by about {few:e}");
-        let rule =
-            "its type cannot hold both differences beside each other: remove the row, or scale it";
+        let rule = "the number type cannot resolve both differences: remove the row, or scale it";
         Err(Error::parameter("data", value, rule))
     }
 

@@ -188,8 +188,8 @@ impl<F: Float> Subspace<F> {
             project(rows.values(), stride(d), &directions, values);
             let mut norms = Vec::new();
             distance::norms(rows.values(), stride(d), &mut norms);
-            let beside = values.chunks_exact(p).zip(&norms).enumerate();
-            Ok(beside
+            let outside = values.chunks_exact(p).zip(&norms).enumerate();
+            Ok(outside
                 .map(|(i, (kept, norm))| {
                     let kept: f64 = kept.iter().map(|x| x.to_f64() * x.to_f64()).sum();
                     rows.weight(i) * (norm.to_f64() - kept).max(0.0)

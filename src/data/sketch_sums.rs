@@ -27,9 +27,9 @@ impl Known {
     /// Adds other rows, by the pairwise update of Chan, Golub and LeVeque.
     fn merge(&mut self, other: &Self) {
         let share = share(other.weight, self.weight);
-        let apart = other.mean - self.mean;
-        self.mean += share * apart;
-        let between = (1.0 - share) * (apart * apart);
+        let difference = other.mean - self.mean;
+        self.mean += share * difference;
+        let between = (1.0 - share) * (difference * difference);
         self.variance += share * (other.variance - self.variance + between);
         self.weight += other.weight;
         self.low = self.low.min(other.low);

@@ -49,12 +49,10 @@ impl<'a, F: Float> View<'a, F> {
         self.share.iter().for_each(|share| share.done(steps));
     }
 
-    /// Number of rows, n.
     pub(crate) fn len(&self) -> usize {
         self.data.len()
     }
 
-    /// Weight of a row.
     pub(crate) fn weight(&self, row: u32) -> f64 {
         self.data.weight(row as usize)
     }

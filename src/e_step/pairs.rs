@@ -316,7 +316,6 @@ impl Gathered {
         Self { k, workers }
     }
 
-    /// Number of components, k.
     pub(super) fn components(&self) -> usize {
         self.k
     }

@@ -113,7 +113,6 @@ impl Checkpoint {
         &self.path
     }
 
-    /// Checks the settings.
     pub(crate) fn check(&self) -> Result<()> {
         positive("every_iterations", self.iterations.unwrap_or(1))
     }

@@ -3,7 +3,7 @@
 use super::pass::{RowPass, shard_rows};
 use super::saved::{SavedFull, SavedPass, SavedPhase};
 use super::vacant::{self, Filled};
-use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, StopRule, Supports};
+use super::{Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
@@ -206,7 +206,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 
     /// Decides whether to merge components after this search: only when the phase would otherwise end, and only if all
     /// components share every row (E51).
-    fn merges(&self, found: &Found, report: &PhaseReport) -> Merges {
+    fn merges(&self, found: &SearchResult, report: &PhaseReport) -> Merges {
         let rule = StopRule {
             tolerance: self.phase.rule.tolerance.max(LEAST_TOLERANCE),
             ..self.phase.rule
@@ -225,7 +225,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 
     /// Rows for the components without mass (E54). A search over all components shows at once that no row is near to them; another
     /// one may not have come upon them yet, so there it waits until the phase would end, and rows must have one component each.
-    fn vacant(&self, found: &Found, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
+    fn vacant(&self, found: &SearchResult, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
         let (stages, rule) = (&self.phase.stages, &self.phase.rule);
         let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
         let in_time = stages.search.compares_all() || stages.width == 1 && settles();
@@ -253,7 +253,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 }
 
 impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
-    fn search(&mut self, report: &mut PhaseReport) -> Result<Found> {
+    fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult> {
         // The searches before the first M-step have found supports already: they are scored under the new variance.
         let mode = match std::mem::take(&mut self.again) {
             true => Mode::Sum,
@@ -261,7 +261,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         };
         let likelihood = self.run(mode, self.phase.model().log_joint(), report)?;
         self.phase.calibrate(&likelihood);
-        let mut found = Found {
+        let mut found = SearchResult {
             likelihood,
             free_energy: self.phase.free_energy(&likelihood),
             pending: report.steps() <= self.restricted,

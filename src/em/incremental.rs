@@ -1,9 +1,9 @@
 //! Passes whose statistics are kept: rows that the bounds settle are not read, and those that change their component are
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
-use super::saved::{Kept, SavedPass, SavedPhase};
+use super::saved::{IncrementalState, SavedPass, SavedPhase};
 use super::vacant::{self, Filled};
-use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
+use super::{Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Purpose;
@@ -21,7 +21,7 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     phase: SetUp<'a, F, M>,
     /// Centres on a neighbour list.
     near: usize,
-    kept: Kept<F>,
+    kept: IncrementalState<F>,
     /// Rows to transfer after this search, and rows for components without mass.
     candidates: Option<TransferCandidates>,
     vacant: Option<Filled<F>>,
@@ -50,7 +50,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
                 found
             }
         };
-        let kept = Kept {
+        let kept = IncrementalState {
             sums: KeptSums::of(view, centres, &assignment)?,
             assignment,
             lists: None,
@@ -75,7 +75,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
         mut phase: SetUp<'a, F, M>,
-        mut kept: Kept<F>,
+        mut kept: IncrementalState<F>,
         report: &PhaseReport,
     ) -> std::result::Result<Self, FileFault> {
         phase.calibrated = true;
@@ -248,7 +248,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 }
 
 impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
-    fn search(&mut self, report: &mut PhaseReport) -> Result<Found> {
+    fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult> {
         if let Some(before) = self.kept.before.take() {
             self.follow(&before, report)?;
         }
@@ -272,7 +272,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             let pays = candidates.gain > rule.tolerance * likelihood.best;
             self.candidates = Some(candidates).filter(|_| pays);
         }
-        Ok(Found {
+        Ok(SearchResult {
             likelihood,
             free_energy,
             pending: self.kept.moves > 0 || self.candidates.is_some() || self.vacant.is_some(),

@@ -27,7 +27,7 @@ pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
 #[serde(bound = "F: Float")]
 pub(crate) enum SavedPass<'a, F: Float> {
     Full(SavedFull<'a>),
-    Incremental(Box<Cow<'a, Kept<F>>>),
+    Incremental(Box<Cow<'a, IncrementalState<F>>>),
 }
 
 /// State of a pass that reads all rows, besides its stages.
@@ -43,7 +43,7 @@ pub(crate) struct SavedFull<'a> {
 /// State that an incremental pass keeps from one search to the next, and in a checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
-pub(crate) struct Kept<F: Float> {
+pub(crate) struct IncrementalState<F: Float> {
     pub(super) assignment: Assignment<F>,
     pub(super) sums: KeptSums<F>,
     pub(super) lists: Option<NeighbourLists<F>>,
@@ -54,6 +54,5 @@ pub(crate) struct Kept<F: Float> {
     pub(super) transfers: usize,
     /// Whether every row has bounds: moves go by them.
     pub(super) searched: bool,
-    /// Whether bounds are stale.
     pub(super) stale: bool,
 }

@@ -1,6 +1,6 @@
 //! When a phase ends.
 
-use super::Found;
+use super::SearchResult;
 use crate::model::posterior::Likelihood;
 use std::ops::Range;
 
@@ -67,7 +67,6 @@ pub(crate) struct StopRule {
     pub(crate) rule: Rule,
     /// Largest change of the free energy that counts as settled, in units of what the rule compares to.
     pub(crate) tolerance: f64,
-    /// Most M-steps.
     pub(crate) max_iterations: usize,
 }
 
@@ -77,7 +76,7 @@ impl StopRule {
     pub(crate) fn decide(
         &self,
         free_energies: &[f64],
-        found: &Found,
+        found: &SearchResult,
         stopped: Option<Stop>,
     ) -> Option<Stop> {
         let before = &free_energies[..free_energies.len() - 1];
@@ -134,7 +133,7 @@ mod tests {
 
     /// The rule after searches with these free energies: 100 points of 4 coordinates.
     fn decide(rule: Rule, tolerance: f64, free_energies: &[f64], pending: bool) -> Option<Stop> {
-        let found = Found {
+        let found = SearchResult {
             likelihood: Likelihood {
                 weight: 100.0,
                 entries: 400.0,

@@ -52,9 +52,10 @@ impl<F: Float, M: MStep<F>> MeansOf<F, M> {
 impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
     fn check(&self, clusters: usize) -> Result<()> {
         if self.0.settings.clusters != clusters {
-            let rule = "must be the number of clusters of the fit that starts from its means";
-            let name = "clusters of the fit for the seeds";
-            return Err(Error::parameter(name, self.0.settings.clusters, rule));
+            let rule = "must be equal";
+            let name = "clusters of the fit for the seeds and of this fit";
+            let value = format!("{} and {clusters}", self.0.settings.clusters);
+            return Err(Error::parameter(name, value, rule));
         }
         Ok(())
     }

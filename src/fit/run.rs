@@ -94,9 +94,9 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             seeder,
             plan,
         };
-        let apart = parallel::fits_apart(settings.restarts, run.plan.most_rows());
-        if apart && !context.monitor.sees_restarts() {
-            run.restarts_beside(&mut course, &mut context.cost)?;
+        let in_parallel = parallel::fits_apart(settings.restarts, run.plan.most_rows());
+        if in_parallel && !context.monitor.sees_restarts() {
+            run.restarts_at_once(&mut course, &mut context.cost)?;
         } else {
             while course.restarts.len() < settings.restarts && !course.cut {
                 let found = run.restart(&mut course, &mut context);
@@ -151,7 +151,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
-    fn restarts_beside(&self, course: &mut Course<M::Model>, cost: &mut Cost) -> Result<()> {
+    fn restarts_at_once(&self, course: &mut Course<M::Model>, cost: &mut Cost) -> Result<()> {
         const BATCH: usize = 64;
         let settings = &self.clusterer.settings;
         let most = settings.restarts;

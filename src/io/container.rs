@@ -9,7 +9,6 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, FileFault>;
 
-/// A kind of file.
 #[derive(Debug)]
 pub(crate) struct FileKind {
     /// The first bytes. A transfer as text, or of 7 bits, changes them.
@@ -174,13 +173,11 @@ pub(crate) fn only<T: DeserializeOwned>(section: &str, mut bytes: &[u8]) -> Resu
     }
 }
 
-/// Writes a value.
 pub(crate) fn put<T: Serialize + ?Sized>(value: &T, to: &mut dyn Write) -> io::Result<()> {
     let written = postcard::to_io(value, to);
     written.map(drop).map_err(io::Error::other)
 }
 
-/// A value as bytes.
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {
     // Its length first: a vector that grows would take up to three times the memory.
     let (length, _) = pour(&mut io::sink(), &|to| put(value, to))?;

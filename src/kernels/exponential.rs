@@ -26,11 +26,11 @@ pub(super) fn quick<F: Float, S: Simd>(simd: S, x: F::Vector<S>) -> F::Vector<S>
     // $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size. The Taylor series of $e^r$ ends where the next
     // term is lost. Adding `WHOLE` leaves a whole number in the low bits.
     let of = |number: F| F::splat(simd, number);
-    let held = F::higher(simd, x, of(F::LEAST_EXPONENT));
+    let bounded = F::higher(simd, x, of(F::LEAST_EXPONENT));
     let log2_e = of(F::from_f64(std::f64::consts::LOG2_E));
-    let shifted = F::times_plus(simd, held, log2_e, of(F::WHOLE));
+    let shifted = F::times_plus(simd, bounded, log2_e, of(F::WHOLE));
     let n = F::minus(simd, shifted, of(F::WHOLE));
-    let mut r = held;
+    let mut r = bounded;
     for part in F::LN_2 {
         r = F::times_plus(simd, n, of(-part), r);
     }

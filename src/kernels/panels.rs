@@ -81,7 +81,6 @@ const NUMBERS: usize = 1 << 16;
 /// The most rows that share one read of a panel.
 pub(super) const ROWS: usize = 12;
 
-/// Some panels.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a, F> {
     dim: usize,
@@ -126,19 +125,19 @@ fn by_twos<F: Float, S: Simd, const N: usize>(
     let (last, mut place) = (twos.remainder(), 0);
     for values in twos {
         let (norms, out) = (&norms[place..], &mut out[place..]);
-        apart::<F, S, N, 2>(simd, rows, dim, values, norms, out, width);
+        separate_tile::<F, S, N, 2>(simd, rows, dim, values, norms, out, width);
         place += 2 * LANES;
     }
     if !last.is_empty() {
         let (norms, out) = (&norms[place..], &mut out[place..]);
-        apart::<F, S, N, 1>(simd, rows, dim, last, norms, out, width);
+        separate_tile::<F, S, N, 1>(simd, rows, dim, last, norms, out, width);
     }
     N
 }
 
 /// A [`tile`] as a function of its own: inlined among others, its sums left the registers now and then.
 #[inline(always)]
-fn apart<F: Float, S: Simd, const N: usize, const P: usize>(
+fn separate_tile<F: Float, S: Simd, const N: usize, const P: usize>(
     simd: S,
     rows: &[F],
     columns: usize,

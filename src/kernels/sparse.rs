@@ -18,7 +18,7 @@ pub(crate) struct Entries<'a, F> {
     pub(crate) values: &'a [F],
 }
 
-/// One of them.
+/// A sparse row: the coordinates that it knows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Known<'a, F> {
     pub(crate) ids: &'a [u32],
@@ -34,7 +34,6 @@ impl<'a, F> Entries<'a, F> {
         rows.map(|(ids, values)| Known { ids, values })
     }
 
-    /// Row `i`.
     #[inline(always)]
     pub(crate) fn row(self, i: usize) -> Known<'a, F> {
         let places = i * self.entries..(i + 1) * self.entries;

@@ -117,7 +117,6 @@ impl<F: Float> Block<F> {
         self.shard
     }
 
-    /// Counts distance evaluations.
     pub(crate) fn count(&mut self, evaluations: usize) {
         self.evaluations += evaluations as u64;
     }

@@ -88,7 +88,7 @@ impl<F: Float> Cells<F> {
         let number = self.cells.len();
         let mut to_points = Vec::new();
         rows.distances(&self.points, &mut to_points);
-        let mut found = Found {
+        let mut found = Nearest {
             ids: vec![0; rows.len()],
             squared: vec![F::INFINITY; rows.len()],
             evaluations: (rows.len() * number) as u64,
@@ -146,7 +146,7 @@ impl<F: Float> Cells<F> {
     }
 
     /// Compares rows with the centres of the cells that they visit; `visitors` become empty.
-    fn visit(&self, rows: &Rows<F>, visitors: &mut [Vec<u32>], found: &mut Found<F>) {
+    fn visit(&self, rows: &Rows<F>, visitors: &mut [Vec<u32>], found: &mut Nearest<F>) {
         for (cell, visitors) in self.cells.iter().zip(visitors) {
             if visitors.is_empty() {
                 continue;
@@ -170,7 +170,7 @@ impl<F: Float> Cells<F> {
 }
 
 /// The nearest centres so far.
-struct Found<F> {
+struct Nearest<F> {
     ids: Vec<u32>,
     squared: Vec<F>,
     evaluations: u64,

@@ -28,7 +28,6 @@ pub(crate) struct Expanded<F> {
     /// The point, padded, and the differences, padded; `None` at the origin.
     relative: Option<(Vec<F>, Vec<F>)>,
     norms: Vec<F>,
-    /// The largest squared norm.
     pub(crate) largest_norm: f64,
     panels: Cached<Panels<F>>,
 }

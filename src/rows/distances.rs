@@ -95,8 +95,8 @@ impl<F: Float> Rows<F> {
         let (rows, about, dim) = (&self.values[..], expanded.about(), self.dim);
         let largest_norm = expanded.largest_norm;
         let margin = |norm, score| rounding::<F>(dim, norm, largest_norm, score);
-        // Where rounding leaves several: which, as far as known.
-        let mut among = Vec::new();
+        // The nearest centres within rounding, of rows for which there are several, as far as they are known.
+        let mut candidates = Vec::new();
         if short::fits(stride, centres.len()) {
             let panels = || expanded.panels(centres);
             let seen = expanded.normed(centres);
@@ -113,24 +113,32 @@ impl<F: Float> Rows<F> {
                     .flat_map(|i| &self.values[i * stride..][..stride]);
                 let rows: Vec<F> = rows.copied().collect();
                 let (panels, mut found) = (expanded.panels(centres), vec![0; open.len()]);
-                nearest::nearest(&rows, about, stride, panels, margin, &mut found, &mut among);
+                nearest::nearest(
+                    &rows,
+                    about,
+                    stride,
+                    panels,
+                    margin,
+                    &mut found,
+                    &mut candidates,
+                );
                 for (&i, id) in open.iter().zip(found) {
                     ids[i] = id;
                 }
-                for (row, _) in &mut among {
+                for (row, _) in &mut candidates {
                     *row = open[*row];
                 }
             }
         } else {
             let panels = expanded.panels(centres);
-            nearest::nearest(rows, about, stride, panels, margin, ids, &mut among);
+            nearest::nearest(rows, about, stride, panels, margin, ids, &mut candidates);
         }
         let (mut listed, mut scores) = (Vec::new(), Vec::new());
-        let mut among = among.into_iter().peekable();
+        let mut candidates = candidates.into_iter().peekable();
         for (i, id) in ids.iter_mut().enumerate() {
             if *id == nearest::OPEN {
                 listed.clear();
-                while let Some((_, id)) = among.next_if(|(row, _)| *row == i) {
+                while let Some((_, id)) = candidates.next_if(|(row, _)| *row == i) {
                     listed.push(id);
                 }
                 if listed.is_empty() {

@@ -178,7 +178,7 @@ impl<F: Float> Frame<F> {
         offset.copy_from_slice(&self.offset[..D]);
         let (scale, most) = (F::from_f64(self.inverse_unit()), Self::most());
         #[inline(always)]
-        move |column, x| held((x - offset[column]) * scale, most)
+        move |column, x| clamped((x - offset[column]) * scale, most)
     }
 
     /// One row into the frame from `f64`, otherwise as [`enter`](Self::enter).
@@ -223,7 +223,7 @@ fn exponent<F: Float>(widest: f64) -> i32 {
 
 /// `z` held between `-most` and `most`; NaN stays NaN.
 #[inline(always)]
-pub(crate) fn held<F: Float>(z: F, most: F) -> F {
+pub(crate) fn clamped<F: Float>(z: F, most: F) -> F {
     let z = if z > most { most } else { z };
     if z < -most { -most } else { z }
 }

@@ -103,8 +103,8 @@ impl<F: Float> Linear<F> {
         let mut tight = Vec::new();
         for (c, &terms) in terms.iter().enumerate() {
             // Larger terms may leave the range of the type, and then nothing is known of the score.
-            let held = terms <= F::LARGEST_SCORE;
-            let terms = if held { terms } else { f64::INFINITY };
+            let is_finite = terms <= F::LARGEST_SCORE;
+            let terms = if is_finite { terms } else { f64::INFINITY };
             errors[c] = F::from_f64(gamma::<F>(width) * terms);
             if beta * terms > largest_terms(width) {
                 tight.push(c as u32);

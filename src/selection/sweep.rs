@@ -202,7 +202,7 @@ impl<F: Float> Sweep<F> {
 /// A number of clusters, and the estimator for it.
 type Entry<'a, F> = (usize, &'a dyn Estimator<F>);
 
-type Found<F> = Fit<BoxedMixture<F>>;
+type AnyFit<F> = Fit<BoxedMixture<F>>;
 
 /// The rows of a sweep.
 struct Split<'a, F: Float> {
@@ -235,7 +235,7 @@ fn compare<F: Float>(
     seed::enough_rows(fitted, most, "data without the held-out rows")?;
 
     let cold = parallel::map_fits(all.len(), fitted.len(), |i| all[i].1.fit(fitted));
-    let mut fits: Vec<(Found<F>, bool)> = Vec::new();
+    let mut fits: Vec<(AnyFit<F>, bool)> = Vec::new();
     for (cold, (_, estimator)) in cold.into_iter().zip(all) {
         let cold = cold?;
         let kept = match fits.last() {
@@ -256,7 +256,7 @@ fn compare<F: Float>(
     let sizes = coresets.map(|subset| effective(&subset.weights));
     let sample_size = sizes.fold(split.sample_size, f64::min);
     let held_out = split.held_out.as_deref();
-    let judge = |fit: &Found<F>| {
+    let judge = |fit: &AnyFit<F>| {
         let criteria = Criteria::of(&*fit.model, fitted)?;
         let groups = held_out.map(|rows| Groups::of(&*fit.model, rows));
         Ok((criteria, groups.transpose()?))
@@ -292,12 +292,12 @@ fn compare<F: Float>(
 }
 
 /// Whether one of two fits of an algorithm is the better one: free energies compare on the same rows alone.
-fn is_better<F: Float>(one: &Found<F>, other: &Found<F>) -> bool {
-    let last = |fit: &Found<F>| {
+fn is_better<F: Float>(one: &AnyFit<F>, other: &AnyFit<F>) -> bool {
+    let last = |fit: &AnyFit<F>| {
         let phase = fit.report.phases.last();
         phase.map(|phase| (phase.ran_on, phase.rows))
     };
-    let energy = |fit: &Found<F>| fit.report.free_energies.last().copied();
+    let energy = |fit: &AnyFit<F>| fit.report.free_energies.last().copied();
     last(one) == last(other) && energy(one) > energy(other)
 }
 

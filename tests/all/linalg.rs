@@ -65,7 +65,7 @@ fn no_cholesky_of_what_is_not_positive_definite() {
             }
         }
     }
-    // Of rank 1: the second pivot is exactly 0.
+    // A matrix of rank 1: the second pivot is exactly 0.
     assert_eq!(cholesky(&mut [4.0, 2.0, 2.0, 1.0], 2, &Never), Ok(false));
     assert_eq!(cholesky(&mut [], 0, &Never), Ok(true));
 }
@@ -156,7 +156,7 @@ fn kinds(dim: usize, seed: u64) -> Vec<Array2<f64>> {
         of_rows(counts),
         Array2::from_shape_fn((dim, dim), |(i, j)| low[[0, i]] + low[[0, j]]),
     ];
-    // Beside floors these are 1e8 times as large, at most.
+    // These are at most 1e8 times as large as floors.
     let deviation = one.mapv(|x| 1e4 * f64::from(x > 0.0));
     all.push(of_rows(deviation));
     all.extend([1e-300, 1e-150, 1e150, 1e300].map(|unit| &products * unit));
@@ -223,7 +223,7 @@ fn eigenvalues_are_raised_and_vectors_stay() {
             assert_abs_diff_eq!(white, Array2::eye(n), epsilon = 1e-8);
             assert!(found.indexed_iter().all(|((i, j), x)| j <= i || *x == 0.0));
         }
-        // Of rank 0.
+        // A matrix of rank 0.
         let Ok(found) = whitening(&vec![0.0; n * n], &vec![0.25; n], &Never);
         let found = of(&found, n);
         assert_abs_diff_eq!(found, Array2::eye(n) * 2.0, epsilon = 1e-14);
@@ -282,7 +282,7 @@ fn work_ends_where_it_is_stopped() {
     }
 }
 
-/// Orthonormal directions that span what the rows up to their own do are unique, but for their signs.
+/// Orthonormal directions with the spans of the rows up to each are unique, except for their signs.
 fn check(rows: &Array2<f64>) {
     let Ok(q) = orthonormal(rows, &Never);
     assert_abs_diff_eq!(q.dot(&q.t()), Array2::eye(rows.nrows()), epsilon = 1e-13);
@@ -307,7 +307,7 @@ fn directions_are_orthonormal_whatever_the_rank_and_the_unit() {
         check(&Array2::from_shape_fn((p, d), |(i, j)| {
             f64::from(i + d - p == j)
         }));
-        // Of rank 1 and 2, but for rounding; rows that nearly depend on others; one row of zeros between others.
+        // Matrices of rank 1 and 2, up to rounding; rows that nearly depend on others; one row of zeros between others.
         check(&random(p, 1, 1).dot(&random(1, d, 2)));
         check(&random(p, 2, 3).dot(&random(2, d, 4)));
         check(&(random(p, 1, 5).dot(&random(1, d, 6)) + 1e-12 * random(p, d, 7)));

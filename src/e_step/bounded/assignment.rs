@@ -119,7 +119,6 @@ impl<F: Float> Assignment<F> {
         }
     }
 
-    /// Number of rows, n.
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
@@ -129,7 +128,6 @@ impl<F: Float> Assignment<F> {
         &self.members[place]
     }
 
-    /// Number of components, k.
     pub(crate) fn components(&self) -> usize {
         self.starts.len() - 1
     }

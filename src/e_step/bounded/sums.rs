@@ -122,7 +122,6 @@ impl<F: Float> KeptSums<F> {
         Ok(parallel::all(parts)?.into_iter().flatten().collect())
     }
 
-    /// Adds the gathered sums.
     fn add(&mut self, found: &[Part]) {
         let line = self.line;
         parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
@@ -220,7 +219,6 @@ impl<F: Float> KeptSums<F> {
         all_finite("largest sums", self.largest.as_flattened(), 2 * k)
     }
 
-    /// Mass of component `c`.
     pub(crate) fn mass(&self, c: usize) -> f64 {
         self.sums[c * self.line]
     }
@@ -243,7 +241,6 @@ impl<F: Float> KeptSums<F> {
         Offset { mass, distance }
     }
 
-    /// Number of components, k.
     pub(super) fn components(&self) -> usize {
         self.largest.len()
     }
