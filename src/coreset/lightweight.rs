@@ -91,7 +91,8 @@ impl Lightweight {
         };
         let density = |d2: F| (base + slope * d2.to_f64()) / (2.0 * total);
 
-        // Where the draws of each block end. They sum to 1 up to rounding: draws past the end go to the last block that has rows.
+        // The ends of the shares of the blocks. The shares sum to 1 up to rounding: draws past the end go to the last block
+        // that has rows.
         let draws = sorted_uniforms(self.size, in_strata, rng);
         let mut ends = vec![0.0];
         for block in &blocks {

@@ -290,7 +290,7 @@ impl<F: Float> Dense<'static, F> {
         weights: Vec<f64>,
     ) -> Result<Self> {
         let (dim, summary) = (data.dim(), data.summary());
-        // In a unit in which no number is too large; there and back, powers of two are exact.
+        // The unit of the frame makes no number too large; it is a power of two, so that the way there and back is exact.
         let frame = Frame::new(&vec![0.0; dim], summary.max_abs());
         let mut values = vec![F::zero(); rows.len() * dim];
         let read = parallel::map_chunks(&mut values, BLOCK * dim, |_, places, out| {

@@ -1,4 +1,4 @@
-//! Where data enters: what it says and loads is checked here, and nowhere else.
+//! Data as it enters a fit: its answers and rows are checked here, and nowhere else.
 
 use super::{Data, Frame, Rows, Summary};
 use crate::base::cancel::Cancel;

@@ -81,7 +81,7 @@ impl<F: Float> Data<F> for Projected<F> {
         Some(&self.cancel)
     }
 
-    /// They are in the coordinates of their own frame already.
+    /// The values are in the coordinates of their own frame already.
     fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows, into)
     }

@@ -85,7 +85,7 @@ impl<F: Float> Sketch<F> {
         let (scale, most) = (F::from_f64(frame.inverse_unit()), Frame::most());
         let enter = |x: F| clamped(x * scale, most);
         let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset()[j].to_f64());
-        // In the frame of this data all shifts are 0.
+        // All shifts are 0 in the frame of this data.
         let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset()[j].to_f64());
         into.reset_sparse(self.dim(), self.entries, frame.mean());
         let known = &mut into.sparse.as_mut().expect("rows of a sketch").ids;

@@ -198,7 +198,7 @@ impl Gaps {
             return None;
         }
         let mut rest = rng.uniform() * self.gaps.iter().map(|gap| gap.sum).sum::<f64>();
-        // From the back, where the largest entries of a row are.
+        // The search begins at the end, where the largest entries of a row are.
         let mut chosen = self.gaps.len() - 1;
         while chosen > 0 && rest >= self.gaps[chosen].sum {
             rest -= self.gaps[chosen].sum;

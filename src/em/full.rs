@@ -286,7 +286,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         }
         let stages = &mut self.phase.stages;
         stages.m_step.prepare_merges(&mut stages.model);
-        // These statistics have more sums than others.
+        // The statistics of merges have more sums than others, so their memory is not reused.
         self.spare = Spare::default();
         self.statistics = None;
         self.run(Mode::SearchAndSum, self.phase.model().log_joint(), report)?;

@@ -1,4 +1,4 @@
-//! Who sees a fit, and who ends it.
+//! Observers of a fit, and reasons to end it.
 
 use super::{Pass, PhaseReport, Progress, Saver, Stop, trace};
 use crate::base::cancel::Cancel;
@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 /// The user's closure.
 pub(crate) type Observer<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;
 
-/// Who sees a fit, whether anything has asked to stop, and who writes its checkpoints.
+/// The observer of a fit, the requests to stop it, and the writer of its checkpoints.
 pub(crate) struct Monitor<'a, F: Float> {
     observer: Option<Observer<'a, F>>,
     flow: ControlFlow<()>,

@@ -38,7 +38,7 @@ pub(crate) struct RowPass<'a, F: Float> {
     pub(crate) shard_rows: usize,
     /// The random numbers of a block.
     pub(crate) stream: &'a (dyn Fn(usize) -> Rng + Sync),
-    /// Who is to blame for a block that is wrong.
+    /// Names of the stages that may be to blame for a wrong block.
     pub(crate) search_name: &'static str,
     pub(crate) family_name: &'static str,
     /// Memory of the passes before: an allocation costs more than the work done in it.

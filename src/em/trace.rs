@@ -46,7 +46,7 @@ pub(crate) fn phase(report: &PhaseReport) -> Entered {
     enter!("phase", restart, phase, rows, columns)
 }
 
-/// Where this thread is, for work on others.
+/// The current span, for work on other threads.
 pub(crate) struct Place {
     #[cfg(feature = "tracing")]
     span: tracing::Span,

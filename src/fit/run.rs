@@ -256,7 +256,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let Some(Planned { phase, place }) = plan.phases.iter().find(runs) else {
             return Ok(());
         };
-        // From a model all starts would be the same.
+        // All starts from one model would be the same.
         let room = match settings.warm {
             Some(_) => 1,
             None => (self.data.len() / 2).max(CHEAP_ROWS) / plan.rows(*place).len(),

@@ -79,7 +79,7 @@ fn smallest_by_rank<F: Float>(
 /// As many candidates are ranked by comparing each with all others.
 const RANKED: usize = 32;
 
-/// Where a place has no score.
+/// A place without a score.
 const NONE: u8 = u8::MAX;
 
 /// Candidates, or how many are lower than each of them.
@@ -195,7 +195,7 @@ pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>
         kept.resize(kept.len().max(width), F::INFINITY);
         let order = |value: &F| key(value.to_f64());
         return match *kept.select_nth_unstable_by_key(width - 1, order).1 {
-            // There are fewer numbers than that.
+            // There are fewer than `width` numbers.
             last if last.to_f64().is_nan() => F::INFINITY,
             last => last,
         };

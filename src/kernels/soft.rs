@@ -56,7 +56,7 @@ fn list_not_above<F: Float, S: Simd>(
         let mut near = 0;
         for (number, (&score, &error)) in scores.iter().zip(errors).enumerate() {
             let below = F::minus(simd, score, error);
-            // Where it is NaN, the limit stands.
+            // A NaN is replaced by the limit.
             let below = F::select(simd, F::less(simd, limit, below), below, limit);
             near |= lane_bits(F::equal(simd, below, limit), lanes) << (number * lanes);
         }
@@ -159,7 +159,7 @@ fn each_exponential<F: Float, S: Simd>(simd: S, exponents: &mut [F]) {
         F::splat(simd, F::zero()),
     );
     for exponent in F::vectors_mut::<S>(exponents).0 {
-        // Not of NaN either.
+        // A NaN has no share: it is not above the limit.
         let live = F::less(simd, lost, *exponent);
         *exponent = F::select(simd, live, quick::<F, S>(simd, *exponent), zero);
     }
@@ -247,7 +247,7 @@ impl<F: Float, S: Simd> Sums<F, S> {
         let zero = F::splat(simd, F::zero());
         let above = F::minus(simd, scores, F::splat(simd, self.best));
         let exponent = F::times(simd, above, F::splat(simd, self.factor));
-        // Not of NaN either: infinity less infinity, and 0 times infinity.
+        // A NaN has no share: infinity less infinity, and 0 times infinity.
         let live = F::less(simd, F::splat(simd, F::from_f64(LOST_NATS)), exponent);
         let lanes = lanes::<F, S>();
         if first_lane(live, lanes) == lanes {

@@ -25,7 +25,7 @@ pub(crate) fn best<F: Float, S: Scores<F> + ?Sized>(
 ) {
     let margin = reachable(scorer, rows, i, approximate, out_ids.len(), scratch);
     if margin.to_f64() == 0.0 {
-        // They are exact already.
+        // The scores are exact already.
         scratch.scores.clear();
         let exact = scratch.ids.iter().map(|&c| approximate[c as usize]);
         scratch.scores.extend(exact);

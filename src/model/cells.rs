@@ -19,7 +19,8 @@ struct Cell<F> {
     /// Their numbers, in ascending order.
     ids: Vec<u32>,
     centres: Centres<F>,
-    /// By how much one of them may be farther from its point than from another, in squared distance: for rounding.
+    /// Bound on how much farther, in squared distance, one of them may be from its point than from another point, because of
+    /// rounding.
     slack: f64,
 }
 
@@ -230,7 +231,7 @@ mod tests {
         evaluations as f64 / (400 * k) as f64
     }
 
-    /// And where centres are in groups, most cells are ruled out.
+    /// Labels by cells are exact, and most cells are ruled out if centres are in groups.
     #[test]
     fn labels_by_cells_are_exact() {
         for (kind, k, d) in CASES {

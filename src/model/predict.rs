@@ -235,7 +235,7 @@ fn by_blocks<F: Float, T: Send>(
     work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
     let size = rows_of_scores(model);
-    // Where nothing is as large as rows times components, more rows share one read of these.
+    // If no scores are stored, larger blocks let more rows share one read of the components.
     let size = match model.likeliest_is_nearest() {
         true => size.max(ROWS),
         false => size,

@@ -128,7 +128,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
             }
         };
         if error == 0.0 && products.is_none() {
-            // They are exact already.
+            // The scores are exact already.
             see(row);
             continue;
         }
@@ -167,7 +167,7 @@ fn direct<F: Float, S: Scores<F> + ?Sized>(
     scratch: &mut Exact<F>,
 ) {
     let k = scorer.components() as u32;
-    // Not the padding, which is infinitely far.
+    // The padding is dropped: its scores are infinite.
     scratch.reached.retain(|&c| c < k);
     some_scores(scorer, rows, i, &scratch.reached, &mut scratch.scores);
     for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {

@@ -101,7 +101,7 @@ impl<F: Float> Rows<F> {
             let panels = || expanded.panels(centres);
             let seen = expanded.normed(centres);
             short::nearest(rows, about, dim, seen, panels, margin, ids);
-            // It leaves rows open. Which centres are within their rounding, a search by panels tells.
+            // This search leaves some rows open. A search by panels finds the centres within their rounding.
             let is_open = |i: &usize| ids[*i] == nearest::OPEN;
             let open: Vec<usize> = match ids.contains(&nearest::OPEN) {
                 true => (0..ids.len()).filter(is_open).collect(),

@@ -190,13 +190,13 @@ impl<F: Float> Frame<F> {
         }
     }
 
-    /// Where coordinates are held.
+    /// Coordinates are clamped to this size.
     #[inline(always)]
     pub(crate) fn most() -> F {
         F::from_f64(2f64.powi(F::MAX_EXPONENT / 2 - 8))
     }
 
-    /// No coordinate of a centre is larger: centres of held rows are about where those are.
+    /// No coordinate of a centre is larger: centres of clamped rows are near these rows.
     pub(crate) fn farthest_centre() -> f64 {
         64.0 * Self::most().to_f64()
     }
@@ -221,7 +221,7 @@ fn exponent<F: Float>(widest: f64) -> i32 {
     }
 }
 
-/// `z` held between `-most` and `most`; NaN stays NaN.
+/// `z` clamped between `-most` and `most`; NaN stays NaN.
 #[inline(always)]
 pub(crate) fn clamped<F: Float>(z: F, most: F) -> F {
     let z = if z > most { most } else { z };

@@ -30,7 +30,7 @@ pub struct Given<F> {
     and_more: bool,
 }
 
-/// Not the numbers: there may be many.
+/// The numbers are left out, as there may be many.
 impl<F: Float> fmt::Debug for Given<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hash = hash_of(self.centres.iter().map(|x| x.to_f64()));

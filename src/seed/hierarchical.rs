@@ -109,7 +109,7 @@ struct Cell {
     parts: usize,
 }
 
-/// Where a row stands: its cell, how many of the seeds there it has been compared with, which is the nearest, and its
+/// The search state of a row: its cell, how many of the seeds there it has been compared with, which is the nearest, and its
 /// squared distance.
 #[derive(Clone, Copy)]
 struct Near<F> {
@@ -161,8 +161,8 @@ impl<'a, F: Float> Cells<'a, F> {
         }
     }
 
-    /// Where row `i` of a block stands now: it is compared with the seeds beyond those it knows, down to a cell that
-    /// is not cut. Counts the evaluations.
+    /// Compares row `i` of a block with the seeds that it has not been compared with, down to a cell that is not cut. Counts
+    /// the evaluations.
     fn follow(
         &self,
         rows: &Rows<F>,

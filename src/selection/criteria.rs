@@ -7,7 +7,7 @@ use crate::model::Mixture;
 use crate::model::predict;
 use std::fmt;
 
-/// By what models are compared.
+/// A criterion by which models are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Criterion {

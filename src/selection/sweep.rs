@@ -216,7 +216,7 @@ struct Split<'a, F: Float> {
 /// The effective number of rows of a coreset (E48).
 fn effective(weights: &[f64]) -> f64 {
     let largest = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    // In units of the largest, so that squares neither overflow nor vanish.
+    // Weights are in units of the largest, so that squares neither overflow nor vanish.
     let parts = weights.iter().map(|w| w / largest);
     let (sum, squares) = parts.fold((0.0, 0.0), |(s, q), w| (s + w, q + w * w));
     sum * sum / f64::max(squares, f64::MIN_POSITIVE)

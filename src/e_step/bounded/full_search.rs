@@ -31,7 +31,7 @@ const PACKED_COLUMNS: usize = 128;
 
 /// The result of a search over all centres.
 pub(crate) struct Searched {
-    /// In the order of their places.
+    /// The changes, in the order of their places.
     pub(crate) changes: Vec<Change>,
     pub(crate) evaluations: u64,
 }

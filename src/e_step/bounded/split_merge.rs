@@ -160,9 +160,9 @@ fn choose<'a, F: Float>(
     choice
 }
 
-/// Weighted squared distances of a component's rows.
+/// Sums over the rows of a component, for split and merge.
 struct Errors {
-    /// To its centre.
+    /// The weighted squared distances to the component's own centre.
     own: f64,
     /// Upper bound on the increase if all rows go to their second nearest centres and the means there follow.
     loss: f64,

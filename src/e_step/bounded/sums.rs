@@ -154,7 +154,7 @@ impl<F: Float> KeptSums<F> {
         };
         let k = assignment.components();
         let (starts, entries) = sort::sorted(k, Share::default(), entries);
-        // Where most rows are others now, all are added up again.
+        // The sums of a component are made anew if they cost no more than its changes.
         let most = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
         let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
         self.add(&found);
@@ -304,7 +304,7 @@ impl<F: Float> KeptSums<F> {
 fn add_to<F: Float>(rows: &[F], shares: &[Share], anchor: &[F], sums: &mut [f64]) {
     let (head, first) = sums.split_at_mut(2);
     head[0] += shares.iter().map(|share| share.share).sum::<f64>();
-    // Not through a function pointer: the function would be compiled for the oldest processor.
+    // This is no function pointer: such a function would be compiled for the oldest processor.
     head[1] += vectorised!(add_rows::<F, true>(rows, shares, anchor, first));
 }
 
