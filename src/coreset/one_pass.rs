@@ -49,7 +49,6 @@ pub struct OnePass<T> {
     broken: Option<Error>,
 }
 
-/// Rows with weights.
 #[derive(Clone, Debug, Default)]
 struct List<T> {
     values: Vec<T>,

@@ -185,7 +185,6 @@ impl Saver {
             .map_err(|fault| self.checkpoint.fault(fault))
     }
 
-    /// A phase begins.
     pub(crate) fn begin(&mut self, course: &impl Serialize) -> Result<()> {
         let bytes = io::to_vec(course);
         self.course = bytes.map_err(|error| self.checkpoint.fault(error.into()))?;

@@ -122,7 +122,6 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         Ok(pass)
     }
 
-    /// Before anything is searched.
     fn before(mut phase: SetUp<'a, F, M>) -> Self {
         let (k, width) = (phase.model().components(), phase.stages.width);
         let supports = match phase.labels.take() {

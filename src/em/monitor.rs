@@ -7,7 +7,6 @@ use crate::base::float::Float;
 use crate::m_step::MStep;
 use std::ops::ControlFlow;
 
-/// The user's closure.
 pub(crate) type Observer<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;
 
 /// The observer of a fit, the requests to stop it, and the writer of its checkpoints.

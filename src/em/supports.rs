@@ -32,7 +32,6 @@ pub(super) struct SupportRows<'a> {
 }
 
 impl Supports {
-    /// Nothing searched yet.
     pub(crate) fn unset(n: usize, width: usize, k: usize) -> Self {
         let per_row = if width < k { width } else { 0 };
         Self {

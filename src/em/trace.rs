@@ -34,12 +34,10 @@ macro_rules! event {
     };
 }
 
-/// A fit begins.
 pub(crate) fn fit(rows: usize, columns: usize, clusters: usize, seed: u64) -> Entered {
     enter!("fit", rows, columns, clusters, seed)
 }
 
-/// A phase begins.
 pub(crate) fn phase(report: &PhaseReport) -> Entered {
     let [restart, phase, rows, columns] =
         [report.restart, report.phase, report.rows, report.columns];
@@ -68,7 +66,6 @@ impl Place {
     }
 }
 
-/// A search is done.
 pub(crate) fn iteration(report: &PhaseReport) {
     let (iteration, evaluations) = (report.iterations, report.evaluations);
     let free_energy = report.free_energies[iteration];

@@ -354,7 +354,6 @@ struct TwoLanes<F> {
     next_panel: [F; LANES],
 }
 
-/// Numbers of the lanes.
 #[repr(align(64))]
 struct Numbers<F>([F; LANES]);
 

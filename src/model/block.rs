@@ -94,7 +94,6 @@ impl<F: Float> Block<F> {
         self.fault = None;
     }
 
-    /// Makes room for responsibilities.
     pub(crate) fn make_room(&mut self) {
         let places = self.scores.len() + weighted::SPARE;
         self.responsibilities.resize(places, F::zero());

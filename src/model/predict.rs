@@ -31,7 +31,6 @@ const MIN_SAVING: u64 = 8;
 type Model<'a, F> = &'a dyn Mixture<F>;
 type DataOf<'a, F> = &'a dyn Data<F>;
 
-/// [`Mixture::predict`].
 #[inline(never)]
 pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Array1<u32>> {
     let k = model.components();
@@ -67,7 +66,6 @@ fn rule_out_enough<F: Float>(
     Ok(evaluations * MIN_SAVING <= (TRIALS * TRIAL_ROWS * model.components()) as u64)
 }
 
-/// [`Mixture::responsibilities`].
 #[inline(never)]
 pub(crate) fn responsibilities<F: Float>(
     model: Model<'_, F>,
@@ -81,7 +79,6 @@ pub(crate) fn responsibilities<F: Float>(
     table(blocks, data, model.components())
 }
 
-/// [`Mixture::truncated_responsibilities`].
 #[inline(never)]
 pub(crate) fn truncated_responsibilities<F: Float>(
     model: Model<'_, F>,
@@ -103,7 +100,6 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     ))
 }
 
-/// [`Mixture::judge`].
 #[inline(never)]
 pub(crate) fn judge<F: Float>(
     model: Model<'_, F>,
@@ -118,7 +114,6 @@ pub(crate) fn judge<F: Float>(
     posterior::log_densities(rows, &block, model.log_joint(), &found)
 }
 
-/// [`Mixture::log_densities`].
 #[inline(never)]
 pub(crate) fn log_densities<F: Float>(
     model: Model<'_, F>,
@@ -129,7 +124,6 @@ pub(crate) fn log_densities<F: Float>(
     Ok(blocks.concat().into())
 }
 
-/// [`Mixture::log_likelihood`].
 #[inline(never)]
 pub(crate) fn log_likelihood<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<f64> {
     let work = |rows: &Rows<F>| weighted(rows, &model.judge(rows, None));
@@ -168,7 +162,6 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
     })
 }
 
-/// [`Mixture::score`].
 #[inline(never)]
 pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Score> {
     let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
@@ -187,7 +180,6 @@ pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Resul
     })
 }
 
-/// [`Mixture::quantization_error`].
 #[inline(never)]
 pub(crate) fn quantization_error<F: Float>(
     model: Model<'_, F>,

@@ -174,7 +174,6 @@ impl<F: Float> Centres<F> {
         some
     }
 
-    /// Adds one padded row.
     pub(crate) fn push(&mut self, row: &[F]) {
         debug_assert_eq!(row.len(), stride(self.dim));
         self.forget();

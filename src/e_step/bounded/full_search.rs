@@ -21,7 +21,7 @@ const WIDER: usize = 2;
 /// most.
 const FAR_RATIO: f64 = 16.0;
 
-/// Number of open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
+/// At most this many open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
 const DRAWN_ROWS: usize = 1024;
 
 /// All centres are packed for every point if a point has at least this many rows on average, in at most `PACKED_COLUMNS`
