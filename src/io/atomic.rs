@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Writes a file in the folder of `path`, and renames it when all of it is on the disk.
 pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    let (mut file, temporary) = create_beside(path)?;
+    let (mut file, temporary) = create_temporary(path)?;
     let written = fill(&mut file).and_then(|()| file.sync_all());
     drop(file);
     let written = written.and_then(|()| fs::rename(&temporary, path));
@@ -23,7 +23,7 @@ pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -
 
 /// Whether a file can be written there. Removes files that killed processes have left in its folder.
 pub(crate) fn prepare(path: &Path) -> Result<()> {
-    let (file, temporary) = create_beside(path)?;
+    let (file, temporary) = create_temporary(path)?;
     drop(file);
     fs::remove_file(&temporary)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -46,7 +46,7 @@ pub(crate) fn prepare(path: &Path) -> Result<()> {
 }
 
 /// A new file in the same folder, with a name that nobody else has: not another process, not another thread.
-fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
+fn create_temporary(path: &Path) -> Result<(File, PathBuf)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     if path.is_dir() {
         return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
