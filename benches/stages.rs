@@ -31,7 +31,7 @@ fn stages(criterion: &mut Criterion) {
         let given = || Given::new(first_rows);
 
         group.bench_function(id("check"), |b| b.iter(|| Dense::new(black_box(x.view()))));
-        // The coreset alone, but for one search of its few rows.
+        // The coreset alone, with one search of its few rows.
         let coreset = base()
             .seeder(UniformSeeder::new())
             .coreset(Lightweight::new(500));

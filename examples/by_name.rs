@@ -13,7 +13,7 @@ fn run(name: &str, clusters: usize) -> Result<()> {
 
     let algorithm: Algorithm = name.parse()?;
     let algorithm = algorithm.clusters(clusters).seed(42);
-    // What is boxed has one type, whatever the algorithm is.
+    // Boxed estimators have one type, whatever the algorithm is.
     let estimator: Box<dyn Estimator<f32>> = algorithm.boxed()?;
     let mut fit = estimator.fit(&data)?;
     let score = fit.score(&data)?; // of all rows, and exact

@@ -7,7 +7,7 @@
 //! With the responsibilities q fixed, F depends on a rate by sum_n w_n q_nc (y_nj ln lambda_cj - lambda_cj). This is concave in
 //! the rate, and largest at the weighted mean of the counts, sum_n w_n q_nc y_nj / sum_n w_n q_nc. So the M-step is that of all
 //! exponential families (Dempster, Laird and Rubin 1977, section 2): expected counts become those of the rows. A mean below
-//! `LEAST` is clamped there, where a concave function is largest too, if its maximum is beyond.
+//! `MIN_RATE` is clamped there, where a concave function is largest too, if its maximum is beyond.
 
 use coremix::data::{Centres, Frame, Rows, Scores};
 use coremix::m_step::{MStep, Moments};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use special::Gamma;
 
 /// The least rate: one event in a billion rows. With a rate of 0, a single count would rule out the component.
-const LEAST: f64 = 1e-9;
+const MIN_RATE: f64 = 1e-9;
 
 /// Poisson components with a rate for each column, and mixing proportions.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +128,7 @@ impl<F: Float> MStep<F> for Poisson {
             frame,
             logs: Vec::new(),
         };
-        model.clamp(|j| LEAST.max(summary.mean[j] / 10.0));
+        model.clamp(|j| MIN_RATE.max(summary.mean[j] / 10.0));
         Ok(model)
     }
 
@@ -140,7 +140,7 @@ impl<F: Float> MStep<F> for Poisson {
         _: Option<&Cancel>,
     ) -> Result<()> {
         moments.about_new_means(&mut model.rates);
-        model.clamp(|_| LEAST);
+        model.clamp(|_| MIN_RATE);
         model.proportions = moments.proportions();
         Ok(())
     }

@@ -38,7 +38,7 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
     }
     println!("\n{}", fit.report);
 
-    // Of all points, over all components.
+    // The score of all points, over all components.
     let score = fit.model.score(&data)?;
     let (found, known) = (score.labels.view(), birch.labels.view());
     println!("quantization error      {:.6e}", score.quantization_error);
@@ -70,7 +70,7 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
     Ok(())
 }
 
-/// What is drawn.
+/// The scene to draw.
 struct Scene<'a> {
     points: &'a Array2<f64>,
     labels: &'a Array1<u32>,

@@ -1,4 +1,4 @@
-//! What fits take of memory, by an allocator that counts: a program of its own, since the tests of others would count as well.
+//! The memory of fits, by an allocator that counts: a program of its own, since other tests would count as well.
 
 use coremix::Checkpoint;
 use coremix::data::{Blocks, Source};
@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The most bytes that `work` takes at once beside those that were taken before, on two threads.
+/// The most bytes that `work` takes at once, in addition to those that were taken before, on two threads.
 fn peak<T: Send>(work: impl FnOnce() -> T + Send) -> usize {
     /// One test at a time.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -89,7 +89,7 @@ fn nothing_of_the_size_of_rows_times_components_is_kept() {
         let mut model = None;
         let bytes = peak(|| model = Some(estimator.fit(&data).unwrap().model));
         assert!(bytes < n * k, "{name}: {bytes} bytes");
-        // Of each family once.
+        // Each family once.
         if !matches!(name, "fast" | "sparsified-gmm" | "dp-gmm") {
             continue;
         }
@@ -101,7 +101,7 @@ fn nothing_of_the_size_of_rows_times_components_is_kept() {
         });
         assert!(bytes < n * k, "{name}: {bytes} bytes for questions");
     }
-    // What is asked for is of that size, and is counted.
+    // A result of that size, which the user asks for, is counted.
     let means = x.slice(s![..k, ..]);
     let model = GaussianMixture::tied_spherical(means, 1.0).unwrap();
     let bytes = peak(|| model.responsibilities(&data).unwrap());
@@ -134,7 +134,7 @@ impl Source for Generated {
     }
 }
 
-/// What [`Algorithm::peak_memory`] says is enough, and not much more than a fit takes where rows are many.
+/// [`Algorithm::peak_memory`] is enough, and not much more than a fit takes if rows are many.
 #[test]
 fn a_fit_takes_as_much_memory_as_it_says() {
     let (columns, clusters) = (8, 20);
@@ -188,7 +188,7 @@ fn memory_of_absurd_sizes() {
     }
 }
 
-/// `fast_within` takes so many bytes, and makes use of them.
+/// `fast_within` takes at most its bytes, and makes use of them.
 #[test]
 fn a_limit_on_memory_is_kept() {
     let (rows, columns, clusters) = (300_000, 8, 12);
@@ -207,7 +207,7 @@ fn a_limit_on_memory_is_kept() {
         assert!(most > before, "{limit}: {most} bytes, {before} with less");
         before = most;
     }
-    // What fits does not depend on the number of threads.
+    // Whether coresets fit does not depend on the number of threads.
     let of_phases = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let fit = algorithms::fast_within::<f32>(clusters, 8 << 20).max_iterations(1);

@@ -1,4 +1,4 @@
-//! What a subscriber of `tracing` sees of a fit: `cargo test --features tracing --test tracing`.
+//! Spans and events of a fit, as a subscriber of `tracing` sees them: `cargo test --features tracing --test tracing`.
 
 use coremix::Rng;
 use coremix::prelude::*;

@@ -1,4 +1,4 @@
-//! What can be written after `coremix`.
+//! The commands and options after `coremix`.
 
 use crate::bytes::Bytes;
 use clap::builder::PossibleValuesParser;
@@ -68,7 +68,7 @@ With '-a gmm' each cluster has a variance for each column, with '--covariance fu
 At least one of --model, --labels and --report is needed.
 
 A fit that is interrupted goes on where it was, if the same command is run again: once it has chosen \
-where to begin, its state is saved every minute beside the model, in MODEL.checkpoint, and removed at the \
+where to begin, its state is saved every minute next to the model, in MODEL.checkpoint, and removed at the \
 end. The result is the same as without the interruption.
 
 A model, labels or a report are written over older ones of their kind. Any other file needs --force, and \
@@ -101,20 +101,20 @@ pub(crate) struct Input {
     /// The column with the weights of the rows
     #[arg(long, value_name = "NAME")]
     pub(crate) weights: Option<String>,
-    /// Columns that name the rows: no model sees them, and labels are written beside them
+    /// Columns that name the rows: no model sees them, and files of labels repeat them
     #[arg(long, value_name = "NAME,..")]
     pub(crate) key: Vec<Names>,
     /// Numbers to compute with, where columns would need f64 to be exact
     #[arg(long, value_enum, value_name = "TYPE")]
     pub(crate) float: Option<Number>,
-    /// What separates the fields of CSV files; '\t' is a tab, ' ' any number of blanks [default: a comma, a semicolon with
+    /// The separator of the fields of CSV files; '\t' is a tab, ' ' any number of blanks [default: a comma, a semicolon with
     /// --decimal ',', or a tab for .tsv]
     #[arg(long, value_name = "SIGN", value_parser = sign)]
     pub(crate) delimiter: Option<char>,
     /// The decimal sign of CSV files [default: a point]
     #[arg(long, value_name = "SIGN")]
     pub(crate) decimal: Option<char>,
-    /// What separates thousands in numbers of CSV files [default: nothing]
+    /// The separator of thousands in numbers of CSV files [default: none]
     #[arg(long, value_name = "SIGN")]
     pub(crate) thousands: Option<char>,
     /// Lines of CSV files that begin with this are left out
@@ -170,7 +170,7 @@ fn sign(text: &str) -> Result<char, String> {
         .map_err(|_| "must be one sign, or '\\t' for a tab".into())
 }
 
-/// A finite number that is at least 0. What is wrong is said with the name of the option.
+/// A finite number that is at least 0. The error is printed with the name of the option.
 fn not_negative(text: &str) -> Result<f64, String> {
     let number = text.parse().ok();
     let number = number.filter(|number: &f64| *number >= 0.0 && number.is_finite());
@@ -189,7 +189,6 @@ fn positive(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "must be a whole number, 1 or more".into())
 }
 
-/// A whole number.
 fn number(text: &str) -> Result<usize, String> {
     let number = text.parse();
     number.map_err(|_| "must be a whole number, 0 or more".into())
@@ -210,7 +209,7 @@ pub(crate) enum Number {
     F64,
 }
 
-/// What a fit has that `fit` makes, and each of those that `clusters` makes.
+/// Options of each fit, by `fit` or by `clusters`.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
     /// Draws of the coreset [default: that of the algorithm; for clusters, all rows]
@@ -294,7 +293,7 @@ pub(crate) struct Fit {
     pub(crate) over: Over,
 }
 
-/// What may be written over.
+/// The option to write over files.
 #[derive(Args, Debug)]
 pub(crate) struct Over {
     /// Write over files that are no older results of this command

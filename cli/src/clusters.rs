@@ -23,7 +23,7 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
         let what = format!("--from {from} --to {to}: --from must not be more than --to");
         return Err(Failure::arguments(what));
     }
-    // What is wrong with settings is said before all rows are read.
+    // Wrong settings are an error before all rows are read.
     common(&clusters.algorithm, &clusters.common)?
         .clusters(to)
         .boxed::<f64>()?;
@@ -169,8 +169,8 @@ fn advise<F: Float>(found: &Selection<F>, data: &dyn Data<F>) -> coremix::Result
 
 /// Whether a component with covariances of its own belongs to rows that do not differ in a column.
 fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremix::Result<bool> {
-    /// Rows that are read at once.
-    const PIECE: usize = 1 << 12;
+    /// Rows that are read in one batch.
+    const BATCH_ROWS: usize = 1 << 12;
     let any = match found::covariances(model) {
         Some(Covariance::Diagonal | Covariance::Full) => true,
         Some(Covariance::Spherical) => false,
@@ -179,8 +179,8 @@ fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremi
     let (labels, frame) = (model.predict(data)?, data.frame());
     // The first row of each component, and the columns in which others differ from it.
     let mut seen: Vec<Option<(Vec<F>, Vec<bool>)>> = vec![None; model.components()];
-    for first in (0..data.len()).step_by(PIECE) {
-        let rows = View::new(data, &frame).load(first..data.len().min(first + PIECE))?;
+    for first in (0..data.len()).step_by(BATCH_ROWS) {
+        let rows = View::new(data, &frame).load(first..data.len().min(first + BATCH_ROWS))?;
         for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
             // Centres are padded.
             let row = &rows.coordinates(i)[..data.dim()];

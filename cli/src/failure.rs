@@ -1,4 +1,4 @@
-//! What goes wrong, in one line.
+//! Failures of the command, in one line each.
 
 use coremix::Error;
 use std::fmt::Display;
@@ -14,12 +14,7 @@ pub(crate) enum Failure {
     Coremix(#[from] coremix::Error),
     /// A file, and why.
     #[error("{path}: {what}")]
-    File {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        what: String,
-    },
+    File { path: String, what: String },
     /// Rows that cannot be read.
     #[error("{0}")]
     Rows(String),
@@ -46,7 +41,6 @@ impl Failure {
         Self::Arguments(what.into())
     }
 
-    /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Coremix(
@@ -72,7 +66,7 @@ const OPTIONS: [&str; 9] = [
     "held_out",
 ];
 
-/// What the crate says, with the options of the command in place of its settings.
+/// The message of the crate, with the options of the command in place of its settings.
 fn in_options(error: &Error) -> String {
     let option = |name: &str| {
         let is_one = OPTIONS.contains(&name);
@@ -89,7 +83,7 @@ fn in_options(error: &Error) -> String {
             of,
             ..
         } => {
-            // Of those that have it, gmm is the plainest.
+            // If gmm has the setting, it is named first: it is the plainest.
             let mut of = of.clone();
             of.sort_by_key(|name| *name != "gmm");
             let option = option(setting).unwrap_or(setting.to_string());

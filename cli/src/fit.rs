@@ -2,7 +2,7 @@
 
 use crate::arguments::{self, Common, Fit as Arguments};
 use crate::failure::{Failure, Result};
-use crate::found::{self, Found, Quality};
+use crate::found::{self, Fitted, Quality};
 use crate::labels::{self, Labels};
 use crate::memory::Room;
 use crate::outputs::{self, Output, is_quiet, note, warn};
@@ -33,10 +33,10 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     ];
     let outputs: Vec<Output<'_>> = outputs.into_iter().flatten().collect();
     outputs::check(&outputs, &fit.input.rows, fit.over.force)?;
-    // What is wrong with settings is said before all rows are read.
+    // Wrong settings are an error before all rows are read.
     algorithm(fit)?.boxed::<f64>()?;
     if fit.common.standardise && matches!(&*fit.algorithm, "dp-gmm" | "sparsified-gmm") {
-        let what = "--standardise does not work with dp-gmm and sparsified-gmm: their models have no other units";
+        let what = "--standardise does not work with dp-gmm and sparsified-gmm: their models cannot be changed back to the units of the rows";
         return Err(Failure::arguments(what));
     }
     let opened = rows::for_fit(&fit.input)?;
@@ -44,9 +44,13 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     if !is_quiet() {
         rows::say_columns(&opened)?;
     }
-    let (columns, beside) = (opened.columns, (opened.weights, opened.keys));
+    let (columns, weights_and_keys) = (opened.columns, (opened.weights, opened.keys));
     with_rows!(opened.rows, |rows| of_rows(
-        fit, rows, &columns, beside, cancel
+        fit,
+        rows,
+        &columns,
+        weights_and_keys,
+        cancel
     ))
 }
 
@@ -126,7 +130,7 @@ fn fitted<T: Element>(
     weights: Option<Vec<f64>>,
     columns: &[String],
     cancel: &Cancel,
-) -> Result<Found<T::Float>> {
+) -> Result<Fitted<T::Float>> {
     let mut algorithm = algorithm(fit)?.cancel(cancel);
     if let Some(path) = checkpoint_of(fit) {
         let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
@@ -166,10 +170,10 @@ fn fitted<T: Element>(
         Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(format!(": {again}"))),
         Err(error) => return Err(error.into()),
     };
-    Ok(Found::new(found, data.weights()))
+    Ok(Fitted::new(found, data.weights()))
 }
 
-/// The covariances that are asked for. Of gmm they are diagonal by default, as in Python: columns may differ in their units.
+/// The covariances that are asked for. For gmm the default is diagonal, as in Python: columns may differ in their units.
 pub(crate) fn covariance_of(
     algorithm: &str,
     given: Option<arguments::Covariance>,
@@ -188,7 +192,7 @@ pub(crate) fn has_one_variance(algorithm: &str, common: &Common) -> bool {
 }
 
 /// Says that densities are those of no rows at all, where a component has too few for its covariance.
-fn warn_of_few_rows<F: Float>(found: &Found<F>) {
+fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
     let few = match found::covariances(&*found.model) {
         Some(Covariance::Full) => found.model.means().ncols(),
         Some(Covariance::Diagonal | Covariance::Spherical) => 1,
@@ -240,7 +244,7 @@ fn algorithm(fit: &Arguments) -> Result<Algorithm> {
     Ok(algorithm)
 }
 
-/// Where checkpoints are written, if they are: beside the model.
+/// The path of checkpoints, if there are any: next to the model.
 fn checkpoint_of(fit: &Arguments) -> Option<PathBuf> {
     let model = fit.model.clone().filter(|_| fit.checkpoint_every > 0.0);
     let mut name = model?.into_os_string();
@@ -267,7 +271,7 @@ pub(crate) const NUMBERS: [&str; 11] = [
     "concentration",
 ];
 
-/// What the file of the model says of the fit.
+/// Notes on the fit for the file of the model.
 fn notes(
     fit: &Arguments,
     rows: usize,

@@ -1,4 +1,4 @@
-//! What a fit found, in the words of who asked for it.
+//! Results of a fit, as the command prints them.
 
 use crate::arguments::Fit as Arguments;
 use crate::failure::Result;
@@ -11,8 +11,8 @@ use std::f64::consts::TAU;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// What a fit found.
-pub(crate) struct Found<F: Float> {
+/// The result of a fit.
+pub(crate) struct Fitted<F: Float> {
     pub(crate) model: BoxedMixture<F>,
     pub(crate) report: Report,
     /// The weight of the rows of each cluster: how many they are, where rows have no weights. Estimates, of a coreset.
@@ -30,7 +30,7 @@ pub(crate) enum Quality {
     Likelihood(f64, bool),
 }
 
-impl<F: Float> Found<F> {
+impl<F: Float> Fitted<F> {
     /// By a fit to rows with these weights.
     pub(crate) fn new(fit: Fit<BoxedMixture<F>>, weights: Option<&[f64]>) -> Self {
         let mut sizes = vec![0.0; fit.model.components()];
@@ -50,7 +50,6 @@ impl<F: Float> Found<F> {
         }
     }
 
-    /// Prints it.
     pub(crate) fn say(&self, fit: &Arguments, rows: usize, time: Duration) -> Result<()> {
         let estimated = |rows| format!(", estimated from a coreset of {rows}");
         let estimated = self.coreset.map(estimated).unwrap_or_default();

@@ -102,7 +102,7 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
             _ => item(name, value)?,
         }
     }
-    if means.len() <= FEW {
+    if means.len() <= SCREEN_NUMBERS {
         for (c, mean) in means.outer_iter().enumerate() {
             let numbers: Vec<String> = mean.iter().map(|x| short(*x)).collect();
             item(&format!("centre {c}"), numbers.join(", "))?;
@@ -110,7 +110,7 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
     }
     match &info.parameters {
         Some(path) => item("parameters", path.display()),
-        None if means.len() > FEW => item("centres", "see --parameters"),
+        None if means.len() > SCREEN_NUMBERS => item("centres", "see --parameters"),
         None => Ok(()),
     }
 }
@@ -126,13 +126,13 @@ fn in_json(name: &str, value: &str) -> serde_json::Value {
     found.unwrap_or_else(|| value.into())
 }
 
-/// Numbers that fit on a screen.
-const FEW: usize = 100;
+/// Most numbers that are printed on the screen.
+const SCREEN_NUMBERS: usize = 100;
 
 /// Some sizes as they are, many by their range.
 fn in_short(sizes: &str) -> String {
     let mut all: Vec<&str> = sizes.split(' ').collect();
-    if all.len() <= FEW / 5 {
+    if all.len() <= SCREEN_NUMBERS / 5 {
         return sizes.to_owned();
     }
     all.sort_by(|a, b| {

@@ -11,7 +11,7 @@ use coremix_files::{Keys, LabelWriter};
 use ndarray::ArrayView2;
 use std::path::Path;
 
-/// What is written.
+/// The file of labels to write.
 pub(crate) struct Labels<'a> {
     pub(crate) path: &'a Path,
     pub(crate) keys: Option<Keys>,
@@ -19,7 +19,7 @@ pub(crate) struct Labels<'a> {
     pub(crate) densities: bool,
 }
 
-/// What is written beside labels.
+/// The columns that a file of labels has besides labels.
 fn columns(densities: bool) -> &'static [&'static str] {
     if densities { &[LOG_DENSITY] } else { &[] }
 }
@@ -34,9 +34,9 @@ pub(crate) fn check(path: &Path, densities: bool) -> Result<()> {
         .map_err(|error| Failure::arguments(error.to_string()))
 }
 
-/// Bytes of rows that are labelled at once, and rows at most.
-const PIECE: usize = 8 << 20;
-const MOST: usize = 1 << 16;
+/// Rows that are labelled in one batch take at most this many bytes, and are at most `BATCH_ROWS`.
+const BATCH_BYTES: usize = 8 << 20;
+const BATCH_ROWS: usize = 1 << 16;
 
 /// Writes the label of every row of a source.
 pub(crate) fn write<T: Element>(
@@ -56,7 +56,7 @@ pub(crate) fn write<T: Element>(
         false => LabelWriter::create(path, keys, columns)?,
     };
     let (n, dim) = (rows.len(), rows.dim());
-    let at_once = (PIECE / (dim * size_of::<T>()).max(1)).clamp(1, MOST);
+    let at_once = (BATCH_BYTES / (dim * size_of::<T>()).max(1)).clamp(1, BATCH_ROWS);
     let bar = Bar::of_rows(n);
     let mut values = Vec::new();
     for first in (0..n).step_by(at_once) {

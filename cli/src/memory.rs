@@ -31,12 +31,12 @@ impl Room {
         }
     }
 
-    /// Whether so many copies of the rows have room, with what the fit takes beside them.
+    /// Whether memory holds `copies` copies of the rows, and all that the fit takes besides.
     pub(crate) fn holds<T: Element>(self, algorithm: &Algorithm, copies: usize) -> Result<bool> {
         let numbers = self.rows.saturating_mul(self.columns);
         let rows = numbers.saturating_mul(copies * size_of::<T>());
-        let beside = algorithm.peak_memory::<T::Float>(self.rows, self.columns)?;
-        Ok(rows.saturating_add(beside) <= self.left)
+        let needed = algorithm.peak_memory::<T::Float>(self.rows, self.columns)?;
+        Ok(rows.saturating_add(needed) <= self.left)
     }
 
     /// The algorithm, for rows that stay where they are: an error if it takes more, or reads them in an order that no file has.

@@ -11,7 +11,6 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A file of results.
 #[derive(Clone, Copy)]
 pub(crate) enum Output<'a> {
     Model(&'a Path),
@@ -19,7 +18,7 @@ pub(crate) enum Output<'a> {
     Checkpoint(&'a Path),
     /// Labels, with these keys.
     Labels(&'a Path, &'a [String]),
-    /// What a fit did, as JSON.
+    /// The report of a fit, as JSON.
     Report(&'a Path),
     /// Arrays for NumPy.
     Parameters(&'a Path),
@@ -72,7 +71,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// The column of log densities beside labels.
+/// The column of log densities in a file of labels.
 pub(crate) const LOG_DENSITY: &str = "log_density";
 
 /// The folder of a file, and its name.
@@ -146,7 +145,7 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
         .any(|name| path == Path::new(name))
 }
 
-/// What is said, and where: set once, by the arguments.
+/// Whether messages are printed, and where: set once, by the arguments.
 static QUIET: AtomicBool = AtomicBool::new(false);
 static OUTPUT_IS_TAKEN: AtomicBool = AtomicBool::new(false);
 static OUTPUT_IS_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -201,7 +200,7 @@ impl Write for StandardOutput {
     }
 }
 
-/// Writes a file beside its place, and then puts it there. After an error, what was there before stays.
+/// Writes a file under another name, and then renames it. After an error the old file stays.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,

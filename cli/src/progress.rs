@@ -32,7 +32,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Bar {
-    /// Of the iterations of a fit.
+    /// A bar for the iterations of a fit.
     pub(crate) fn of_fit() -> Self {
         let template = "{elapsed:>6} {spinner} {wide_msg} {pass}";
         Self::new(1, template, outputs::is_quiet())
@@ -44,7 +44,7 @@ impl Bar {
         self.bar.clone()
     }
 
-    /// Of rows.
+    /// A bar for rows.
     pub(crate) fn of_rows(rows: usize) -> Self {
         let template = "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left";
         let hidden = outputs::is_quiet() || outputs::labels_are_shown();

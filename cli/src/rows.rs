@@ -84,8 +84,8 @@ pub(crate) fn data<T: Element>(
     loaded: bool,
     bar: &Bar,
 ) -> Result<FileData<T>> {
-    /// Rows that are read at once.
-    const PIECE: usize = 1 << 16;
+    /// Rows that are read in one batch.
+    const BATCH_ROWS: usize = 1 << 16;
     let source = Counted {
         bar: bar.of_passes(rows.len()),
         rows: ReadAhead::new(rows),
@@ -98,8 +98,8 @@ pub(crate) fn data<T: Element>(
         }));
     }
     let mut values = vec![T::default(); n * dim];
-    for (piece, out) in values.chunks_mut(PIECE * dim).enumerate() {
-        let first = piece * PIECE;
+    for (piece, out) in values.chunks_mut(BATCH_ROWS * dim).enumerate() {
+        let first = piece * BATCH_ROWS;
         let read = source.read(first, out);
         read.map_err(|error| Failure::rows(&error))?;
     }
@@ -120,7 +120,7 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
     }
 }
 
-/// The same, where there need not be rows, with a count of the values that are missing.
+/// The rows of an input, which may be none, with a count of the missing values.
 pub(crate) fn rows_of(input: &Input, missing: Option<Missing>) -> Result<Opened> {
     let mut options = options(input, &names(&input.columns))?;
     if let (Some(missing), false) = (missing, input.drop_missing) {
@@ -151,7 +151,7 @@ pub(crate) fn keys(input: &Input) -> Vec<String> {
     names(&input.key)
 }
 
-/// What the file of a model says of it.
+/// The header of the file of a model.
 pub(crate) fn model(path: &Path) -> Result<ModelInfo> {
     ModelInfo::of_file(path).map_err(|error| match error {
         Error::Model {

@@ -23,7 +23,7 @@ pub(crate) struct Scale {
 struct Scaled<T: Element>(Shared<T>, Scale);
 
 impl Scale {
-    /// That of rows with these weights, from one pass over them.
+    /// Means and deviations of rows with these weights, from one pass.
     pub(crate) fn of<T: Element>(
         rows: &Shared<T>,
         weights: Option<&[f64]>,
@@ -46,17 +46,19 @@ impl Scale {
         Arc::new(Box::new(Scaled(rows.clone(), self.clone())))
     }
 
-    /// How much higher the log-density of a row is in units of it.
+    /// Log-density of a standardised row, less that of the row itself.
     pub(crate) fn log_density(&self) -> f64 {
         self.deviations.iter().map(|s| s.ln()).sum()
     }
 
-    /// The same mixture for rows in their own units: of means and covariances of columns in units of it. Variances that all
-    /// columns share become those of each column.
+    /// The mixture of standardised rows, changed back to the units of the rows. A variance that all columns share becomes one
+    /// for each column.
     pub(crate) fn undo<F: Float>(&self, model: &dyn Mixture<F>) -> Result<BoxedMixture<F>> {
         let any: &dyn Any = model;
         let Some(model) = any.downcast_ref::<GaussianMixture<F>>() else {
-            return Err(Failure::arguments("--standardise: no model of this family"));
+            return Err(Failure::arguments(
+                "--standardise does not work with models of this family",
+            ));
         };
         let mut means = model.means().mapv(Float::to_f64);
         means = means * &self.deviations + &self.means;

@@ -112,7 +112,7 @@ fn a_model_is_fitted_saved_and_used() {
     assert!(said.contains("model           m.coremix\n"), "{said}");
     assert!(!folder.at("m.coremix.checkpoint").exists());
 
-    // The same fit by the crate.
+    // This fit, by the crate itself.
     let weights = ndarray::Array1::from_shape_fn(1_200, |i| (1 + i % 3) as f64);
     let data = Dense::weighted(&x, &weights).unwrap();
     let own = algorithms::k_means(6)
@@ -157,7 +157,7 @@ fn a_model_is_fitted_saved_and_used() {
     assert_eq!(said["quantization_error"].as_f64(), Some(error));
     assert_eq!(said["rows"], 1_200);
 
-    // What they are.
+    // The model that was written.
     let said = folder.done(&["info", "m.coremix", "--parameters", "m.npz"]);
     assert!(
         said.contains("TiedSpherical") && said.contains("k-means"),
@@ -280,7 +280,7 @@ fn what_is_wrong_is_said_in_one_line() {
     for ((code, said), expected, part) in cases {
         assert!(said.contains(part), "{said}");
         assert_eq!(code, expected, "{said}");
-        // What clap says of wrong arguments has hints below.
+        // Errors of clap on wrong arguments have hints below.
         assert!(code == 2 || said.lines().count() == 1, "{said}");
     }
     assert!(!folder.at("m").exists());
@@ -464,7 +464,7 @@ fn numbers_of_clusters_are_compared() {
     }
 }
 
-/// What of the labels of two files is the same.
+/// Whether the labels of two files are equal.
 fn agree(folder: &Folder, one: &str, other: &str) -> bool {
     labels(&folder.at(one)) == labels(&folder.at(other))
 }
@@ -895,7 +895,7 @@ fn what_columns_hold_is_told() {
         (words(&said, "rows"), words(&said, "columns")),
         ("3", "2019, 2020")
     );
-    // Text beside numbers makes a first line look like names.
+    // Text next to numbers makes a first line look like names.
     let said = fit("e.csv", "ann,41\nbob,42\ncyd,50\ndan,51\n", &[]);
     assert!(
         said.contains("\"41\" names a column: give --no-header"),
@@ -914,7 +914,7 @@ fn what_columns_hold_is_told() {
     assert!(said.contains("a similar value exists: 'k-means'"), "{said}");
 }
 
-/// What a file holds is not lost: an output replaces older ones of its kind alone, unless it is forced, and never an input.
+/// No file is lost: an output replaces only older ones of its kind, unless it is forced, and never an input.
 #[test]
 fn files_that_are_no_results_are_not_written_over() {
     let folder = Folder::new("over");

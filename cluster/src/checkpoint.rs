@@ -13,7 +13,7 @@ pub(crate) struct State {
     pub(crate) course: Course,
 }
 
-/// The note: what a job has beside its model.
+/// The note: the state of a job besides its model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Course {
     pub(crate) identity: Identity,
@@ -24,7 +24,7 @@ pub(crate) struct Course {
     pub(crate) zero_mass: usize,
 }
 
-/// What must be the same for a job to go on: the version, settings, and the range of the table.
+/// A job goes on only if these are equal: the version, the settings, and the range of the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) version: String,

@@ -40,7 +40,7 @@ impl Default for Connection {
     }
 }
 
-/// What a scheduler needs to know: its command line, with these defaults.
+/// Settings of a scheduler: its command line, with these defaults.
 ///
 /// There is no authentication: it belongs into a trusted network.
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
@@ -65,7 +65,7 @@ pub struct SchedulerOptions {
     pub functions_of: String,
 }
 
-/// What an executor needs to know: its command line, with these defaults.
+/// Settings of an executor: its command line, with these defaults.
 ///
 /// There is no authentication: it belongs into a trusted network.
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]

@@ -28,9 +28,9 @@ pub struct Coreset {
 /// Draws a coreset of about `size` rows.
 ///
 /// A row is kept if a hash of the seed, its content and its key, as a number in [0, 1), is below its probability. So copies
-/// without a key are kept or left out together: they come as one row with their total weight. Where copies are
-/// many, this makes fewer rows than asked for, and the rate is raised until half of the size is reached. What a smaller
-/// rate keeps, a larger one keeps too.
+/// without a key are kept or left out together: they come as one row with their total weight. Where copies are many, this makes
+/// fewer rows than asked for, and the rate is raised until half of the size is reached. A larger rate keeps all rows that a
+/// smaller one keeps.
 pub(crate) async fn draw(
     table: &Table,
     range: &Range,
@@ -39,7 +39,7 @@ pub(crate) async fn draw(
     seed: u64,
 ) -> Result<Coreset> {
     let all = 2.0 * summary.rows as f64;
-    // What comes back: a row of `f64` with its key, length, copies and probability.
+    // The result has, for each row, its `f64` numbers, key, length, copies and probability.
     let expected = size.min(usize::try_from(summary.rows).unwrap_or(usize::MAX));
     table.check_size(expected.saturating_mul(8 * summary.mean.len() + 64))?;
     let mut rate = if (size as u64) < summary.rows {

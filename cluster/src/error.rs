@@ -1,4 +1,4 @@
-//! What can go wrong in a job.
+//! Errors of jobs.
 
 use datafusion::error::DataFusionError;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What the core crate refuses: settings, also those of a job, and a coreset that cannot be clustered.
+    /// An error of the core crate: settings, also those of a job, or a coreset that cannot be clustered.
     #[error(transparent)]
     Core(#[from] coremix::Error),
     /// A column that is missing, of a wrong type, or has values that are not numbers.
@@ -15,7 +15,7 @@ pub enum Error {
     Column {
         /// The name of the column, or of several.
         column: String,
-        /// What is wrong with it.
+        /// A description of the fault.
         what: String,
     },
     /// The table has no rows.
@@ -38,7 +38,7 @@ pub enum Error {
         crate::VERSION
     )]
     Version {
-        /// What is known of the other side.
+        /// The version of the other side, as far as it is known.
         theirs: String,
     },
     /// The model is too large for one message.
@@ -55,7 +55,7 @@ pub enum Error {
     /// The scheduler cannot be reached, or went away during a pass.
     #[error("the scheduler cannot be reached, or went away: {cause}{}", resume(.checkpoint))]
     Connection {
-        /// What the engine says.
+        /// The message of the engine.
         cause: String,
         /// Where the job goes on from, if it writes checkpoints and has written one.
         checkpoint: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub enum Error {
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the fault.
         what: String,
     },
     /// Any other error of the engine.
@@ -99,7 +99,7 @@ impl Error {
         Self::Version { theirs }
     }
 
-    /// What came back is of another pass than that which was asked for.
+    /// The result belongs to another pass than the one that was asked for.
     pub(crate) fn other_pass() -> Self {
         Self::version("what came back is no result of it")
     }

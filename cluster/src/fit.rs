@@ -12,7 +12,7 @@ use crate::task::Work;
 use coremix::{Likelihood, Rule, Stop};
 use twox_hash::XxHash3_64;
 
-/// What a fit returns.
+/// The result of a fit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fitted {
@@ -24,8 +24,8 @@ pub struct Fitted {
     pub coreset_rows: usize,
     /// M-steps over the table, also those before the job was resumed.
     pub iterations: usize,
-    /// The free energies of the E-steps over the table, in nats: one more than there are M-steps. Of a support that is
-    /// truncated they are a lower bound of the log-likelihood.
+    /// The free energies of the E-steps over the table, in nats: one more than there are M-steps. With truncated supports they
+    /// are a lower bound of the log-likelihood.
     pub free_energies: Vec<f64>,
     /// Components that no row belonged to in the last E-step. They keep their means.
     pub zero_mass: usize,
@@ -33,7 +33,7 @@ pub struct Fitted {
     pub stop: Stop,
 }
 
-/// What an observer sees after each E-step over the table.
+/// Progress that an observer sees after each E-step over the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -74,7 +74,7 @@ pub(crate) async fn run(
         Support::Best(width) => width,
         Support::All => k,
     };
-    // What comes back: mass, d sums and squares of 16 bytes per component.
+    // The result has a mass, d sums and squares of 16 bytes per component.
     table.check_size(k.saturating_mul(16 * (d + 2) + 8))?;
     let mut free_energies: Vec<f64> = course
         .free_energies
@@ -132,7 +132,7 @@ async fn start(job: &Job, table: &Table, range: &Range, identity: Identity) -> R
     let algorithm = job.algorithm.clone().seed(job.seed);
     // The fit takes all threads of its pool: the runtime must go on meanwhile.
     let fitted = tokio::task::spawn_blocking(move || coreset.fit(&algorithm)).await;
-    let model = fitted.map_err(|e| Error::setting("algorithm", e, "its fit must end"))??;
+    let model = fitted.map_err(|e| Error::setting("algorithm", e, "the fit panicked"))??;
     let course = Course {
         identity,
         free_energies: Vec::new(),
@@ -142,7 +142,8 @@ async fn start(job: &Job, table: &Table, range: &Range, identity: Identity) -> R
     Ok(State { model, course })
 }
 
-/// What tells this job from others. The limits of the iterations are no part of it: a job may go on further.
+/// The identity of this job, which differs from those of others. The limits of the iterations are no part of it: a job may go
+/// on further.
 fn identity(job: &Job, table: &Table, range: &Range) -> Identity {
     let ends = range.ranges.iter().flat_map(|(min, max)| [min, max]);
     let bytes: Vec<u8> = ends.flat_map(|end| end.to_bits().to_le_bytes()).collect();

@@ -30,15 +30,15 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Those of this crate.
+    /// The functions of this version.
     pub(crate) fn new() -> Self {
         Self::of_version(crate::VERSION)
     }
 
-    /// Those that are called as in another version: for tests of what happens where versions differ.
+    /// Functions with the names of another version: to test jobs whose processes differ in their version.
     pub(crate) fn of_version(version: &str) -> Self {
         let name = |what: &str| format!("{PREFIX}{what}_v{}", version.replace(['.', '-'], "_"));
-        // What executors say of themselves must not be asked of the client.
+        // Executors, not the client, must answer questions about themselves.
         let any = || Signature::variadic_any(Volatility::Volatile);
         let state = Field::new("found", DataType::Binary, true);
         let pass = SimpleAggregateUDF::new_with_signature(

@@ -17,13 +17,13 @@ use std::path::PathBuf;
 pub enum Support {
     /// One: k-means.
     Nearest,
-    /// So many of the best, C'.
+    /// The C' best components.
     Best(usize),
     /// All: EM without approximation.
     All,
 }
 
-/// What a model costs on all rows of a table.
+/// The score of a model on all rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Score {
@@ -39,8 +39,8 @@ pub struct Score {
 /// A clustering job: the same on a table in the process and on a cluster.
 ///
 /// [`fit`](Self::fit) summarises the table, draws a coreset, fits the algorithm to it in this process, and then runs EM over
-/// all rows, whose sums the engine adds. The same seed gives the same model, bit for bit, however the rows are cut
-/// into files, partitions and batches, and whichever engine runs.
+/// all rows, whose sums the engine adds. Equal seeds give equal models, bit for bit, however the rows are cut into files,
+/// partitions and batches, and whichever engine runs.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -106,8 +106,8 @@ impl Job {
         }
     }
 
-    /// The column that says which row is which: part of the identity by which rows are drawn, and written beside
-    /// their labels. Default: none.
+    /// The column that says which row is which: part of the identity by which rows are drawn, and written with their labels.
+    /// Default: none.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
@@ -158,7 +158,7 @@ impl Job {
         self
     }
 
-    /// What is known of the table: two passes.
+    /// Statistics of the table, from two passes.
     ///
     /// # Errors
     /// [`Error::Column`] for a column that is missing, no number, or has values that are none; [`Error::Empty`];

@@ -35,7 +35,7 @@ pub enum Model {
     Double(GaussianMixture<f64>),
 }
 
-/// The same for both types.
+/// An expression for either number type.
 macro_rules! each {
     ($self:expr, $model:ident => $value:expr) => {
         match $self {

@@ -1,4 +1,4 @@
-//! What a pass finds on some rows. Two of them merge into what it finds on both: the same in any order and any grouping.
+//! The result of a pass on some rows. Two results merge into that on both sets of rows, in any order and any grouping.
 
 use crate::rows::{Unusable, ragged};
 use coremix::m_step::ExactSums;
@@ -22,7 +22,7 @@ pub(crate) enum Found {
     Fault(String),
     /// Least and largest of each coordinate; none as long as a column of lists has had no list.
     Ranges(Vec<(f64, f64)>),
-    /// Of each coordinate, the sums of y - middle and of their squares.
+    /// For each coordinate, the sums of y - middle and of their squares.
     Moments(Vec<(i128, i128)>),
     /// Rows that were drawn, by their content and key.
     Drawn(BTreeMap<Vec<u8>, Drawn>),
@@ -37,7 +37,6 @@ pub(crate) struct Drawn {
 }
 
 impl Partial {
-    /// Both together.
     pub(crate) fn merge(mut self, mut other: Self) -> Self {
         if self.unusable.len() < other.unusable.len() {
             std::mem::swap(&mut self.unusable, &mut other.unusable);

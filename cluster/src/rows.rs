@@ -14,7 +14,7 @@ pub(crate) struct Rows {
     values: Vec<f64>,
     pub(crate) len: usize,
     pub(crate) dim: usize,
-    /// What cannot be used, per column of the table: one for a list.
+    /// Values that cannot be used, per column of the table: one entry for a column of lists.
     pub(crate) unusable: Vec<Unusable>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn item_of(kind: &DataType) -> Option<&DataType> {
     }
 }
 
-/// What is wrong with lists of these lengths.
+/// The message about lists of different lengths.
 pub(crate) fn ragged(a: usize, b: usize) -> String {
     let (less, more) = (a.min(b), a.max(b));
     format!("lists of {less} and of {more} numbers; all must be as long")

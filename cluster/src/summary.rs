@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::task::{Middle, Work};
 use coremix::Float;
 
-/// What is known of a table: the same bits, whatever the order of its rows.
+/// Statistics of a table, with bits that do not depend on the order of its rows.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -30,7 +30,7 @@ impl Summary {
     }
 }
 
-/// What the first pass says of a table.
+/// Statistics from the first pass over a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     pub(crate) rows: u64,

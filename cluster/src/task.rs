@@ -1,5 +1,5 @@
-//! What one pass over the table does: a message to the engine, and its work on one batch of rows. What a row adds depends on the
-//! row alone, never on the rows beside it.
+//! One pass over the table: a message to the engine, and its work on one batch of rows. The contribution of a row depends on
+//! the row alone, never on its neighbours.
 
 use crate::model::Model;
 use crate::partial::{Drawn, Found, Partial};
@@ -19,7 +19,7 @@ pub(crate) struct Task {
     pub(crate) work: Work,
 }
 
-/// What is computed of the rows.
+/// The quantities that a pass computes from the rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// The range of each coordinate.
@@ -30,7 +30,7 @@ pub(crate) enum Work {
     Sample(Sample),
     /// Sums of an E-step with supports of this width.
     EStep(Model, usize),
-    /// What of them a score needs.
+    /// The part of these sums that a score needs.
     Score(Model),
 }
 
@@ -69,7 +69,7 @@ const CHANGED: &str =
     "a row that was not there in the first pass: the table must not change during the job";
 
 impl Task {
-    /// What the task finds on a batch.
+    /// The result of the task on a batch.
     pub(crate) fn run(&self, columns: &[ArrayRef]) -> Partial {
         let (key, columns) = match columns.split_first() {
             Some((key, columns)) if self.keyed => (Some(key), columns),

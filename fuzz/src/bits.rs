@@ -4,7 +4,7 @@ use coremix::coreset::Subset;
 use coremix::ndarray::{Array1, Array2};
 use coremix::{BoxedMixture, Fit, Float, Report, Save};
 
-/// What two fits that should be the same are compared by.
+/// The results by which two fits are compared that should be equal.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Bits {
     /// The bytes of its file, without notes.
@@ -17,7 +17,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Of a fit by a family of the crate.
+    /// The bits of a fit by a family of the crate.
     pub(crate) fn of<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Self {
         let Report {
             stop,

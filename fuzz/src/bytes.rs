@@ -23,7 +23,7 @@ impl<'a> Bytes<'a> {
         std::array::from_fn(|_| self.byte())
     }
 
-    /// What is left.
+    /// The bytes that are left.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.rest
     }

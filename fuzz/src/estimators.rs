@@ -17,7 +17,7 @@ const ITERATIONS: usize = 12;
 /// An estimator of rows of type `R`.
 pub(crate) type Boxed<F> = Box<dyn Estimator<F>>;
 
-/// What a fit writes down, and what ends it.
+/// The checkpoint that a fit writes, and the flag that ends it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
     pub(crate) checkpoint: Option<Checkpoint>,
@@ -89,7 +89,7 @@ fn any_coreset<F: Float>(bytes: &mut Bytes<'_>) -> AnyCoreset<F> {
     }
 }
 
-/// A seeder for data of so many columns.
+/// A seeder for data of `columns` columns.
 pub(crate) fn any_seeder<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> AnySeeder<F> {
     match bytes.below(6) {
         0 => Box::new(KMeansPlusPlus::greedy()),
@@ -103,7 +103,7 @@ pub(crate) fn any_seeder<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> Any
 
 /// Centres that are near 0 mostly.
 fn given<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> Given<F> {
-    const FAR: [f64; 8] = [0.0, 1e9, -1e30, 1e37, 1e149, f64::NAN, f64::INFINITY, 1e300];
+    const EXTREMES: [f64; 8] = [0.0, 1e9, -1e30, 1e37, 1e149, f64::NAN, f64::INFINITY, 1e300];
     let shape = match bytes.byte() {
         255 => (0, columns),
         254 => (3, columns + 1),
@@ -111,7 +111,7 @@ fn given<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> Given<F> {
     };
     let centres = Array2::from_shape_fn(shape, |_| match bytes.byte() {
         byte @ 0..=247 => F::from_f64(0.25 * f64::from(byte as i8)),
-        byte => F::from_f64(FAR[usize::from(byte) % FAR.len()]),
+        byte => F::from_f64(EXTREMES[usize::from(byte) % EXTREMES.len()]),
     });
     Given::new(centres.view())
 }
@@ -139,7 +139,7 @@ fn with_settings<F: Float>(columns: usize, control: &Control, bytes: &mut Bytes<
     builder
 }
 
-/// Stages of the crate in any combination, for data of so many columns.
+/// Stages of the crate in any combination, for data of `columns` columns.
 pub(crate) fn of_stages<F: Float>(
     columns: usize,
     control: &Control,

@@ -22,10 +22,10 @@ pub(crate) fn run(bytes: &[u8]) {
     }
 }
 
-/// What is done with an estimator.
+/// A way to run an estimator.
 enum Way<F: Float> {
     Fit,
-    /// Stopped after so many things were seen.
+    /// Stopped by the observer after this many calls.
     Observed(usize),
     /// From other seeds.
     Seeded(AnySeeder<F>),
@@ -61,7 +61,7 @@ impl<F: Float> Way<F> {
 
 type Found<F> = Result<Fit<BoxedMixture<F>>>;
 
-/// What makes no difference.
+/// A change that must make no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     No,
@@ -193,7 +193,7 @@ fn check<F: Float>(found: &Found<F>, data: &dyn Data<F>) {
     }
 }
 
-/// The same bits, or the same error.
+/// Checks that bits or errors are equal.
 fn same<F: Float>(a: &Found<F>, b: &Found<F>) {
     let bits = |found: &Found<F>| match found {
         Ok(fit) => Ok(Bits::of(fit)),

@@ -1,8 +1,8 @@
 //! Properties of `coremix` that hold for any bytes.
 //!
 //! A target takes bytes, makes something of them, and panics if a promise is broken: data and settings, own stages that lie,
-//! files, a fit that is stopped and resumed. libFuzzer looks for such bytes (`fuzz/run`). Those that it found, and a few that
-//! reach much code, are in `fuzz/corpus`: the test of this crate runs them all once.
+//! files, a fit that is stopped and resumed. libFuzzer looks for such bytes (`fuzz/run`). The bytes that it found, and a few
+//! that reach much code, are in `fuzz/corpus`: the test of this crate runs them all once.
 
 mod bits;
 mod bytes;
@@ -18,7 +18,7 @@ mod stages;
 mod table;
 mod threads;
 
-/// What panics if bytes break a promise.
+/// A function that panics if bytes break a promise.
 pub type Target = fn(&[u8]);
 
 /// The targets, by the names of their folders in `fuzz/corpus`.

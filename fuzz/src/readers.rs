@@ -44,7 +44,7 @@ fn rows<T: Number>(mut bytes: Bytes<'_>) {
     }
 }
 
-/// A source over so many bytes.
+/// Reads a source over `length` bytes.
 fn source<T: Number, S: Source<Element = T>>(opened: Result<S>, length: usize) {
     let Ok(source) = opened.map_err(|error| assert!(!error.to_string().is_empty())) else {
         return;

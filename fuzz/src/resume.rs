@@ -34,7 +34,7 @@ enum End {
 /// When a fit is stopped, and what becomes of its file.
 #[derive(Clone, Debug)]
 struct Accidents<'a> {
-    /// After so many things were seen, one stop after the other.
+    /// Consecutive stops, each after this many calls of the observer.
     stops: Vec<(usize, End)>,
     /// Iterations from one checkpoint to the next.
     every: Option<usize>,
@@ -149,7 +149,7 @@ fn goes_on<F: Float>(make: Make<'_, F>, data: &dyn Data<F>, accidents: &Accident
     }
 }
 
-/// A fit that is ended after so many things were seen, if it does not end before.
+/// A fit that ends after `seen` calls of the observer, if it does not end before.
 fn stopped<F: Float>(
     fit: &Boxed<F>,
     data: &dyn Data<F>,

@@ -1,4 +1,4 @@
-//! What every fit and every model promises, whatever it was made of.
+//! Promises of every fit and every model, whatever their stages are.
 
 use coremix::data::Data;
 use coremix::ndarray::Array2;
@@ -44,8 +44,7 @@ pub(crate) fn fit<F: Float>(fit: &Fit<BoxedMixture<F>>, data: &dyn Data<F>) {
     answers(model, data);
 }
 
-/// F of the searches of a phase: finite, and never falling but for rounding, relative to its size or to the unit of its
-/// terms.
+/// F of the searches of a phase is finite and never falls, except by rounding relative to its size or to the unit of its terms.
 fn never_falls<F: Float>(free_energies: &[f64], unit: f64) {
     let tolerance = if F::EPSILON > 1e-10 { 1e-6 } else { 1e-9 };
     let finite = free_energies.iter().all(|f| f.is_finite());

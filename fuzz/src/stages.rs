@@ -65,7 +65,7 @@ impl Cast {
             .seeder(self.seeder.clone())
     }
 
-    /// The same with another liar.
+    /// This cast with another liar.
     fn with(&self, liar: &'static str) -> Self {
         let mut cast = self.clone();
         cast.liars.push(liar);

@@ -7,13 +7,13 @@ use coremix::prelude::*;
 use coremix::{Element, Float, Rng};
 use std::io;
 
-/// What a table holds: `f32`, `f64` or `u8`.
+/// A number type of tables: `f32`, `f64` or `u8`.
 pub(crate) trait Number: coremix_files::Number {
     /// The nearest number of this type, also where that is an infinity.
     fn near(value: f64) -> Self;
     /// The number with these bits, or with the first of them.
     fn of_bits(bytes: [u8; 8]) -> Self;
-    /// What must not be read.
+    /// A value that must not be read.
     const POISON: Self;
 }
 
@@ -222,7 +222,7 @@ impl<T: Number> Table<T> {
         }
     }
 
-    /// The same rows, one after the other.
+    /// A copy of the rows, one after the other.
     pub(crate) fn copied(&self) -> Array2<T> {
         let view = self.view();
         Array2::from_shape_fn(view.dim(), |at| view[at])

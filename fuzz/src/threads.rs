@@ -3,10 +3,9 @@
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::OnceLock;
 
-/// Most threads.
 const MOST: usize = 2;
 
-/// What the work returns on a pool of so many threads: 1 or 2.
+/// Runs the work on a pool of `threads` threads: 1 or 2.
 pub(crate) fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     static POOLS: OnceLock<[ThreadPool; MOST]> = OnceLock::new();
     let pools = POOLS.get_or_init(|| {

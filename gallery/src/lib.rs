@@ -1,4 +1,4 @@
-//! What the programs share.
+//! Code that the programs share.
 
 use std::process::ExitCode;
 

@@ -55,7 +55,7 @@ pub enum Error {
 /// A fitted model, as linfa predicts with it.
 #[derive(Debug)]
 pub struct Model<F: Element<Float = F> + coremix::Float> {
-    /// What the fit returned: the model of coremix, labels, and the report.
+    /// The result of the fit: the model of coremix, labels, and the report.
     pub fit: Fitted<BoxedMixture<F>>,
 }
 
@@ -111,7 +111,7 @@ fn in_standard_layout<F: Copy, D: Data<Elem = F>>(x: &ArrayBase<D, Ix2>) -> CowA
     }
 }
 
-/// The same rows as an array of the other version.
+/// These rows as an array of the other version.
 fn view<'a, F>(rows: &'a CowArray<'_, F, Ix2>) -> RowsView<'a, F> {
     let values = rows.as_slice().unwrap_or_default();
     RowsView::from_shape(rows.dim(), values).expect("rows in standard layout")

@@ -1,4 +1,4 @@
-//! linfa's traits beside the crate's own: the same models.
+//! linfa's traits give the models of the crate's own.
 
 use coremix::prelude::*;
 use coremix_linfa::Linfa;
@@ -13,7 +13,7 @@ fn rows() -> Array2<f32> {
     })
 }
 
-/// The same rows in the crate's version of arrays.
+/// These rows in the crate's version of arrays.
 fn own(rows: &Array2<f32>) -> coremix::ndarray::Array2<f32> {
     coremix::ndarray::Array2::from_shape_fn(rows.dim(), |at| rows[at])
 }

@@ -1,4 +1,4 @@
-"""The table of `reproduce/covariances/run`: one iteration of EM with tied and full covariances, beside scikit-learn's.
+"""The table of `reproduce/covariances/run`: one iteration of EM with tied and full covariances, compared with scikit-learn's.
 
 An iteration is the difference of two fits of few and more iterations from the same start, divided by the iterations between."""
 
@@ -11,7 +11,7 @@ import tempfile
 import time
 import warnings
 
-# What the measurements beside other libraries share.
+# Modules shared with the measurements of other libraries.
 sys.path.append("reproduce/peers")
 import environment  # noqa: E402
 
@@ -27,7 +27,7 @@ environment.check_kernels(threadpoolctl.threadpool_info())
 SHAPES = [(8, 50_000, 16), (8, 50_000, 64), (32, 50_000, 16), (32, 50_000, 64), (90, 20_000, 16), (90, 20_000, 64)]
 SHAPES += [(256, 20_000, 16), (256, 50_000, 64), (256, 5_000, 16)]
 REPEATS = int(os.environ.get("REPEATS", "3"))
-FEW, MORE = 1, 5
+FEW_ITERATIONS, MORE_ITERATIONS = 1, 5
 
 
 def points(n, d, k):
@@ -45,8 +45,8 @@ def theirs(x, k, kind):
         model.fit(x)
         return time.perf_counter() - started
 
-    few = seconds(FEW)
-    return 1e3 * (seconds(MORE) - few) / (MORE - FEW)
+    few = seconds(FEW_ITERATIONS)
+    return 1e3 * (seconds(MORE_ITERATIONS) - few) / (MORE_ITERATIONS - FEW_ITERATIONS)
 
 
 def ours(path, k, kind):

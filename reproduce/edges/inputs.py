@@ -58,7 +58,7 @@ def blobs(n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
 
 # Floors of variances.
 X, TRUTH = blobs(600)
-FAR = np.vstack([X, [[999_999.0, 999_999.0]]])
+WITH_OUTLIER = np.vstack([X, [[999_999.0, 999_999.0]]])
 ALONE = {kind: GaussianMixture(3, covariance_type=kind, random_state=0, n_init=5).fit(X) for kind in ("full", "diag")}
 for KIND in ("full", "diag"):
     for PLACE in (1e4, 999_999.0, 1e9):
@@ -243,7 +243,7 @@ def _():
 @case("clusters -a gmm --covariance full --to 6, three blobs and (999999, 999999): chosen", "4")
 @in_folder
 def _():
-    np.savetxt("rows.csv", FAR, delimiter=",", header="x,y", comments="")
+    np.savetxt("rows.csv", WITH_OUTLIER, delimiter=",", header="x,y", comments="")
     told = subprocess.run(
         [COMMAND, "--quiet", "clusters", "rows.csv", "-a", "gmm", "--covariance", "full", "--to", "6"], capture_output=True, text=True
     ).stdout

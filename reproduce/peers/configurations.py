@@ -1,4 +1,4 @@
-"""What is measured: each library with a ladder of steps, from short runs to long ones."""
+"""The configurations to measure: each library with a ladder of steps, from short runs to long ones."""
 
 import dataclasses
 import hashlib
@@ -14,7 +14,7 @@ from results import CONVERGED, OWN, REFERENCE
 
 ITERATIONS = ("2", "4", "6", "8", "12", "16", "20", "25", "40", "64", "100")
 # Where the seeding takes longer than many iterations.
-FEW = ("4", "8", "16", "32", CONVERGED)
+SHORT_LADDER = ("4", "8", "16", "32", CONVERGED)
 
 # `fast` with larger tolerances and with its own settings; then with a smaller tolerance and more iterations, while it misses a
 # target.
@@ -34,13 +34,13 @@ class Peer:
     name: str
     family: str
     version: str
-    # Of one run: rows, step and seed to centres and seconds.
+    # One run: from rows, step and seed to centres and seconds.
     run: object
     # The step "" is a run with the library's own settings.
     ladder: tuple = ("",)
     # Columns that the library asks for, at least.
     columns: int = 1
-    # So many steps run in any case.
+    # The number of steps that run in any case.
     always: int = 1
     # A process per fit starts anew each time.
     inside: bool = True
@@ -66,8 +66,8 @@ def peers():
         Peer("Lance", "Rust", lance, libraries.lance_k_means, ITERATIONS),
         Peer("scikit-learn mini-batch", "scikit-learn", sklearn, libraries.sklearn_mini_batch),
         Peer("scikit-learn bisecting", "scikit-learn", sklearn, libraries.sklearn_bisecting),
-        Peer("scikit-learn greedy k-means++", "scikit-learn", sklearn, libraries.sklearn_seeded(None), FEW),
-        Peer("scikit-learn plain k-means++", "scikit-learn", sklearn, libraries.sklearn_seeded(1), FEW),
+        Peer("scikit-learn greedy k-means++", "scikit-learn", sklearn, libraries.sklearn_seeded(None), SHORT_LADDER),
+        Peer("scikit-learn plain k-means++", "scikit-learn", sklearn, libraries.sklearn_seeded(1), SHORT_LADDER),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the libraries read when they are loaded: `prepare` is called before numpy is imported."""
+"""Variables that the libraries read when they are loaded: `prepare` is called before numpy is imported."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ def prepare(threads):
     """Threads, and the kernels of OpenBLAS.
 
     The OpenBLAS in the package of faiss is of 2021. On processors that it does not know it takes its oldest kernels, and
-    faiss two to three times as long. So the kernels are chosen here. What the environment says of OpenBLAS goes: other kernels, or
+    faiss two to three times as long. So the kernels are chosen here. Variables of OpenBLAS in the environment are deleted: other kernels, or
     a size of a cache that is not that of this machine, make peers slow."""
     for variable in [name for name in os.environ if name.startswith("OPENBLAS_")]:
         del os.environ[variable]

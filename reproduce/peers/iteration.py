@@ -1,7 +1,7 @@
 """One iteration of exact k-means on generated rows, side by side: `reproduce/peers/run --iteration`.
 
-Each library starts at the same rows and is timed over 2 iterations, and over so many more that they take a third of a second or so.
-The difference is what the iterations between take, those that were run: libraries end when nothing changes. This crate is timed
+Each library starts at the same rows and is timed over 2 iterations, and over as many more as take about a third of a second.
+The difference is the time of the further iterations that were run: libraries end when nothing changes. This crate is timed
 twice: reading all rows in each iteration, and with bounds, where rows are not read that keep their label for sure. Both are exact.
 
 `ITERATION=3/20 reproduce/peers/run --iteration` measures the third of twenty groups of the shapes."""
@@ -31,7 +31,7 @@ def rows_of(d, k):
 
 
 def seconds(fit, more):
-    """Of one iteration, where fit(i) runs i of them at most and returns how many it ran."""
+    """Seconds of one iteration; fit(i) runs at most i of them and returns how many it ran."""
     took, ran = [], []
     for iterations in (2, 2 + more):
         started = time.perf_counter()

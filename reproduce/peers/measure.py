@@ -1,4 +1,4 @@
-"""Runs what is not known yet. What is next follows from what is known, so a run can stop anywhere and go on."""
+"""Runs the fits whose results are not known yet. The next fit follows from the known results, so a run can stop anywhere and go on."""
 
 import collections
 import itertools
@@ -11,19 +11,19 @@ import numpy as np
 from results import OWN, REFERENCE, TARGETS, base_of, step_of
 from rows import Rows
 
-# A run that takes so many times as long as the fastest other at the lower target does not matter.
+# A run that takes this many times as long as the fastest other at the lower target does not matter.
 SLACK = 2.0
 # In percent: below the lower target, longer runs that gain less do not matter.
 GAIN = 0.05
 
-# A run is hopeless if gains like the larger of the last two, so many times over, would still miss the higher target.
+# A run is hopeless if this many gains like the larger of the last two would still miss the higher target.
 HOPE = 4.0
-# Short runs are repeated until they take so many seconds together, but no more than so often.
+# Short runs are repeated until they take `SHORT` seconds together, but at most `REPEATS` times.
 SHORT, REPEATS = 0.5, 5
 
 
 class Measured:
-    """What is known about one set from these versions of the peers."""
+    """Known results on one set, from these versions of the peers."""
 
     def __init__(self, rows, peers, runs, options):
         self.rows, self.peers, self.options, self.floor = rows, peers, options, rows.floor
@@ -38,7 +38,7 @@ class Measured:
         self.known[run["peer"], run["step"]][run["seed"]] = run
 
     def step(self, peer, step, seeds):
-        """Over the first so many seeds, of which some may be missing; None where nothing is known."""
+        """Figures of a step over the first `seeds` seeds, of which some may be missing; None where nothing is known."""
         known = self.known[peer.name, step]
         runs = [known[seed] for seed in range(1, seeds + 1) if seed in known]
         base = base_of([run for runs in self.known.values() for run in runs.values()])

@@ -5,7 +5,7 @@ import re
 import matplotlib
 
 matplotlib.use("svg")
-# The same figures make the same file.
+# Equal figures make equal files.
 matplotlib.rcParams["svg.hashsalt"] = "peers"
 # Texts as text, not as outlines: a third of the file.
 matplotlib.rcParams["svg.fonttype"] = "none"

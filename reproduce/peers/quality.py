@@ -1,9 +1,9 @@
-"""Errors of `fast` beside those of scikit-learn's KMeans(n_init=1) on many files, the worst first.
+"""Errors of `fast`, compared with scikit-learn's KMeans(n_init=1) on many files, the worst first.
 
     reproduce/peers/run --quality [--seeds 5] [--for SECONDS] SET.npy:K [SET.npy:K ...] [@LIST]
 
 LIST has one SET.npy:K a line. The errors of scikit-learn are kept in target/peers/reference.json, by the rows and its
-version, and are computed once. With --for no fit of scikit-learn starts after so many seconds: run it again to go on. --add OPTION
+version, and are computed once. With --for no fit of scikit-learn starts after that many seconds: run it again to go on. --add OPTION
 gives `fast` another setting, as in `--add=--tolerance --add=1e-4`. The table is written to
 target/peers/quality.md."""
 
@@ -89,7 +89,7 @@ def fit(rows, seed):
 
 
 def compare(rows, reference):
-    """Of one set: errors relative to the mean of the reference, in percent, with standard errors."""
+    """Errors on one set relative to the mean of the reference, in percent, with standard errors."""
     base, floor = np.mean(reference), rows.floor
     _, spread = mean([relative(error, base, floor) for error in reference])
     found = {"set": rows.label, "shape": rows.shape, "reference": base, "spread": spread, "seeds": len(reference)}

@@ -1,4 +1,4 @@
-"""Tables of what was measured: per set all runs, and over all sets the fastest peers at each target beside `fast`."""
+"""Tables of the measurements: per set all runs, and over all sets the fastest peers at each target, with `fast`."""
 
 import dataclasses
 import math
@@ -34,7 +34,7 @@ class Found:
         return min(reached, default=None)
 
     def cut(self, target, seconds):
-        """Seconds of the shortest ladder that ended at the budget before the target and before so many seconds."""
+        """Seconds of the shortest ladder that ended at the budget before the target and before `seconds`."""
         last = [
             max(steps.values(), key=lambda figures: figures.seconds)
             for name, steps in self.steps.items()
@@ -116,7 +116,7 @@ def every_run(found):
 
 
 def per_target(found):
-    """Of one set: the fastest peer at each target, and `fast`."""
+    """The fastest peer at each target on one set, and `fast`."""
     lines = [
         "| reaches | fastest peer | seconds | error | `fast` | seconds | error | ratio |",
         "|---|---|---|---|---|---|---|---|",

@@ -60,7 +60,7 @@ class Step:
 
 
 def step_of(runs, base, floor):
-    """Of runs over seeds; one that failed counts as an error without end."""
+    """Figures of a step from runs over seeds; a run that failed has an infinite error."""
     errors = [relative(run["error"], base, floor) if run["error"] is not None else np.inf for run in runs]
     spread = np.std(errors, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 and np.isfinite(errors).all() else np.nan
     seconds = np.median([run["seconds"] for run in runs])

@@ -32,7 +32,7 @@ class Rows:
         return few
 
     def blocks(self, columns):
-        """Rows as float64, in blocks of which products with so many columns stay in the caches."""
+        """Rows as float64, in blocks whose products with `columns` columns stay in the caches."""
         for block in np.array_split(self.x, max(1, len(self.x) * max(columns, self.x.shape[1]) // 1_000_000)):
             yield block.astype(np.float64)
 
@@ -52,7 +52,7 @@ class Rows:
         shifted = centres - self._shift
         norms = (shifted**2).sum(axis=1)
         factors = np.vstack([-2.0 * shifted.T, norms])
-        # Of a score, relative to the sum of both norms.
+        # Rounding error of a score, relative to the sum of both norms.
         unit = 4.0 * (self.x.shape[1] + 4) * 2.0**-53
         total = 0.0
         for rows in self.blocks(len(centres)):

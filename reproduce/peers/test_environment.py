@@ -19,7 +19,7 @@ class Kernels(unittest.TestCase):
             environment.check_kernels(pools)
 
     def test_slow_kernels_end_the_program(self):
-        # What an old copy falls back to, what a foreign environment may ask for, and what is not known.
+        # The kernels of an old copy, the kernels that a foreign environment may ask for, and unknown ones.
         for found in ("Barcelona", "Prescott", "Nehalem", "Haswell", None):
             with self.assertRaises(SystemExit) as ended:
                 self.check(pool("SkylakeX"), pool(found))

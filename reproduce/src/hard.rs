@@ -9,7 +9,7 @@ use ndarray::{Array2, Axis};
 pub const KINDS: [&str; 14] = [
     // The scale of each cluster, of its centre and deviation, is log-normal, over about 8 orders of magnitude.
     "scales",
-    // Deviations from the centres follow Student's t with so many degrees of freedom.
+    // Deviations from the centres follow Student's t; the number is that of the degrees of freedom.
     "student-t-1",
     "student-t-2",
     "student-t-3",

@@ -1,4 +1,4 @@
-//! What the programs that print tables share: the stop rule of the papers, generated rows, means over runs, medians of
+//! Code that the programs that print tables share: the stop rule of the papers, generated rows, means over runs, medians of
 //! times, and rows of Markdown.
 
 pub mod hard;
@@ -66,7 +66,7 @@ pub fn row(name: &str, cells: &[String]) {
     println!("| {name} | {} |", cells.join(" | "));
 }
 
-/// The mean with its standard error in brackets, both with so many digits.
+/// The mean with its standard error in brackets, both with `digits` digits.
 #[must_use]
 pub fn with_error((mean, error): (f64, f64), digits: usize) -> String {
     format!("{mean:.digits$} ({error:.digits$})")

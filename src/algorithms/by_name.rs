@@ -81,7 +81,7 @@ settings! {
     /// Draws of the lightweight coreset. Default: none, but `lwcs-k-means` and `vc-gmm` draw 100 per cluster and 8,192 at
     /// least, and `fast` has its own.
     coreset: usize,
-    /// Bytes that `fast` may take beside the rows, as in [`fast_within`](crate::algorithms::fast_within), with what a
+    /// Bytes that `fast` may take besides the rows, as in [`fast_within`](crate::algorithms::fast_within), with what a
     /// [checkpoint](Self::checkpoint) takes. Default: no limit.
     memory: usize,
     /// Members of a support, C' or H, of the truncated algorithms. Default 3.
@@ -135,7 +135,7 @@ enum Made<F: Float> {
     Dirichlet(Builder<F, DirichletProcess>),
 }
 
-/// What an algorithm is made of: the settings that it has beside the common ones, and its constructor.
+/// An algorithm: the settings that it has besides the common ones, and its constructor.
 struct Entry<F: Float> {
     settings: &'static [&'static str],
     make: fn(&Settings, usize) -> Made<F>,
@@ -218,7 +218,8 @@ impl Algorithm {
         self
     }
 
-    /// Bytes that a fit of so many rows takes at its peak beside the rows themselves, at most: from the sizes of what it stores.
+    /// Upper bound on the bytes that a fit of this many rows takes at its peak, besides the rows themselves: from the sizes of
+    /// all that it stores.
     ///
     /// For `fast` with a limit on its [`memory`](Self::memory): what it takes in any case, if that is more.
     ///
@@ -244,8 +245,8 @@ impl Algorithm {
         if has("memory") {
             // A limit does not count blocks: what fits may not depend on the number of threads.
             let blocks = s.memory.map_or_else(|| sizes.blocks(), |_| 0.0);
-            let beside = self.copies(8.0) * rows as f64 + blocks;
-            return Ok((of_fast(s.memory) + beside) as usize);
+            let extra = self.copies(8.0) * rows as f64 + blocks;
+            return Ok((of_fast(s.memory) + extra) as usize);
         }
         let coreset = match self.name {
             "lwcs-k-means" | "vc-gmm" => Some(s.coreset.unwrap_or(draws(clusters))),
@@ -263,10 +264,10 @@ impl Algorithm {
         }
         let of_pairs = has("concentration")
             || matches!(s.covariance, Some(Covariance::Full | Covariance::Tied));
-        // Restarts on few rows run beside each other.
-        let beside = parallel::fits_beside(s.restarts.unwrap_or(1), searched);
+        // Restarts on few rows run at the same time.
+        let at_once = parallel::fits_beside(s.restarts.unwrap_or(1), searched);
         let of_rows = searched as f64 * per_row.max(sizes.seeding(has("chain")));
-        let mut needed = beside as f64 * (of_rows + sizes.sums(of_pairs)) + sizes.blocks();
+        let mut needed = at_once as f64 * (of_rows + sizes.sums(of_pairs)) + sizes.blocks();
         if let Some(draws) = coreset {
             needed += sizes.coreset(draws);
         }
@@ -276,8 +277,8 @@ impl Algorithm {
         Ok(needed as usize)
     }
 
-    /// What there is besides of `kept` bytes for each row: of the best restart, for whoever stops the fit, and as bytes for the
-    /// checkpoint at the end of a phase.
+    /// Bytes of all further copies of `kept` bytes per row: those of the best restart, those to return when the fit is
+    /// cancelled, and those of the checkpoint at the end of a phase.
     fn copies(&self, kept: f64) -> f64 {
         let several = self.settings.restarts.is_some_and(|restarts| restarts > 1);
         let best = usize::from(several);

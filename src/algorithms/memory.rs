@@ -1,4 +1,4 @@
-//! How much memory fits take beside their rows, from the sizes of what they store: in bytes, of any number of rows.
+//! The memory that fits take besides their rows, from the sizes of all that they store: in bytes, for any number of rows.
 
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
@@ -9,22 +9,22 @@ use crate::fit::{Columns, Phase, Shape};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     shape: Shape,
-    /// Of a number.
+    /// Bytes of a number of the data.
     number: f64,
     /// Per row where rows have bounds: members are there up to four times while they are sorted, and change once.
     bounds: f64,
 }
 
-/// Per row of a coreset beside its numbers: which row it is, and its weight, in the rows and for a checkpoint as well.
+/// Bytes per row of a coreset besides its numbers: which row it is, and its weight, in the rows and for a checkpoint as well.
 const CHOSEN: f64 = (2 * size_of::<usize>() + 3 * size_of::<f64>()) as f64;
 
-/// Per draw: the random number, the row twice, and its weight.
+/// Bytes per draw: the random number, the row twice, and its weight.
 const DRAWN: f64 = (2 * size_of::<f64>() + 2 * size_of::<usize>()) as f64;
 
-/// Models beside the sums of shards, of as many numbers.
+/// Models held at the same time as the sums of shards; each has as many numbers as the sums of one shard.
 const MODELS: usize = 8;
 
-/// Pairs of components that a row brings together, until they are summed up: on few rows and components most.
+/// Bytes per row for pairs of components that share the row, until these are summed up: most on few rows and components.
 const PAIRS: f64 = 200.0;
 
 const LITTLE: f64 = (1 << 20) as f64;
@@ -38,7 +38,7 @@ impl Sizes {
         }
     }
 
-    /// Labels, and supports of so many members, per row: 0 where they are full.
+    /// Bytes per row of a label and a support of `members` components; full supports are not stored (`members` = 0).
     pub(super) fn supports(members: usize) -> f64 {
         (1.0 + members as f64) * size_of::<u32>() as f64
     }
@@ -54,7 +54,7 @@ impl Sizes {
         let of_pairs = if pairs { k * d * (d + 1.0) / 2.0 } else { 0.0 };
         let shards = em::shards(rows, clusters, of_pairs as usize);
         let numbers = 2.0 * k * (d + 1.0) + of_pairs;
-        numbers * (shards + MODELS) as f64 * size_of::<f64>() as f64 + LITTLE
+        numbers * (shards + MODELS) as f64 * size_of::<f64>() as f64 + FIXED_BYTES
     }
 
     /// Blocks of rows with their scores, of all threads: no phase may depend on it.
@@ -80,7 +80,7 @@ impl Sizes {
     /// Phases of [`fast`](super::fast) and the like, from a coreset of `first` rows.
     pub(super) fn phases<F: Float>(self, phases: &[Phase<F>], first: usize) -> f64 {
         let all = self.shape.rows;
-        // What stays: coresets, and rows in a subspace.
+        // `kept` counts coresets and rows in a subspace, which stay until the end.
         let (mut kept, mut before, mut peak) = (0.0, 0, 0.0_f64);
         for phase in phases {
             let rows = match phase.outline.rows {

@@ -22,9 +22,9 @@ use memory::Sizes;
 /// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
 /// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$.
 ///
-/// With `.e_step(Bounded::new().nearest_centres(clusters))` it has the same labels, but for the rounding of distances, and does not read rows
-/// that bounds settle: faster with 2 clusters, and with 16 to 32 from 64 columns on (`docs/performance.md`), for about 40 bytes more per
-/// row.
+/// With `.e_step(Bounded::new().nearest_centres(clusters))` it has the same labels, up to the rounding of distances, and does
+/// not read rows that bounds settle: faster with 2 clusters, and with 16 to 32 from 64 columns on (`docs/performance.md`), for
+/// about 40 bytes more per row.
 pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
     Clusterer::builder().clusters(clusters)
 }
@@ -98,7 +98,11 @@ pub fn d_gmm<F: Float>(clusters: usize, h: usize, r: usize) -> Builder<F> {
 /// The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is 1e-3; below 128 clusters, where
 /// an iteration costs little more than reading the rows, it is 1e-4.
 pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
-    let tolerance = if clusters < FEW { 1e-4 } else { 1e-3 };
+    let tolerance = if clusters < CHEAP_CLUSTERS {
+        1e-4
+    } else {
+        1e-3
+    };
     k_means(clusters)
         .coreset(Lightweight::new(rows_for(clusters)))
         .seeder(HierarchicalKMeansPlusPlus::new())
@@ -133,7 +137,7 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         false => Columns::All,
     };
     let starts = match k {
-        2..=8 => (TOGETHER / k).min(8),
+        2..=8 => (START_CLUSTERS / k).min(8),
         _ => 1,
     };
     let phase = |rows, factor| {
@@ -143,7 +147,7 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     };
     let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));
     // Iterations on few rows are worth their time.
-    let all = (shape.rows as f64 / MANY).clamp(0.1, 1.0);
+    let all = (shape.rows as f64 / CHEAP_ROWS).clamp(0.1, 1.0);
     let mut phases = vec![phase(PhaseRows::Coreset, 3.0).starts(starts)];
     let larger = larger(k, shape.rows / 4).map(Lightweight::new);
     phases.extend(larger.map(|larger| phase(PhaseRows::Larger(larger), 3.0)));
@@ -161,8 +165,8 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
     sizes.skip(1).take_while(move |&size| size <= most)
 }
 
-/// [`fast`] for rows that are not in memory: the whole fit takes at most about `bytes` bytes beside them and a block of rows for
-/// every thread.
+/// [`fast`] for rows that are not in memory: the whole fit takes at most about `bytes` bytes besides the rows and a block of
+/// rows for every thread.
 ///
 /// [`fast`] itself reads rows in the order of their components, which is slow in files. This one reads them in the order of the
 /// file. Where all rows fit in `bytes`, it is [`fast`]. Otherwise the phases with bounds and moves run on coresets, the last
@@ -225,17 +229,17 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
     with_largest(largest)
 }
 
-/// Clusters of all starts of [`fast`] together, at most.
-const TOGETHER: usize = 32;
+/// Most clusters of all starts of [`fast`] together.
+const START_CLUSTERS: usize = 32;
 
-/// With fewer rows than this, the tolerance is smaller.
-const MANY: f64 = 100_000.0;
+/// With fewer rows than this, the tolerance on all rows is smaller: iterations on few rows are cheap.
+const CHEAP_ROWS: f64 = 100_000.0;
 
 /// Rounds of split and merge, and of transfers, at most: they end when they gain little.
 const ROUNDS: usize = 20;
 
-/// With fewer clusters than this, more iterations are worth their time.
-const FEW: usize = 128;
+/// With fewer clusters than this, the tolerance is smaller: an iteration costs little more than reading the rows.
+const CHEAP_CLUSTERS: usize = 128;
 
 /// Length of the neighbour lists, in whole panels of the kernel: 48, and 16 more for every eight times as many clusters,
 /// from about 1,500 on. With more clusters, the nearest centre of a row is less often on the list of its component.

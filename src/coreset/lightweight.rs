@@ -39,7 +39,7 @@ pub struct Lightweight {
 }
 
 impl Lightweight {
-    /// A coreset of `size` draws, $N'$, at least 1. If the data has at most so many rows, it is all rows as they are.
+    /// A coreset of `size` draws, $N'$, at least 1. If the data has at most `size` rows, the coreset is all rows as they are.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { size }
@@ -86,7 +86,8 @@ impl Lightweight {
         };
         let density = |d2: F| (base + slope * d2.to_f64()) / (2.0 * total);
 
-        // Where the draws of each block end. They sum to 1 up to rounding: draws past the end go to the last block that has rows.
+        // The ends of the shares of the blocks. The shares sum to 1 up to rounding: draws past the end go to the last block
+        // that has rows.
         let draws = sorted_uniforms(self.size, in_strata, rng);
         let mut ends = vec![0.0];
         for block in &blocks {
@@ -103,8 +104,8 @@ impl Lightweight {
             let mut draws = &draws[below(ends[block])..end];
             let mut chosen = Vec::with_capacity(draws.len());
             let (mut cumulated, mut last) = (ends[block], 0);
-            let first = block * PIECE;
-            let piece = &squared[first..(first + PIECE).min(data.len())];
+            let first = block * TASK_ROWS;
+            let piece = &squared[first..(first + TASK_ROWS).min(data.len())];
             for (n, &squared) in (first..).zip(piece) {
                 if draws.is_empty() {
                     break;
@@ -136,17 +137,17 @@ impl Lightweight {
     }
 }
 
-/// Rows of a piece of work: so many that the totals of all pieces need little memory.
-const PIECE: usize = 4_096;
+/// Rows of one parallel task: enough that the totals of all tasks need little memory.
+const TASK_ROWS: usize = 4_096;
 
-/// What the draws need to know of a block of rows, with weights in some unit.
+/// Totals of the rows of a task, from which draws are placed; weights are in some unit.
 struct Totals {
     weight: f64,
     /// Weighted sum of the squared distances to the mean of the data.
     spread: f64,
 }
 
-/// Squared distances of all rows to the mean of the data (n), and the totals of each block of them, their weights times `unit`.
+/// Squared distances of all rows to the mean of the data (n), and the totals of each task, with weights times `unit`.
 fn squared_distances_to_mean<F: Float>(
     view: View<'_, F>,
     unit: f64,
@@ -155,7 +156,7 @@ fn squared_distances_to_mean<F: Float>(
     let mut centre = vec![F::from_f64(0.0); frame.offset.len()];
     frame.enter_exact(&data.summary().mean, &mut centre);
     let mut squared = vec![F::from_f64(0.0); data.len()];
-    let blocks = parallel::map_chunks(&mut squared, PIECE, |_, range, squared| {
+    let blocks = parallel::map_chunks(&mut squared, TASK_ROWS, |_, range, squared| {
         let mut block = Rows::default();
         let firsts = range.clone().step_by(BLOCK);
         for (first, out) in firsts.zip(squared.chunks_mut(BLOCK)) {

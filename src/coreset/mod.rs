@@ -34,7 +34,7 @@ pub struct Subset {
 }
 
 impl Subset {
-    /// What is wrong with a choice out of `n` rows, if anything is.
+    /// Checks a choice out of `n` rows; the error says what is wrong.
     pub(crate) fn check(&self, n: usize) -> std::result::Result<(), String> {
         let (rows, weights) = (self.rows.len(), self.weights.len());
         if rows != weights {
@@ -49,7 +49,7 @@ impl Subset {
         }
         let mut pairs = self.rows.iter().zip(&self.weights);
         let sound = pairs.try_for_each(|(row, weight)| sound_weight(*row, *weight));
-        // From 0: the sum of no numbers is -0.
+        // The sum starts at 0, because the sum of no numbers is -0.
         let total = self.weights.iter().fold(0.0, |sum, w| sum + w);
         let sound = sound.and_then(|()| sound_total(total));
         sound.map(|_| ()).map_err(|error| error.to_string())

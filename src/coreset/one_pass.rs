@@ -15,7 +15,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// again from what was drawn ("merge and reduce", Har-Peled and Mazumdar, STOC 2004; Bentley and Saxe 1980;
 /// [E42](crate::equations#e42)). It keeps coresets of parts of the stream, no two of which stand for about as many rows.
 ///
-/// The law of all coresets holds: the expected weight of every row is its old weight. What comes out depends on the seed and on
+/// The law of all coresets holds: the expected weight of every row is its old weight. The coreset depends on the seed and on
 /// the order of the rows, but not on how they are split into blocks.
 ///
 /// ```
@@ -89,7 +89,7 @@ impl<T: Element> OnePass<T> {
         self.take(rows, None)
     }
 
-    /// The same with weights (n). Rows of weight 0 are left out.
+    /// Takes rows with weights (n). Rows of weight 0 are left out.
     ///
     /// # Errors
     /// As [`push`](Self::push); [`Error::LengthMismatch`] and [`Error::Weight`] for the weights. [`Error::TotalWeight`] for

@@ -29,7 +29,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// A coreset of `size` rows, $N'$, at least 1. If the data has at most so many rows, it is all rows as they are.
+    /// A coreset of `size` rows, $N'$, at least 1. If the data has at most `size` rows, the coreset is all rows as they are.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self { size }
@@ -60,7 +60,7 @@ impl<F: Float> Coreset<F> for Uniform {
 
 /// `size` of the rows of positive weight, in order: each such set has the same chance.
 ///
-/// Selection sampling: each row in turn, with a probability for which there are exactly so many in the end.
+/// Selection sampling: each row in turn is taken with a probability by which exactly `size` rows are taken in the end.
 pub(crate) fn some_rows<F: Float>(data: &dyn Data<F>, size: usize, rng: &mut Rng) -> Vec<usize> {
     let mut left = data.summary().rows;
     let mut chosen = Vec::with_capacity(size);

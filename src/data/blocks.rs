@@ -62,7 +62,7 @@ pub trait Source: Sync {
     /// room for.
     ///
     /// # Errors
-    /// What kept the rows from being read: it is in the error of the fit.
+    /// The reason why rows cannot be read; the error of the fit contains it.
     fn read(&self, first: usize, out: &mut [Self::Element]) -> io::Result<()>;
 }
 
@@ -109,7 +109,7 @@ pub struct Blocks<S: Source> {
 /// Bytes between two rows that take less time to read than a second call does: a page.
 const NEAR: usize = 4096;
 
-/// What the rows of a source are computed in.
+/// The number type in which the rows of a source are computed.
 type FloatOf<S> = <<S as Source>::Element as Element>::Float;
 
 /// Reads consecutive rows; the error names the source, and the first row that cannot be read.
@@ -213,7 +213,7 @@ impl<S: Source> Blocks<S> {
         Ok(())
     }
 
-    /// What `work` makes of a place for so many rows.
+    /// Runs `work` on a buffer for `rows` rows.
     fn with_buffer<T>(&self, rows: usize, work: impl FnOnce(&mut [S::Element]) -> T) -> T {
         let mut buffer = self.buffers.take().unwrap_or_default();
         buffer.resize(rows * self.dim, Default::default());

@@ -34,11 +34,11 @@ pub struct Dense<'a, T: Element> {
     summary: Summary,
 }
 
-/// Numbers that are copied before they are changed: they stay in the nearest cache.
-const TOGETHER: usize = 1 << 12;
+/// Numbers that are copied before they enter the frame: they stay in the nearest cache.
+const BATCH_NUMBERS: usize = 1 << 12;
 
-/// Bytes of data that no cache holds.
-const FAR: usize = 1 << 27;
+/// Data of at least this many bytes fits in no cache.
+const UNCACHED_BYTES: usize = 1 << 27;
 
 impl<'a, T: Element> Dense<'a, T> {
     /// Points (n, d), each of weight 1: anything that views as a matrix, such as `&array` or `array.view()`. Points that may
@@ -169,8 +169,8 @@ impl<'a, T: Element> Dense<'a, T> {
         }
     }
 
-    /// Longer rows. Some are copied before they are changed, so that many are on their way from memory at the same time. Of
-    /// data that no cache holds, some are touched before that: copying waits for each.
+    /// Longer rows. A batch is copied before it enters the frame, so that many rows are on their way from memory at the same
+    /// time. If no cache holds the data, the rows of the batch are touched first, because copying waits for each.
     #[inline(always)]
     fn enter_long(
         &self,
@@ -249,7 +249,7 @@ impl<T: Element> Dense<'static, T> {
         Self::of_array(points, None)
     }
 
-    /// The same with weights (n).
+    /// Owned points with weights (n).
     pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
         Self::of_array(points, Some(Cow::Owned(weights)))
     }
@@ -268,8 +268,8 @@ impl<T: Element> Dense<'static, T> {
         Self::of_checked(Cow::Owned(values), n, dim, weights)
     }
 
-    /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole`
-    /// data but for the number of rows and the total weight.
+    /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole` data,
+    /// except the number of rows and the total weight.
     pub fn part_of(whole: &Summary, points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
         let part = Self::owned_weighted(points, weights)?;
         Ok(Self {
@@ -287,7 +287,7 @@ impl<F: Float> Dense<'static, F> {
         weights: Vec<f64>,
     ) -> Result<Self> {
         let (dim, summary) = (data.dim(), data.summary());
-        // In a unit in which no number is too large; there and back, powers of two are exact.
+        // The unit of the frame makes no number too large; it is a power of two, so that the way there and back is exact.
         let frame = Frame::new(&vec![0.0; dim], summary.max_abs());
         let mut values = vec![F::zero(); rows.len() * dim];
         let read = parallel::map_chunks(&mut values, BLOCK * dim, |_, places, out| {

@@ -1,4 +1,4 @@
-//! Where data enters: what it says and loads is checked here, and nowhere else.
+//! Data as it enters a fit: its answers and rows are checked here, and nowhere else.
 
 use super::{Data, Frame, Rows, Summary};
 use crate::base::cancel::Cancel;
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// The rows of a fit or a prediction: every block is as it must be, or an error. Once the fit is cancelled there are no more.
 pub(crate) struct Guarded<'a, F: Float> {
     data: Rowset<'a, F>,
-    /// That of the data before a part was selected.
+    /// Name of the data, also after a part of it was selected.
     name: &'static str,
     weights: Option<Cow<'a, [f64]>>,
     len: usize,
@@ -94,8 +94,7 @@ impl<'a, F: Float> Guarded<'a, F> {
         }
         let row = farthest.0;
         let value = format!("row {row}, {widest:e} from others that differ by about {few:e}");
-        let rule =
-            "its type cannot hold both differences beside each other: remove the row, or scale it";
+        let rule = "the number type cannot resolve both differences: remove the row, or scale it";
         Err(Error::parameter("data", value, rule))
     }
 

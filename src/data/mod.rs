@@ -35,11 +35,11 @@ use std::ops::Range;
 
 /// A weighted set of `n` points in `d` dimensions; usable as a trait object.
 ///
-/// The crate reads rows through it and asks nothing else: where they come from (memory, a file, a partition) is known to
-/// the implementation alone. [`Rows::fill`] puts rows of numbers into a block, [`Summary::from_blocks`] makes the
-/// summary, and [`select`](Self::select) reads rows into memory. What is
-/// loaded is checked: a block of another number of rows than asked for, or a value that is not finite, is an error of
-/// the fit that names the row. Rows that cannot be read are an error of [`load`](Self::load).
+/// The crate reads rows through it and asks nothing else: where they come from (memory, a file, a partition) is known to the
+/// implementation alone. [`Rows::fill`] puts rows of numbers into a block, [`Summary::from_blocks`] makes the summary, and
+/// [`select`](Self::select) reads rows into memory. Loaded rows are checked: a block with another number of rows than asked
+/// for, or a value that is not finite, is an error of the fit that names the row. Rows that cannot be read are an error of
+/// [`load`](Self::load).
 ///
 /// Laws: the summary ignores rows of weight 0; `load` of a range equals `gather` of its rows; the same rows give the same
 /// fit as [`Dense`] rows in memory, bit for bit.
@@ -117,8 +117,8 @@ pub trait Data<F: Float>: Sync {
     fn residual(&self) -> Residual {
         Residual::default()
     }
-    /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data but for the
-    /// number of rows and the total weight ([`Summary::reweighted`]), so that both live in the same frame.
+    /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data, except the number
+    /// of rows and the total weight ([`Summary::reweighted`]), so that both have the same frame.
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         Ok(Box::new(Dense::selected(self, rows, weights)?))
     }

@@ -19,11 +19,11 @@ use std::ops::Range;
 pub struct Subspace<F> {
     /// (p, d): the directions.
     directions: Array2<F>,
-    /// That of all coordinates.
+    /// The frame of all coordinates.
     frame: Frame<F>,
-    /// The same with its origin at the mean: directions are those from the mean.
+    /// That frame with its origin at the mean, from which directions are measured.
     centred: Frame<F>,
-    /// Where that has its origin, padded.
+    /// The origin of `centred` in `frame`, padded.
     origin: Vec<F>,
 }
 
@@ -88,7 +88,7 @@ impl<F: Float> Data<F> for Projected<F> {
         Some(&self.cancel)
     }
 
-    /// They are in the coordinates of their own frame already.
+    /// The values are in the coordinates of their own frame already.
     fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows, into)
     }
@@ -111,9 +111,9 @@ fn rows_of(columns: usize) -> usize {
     (NUMBERS / columns).clamp(8, ROWS)
 }
 
-/// Rows that decide the directions, per direction, and in all at least.
+/// Rows whose principal directions are computed: this many per direction, and at least `MIN_SAMPLE`.
 const SAMPLE: usize = 32;
-const LEAST: usize = 1024;
+const MIN_SAMPLE: usize = 1024;
 
 /// Steps of subspace iteration: one is a range finder.
 const STEPS: usize = 2;
@@ -129,11 +129,11 @@ impl<F: Float> Subspace<F> {
     ) -> Result<(Self, Box<dyn Data<F> + 'a>)> {
         let d = frame.dim();
         let rows: Vec<usize> = (0..data.len()).filter(|&n| data.weight(n) > 0.0).collect();
-        let size = LEAST.max(SAMPLE * dim);
+        let size = MIN_SAMPLE.max(SAMPLE * dim);
         let sample: Vec<usize> = if rows.len() <= size {
             rows
         } else {
-            // One of each of so many parts: rows may come in an order that repeats.
+            // One row from each of `size` parts, at random: the order of the rows may repeat.
             let part = |i: usize| i * rows.len() / size;
             let draw = |i: usize| rows[part(i) + rng.below(part(i + 1) - part(i))];
             (0..size).map(draw).collect()
@@ -273,7 +273,7 @@ mod tests {
         (subspace, inside, all)
     }
 
-    /// Rows that lie in few dimensions but for noise: those are found, and centres come back from them.
+    /// Rows that lie in few dimensions, with little noise: these dimensions are found, and centres return from them.
     #[test]
     fn it_holds_nearly_all_there_is() {
         let mut rng = Rng::from_seed(1);

@@ -3,7 +3,7 @@
 use super::{Data, Summary};
 use crate::base::error::{Error, Result, same_columns};
 use crate::base::float::Float;
-use crate::rows::{Basis, Frame, Rows, held};
+use crate::rows::{Basis, Frame, Rows, clamped};
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Sketch<F> {
     pub(super) basis: Basis,
-    /// What entries are relative to (P): the offset of the frame.
+    /// The offset of the frame (P), which was subtracted from all entries.
     pub(super) pivot: Arc<[f64]>,
     /// Coordinates kept per row, q.
     pub(super) entries: usize,
@@ -117,8 +117,8 @@ impl<F: Float> Data<F> for Sketch<F> {
         self.weights.as_deref()
     }
 
-    /// Of each coordinate, over the rows that know it. One that no row knows has the mean of all rows, and the mean variance
-    /// of the others.
+    /// Mean, variance and range of each coordinate, over the rows that know it. A coordinate that no row knows has the mean of
+    /// all rows, and the mean variance of the others.
     fn summary(&self) -> &Summary {
         &self.summary
     }

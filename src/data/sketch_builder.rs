@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Takes rows block by block and keeps a few coordinates of each: see [`Sketch`].
 ///
-/// The same rows give the same sketch in blocks of any size. Row numbers in errors count the rows of all blocks.
+/// The sketch does not depend on how the rows are split into blocks. Row numbers in errors count the rows of all blocks.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -60,7 +60,8 @@ impl<F: Float> Sketch<F> {
         Self::of_dense(&Dense::new(points)?, q, seed)
     }
 
-    /// The same with weights (n): finite, not negative, not all zero. Errors are also those of [`Dense::weighted`].
+    /// A sketch of points with weights (n), which are finite, not negative and not all zero. Errors are also those of
+    /// [`Dense::weighted`].
     pub fn weighted<T: Element<Float = F>>(
         points: ArrayView2<'_, T>,
         weights: ArrayView1<'_, f64>,
@@ -70,7 +71,7 @@ impl<F: Float> Sketch<F> {
         Self::of_dense(&Dense::weighted(points, weights)?, q, seed)
     }
 
-    /// The same of rows that are there already, with their weights.
+    /// A sketch of rows in memory, with their weights.
     pub fn of_dense<T: Element<Float = F>>(
         data: &Dense<'_, T>,
         q: usize,
@@ -103,8 +104,8 @@ impl<F: Float> SketchBuilder<F> {
         }
     }
 
-    /// How many of the q coordinates are the same for all rows, $Q_S$ of \[SG\]. Default 0: then every coordinate is known
-    /// to as many rows, but for chance, and no component lacks one for long.
+    /// How many of the q coordinates are the same for all rows, $Q_S$ of \[SG\]. Default 0: then every coordinate is known to
+    /// about equally many rows, and no component lacks one for long.
     pub fn shared(mut self, shared: usize) -> Self {
         self.settings.shared = shared;
         self.late |= self.making.is_some();
@@ -197,9 +198,9 @@ struct Making<F> {
     values: Vec<F>,
     /// Empty as long as all weights are 1.
     weights: Vec<f64>,
-    /// Of all whole groups of [`BLOCK`] rows.
+    /// Sums over all whole groups of [`BLOCK`] rows.
     total: KnownSums,
-    /// Of the rows after these.
+    /// Sums over the rows after these.
     rest: KnownSums,
 }
 

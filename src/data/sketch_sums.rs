@@ -27,9 +27,9 @@ impl Known {
     /// Adds other rows, by the pairwise update of Chan, Golub and LeVeque.
     fn merge(&mut self, other: &Self) {
         let share = share(other.weight, self.weight);
-        let apart = other.mean - self.mean;
-        self.mean += share * apart;
-        let between = (1.0 - share) * (apart * apart);
+        let difference = other.mean - self.mean;
+        self.mean += share * difference;
+        let between = (1.0 - share) * (difference * difference);
         self.variance += share * (other.variance - self.variance + between);
         self.weight += other.weight;
         self.low = self.low.min(other.low);
@@ -37,7 +37,7 @@ impl Known {
     }
 }
 
-/// What part of all some weight is.
+/// The share of `weight` in the sum of both.
 fn share(weight: f64, others: f64) -> f64 {
     match weight > 0.0 {
         true => weight / (weight + others),

@@ -1,4 +1,4 @@
-//! What a fit needs to know of the whole data before it starts, in one pass.
+//! Statistics of the whole data that a fit needs before it starts, from one pass.
 
 use crate::base::error::{Error, Result, ensure, require, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
@@ -23,7 +23,8 @@ pub struct Summary {
     /// Smallest and largest value of each column (d).
     pub range: Vec<(f64, f64)>,
     /// The range of the widest column in a few neighbouring rows: the median over all of these, which outliers leave alone. 0
-    /// where it is not known, or all neighbours are equal. A fit whose type cannot hold it beside the widest range is refused.
+    /// where it is not known, or all neighbours are equal. A fit is refused if its type cannot resolve this range within the
+    /// widest one.
     pub range_of_few: f64,
 }
 
@@ -74,7 +75,7 @@ impl Summary {
         })
     }
 
-    /// The summary of no rows of so many columns: all zeros.
+    /// The summary of no rows of `dim` columns: all zeros.
     pub(crate) fn of_none(dim: usize) -> Self {
         Self {
             mean: vec![0.0; dim],
@@ -124,8 +125,8 @@ impl Summary {
         let pivot: Vec<f64> = pivot.iter().map(|x| x.widen().to_f64()).collect();
         let mut total = Partial::new(dim);
         // Some blocks at a time: what is kept of all would grow with the data.
-        for part in (0..n).step_by(PART) {
-            let blocks = parallel::map_blocks(PART.min(n - part), BLOCK, |_, rows| {
+        for part in (0..n).step_by(PASS_ROWS) {
+            let blocks = parallel::map_blocks(PASS_ROWS.min(n - part), BLOCK, |_, rows| {
                 let (mut block, from) = (Partial::new(dim), part + rows.start);
                 let values = values_of(from..part + rows.end)?;
                 // Weights known to be 1 take no time.
@@ -192,7 +193,7 @@ fn pivot_row(weights: impl Iterator<Item = f64>) -> usize {
     weights.enumerate().fold((0, f64::NEG_INFINITY), heavier).0
 }
 
-/// A weight in this unit; one that is not 0 keeps its sign, however small it is beside the others.
+/// A weight in this unit. A weight other than 0 keeps its sign, even if it underflows.
 #[inline(always)]
 fn in_unit(weight: f64, unit: f64) -> f64 {
     let scaled = weight / unit;
@@ -203,17 +204,17 @@ fn in_unit(weight: f64, unit: f64) -> f64 {
     }
 }
 
-/// Rows of data that is read block by block, of which the sums of each block are in memory at once.
-const PART: usize = 128 * BLOCK;
+/// Rows read in one parallel pass: the sums of each of their blocks are in memory at once.
+const PASS_ROWS: usize = 128 * BLOCK;
 
 /// Columns summed together.
 const LANES: usize = 16;
 
-/// Rows whose columns are summed together: few, so that they are read from memory one after the other.
-const FEW: usize = 32;
+/// At most this many rows are summed column by column before the next ones, so that memory is read in order.
+const MAX_PART_ROWS: usize = 32;
 
-/// Into so many parts a block is cut at least, if it has the rows.
-const LEAST_FEW: usize = 8;
+/// A block is cut into at least this many parts, if it has two rows for each.
+const MIN_PARTS: usize = 8;
 
 /// Weighted sums of a block of rows about the pivot.
 struct Partial {
@@ -256,7 +257,7 @@ impl Partial {
     ) {
         let dim = pivot.len();
         self.add_weights((0..values.len() / dim).map(weight));
-        let few = (values.len() / dim / LEAST_FEW).clamp(2, FEW);
+        let few = (values.len() / dim / MIN_PARTS).clamp(2, MAX_PART_ROWS);
         vectorised!({
             for (part, values) in values.chunks(few * dim).enumerate() {
                 let weights = (part * few..).map(weight);

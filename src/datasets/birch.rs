@@ -50,7 +50,7 @@ impl Birch {
         }
     }
 
-    /// The points (25 `per_cluster`, 2), cluster by cluster. The same `seed` gives the same points.
+    /// The points (25 `per_cluster`, 2), cluster by cluster. Points depend on `seed` alone.
     ///
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) if there are no points per cluster.

@@ -71,7 +71,7 @@ pub trait EStep<F: Float>: Stage + Send + Sync {
 /// that row, its last support, the model, the state and random numbers alone. It must not depend on other rows. Every
 /// block of rows has a random stream of its own, another one in every search.
 ///
-/// What a search can read, besides the last supports in the block:
+/// A search can read the last supports in the block, and:
 ///
 /// - `model.centres().row(c)`: the mean of component `c`; `model.components()`: how many there are;
 /// - `rows.coordinates(i)`: the coordinates of row `i` of the block, in the same [frame](crate::data::Frame) as the means;
@@ -86,7 +86,7 @@ pub trait Search<F: Float>: Send + Sync {
 
     /// Searches a block of rows: `block` comes with the supports of the last search ([unset](Block::support) at first)
     /// and leaves with the new ones and their scores. Call [`Block::keep_best`] for every row `i` of `rows`: it sets both.
-    /// Row `i` of `rows` is row `i` of `block`. What is learned for the next pass goes into a [`PerShard`].
+    /// Row `i` of `rows` is row `i` of `block`. State for the next pass goes into a [`PerShard`].
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng);
 
     /// After every pass over the rows: combines what was learned, in the order of the shards.

@@ -145,10 +145,10 @@ impl<F: Float> EStep<F> for Neighborhood {
 
 struct NeighborhoodSearch<F> {
     settings: Neighborhood,
-    /// For the first search, from seeds.
+    /// Scratch of the first search, if it starts from seeds.
     all: All<F>,
     neighbors: Neighbors,
-    /// Those that the first neighbors took.
+    /// Evaluations that the first neighbors took.
     evaluations: u64,
     shards: PerShard<Shard<F>>,
 }
@@ -173,7 +173,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     /// Searches a block of rows (E12, E13).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
         let (k, width) = (block.components(), block.width());
-        // From seeds the first supports are the best ones.
+        // If the search starts from seeds, the first supports are the best ones.
         if self.settings.start == Start::Seeds && block.supports.contains(&UNSET) {
             return self.all.search(model, rows, block, rng);
         }

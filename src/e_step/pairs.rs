@@ -12,9 +12,9 @@ pub(super) const COMPONENTS: usize = 64;
 /// Values kept before rows are grouped: bounds what is pending.
 const PENDING: usize = 1 << 17;
 
-/// Pairs are merged once there are so many, and then whenever they have doubled. If more are left, each component keeps its
-/// [`KEPT_PER_COMPONENT`] best. So a worker holds about twice the larger of `KEPT` and k times [`KEPT_PER_COMPONENT`] pairs, and a merged
-/// copy for a moment.
+/// Pairs are merged once there are `KEPT` of them, and then whenever their number has doubled. If more are left, each component
+/// keeps its [`KEPT_PER_COMPONENT`] best. So a worker holds about twice the larger of `KEPT` and k times [`KEPT_PER_COMPONENT`]
+/// pairs, and a merged copy for a moment.
 const KEPT: usize = 1 << 18;
 const KEPT_PER_COMPONENT: usize = 64;
 
@@ -87,7 +87,8 @@ impl PairSums {
         }
     }
 
-    /// The same for rows that mostly come in the order of `from`: those of one component are summed up as they come.
+    /// As [`add`](Self::add), for rows that mostly come in the order of `from`: consecutive rows of one component are summed up
+    /// as they come.
     #[inline(always)]
     pub(super) fn add_in_order<F: Float>(
         &mut self,
@@ -167,8 +168,8 @@ impl PairSums {
         self.run.sums.len()
     }
 
-    /// Keeps the pairs of the lowest ranks of each component: only with random supports and many components
-    /// are there so many that this matters, and few of the others would ever be used.
+    /// Keeps the pairs of the lowest ranks of each component. There are more only with random supports and many components, and
+    /// few of the dropped pairs would ever be used.
     fn forget(&mut self, starts: &[usize]) {
         let rank = self.rank;
         let mut kept = Vec::with_capacity(self.pairs.len());

@@ -1,4 +1,4 @@
-//! What a search keeps of the shards of a pass.
+//! Values that a search keeps per shard of a pass.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

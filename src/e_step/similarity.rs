@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The similarities of every component to the others (E26), kept where they are positive: one number for each
 /// pair that some support holds, never k^2.
 ///
-/// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of those
-/// before it. So the difference of two running sums is exact to a few roundings per entry, however small it is beside
-/// the rest of the row. A support usually holds nearly all of its row: what is left beside it must not drown.
+/// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of those before it.
+/// So the difference of two running sums is exact to a few roundings per entry, however small it is compared with the rest of
+/// the row. A support usually holds nearly all of its row, and the small rest must not be lost in rounding.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Similarity {
     /// Where the row of each component starts (k + 1).
@@ -140,13 +140,12 @@ impl Similarity {
     }
 }
 
-/// What [`Similarity::of`] keeps where pairs are too many: those that share most.
+/// Rank by which [`Similarity::of`] keeps pairs if there are too many: the pairs that share most.
 pub(super) fn least_shared(pair: &Pair) -> f64 {
     -pair.sum
 }
 
-/// What is left of a row between the entries that must not be drawn, as gaps of consecutive entries: scratch of
-/// [`Similarity::draw`].
+/// The entries of a row that may be drawn, as gaps of consecutive entries between the others: scratch of [`Similarity::draw`].
 ///
 /// A draw picks a gap by its sum, then an entry of it by bisection, and splits the gap there. No draw is
 /// ever rejected, whatever share of the row is taken, and none reads a whole row.
@@ -193,7 +192,7 @@ impl Gaps {
             return None;
         }
         let mut rest = rng.uniform() * self.gaps.iter().map(|gap| gap.sum).sum::<f64>();
-        // From the back, where the largest entries of a row are.
+        // The search begins at the end, where the largest entries of a row are.
         let mut chosen = self.gaps.len() - 1;
         while chosen > 0 && rest >= self.gaps[chosen].sum {
             rest -= self.gaps[chosen].sum;

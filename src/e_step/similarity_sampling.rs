@@ -209,8 +209,13 @@ mod tests {
             }
         }
 
-        /// What searches over `shards` equal blocks find, one after the other.
-        fn search(&self, e_step: SimilaritySampling, shards: usize, searches: usize) -> Vec<Found> {
+        /// The results of consecutive searches over `shards` equal blocks.
+        fn search(
+            &self,
+            e_step: SimilaritySampling,
+            shards: usize,
+            searches: usize,
+        ) -> Vec<Searched> {
             let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
             let model = GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
             let SimilaritySampling { h, r, .. } = e_step;
@@ -237,7 +242,7 @@ mod tests {
                     supports[places].copy_from_slice(&block.supports);
                 }
                 Search::<f64>::end_pass(&mut search);
-                Found {
+                Searched {
                     supports: supports.clone(),
                     similarity: search.similarity.clone(),
                 }
@@ -273,7 +278,7 @@ mod tests {
         let (problem, h) = (Problem::new(600, 12, 0.2), 3);
         for shards in [1, 3] {
             let mut found = problem.search(SimilaritySampling::new(h, 2), shards, 4);
-            let Found {
+            let Searched {
                 supports,
                 similarity,
             } = found.pop().unwrap();
@@ -298,7 +303,7 @@ mod tests {
     fn exploration_never_stops() {
         let problem = Problem::new(200, 30, 1e-7);
         let found = problem.search(SimilaritySampling::new(2, 2), 1, 120);
-        let similar = |found: &Found| (0..30).any(|c| !found.similarity.row(c).is_empty());
+        let similar = |found: &Searched| (0..30).any(|c| !found.similarity.row(c).is_empty());
         assert!(!found.iter().any(similar));
         for (n, support) in found[119].supports.chunks(2).enumerate() {
             let distance = |c: &u32| problem.squared_distance(n, *c);

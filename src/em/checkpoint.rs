@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 /// A file from which a fit can go on that was interrupted: by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by
 /// its observer.
 ///
-/// A fit with a checkpoint writes what it needs to go on when the coreset and the seeds are there, at the end of every phase, and
-/// in between as often as it is told. The file is written beside `path` and then takes its place: a kill at any moment
-/// leaves the last checkpoint as it was.
+/// A fit with a checkpoint writes what it needs to go on when the coreset and the seeds are there, at the end of every phase,
+/// and in between as often as it is told. The file is written in the same folder and then renamed to `path`: a kill at any
+/// moment leaves the last checkpoint as it was.
 ///
 /// A fit that goes on gives the same bits as one that was never stopped: model, labels, free energies, evaluations. Only the
 /// times of the report differ, and the number of threads may. Settings, data and version of the crate must be the same, else
@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 ///     _ => ControlFlow::Continue(()),
 /// })?;
 ///
-/// // The same settings, and the rest of the fit.
+/// // With equal settings, the rest of the fit.
 /// let fit = algorithms::gmm(25).checkpoint(&checkpoint.resume()).build()?;
 /// let resumed = fit.fit(&data)?;
 /// assert_eq!(resumed.model, whole.model);
@@ -60,7 +60,7 @@ pub struct Checkpoint {
     resume: Resume,
 }
 
-/// What a fit does with a file that is there already.
+/// How a fit treats a file that exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resume {
     /// Starts from the beginning, and replaces it.
@@ -89,7 +89,7 @@ impl Checkpoint {
         Self { every, ..self }
     }
 
-    /// A checkpoint also after so many iterations, at least 1, counted over all phases.
+    /// Writes a checkpoint also after every `iterations` iterations, at least 1, counted over all phases.
     pub fn every_iterations(self, iterations: usize) -> Self {
         let iterations = Some(iterations);
         Self { iterations, ..self }

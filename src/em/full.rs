@@ -3,7 +3,7 @@
 use super::pass::{RowPass, shard_rows};
 use super::saved::{SavedFull, SavedPass, SavedPhase};
 use super::vacant::{self, Filled};
-use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, StopRule, Supports};
+use super::{Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
@@ -17,7 +17,7 @@ use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{Likelihood, LogJoint};
 use std::borrow::Cow;
 
-/// What is kept from one pass to the next.
+/// A phase in which every pass reads all rows.
 pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     phase: SetUp<'a, F, M>,
     /// The first M-steps that keep to a simpler family: none from a model that is known.
@@ -36,7 +36,7 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     spare: Spare<Moments>,
 }
 
-/// What a pass does with the blocks of a shard.
+/// The work of a pass on the blocks of a shard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Searches, for supports and the state of the search alone.
@@ -51,11 +51,12 @@ enum Mode {
 enum Merges {
     NotYet,
     Now,
-    /// They did not the last time, and the free energy has hardly changed since.
+    /// A merge was tried without success, and the free energy has hardly changed since.
     Tried,
 }
 
-/// Components merge where changes are below this, also if the tolerance is smaller: rounding decides when a change is 0.
+/// Merges are tried when the free energy changes by less than this, even if the tolerance is lower: smaller changes are
+/// rounding.
 const LEAST_TOLERANCE: f64 = 1e-9;
 
 impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
@@ -198,9 +199,9 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         Ok(found.likelihood)
     }
 
-    /// What follows for merges from a search: some families merge components where the phase would end with this search, if
-    /// rounding is left aside. All components must share every row (E51).
-    fn merges(&self, found: &Found, report: &PhaseReport) -> Merges {
+    /// Decides whether to merge components after this search: only when the phase would otherwise end, and only if all
+    /// components share every row (E51).
+    fn merges(&self, found: &SearchResult, report: &PhaseReport) -> Merges {
         let rule = StopRule {
             tolerance: self.phase.rule.tolerance.max(LEAST_TOLERANCE),
             ..self.phase.rule
@@ -219,7 +220,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 
     /// Rows for the components without mass (E54). A search over all components shows at once that no row is near to them; another
     /// one may not have come upon them yet, so there it waits until the phase would end, and rows must have one component each.
-    fn vacant(&self, found: &Found, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
+    fn vacant(&self, found: &SearchResult, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
         let (stages, rule) = (&self.phase.stages, &self.phase.rule);
         let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
         let in_time = stages.search.compares_all() || stages.width == 1 && settles();
@@ -247,7 +248,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 }
 
 impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
-    fn search(&mut self, report: &mut PhaseReport) -> Result<Found> {
+    fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult> {
         // The searches before the first M-step have found supports already: they are scored under the new variance.
         let mode = match std::mem::take(&mut self.again) {
             true => Mode::Sum,
@@ -255,7 +256,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         };
         let likelihood = self.run(mode, self.phase.model().log_joint(), report)?;
         self.phase.calibrate(&likelihood);
-        let mut found = Found {
+        let mut found = SearchResult {
             likelihood,
             free_energy: self.phase.free_energy(&likelihood),
             pending: report.steps() <= self.restricted,
@@ -280,7 +281,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         }
         let stages = &mut self.phase.stages;
         stages.m_step.prepare_merges(&mut stages.model);
-        // These statistics have more sums than others.
+        // The statistics of merges have more sums than others, so their memory is not reused.
         self.spare = Spare::default();
         self.statistics = None;
         self.run(Mode::SearchAndSum, self.phase.model().log_joint(), report)?;

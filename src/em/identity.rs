@@ -1,4 +1,4 @@
-//! What a fit is: the header of its checkpoints. One of another fit is refused.
+//! The identity of a fit: the header of its checkpoints. A checkpoint of another fit is refused.
 
 use crate::base::error::Result;
 use crate::base::float::Float;

@@ -1,9 +1,9 @@
 //! Passes whose statistics are kept: rows that the bounds settle are not read, and those that change their component are
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
-use super::saved::{Kept, SavedPass, SavedPhase};
+use super::saved::{IncrementalState, SavedPass, SavedPhase};
 use super::vacant::{self, Filled};
-use super::{Ended, Found, Pass, PhaseReport, SetUp, Stages, Supports};
+use super::{Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Purpose;
@@ -21,19 +21,19 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     phase: SetUp<'a, F, M>,
     /// Centres on a neighbour list.
     near: usize,
-    kept: Kept<F>,
+    kept: IncrementalState<F>,
     /// Rows to transfer after this search, and rows for components without mass.
     candidates: Option<TransferCandidates>,
     vacant: Option<Filled<F>>,
 }
 
-/// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a gain of
-/// this part of the error is worth any search. Where one gained as much, neighbour lists become longer: iterations cost twice
-/// as much then.
+/// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a search
+/// that lowers the error by this share always pays. After one that did, neighbour lists become longer, which doubles the cost
+/// of an iteration.
 const GAIN: f64 = 1e-2;
 
-/// Moves end after a round that was sure to gain less than this part of the error.
-const LITTLE: f64 = 2e-3;
+/// Moves end after a round whose bound on the gain is at most this share of the error.
+const SMALL_GAIN: f64 = 2e-3;
 
 impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// From the components of the rows where they are known, or from the nearest centres; this first search starts the variance.
@@ -50,7 +50,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
                 found
             }
         };
-        let kept = Kept {
+        let kept = IncrementalState {
             sums: KeptSums::of(view, centres, &assignment)?,
             assignment,
             lists: None,
@@ -75,7 +75,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
         mut phase: SetUp<'a, F, M>,
-        mut kept: Kept<F>,
+        mut kept: IncrementalState<F>,
         report: &PhaseReport,
     ) -> std::result::Result<Self, FileFault> {
         phase.calibrated = true;
@@ -254,7 +254,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 }
 
 impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
-    fn search(&mut self, report: &mut PhaseReport) -> Result<Found> {
+    fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult> {
         if let Some(before) = self.kept.before.take() {
             self.follow(&before, report)?;
         }
@@ -278,7 +278,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             let pays = candidates.gain > rule.tolerance * likelihood.best;
             self.candidates = Some(candidates).filter(|_| pays);
         }
-        Ok(Found {
+        Ok(SearchResult {
             likelihood,
             free_energy,
             pending: self.kept.moves > 0 || self.candidates.is_some() || self.vacant.is_some(),
@@ -296,8 +296,9 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             return Ok(());
         }
         let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
-        // A round that gains less is not worth its evaluations. What is beside a subspace cannot be gained.
-        let little = LITTLE * self.kept.sums.squared(&centres);
+        // A smaller gain is not worth the evaluations of a round. The error outside a subspace cannot be lowered, so it does
+        // not count.
+        let little = SMALL_GAIN * self.kept.sums.squared(&centres);
         let offsets = self.kept.sums.offsets(&centres);
         let rng = |c| {
             let streams = &self.phase.streams;

@@ -46,7 +46,7 @@ use std::time::Instant;
 /// One pass after the other over the rows of a phase. The report says how far the phase is; what a pass evaluates is added to it.
 pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     /// The E-step: searches under the current model, and sums up what the M-step needs.
-    fn search(&mut self, report: &mut PhaseReport) -> Result<Found>;
+    fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult>;
     /// Split and merge (E37), transfers (E50) and merges (E51), where they are sure to raise the free energy.
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()>;
     fn update(&mut self, report: &PhaseReport) -> Result<()>;
@@ -58,7 +58,7 @@ pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct SearchResult {
     pub(crate) likelihood: Likelihood,
     pub(crate) free_energy: f64,
     /// Whether moves, transfers, merges or restricted steps are still to come: the free energy cannot have settled before them.

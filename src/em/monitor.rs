@@ -1,4 +1,4 @@
-//! Who sees a fit, and who ends it.
+//! Observers of a fit, and reasons to end it.
 
 use super::{Pass, PhaseReport, Progress, Saver, Stop, trace};
 use crate::base::cancel::Cancel;
@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 pub(crate) type Observer<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;
 
-/// Who sees a fit, whether anything has asked to stop, and who writes its checkpoints.
+/// The observer of a fit, the requests to stop it, and the writer of its checkpoints.
 pub(crate) struct Monitor<'a, F: Float> {
     observer: Option<Observer<'a, F>>,
     flow: ControlFlow<()>,
@@ -36,8 +36,8 @@ impl<'a, F: Float> Monitor<'a, F> {
         self.observer.is_some() || self.saver.is_some()
     }
 
-    /// What writes checkpoints; nothing does once the fit is stopped: it would go on from where it was stopped as if it
-    /// had ended there.
+    /// The writer of checkpoints; `None` once the fit is stopped, because a fit would go on from such a checkpoint as if it had
+    /// ended there.
     pub(crate) fn saver(&mut self) -> Option<&mut Saver> {
         match self.is_stopped() {
             true => None,

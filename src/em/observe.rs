@@ -1,11 +1,11 @@
-//! What an observer is shown: one closure that sees a fit from the coreset to the last iteration, and can stop it.
+//! Progress for observers: one closure sees a fit from the coreset to the last iteration, and can stop it.
 
 use crate::base::float::Float;
 use crate::base::share::Share;
 use crate::model::Mixture;
 use std::time::Duration;
 
-/// What an observer is shown. Times count from the start of the stage, evaluations within it.
+/// The progress of a fit, as an observer sees it. Times count from the start of the stage, evaluations within it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Progress<'a, F: Float> {

@@ -1,4 +1,4 @@
-//! What a phase leaves.
+//! The outcome of a phase.
 
 use super::{PhaseReport, Stop, Supports};
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ pub(crate) struct Outcome<Model> {
     /// The start of the restart that it comes from, and whether its variances were known before the first phase.
     pub(crate) start: usize,
     pub(crate) calibrated: bool,
-    /// What the last search found, and the place of its rows.
+    /// Supports of the last search, and the place of its rows.
     pub(crate) found: Option<(Supports, usize)>,
-    /// Whether that was the best component of every row.
+    /// Whether these are the best components of every row.
     pub(crate) exact: bool,
     /// Phases of the plan behind it, also those that it left out, and the reports of the others.
     pub(crate) reached: usize,
@@ -32,7 +32,7 @@ impl<Model> Outcome<Model> {
         last.is_none_or(|phase| phase.stop == Stop::Cancelled)
     }
 
-    /// The same, where the fit was cancelled after it.
+    /// This outcome, of a fit that was cancelled after the phase.
     pub(crate) fn cancelled(mut self) -> Self {
         if let Some(phase) = self.phases.last_mut() {
             phase.stop = Stop::Cancelled;
@@ -41,7 +41,7 @@ impl<Model> Outcome<Model> {
     }
 }
 
-/// What the last search of a phase found.
+/// The result of the last search of a phase.
 pub(crate) struct Ended<Model> {
     /// In all coordinates.
     pub(crate) model: Model,

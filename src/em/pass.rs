@@ -23,7 +23,8 @@ const FEWEST_SHARDS: usize = 8;
 /// Sums of pairs of all shards together, at most: 1 GiB.
 const MOST_NUMBERS: usize = 1 << 27;
 
-/// Rows of a shard for every component, beyond that: its sums are zeroed and merged in little of the time its rows take.
+/// Beyond [`FEWEST_SHARDS`], a shard has at least this many rows per component, so that clearing and merging its sums costs
+/// little.
 const ROWS_PER_SUM: usize = 16;
 
 /// One pass with the model fixed. It knows the number type alone, so it is compiled once for all families.
@@ -36,7 +37,7 @@ pub(crate) struct RowPass<'a, F: Float> {
     pub(crate) log_joint: LogJoint,
     pub(crate) shard_rows: usize,
     pub(crate) stream: &'a (dyn Fn(usize) -> Rng + Sync),
-    /// Who is to blame for a block that is wrong.
+    /// Names of the stages that may be to blame for a wrong block.
     pub(crate) search_name: &'static str,
     pub(crate) family_name: &'static str,
     /// Memory of the passes before: an allocation costs more than the work done in it.
@@ -124,8 +125,8 @@ impl<F: Float> RowPass<'_, F> {
         Ok(all)
     }
 
-    /// What is wrong with a block: of the family, where it gives a row no score, or names a component that does not exist (what a
-    /// search names is checked before), and of the search otherwise.
+    /// The error for a block with a fault, which `what` describes. It blames the family if it gives a row no score or names a
+    /// component that does not exist, and the search otherwise.
     fn fault(&self, rows: &Rows<F>, block: &Block<F>, what: String) -> Error {
         let (model, mut scores) = (self.model, Vec::new());
         let ids: Vec<u32> = (0..model.components() as u32).collect();
@@ -158,7 +159,7 @@ impl<F: Float> RowPass<'_, F> {
 /// no other for a row, whose density would be 0.
 struct Live {
     is_live: Vec<bool>,
-    /// Those that were not discarded, and others where a support needs more.
+    /// The components that were not discarded, and others where a support needs more.
     some: Vec<u32>,
 }
 

@@ -7,8 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum PhaseRows {
-    /// Those of the builder's coreset. Where there is none, all, unless a later phase is on all rows anyway: then this one
-    /// is left out.
+    /// The rows of the builder's coreset. Without a coreset all rows, unless a later phase is on all rows anyway: then this
+    /// phase is left out.
     Coreset,
     /// A larger coreset: left out unless it is larger than the one before, and at most a quarter of all rows. A larger one
     /// gains less than an iteration on all rows, and takes longer.

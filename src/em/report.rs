@@ -1,4 +1,4 @@
-//! What a fit did, and what it cost.
+//! Reports of fits: phases, free energies, evaluations, times.
 
 use super::{PhaseRows, Stop};
 use crate::io::{FileFault, all_counts, all_finite, rule};
@@ -22,7 +22,7 @@ pub struct Report {
     /// Distance evaluations of the whole fit, all restarts: one is one point against one component, seed
     /// or the data mean.
     pub distance_evaluations: u64,
-    /// The same by stage.
+    /// Distance evaluations by stage.
     pub evaluations: Evaluations,
     /// Rows of the first phase: those of the coreset, or all.
     pub coreset_size: usize,

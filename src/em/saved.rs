@@ -21,15 +21,15 @@ pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
     pub(crate) pass: SavedPass<'a, F>,
 }
 
-/// What a pass needs to go on with the next search, besides its stages.
+/// State from which a pass goes on with the next search, besides its stages.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(crate) enum SavedPass<'a, F: Float> {
     Full(SavedFull<'a>),
-    Incremental(Box<Cow<'a, Kept<F>>>),
+    Incremental(Box<Cow<'a, IncrementalState<F>>>),
 }
 
-/// What a pass that reads all rows needs besides its stages.
+/// State of a pass that reads all rows, besides its stages.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SavedFull<'a> {
     pub(super) supports: Cow<'a, Supports>,
@@ -39,10 +39,10 @@ pub(crate) struct SavedFull<'a> {
     pub(super) tried: bool,
 }
 
-/// What is kept from one search to the next, and in a checkpoint.
+/// State that an incremental pass keeps from one search to the next, and in a checkpoint.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
-pub(crate) struct Kept<F: Float> {
+pub(crate) struct IncrementalState<F: Float> {
     pub(super) assignment: Assignment<F>,
     pub(super) sums: KeptSums<F>,
     pub(super) lists: Option<NeighbourLists<F>>,

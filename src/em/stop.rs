@@ -1,6 +1,6 @@
 //! When a phase ends.
 
-use super::Found;
+use super::SearchResult;
 use crate::model::posterior::Likelihood;
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for Stop {
     }
 }
 
-/// What a change of the free energy is compared to ([E19](crate::equations#e19)).
+/// The rule by which a change of the free energy counts as small ([E19](crate::equations#e19)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Rule {
@@ -48,7 +48,8 @@ pub enum Rule {
     ///
     /// F changes with the unit of the data; W is used where F is near 0.
     RelativeToFreeEnergy,
-    /// What $F$ is still to gain, as its last changes tell ([E43](crate::equations#e43)). With $\Delta_t = F_t - F_{t-1}$:
+    /// The rest that $F$ has still to gain, estimated from its last changes ([E43](crate::equations#e43)). With $\Delta_t = F_t
+    /// - F_{t-1}$:
     ///
     /// $$\frac{\rho}{1 - \rho} |\Delta_t| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n, \qquad \rho = \frac{|\Delta_t|}{|\Delta_{t-1}|}$$
     ///
@@ -57,8 +58,7 @@ pub enum Rule {
     Remaining,
 }
 
-/// What the ratio of two changes is held between: one that happens to be small says little, and one near 1 would wait for
-/// nothing in particular.
+/// Limits of the ratio of two changes: a very small ratio may be chance, and near 1 the estimated rest has no bound.
 const RATIOS: Range<f64> = 0.5..0.95;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,7 +75,7 @@ impl StopRule {
     pub(crate) fn decide(
         &self,
         free_energies: &[f64],
-        found: &Found,
+        found: &SearchResult,
         stopped: Option<Stop>,
     ) -> Option<Stop> {
         let before = &free_energies[..free_energies.len() - 1];
@@ -131,7 +131,7 @@ mod tests {
 
     /// The rule after searches with these free energies: 100 points of 4 coordinates.
     fn decide(rule: Rule, tolerance: f64, free_energies: &[f64], pending: bool) -> Option<Stop> {
-        let found = Found {
+        let found = SearchResult {
             likelihood: Likelihood {
                 weight: 100.0,
                 entries: 400.0,

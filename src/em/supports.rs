@@ -1,5 +1,4 @@
-//! What is kept per row between searches: its label, and its support where that is not everything; and the order in which
-//! rows are searched.
+//! Labels and supports of rows between searches, and the order in which rows are searched. Full supports are not stored.
 
 use crate::base::file_fault::FileFault;
 use crate::base::parallel;

@@ -1,4 +1,4 @@
-//! What a fit tells `tracing`, with the feature of that name; without it, nothing, at no cost.
+//! Spans and events of a fit for `tracing`, with the feature of that name; without the feature there are none, at no cost.
 //!
 //! Spans: `fit`, and a `phase` for each phase of each restart. Events within them: `coreset`, `seeded`, `iteration`. All are
 //! of the target `coremix`.
@@ -44,7 +44,7 @@ pub(crate) fn phase(report: &PhaseReport) -> Entered {
     enter!("phase", restart, phase, rows, columns)
 }
 
-/// Where this thread is, for work on others.
+/// The current span, for work on other threads.
 pub(crate) struct Place {
     #[cfg(feature = "tracing")]
     span: tracing::Span,

@@ -148,8 +148,8 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// Gaussian components with covariances of this kind, and learned mixing proportions, but for the default
-    /// [`Covariance::TiedSpherical`]: k-means. [`m_step`](Self::m_step) takes other families.
+    /// Gaussian components with covariances of this kind, and learned mixing proportions; the default
+    /// [`Covariance::TiedSpherical`] has equal ones, as in k-means. [`m_step`](Self::m_step) takes other families.
     pub fn covariance(self, covariance: Covariance) -> Builder<F, Gaussian> {
         self.m_step(Gaussian::new(covariance))
     }
@@ -176,7 +176,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// What the change of the free energy is compared to. Default [`Rule::PerCoordinate`];
+    /// The rule by which a change of the free energy counts as small. Default [`Rule::PerCoordinate`];
     /// [`Rule::RelativeToFreeEnergy`] is that of the papers, at a tolerance of 1e-4.
     pub fn stop_rule(mut self, rule: Rule) -> Self {
         self.0.settings.rule.rule = rule;
@@ -193,7 +193,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// Runs from different seeds on the same coreset; the whole fit that passed most phases, and then has the largest
     /// free energy, is kept. Default 1: with many clusters runs differ little, and each costs as much as the first.
     ///
-    /// They run beside each other, with the same bits, if all phases have fewer than 65,536 rows and there are at least as
+    /// Restarts run at the same time, with the same bits, if all phases have fewer than 65,536 rows and there are at least as
     /// many restarts as threads. Each takes its own memory. With an [observer](Clusterer::fit_observed) or a
     /// [checkpoint](Self::checkpoint) they run one after the other.
     pub fn restarts(mut self, restarts: usize) -> Self {
@@ -239,7 +239,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self.warm_start(&WarmStart::new(model))
     }
 
-    /// The same from a model that was copied.
+    /// As [`start_from`](Self::start_from), from a model that was copied.
     pub(crate) fn warm_start(mut self, warm: &WarmStart) -> Self {
         self.0.settings.warm = Some(warm.clone());
         self

@@ -15,7 +15,7 @@ impl<F: Float, M: MStep<F>> Builder<F, M> {
     /// Builds, and fits the model to the data: [`build`](Self::build) and [`Clusterer::fit`].
     ///
     /// # Errors
-    /// As of both.
+    /// The errors of both.
     pub fn fit(self, data: &dyn Data<F>) -> Result<Fit<M::Model>> {
         self.build()?.fit(data)
     }
@@ -59,7 +59,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         self.run(data, &*self.seeder, Some(&mut observer))
     }
 
-    /// What this fit is, for its checkpoints.
+    /// The identity of this fit, for its checkpoints.
     pub(super) fn identity(
         &self,
         data: &dyn Data<F>,

@@ -1,17 +1,17 @@
-//! Who sees a fit, and what it costs.
+//! The observer of a fit, and its evaluations and times so far.
 
 use crate::base::float::Float;
 use crate::em::{Evaluations, Monitor, PhaseReport, Timings};
 use crate::io::{FileFault, all_counts, rule};
 use serde::{Deserialize, Serialize};
 
-/// Who sees a fit, or one of its restarts, and what it has cost.
+/// The observer of a fit or of one of its restarts, and its evaluations and times so far.
 pub(super) struct Context<'a, F: Float> {
     pub(super) monitor: Monitor<'a, F>,
     pub(super) cost: Cost,
 }
 
-/// What a fit, or one of its restarts, has cost so far.
+/// Evaluations and times of a fit, or of one of its restarts, so far.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Cost {
     pub(super) evaluations: Evaluations,

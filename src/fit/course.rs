@@ -1,4 +1,4 @@
-//! Where a fit is between two of its phases, and how that is written to a checkpoint and read again.
+//! The state of a fit between two of its phases, as checkpoints store it.
 
 use super::builder::Settings;
 use super::cost::Context;
@@ -28,7 +28,7 @@ pub(super) struct Course<Model> {
     /// The candidates that the phase is still before, and the best of those that it is behind.
     pub(super) waiting: VecDeque<Outcome<Model>>,
     pub(super) leading: Option<Outcome<Model>>,
-    /// Where the first of those that wait is in the middle of the phase: the bytes of a
+    /// The state of the first waiting candidate, if it is in the middle of the phase: the bytes of a
     /// [`SavedPhase`](crate::em::SavedPhase).
     #[serde(skip)]
     pub(super) middle: Option<Vec<u8>>,
@@ -118,7 +118,7 @@ impl<Model> Course<Model> {
         self.waiting.pop_front().ok_or_else(no_phase)
     }
 
-    /// From a checkpoint of this fit, with the bytes of the phase that runs.
+    /// The course in a checkpoint of this fit, with the bytes of the phase that runs.
     pub(super) fn resumed<F: Float>(
         mut self,
         settings: &Settings,

@@ -17,7 +17,7 @@ pub struct Phase<F: Float> {
     pub(crate) outline: Outline,
 }
 
-/// What a phase is, besides its E-step.
+/// The settings of a phase other than its E-step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outline {
     pub(crate) rows: PhaseRows,
@@ -35,13 +35,13 @@ pub(crate) struct Outline {
 pub enum Columns {
     /// All.
     All,
-    /// A principal subspace of so many coordinates ([E39](crate::equations#e39)), the same in all phases: for dense rows
+    /// A principal subspace of this many coordinates ([E39](crate::equations#e39)), one for all phases: for dense rows
     /// and one shared variance. It is dropped if more than half of the quantization error of the seeds, on a sample of
     /// the rows, lies outside it. On a [`Sketch`](crate::data::Sketch) there is none.
     Principal(usize),
 }
 
-/// What a list of phases may depend on.
+/// The sizes on which a list of phases may depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shape {

@@ -1,4 +1,4 @@
-//! What a fit returns.
+//! The result of a fit.
 
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
@@ -18,13 +18,13 @@ use std::time::Instant;
 pub struct Fit<M> {
     /// The fitted model.
     pub model: M,
-    /// What the fit did, and what it cost.
+    /// The report: phases, free energies, evaluations, times.
     pub report: Report,
     /// The best component of each row of the last search: the rows of the [coreset](Self::coreset), if there is one, and all
     /// rows otherwise. Labels of the data are `fit.model.predict(&data)?`.
     pub search_labels: Array1<u32>,
-    /// Whether these labels are exact: the last search compared every row with every component, or bounds say that the others
-    /// are farther, but for the rounding of distances. Where it did not, [`relabel`](Fit::relabel) makes them so.
+    /// Whether these labels are exact: the last search compared every row with every component, or bounds prove that the others
+    /// are farther, up to the rounding of distances. Where it did not, [`relabel`](Fit::relabel) makes them so.
     pub exact: bool,
     /// The supports K(n) of these rows, best first: (rows, C'); `None` when all components are in each.
     pub supports: Option<Array2<u32>>,
@@ -33,7 +33,7 @@ pub struct Fit<M> {
 }
 
 impl<M> Fit<M> {
-    /// The same with a model of any family.
+    /// This fit with a model of any family, boxed.
     pub fn boxed<F: Float>(self) -> Fit<Box<dyn Mixture<F>>>
     where
         M: Mixture<F>,
@@ -41,7 +41,7 @@ impl<M> Fit<M> {
         self.map(|model| Box::new(model) as Box<dyn Mixture<F>>)
     }
 
-    /// The same with something made of the model in its place, such as a boxed model of a certain family.
+    /// This fit with `make(model)` in place of the model, such as a boxed model of a certain family.
     pub fn map<N>(self, make: impl FnOnce(M) -> N) -> Fit<N> {
         Fit {
             model: make(self.model),

@@ -107,7 +107,7 @@ impl<'a, F: Float> Plan<'a, F> {
         let without = self.sets[0].selected.is_none();
         let next = self.sets.len();
         match phase.outline.rows {
-            // Without a coreset its phases would be on all rows, as those that come later anyway.
+            // If there is no coreset, skip this phase: it would repeat the later phase on all rows.
             PhaseRows::Coreset => {
                 let on_all = |later: &Phase<F>| {
                     later.outline.rows == PhaseRows::All && !later.outline.after_subspace
@@ -172,7 +172,7 @@ impl<'a, F: Float> Plan<'a, F> {
         self.sets[place].all(self.data)
     }
 
-    /// What was drawn for them: `None` for all rows as they are.
+    /// The rows that were drawn, and their weights; `None` for all rows as they are.
     pub(super) fn subset(&self, place: usize) -> Option<&Subset> {
         self.sets[place].selected.as_ref().map(|(_, subset)| subset)
     }
@@ -201,7 +201,7 @@ impl<'a, F: Float> Plan<'a, F> {
         let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng)?;
         let sample: SentRows<F> = Box::new(subspace.project(&*sample)?);
         cost.timings.projection += started.elapsed();
-        // Restarts beside this one may have found it as well: it is the same.
+        // A restart on another thread may have found the subspace as well; it is equal.
         self.principal.set(Principal { subspace, sample }).ok();
         Ok(())
     }

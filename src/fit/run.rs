@@ -23,10 +23,10 @@ use crate::model::Mixture;
 use crate::seed::Seeder;
 use std::time::Instant;
 
-/// Several starts on so many rows together take little time, also where that is more than half of all rows.
-const FEW_ROWS: usize = 1 << 16;
+/// All starts together may read half of all rows, or this many if that is more: these are cheap.
+const CHEAP_ROWS: usize = 1 << 16;
 
-/// What a checkpoint has of a fit.
+/// The part of a fit in its checkpoint.
 type Saved<Model> = (Cost, Coresets, Course<Model>);
 
 struct Run<'a, F: Float, M: MStep<F>> {
@@ -93,9 +93,9 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             seeder,
             plan,
         };
-        let apart = parallel::fits_apart(settings.restarts, run.plan.most_rows());
-        if apart && !context.monitor.sees_restarts() {
-            run.restarts_beside(&mut course, &mut context.cost)?;
+        let in_parallel = parallel::fits_apart(settings.restarts, run.plan.most_rows());
+        if in_parallel && !context.monitor.sees_restarts() {
+            run.restarts_at_once(&mut course, &mut context.cost)?;
         } else {
             while course.restarts.len() < settings.restarts && !course.cut {
                 let found = run.restart(&mut course, &mut context);
@@ -150,12 +150,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
-    fn restarts_beside(&self, course: &mut Course<M::Model>, cost: &mut Cost) -> Result<()> {
-        const TOGETHER: usize = 64;
+    fn restarts_at_once(&self, course: &mut Course<M::Model>, cost: &mut Cost) -> Result<()> {
+        const BATCH: usize = 64;
         let settings = &self.clusterer.settings;
         let most = settings.restarts;
-        for first in (0..most).step_by(TOGETHER) {
-            let count = TOGETHER.min(most - first);
+        for first in (0..most).step_by(BATCH) {
+            let count = BATCH.min(most - first);
             let here = trace::here();
             let found = parallel::map_fits(count, self.plan.most_rows(), |i| {
                 let _span = here.enter();
@@ -199,7 +199,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 course.number += 1;
                 continue;
             }
-            // A fit ends after a search. One that is stopped before the first, or goes on in the middle of a phase, has none yet.
+            // Stop only after a search: a model without one has no supports to return.
             let has_found = course.first().is_some_and(|c| c.found.is_some());
             if context.monitor.is_stopped() && has_found {
                 break;
@@ -255,10 +255,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let Some(Planned { phase, place }) = plan.phases.iter().find(runs) else {
             return Ok(());
         };
-        // From a model all starts would be the same.
+        // All starts from one model would be the same.
         let room = match settings.warm {
             Some(_) => 1,
-            None => (self.data.len() / 2).max(FEW_ROWS) / plan.rows(*place).len(),
+            None => (self.data.len() / 2).max(CHEAP_ROWS) / plan.rows(*place).len(),
         };
         for start in 1..phase.outline.starts.min(room) {
             if context.monitor.is_stopped() {

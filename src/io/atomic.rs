@@ -1,4 +1,4 @@
-//! Files that are there as a whole or not at all.
+//! Files that exist as a whole or not at all.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -6,26 +6,26 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes a file beside `path`, and renames it when all of it is on the disk.
+/// Writes a file in the folder of `path`, and renames it when all of it is on the disk.
 pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    let (mut file, beside) = create_beside(path)?;
+    let (mut file, temporary) = create_temporary(path)?;
     let written = fill(&mut file).and_then(|()| file.sync_all());
     drop(file);
-    let written = written.and_then(|()| fs::rename(&beside, path));
+    let written = written.and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // Nothing more can be done if that fails too.
-        fs::remove_file(&beside).ok();
+        fs::remove_file(&temporary).ok();
     }
     written?;
     sync_folder(path);
     Ok(())
 }
 
-/// Whether a file can be written there. Removes what processes that were killed have left beside it.
+/// Whether a file can be written there. Removes files that killed processes have left in its folder.
 pub(crate) fn prepare(path: &Path) -> Result<()> {
-    let (file, beside) = create_beside(path)?;
+    let (file, temporary) = create_temporary(path)?;
     drop(file);
-    fs::remove_file(&beside)?;
+    fs::remove_file(&temporary)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let left = |file: &str| {
         let middle = file.strip_prefix(&format!(".{name}."));
@@ -43,7 +43,7 @@ pub(crate) fn prepare(path: &Path) -> Result<()> {
 }
 
 /// A new file in the same folder, with a name that nobody else has: not another process, not another thread.
-fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
+fn create_temporary(path: &Path) -> Result<(File, PathBuf)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     if path.is_dir() {
         return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
@@ -59,7 +59,7 @@ fn create_beside(path: &Path) -> Result<(File, PathBuf)> {
         match File::create_new(&beside) {
             // Left by a process of this number that was killed.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            file => return Ok((file?, beside)),
+            file => return Ok((file?, temporary)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What every file is made of: first bytes, a header in JSON, values in the format of `postcard`, and a checksum of all.
+//! The container of every file: first bytes, a header in JSON, values in the format of `postcard`, and a checksum of all.
 
 use crate::base::file_fault::FileFault;
 use crc32fast::Hasher;
@@ -40,7 +40,7 @@ const SUM: usize = 4;
 
 struct Prefix {
     version: u32,
-    /// Of the whole file.
+    /// The length of the whole file.
     length: u64,
     header: u64,
 }
@@ -115,7 +115,7 @@ pub(crate) fn read_header(kind: &FileKind, mut from: impl Read) -> Result<(u32, 
     from.by_ref().take(PREFIX as u64).read_to_end(&mut bytes)?;
     let prefix = Prefix::of(kind, &bytes)?;
     let mut header = Vec::new();
-    // What is read grows as it comes, whatever length the file claims.
+    // Memory grows as bytes come, whatever length the file claims.
     from.take(prefix.header).read_to_end(&mut header)?;
     if (header.len() as u64) < prefix.header {
         return Err(FileFault::Truncated);
@@ -145,7 +145,7 @@ pub(crate) fn read_one(kind: &FileKind, mut from: impl Read) -> Result<Vec<u8>> 
 
 /// The first value of some bytes, which are left without it. `section` is what errors call it.
 pub(crate) fn take<T: DeserializeOwned>(section: &str, bytes: &mut &[u8]) -> Result<T> {
-    let rule = "must be values of a kind that belongs there";
+    let rule = "is not valid";
     let found = postcard::take_from_bytes(bytes);
     let (value, rest) = found.map_err(|_| FileFault::content(section, rule))?;
     *bytes = rest;
@@ -156,7 +156,7 @@ pub(crate) fn only<T: DeserializeOwned>(section: &str, mut bytes: &[u8]) -> Resu
     let value = take(section, &mut bytes)?;
     match bytes.is_empty() {
         true => Ok(value),
-        false => Err(FileFault::content(section, "must end where it ends")),
+        false => Err(FileFault::content(section, "has trailing bytes")),
     }
 }
 
@@ -223,8 +223,8 @@ impl Write for Sink<'_> {
 
 /// Writes all that `fill` writes: how many bytes that is, and their checksum.
 fn pour(to: &mut dyn Write, fill: Fill<'_>) -> io::Result<(u64, u32)> {
-    /// Bytes that are written together.
-    const TOGETHER: usize = 1 << 16;
+    /// Bytes of the buffer for writing.
+    const BUFFER_BYTES: usize = 1 << 16;
 
     let mut sink = Sink {
         to,
@@ -232,7 +232,7 @@ fn pour(to: &mut dyn Write, fill: Fill<'_>) -> io::Result<(u64, u32)> {
         sum: Hasher::new(),
         fault: None,
     };
-    let mut buffer = BufWriter::with_capacity(TOGETHER, &mut sink);
+    let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, &mut sink);
     let written = fill(&mut buffer).and_then(|()| buffer.flush());
     drop(buffer);
     // An error that came through serde says no more than that something went wrong.

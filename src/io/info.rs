@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::Path;
 
-/// What a file says of its model: its header.
+/// The header of a model's file: facts about the model.
 ///
 /// ```
 /// use coremix::prelude::*;

@@ -21,7 +21,7 @@ pub(crate) fn all_finite<F: Float>(section: &str, numbers: &[F], count: usize) -
     rule(finite, section, "must be finite")
 }
 
-/// Such numbers that are positive, and not so small that their reciprocals overflow.
+/// Checks finite numbers that are positive, and not so small that their reciprocals overflow.
 pub(crate) fn all_positive(section: &str, numbers: &[f64], count: usize) -> Result {
     all_finite(section, numbers, count)?;
     let positive = numbers.iter().all(|x| *x >= f64::MIN_POSITIVE);

@@ -38,7 +38,7 @@ pub(crate) fn add_rows<F: Float, const SQUARES: bool>(
     squared
 }
 
-/// The same for `N` columns.
+/// Adds `N` columns, from column `from` on, as [`add_rows`].
 #[inline(always)]
 fn add_columns<F: Float, const N: usize, const SQUARES: bool>(
     rows: &[F],

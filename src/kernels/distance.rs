@@ -55,7 +55,7 @@ fn squared_of_four<F: Float, S: Simd>(simd: S, a: &[F], b: [&[F]; 4]) -> [F; 4] 
     ]
 }
 
-/// The same with a factor for every coordinate.
+/// Squared distance with a factor for every coordinate.
 #[inline(always)]
 fn scaled<F: SimdFloat + Float, S: Simd>(simd: S, a: &[F], b: &[F], factors: &[F]) -> F {
     let ((a, a_rest), (b, b_rest)) = (F::vectors::<S>(a), F::vectors::<S>(b));
@@ -244,7 +244,7 @@ fn to_few<F: Float, S: Simd>(
     }
     let (first, others) = centres.split_at(stride);
     for ((x, id), least) in rows.chunks_exact(stride).zip(ids).zip(least) {
-        // Of NaN all are NaN: it is not taken for something that is far.
+        // If a row has a NaN, all its distances are NaN: NaN must not look like a large distance.
         let (mut nearest, mut lowest) = (0, squared(simd, x, first));
         for (c, centre) in (1..).zip(others.chunks_exact(stride)) {
             let distance = squared(simd, x, centre);
@@ -336,7 +336,7 @@ pub(crate) fn norms<F: Float>(rows: &[F], stride: usize, out: &mut Vec<F>) {
     lower(rows, &zero, out);
 }
 
-/// What turns squared differences into scores: factors (k, d), padded, and terms that are added, one per factor or component.
+/// Factors (k, d) of squared differences, padded, and terms that are added to give scores, one per factor or component.
 #[derive(Clone, Copy)]
 pub(crate) struct Scaled<'a, F> {
     pub(crate) factors: &'a [F],
@@ -568,9 +568,9 @@ mod tests {
         ] {
             let s = stride(d);
             let (mut x, mu): (Vec<f64>, Vec<f64>) =
-                (random(&mut rng, n, d), random(&mut rng, FEW, d));
+                (random(&mut rng, n, d), random(&mut rng, DIRECT_CENTRES, d));
             x.extend(vec![f64::NAN; s]);
-            for k in 1..=FEW {
+            for k in 1..=DIRECT_CENTRES {
                 on_every_processor(|| {
                     let (mut ids, mut least) = (vec![0; n + 1], vec![0.0; n + 1]);
                     nearest_of_few(&x, &mu[..k * s], s, &mut ids, &mut least);

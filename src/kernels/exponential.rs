@@ -20,17 +20,17 @@ const INVERSE_FACTORIALS: [f64; 14] = {
 };
 
 /// The exponential of numbers of at most 0, whose few last digits do not matter: to a few units in the last place of an
-/// `f32`, or a hundred in that of an `f64`. What would be no normal number is the least one that is, or near it.
+/// `f32`, or a hundred in that of an `f64`. A result below the least normal number is that number, or near it.
 #[inline(always)]
 pub(super) fn quick<F: Float, S: Simd>(simd: S, x: F::Vector<S>) -> F::Vector<S> {
     // $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size. The Taylor series of $e^r$ ends where the next
     // term is lost. Adding `WHOLE` leaves a whole number in the low bits.
     let of = |number: F| F::splat(simd, number);
-    let held = F::higher(simd, x, of(F::LEAST_EXPONENT));
+    let bounded = F::higher(simd, x, of(F::LEAST_EXPONENT));
     let log2_e = of(F::from_f64(std::f64::consts::LOG2_E));
-    let shifted = F::times_plus(simd, held, log2_e, of(F::WHOLE));
+    let shifted = F::times_plus(simd, bounded, log2_e, of(F::WHOLE));
     let n = F::minus(simd, shifted, of(F::WHOLE));
-    let mut r = held;
+    let mut r = bounded;
     for part in F::LN_2 {
         r = F::times_plus(simd, n, of(-part), r);
     }

@@ -1,4 +1,4 @@
-//! What rows are turned into before products: coordinates of a frame, differences, squares, norms, weighted copies.
+//! Inputs of products, made of rows: coordinates of a frame, differences, squares, norms, weighted copies.
 
 use super::distance::squared_norm;
 use crate::base::float::Float;
@@ -20,7 +20,7 @@ fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: 
     for row in rows.chunks_exact_mut(stride) {
         let (row, rest) = F::vectors_mut::<S>(row);
         for (x, &offset) in row.iter_mut().zip(offset) {
-            // By comparisons, so that NaN stays NaN.
+            // Comparisons clamp `z`, so that NaN stays NaN.
             let z = F::times(simd, F::minus(simd, *x, offset), factor);
             let z = F::select(simd, F::less(simd, most_held, z), most_held, z);
             *x = F::select(simd, F::less(simd, z, least_held), least_held, z);

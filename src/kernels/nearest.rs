@@ -401,7 +401,7 @@ impl<F: Float> TwoLanes<F> {
     fn first_two<S: Simd>(&self, simd: S, norm: F) -> ((F, usize), (F, usize)) {
         let first = least(simd, &self.low);
         let lane = lane_of(simd, &self.low, first);
-        // In its lane, the next is the lowest of the others.
+        // Candidates for the next lowest score: `next` in the lane of the lowest, and `low` in all other lanes.
         let mut others = Numbers([F::INFINITY; LANES]);
         let here = splat_lane::<F, S>(simd, lane);
         let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);

@@ -54,7 +54,7 @@ impl<F: Float> Panels<F> {
         self.norms[place] = constant;
     }
 
-    /// Panels of which so many numbers at most stay in a near cache while rows go by, `most` at most: each part with the
+    /// Parts of at most `most` panels, small enough to stay in a near cache ([`NUMBERS`]) while rows go by; each with the
     /// number of its first panel.
     #[inline(always)]
     pub(super) fn parts(&self, most: usize) -> impl Iterator<Item = (usize, Part<'_, F>)> + Clone {
@@ -73,7 +73,7 @@ impl<F: Float> Panels<F> {
     }
 }
 
-/// Numbers of panels that a near cache holds beside the rows.
+/// Numbers of panels that a near cache holds together with the rows.
 const NUMBERS: usize = 1 << 16;
 
 /// The most rows that share one read of a panel.
@@ -123,19 +123,19 @@ fn by_twos<F: Float, S: Simd, const N: usize>(
     let (last, mut place) = (twos.remainder(), 0);
     for values in twos {
         let (norms, out) = (&norms[place..], &mut out[place..]);
-        apart::<F, S, N, 2>(simd, rows, dim, values, norms, out, width);
+        separate_tile::<F, S, N, 2>(simd, rows, dim, values, norms, out, width);
         place += 2 * LANES;
     }
     if !last.is_empty() {
         let (norms, out) = (&norms[place..], &mut out[place..]);
-        apart::<F, S, N, 1>(simd, rows, dim, last, norms, out, width);
+        separate_tile::<F, S, N, 1>(simd, rows, dim, last, norms, out, width);
     }
     N
 }
 
 /// A [`tile`] as a function of its own: inlined among others, its sums left the registers now and then.
 #[inline(always)]
-fn apart<F: Float, S: Simd, const N: usize, const P: usize>(
+fn separate_tile<F: Float, S: Simd, const N: usize, const P: usize>(
     simd: S,
     rows: &[F],
     columns: usize,
@@ -236,7 +236,7 @@ pub(crate) fn directions<F: Float>(directions: &[F], dim: usize) -> Panels<F> {
 }
 
 kernel! {
-    /// The coordinates of rows, padded to `stride` numbers, along so many directions: `out` is (rows, directions).
+    /// The coordinates of rows, padded to `stride` numbers, along directions: `out` is (rows, directions).
     pub(crate) fn project[F: Float](
         rows: &[F],
         stride: usize,
@@ -255,12 +255,12 @@ fn along<F: Float, S: Simd>(
 ) {
     let count = rows.len() / stride;
     let number = out.len().checked_div(count).unwrap_or(0);
-    // Whole panels are written where they belong, the last one beside it first.
+    // Whole panels are written in place; a last partial panel is first written to a buffer.
     let whole = number / LANES * LANES;
     let (values, last) = directions.values.split_at(whole * directions.dim);
     let (norms, last_norms) = directions.norms.split_at(whole);
     let dim = directions.dim;
-    let mut beside = [F::zero(); ROWS * LANES];
+    let mut partial = [F::zero(); ROWS * LANES];
     let mut first = 0;
     while first < count {
         let (rows, out) = (&rows[first * stride..], &mut out[first * number..]);

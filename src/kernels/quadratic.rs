@@ -16,12 +16,12 @@ const PANEL: usize = 4;
 kernel! {
     /// One column of rows `rows` (d, COLUMN), coordinate by coordinate: $|M u|^2$ into `forms` and $|u|^2$ into `squares`, for
     /// the differences $u$ from the mean. `factor` has the rows of the triangle, one after the other: 1 + 2 + .. + d numbers;
-    /// `apart` (d, COLUMN) is scratch.
+    /// `differences` (d, COLUMN) is scratch.
     fn column[F: Float](
         rows: &[F],
         mean: &[F],
         factor: &[F],
-        apart: &mut [F],
+        differences: &mut [F],
         forms: &mut [F; COLUMN],
         squares: &mut [F; COLUMN],
     ) = forms_of_column
@@ -33,22 +33,25 @@ fn forms_of_column<F: Float, S: Simd>(
     rows: &[F],
     mean: &[F],
     factor: &[F],
-    apart: &mut [F],
+    differences: &mut [F],
     forms: &mut [F; COLUMN],
     squares: &mut [F; COLUMN],
 ) {
     let dim = mean.len();
     let rows = F::vectors::<S>(rows).0.as_chunks::<PANEL>().0;
-    let apart = F::vectors_mut::<S>(apart).0.as_chunks_mut::<PANEL>().0;
+    let differences = F::vectors_mut::<S>(differences)
+        .0
+        .as_chunks_mut::<PANEL>()
+        .0;
     let forms = F::vectors_mut::<S>(forms).0.as_chunks_mut::<PANEL>().0;
     let squares = F::vectors_mut::<S>(squares).0.as_chunks_mut::<PANEL>().0;
     let panels = forms.len();
     let zero = [F::splat(simd, F::zero()); PANEL];
     for (panel, (form, square)) in forms.iter_mut().zip(squares).enumerate() {
-        let apart = &mut apart[..dim];
+        let differences = &mut differences[..dim];
         let mut sums = zero;
         let rows = rows[panel..].iter().step_by(panels);
-        for ((u, z), &m) in apart.iter_mut().zip(rows).zip(mean) {
+        for ((u, z), &m) in differences.iter_mut().zip(rows).zip(mean) {
             let m = F::splat(simd, m);
             for l in 0..PANEL {
                 u[l] = F::minus(simd, z[l], m);
@@ -65,7 +68,7 @@ fn forms_of_column<F: Float, S: Simd>(
             let (second, after) = after.split_at(done + 2);
             rest = after;
             let (mut a, mut b) = (zero, zero);
-            for ((u, &x), &y) in apart.iter().zip(first).zip(second) {
+            for ((u, &x), &y) in differences.iter().zip(first).zip(second) {
                 let (x, y) = (F::splat(simd, x), F::splat(simd, y));
                 for l in 0..PANEL {
                     a[l] = F::times_plus(simd, x, u[l], a[l]);
@@ -74,7 +77,7 @@ fn forms_of_column<F: Float, S: Simd>(
             }
             let y = F::splat(simd, second[done + 1]);
             for l in 0..PANEL {
-                b[l] = F::times_plus(simd, y, apart[done + 1][l], b[l]);
+                b[l] = F::times_plus(simd, y, differences[done + 1][l], b[l]);
                 total[l] = F::times_plus(simd, a[l], a[l], total[l]);
                 total[l] = F::times_plus(simd, b[l], b[l], total[l]);
             }
@@ -82,7 +85,7 @@ fn forms_of_column<F: Float, S: Simd>(
         }
         if done < dim {
             let mut a = zero;
-            for (u, &x) in apart.iter().zip(rest) {
+            for (u, &x) in differences.iter().zip(rest) {
                 let x = F::splat(simd, x);
                 for l in 0..PANEL {
                     a[l] = F::times_plus(simd, x, u[l], a[l]);
@@ -103,7 +106,7 @@ pub(crate) struct Columns<G> {
     dim: usize,
     /// (columns, d, COLUMN); zeros where there is no row.
     rows: Vec<G>,
-    apart: Vec<G>,
+    differences: Vec<G>,
     factor: Vec<G>,
     mean: Vec<G>,
     forms: [G; COLUMN],
@@ -126,7 +129,7 @@ impl<G: Float> Columns<G> {
             n,
             dim,
             rows,
-            apart: vec![G::zero(); size],
+            differences: vec![G::zero(); size],
             factor: Vec::new(),
             mean: Vec::new(),
             forms: [G::zero(); COLUMN],
@@ -147,7 +150,7 @@ impl<G: Float> Columns<G> {
                 rows,
                 &self.mean,
                 &self.factor,
-                &mut self.apart,
+                &mut self.differences,
                 &mut self.forms,
                 &mut self.squares,
             );
@@ -198,11 +201,11 @@ mod tests {
                 let rows: Vec<Vec<f32>> = (0..n).map(&mut row).collect();
                 let mean: Vec<f64> = (0..d).map(|_| rng.normal()).collect();
                 let factor: Vec<f64> = (0..d * (d + 1) / 2).map(|_| rng.normal()).collect();
-                let apart = |n: usize| -> Vec<f64> {
+                let differences = |n: usize| -> Vec<f64> {
                     (0..d).map(|j| f64::from(rows[n][j]) - mean[j]).collect()
                 };
                 let naive = |n: usize| -> (f64, f64) {
-                    let (u, mut place, mut total) = (apart(n), 0, 0.0);
+                    let (u, mut place, mut total) = (differences(n), 0, 0.0);
                     for j in 0..d {
                         let v: f64 = (0..=j).map(|i| factor[place + i] * u[i]).sum();
                         place += j + 1;
@@ -216,7 +219,7 @@ mod tests {
                     assert_eq!(i, seen);
                     assert_abs_diff_eq!(form, expected, epsilon = 1e-11 * expected);
                     assert_abs_diff_eq!(square, squares, epsilon = 1e-13 * squares);
-                    let one = super::form(&factor, &apart(i));
+                    let one = super::form(&factor, &differences(i));
                     assert_abs_diff_eq!(one, expected, epsilon = 1e-11 * expected);
                     seen += 1;
                 });

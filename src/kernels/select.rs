@@ -16,7 +16,7 @@ pub(crate) fn smallest<F: Float>(
 ) {
     let width = out_ids.len();
     debug_assert!(ids.len() >= width);
-    if width > FEW {
+    if width > INSERTED_PLACES {
         return smallest_of_many(ids, scores, out_ids, out_scores);
     }
     if ids.len() > width && smallest_by_rank(ids, scores, out_ids, out_scores) {
@@ -48,8 +48,8 @@ pub(crate) fn smallest<F: Float>(
     }
 }
 
-/// The same without branches, which nothing could foretell, for more candidates than places. `false` where there are too
-/// many candidates, or where equal scores leave a place open.
+/// As [`smallest`], without branches, which no processor could predict, for more candidates than places. `false` if there are
+/// too many candidates, or if equal scores leave a place open.
 fn smallest_by_rank<F: Float>(
     ids: &[u32],
     scores: &[F],
@@ -60,7 +60,7 @@ fn smallest_by_rank<F: Float>(
         return false;
     }
     // One more place than there are to fill: behind the last one, equal scores show there.
-    let (mut places, width) = ([0; FEW + 2], out_ids.len());
+    let (mut places, width) = ([0; INSERTED_PLACES + 2], out_ids.len());
     rank(scores, &mut places[..width + 2]);
     if places[width] == NONE {
         return false;
@@ -79,7 +79,7 @@ fn smallest_by_rank<F: Float>(
 /// As many candidates are ranked by comparing each with all others.
 const RANKED: usize = 32;
 
-/// Where a place has no score.
+/// A place without a score.
 const NONE: u8 = u8::MAX;
 
 /// Candidates, or how many are lower than each of them.
@@ -87,7 +87,8 @@ const NONE: u8 = u8::MAX;
 struct Ranked<F>([F; RANKED]);
 
 /// The places of the lowest of at most [`RANKED`] scores, lowest first, into all of `places` but the last, which is for the
-/// others. Of equal scores the last has their place, and the next place stays [`NONE`]. NaN has the first place: no score is below it.
+/// others. If scores tie, the last one takes the place, and the next place stays [`NONE`]. NaN has the first place: no score is
+/// below it.
 fn rank<F: Float>(scores: &[F], places: &mut [u8]) {
     let mut padded = Ranked([F::INFINITY; RANKED]);
     padded.0[..scores.len()].copy_from_slice(scores);
@@ -127,7 +128,7 @@ fn rank_by_counts<F: Float, S: Simd>(simd: S, scores: &Ranked<F>, len: usize, pl
     }
 }
 
-/// The same for many places, which a sort fills in less time than insertion.
+/// As [`smallest`], for many places, which a sort fills faster than insertion.
 fn smallest_of_many<F: Float>(
     ids: &[u32],
     scores: &[F],
@@ -167,8 +168,8 @@ fn score_of(key: i64) -> f64 {
     f64::from_bits(bits as u64)
 }
 
-/// Up to so many places are filled by insertion.
-const FEW: usize = 16;
+/// At most this many places are filled by insertion.
+const INSERTED_PLACES: usize = 16;
 
 /// The `width`-th smallest value (infinity where there are fewer numbers).
 pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) -> F {
@@ -177,12 +178,12 @@ pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>
         return if width == 1 { low } else { next };
     }
     kept.clear();
-    if width > FEW {
+    if width > INSERTED_PLACES {
         kept_below(values, width, kept);
         kept.resize(kept.len().max(width), F::INFINITY);
         let order = |value: &F| key(value.to_f64());
         return match *kept.select_nth_unstable_by_key(width - 1, order).1 {
-            // There are fewer numbers than that.
+            // There are fewer than `width` numbers.
             last if last.to_f64().is_nan() => F::INFINITY,
             last => last,
         };
@@ -336,7 +337,8 @@ mod tests {
     fn smallest_are_heads<F: Float>() {
         let mut rng = Rng::from_seed(3);
         let few = (0..900).map(|round| (1 + round % 34, 1 + round % 17));
-        let many = [17, 40, 100, 1_000].map(|n| [(n, FEW + 1), (n, n / 2), (n, n - 1), (n, n)]);
+        let many = [17, 40, 100, 1_000]
+            .map(|n| [(n, INSERTED_PLACES + 1), (n, n / 2), (n, n - 1), (n, n)]);
         for (n, width) in few.chain(many.into_iter().flatten()) {
             // Scores that differ, or many ties, also of both zeros.
             let score = |rng: &mut Rng| match (n % 3, rng.below(40)) {
@@ -393,7 +395,7 @@ mod tests {
         let mut rng = Rng::from_seed(3);
         let mut kept = Vec::new();
         for n in [1, 5, 16, 17, 18, 60, 300, 3_000] {
-            for width in [1, 2, 3, FEW, FEW + 1, 48] {
+            for width in [1, 2, 3, INSERTED_PLACES, INSERTED_PLACES + 1, 48] {
                 let mut values: Vec<f64> = (0..n).map(|_| rng.below(40) as f64).collect();
                 let mut sorted = values.clone();
                 sorted.sort_by(f64::total_cmp);

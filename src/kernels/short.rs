@@ -19,8 +19,8 @@ pub(crate) fn fits(stride: usize, k: usize) -> bool {
     stride <= MOST && k < 1 << 24
 }
 
-/// From so many centres on, only the panel with the nearest is searched for first.
-const MANY: usize = 400;
+/// From this many centres on, a first search finds only the panel that holds the nearest centre.
+const PANEL_CENTRES: usize = 400;
 
 /// As [`nearest`](super::nearest::nearest), for padded rows, and centres as seen from `about`, that [fit](fits): 4 or 8 numbers, of
 /// which `dim` are not padding. `panels` gives the same centres in panels.
@@ -34,7 +34,7 @@ pub(crate) fn nearest<'a, F: Float>(
     ids: &mut [u32],
 ) {
     let Normed { rows: mu, norms } = centres;
-    let panels = (norms.len() >= MANY).then(panels);
+    let panels = (norms.len() >= PANEL_CENTRES).then(panels);
     // The difference to zero is the same number.
     let from = |j: usize| about.map_or(F::zero(), |about| about[j]);
     match mu.len() / norms.len() {

@@ -13,8 +13,7 @@ pub(crate) const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 pub(crate) const LOST_NATS: f64 = -60.0 * std::f64::consts::LN_2;
 
 kernel! {
-    /// What the best score of every row is not above: the least of its scores with their errors (one for each of its places)
-    /// added.
+    /// Upper bound on the best score of each row: the minimum of score plus error, with one error for each place.
     pub(crate) fn least_upper[F: Float](scores: &[F], errors: &[F], upper: &mut Vec<F>) = least_upper_of_rows
 }
 
@@ -32,8 +31,8 @@ fn least_upper_of_rows<F: Float, S: Simd>(simd: S, scores: &[F], errors: &[F], u
     }
 }
 
-/// Vectors that are compared before a branch: their lanes have a bit each.
-const TOGETHER: usize = 64 / LANES;
+/// Vectors that are compared before one branch: each of their lanes has a bit.
+const VECTORS_PER_BRANCH: usize = 64 / LANES;
 
 kernel! {
     /// The places of a row whose scores, less their errors, are not above `reach`: into `ids`. A NaN is not above anything.
@@ -51,17 +50,17 @@ fn list_not_above<F: Float, S: Simd>(
     ids.clear();
     let lanes = lanes::<F, S>();
     let limit = F::splat(simd, reach);
-    let vectors = F::vectors::<S>(row).0.chunks(TOGETHER);
-    let errors = F::vectors::<S>(errors).0.chunks(TOGETHER);
+    let vectors = F::vectors::<S>(row).0.chunks(VECTORS_PER_BRANCH);
+    let errors = F::vectors::<S>(errors).0.chunks(VECTORS_PER_BRANCH);
     for (group, (scores, errors)) in vectors.zip(errors).enumerate() {
         let mut near = 0;
         for (number, (&score, &error)) in scores.iter().zip(errors).enumerate() {
             let below = F::minus(simd, score, error);
-            // Where it is NaN, the limit stands.
+            // A NaN is replaced by the limit.
             let below = F::select(simd, F::less(simd, limit, below), below, limit);
             near |= lane_bits(F::equal(simd, below, limit), lanes) << (number * lanes);
         }
-        let first = (group * TOGETHER * lanes) as u32;
+        let first = (group * VECTORS_PER_BRANCH * lanes) as u32;
         while near != 0 {
             ids.push(first + near.trailing_zeros());
             near &= near - 1;
@@ -69,7 +68,7 @@ fn list_not_above<F: Float, S: Simd>(
     }
 }
 
-/// What a row of shares was made of.
+/// The numbers of which the shares of a row are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Row {
     pub(crate) best: f64,
@@ -78,9 +77,9 @@ pub(crate) struct Row {
     pub(crate) expected: f64,
 }
 
-/// Responsibilities of the first `k` places of every row of `stride`, in the type of the data; the others, whose scores are
-/// infinite, get 0, and those that are [`LOST`] beside the best. Where no score is finite, all are equal. `stride` is a multiple
-/// of [`LANES`].
+/// Responsibilities of the first `k` places of every row of `stride`, in the type of the data. The other places, whose scores
+/// are infinite, get 0, and so do shares below [`LOST`] times the best. Where no score is finite, all are equal. `stride` is a
+/// multiple of [`LANES`].
 pub(crate) fn responsibilities<F: Float>(
     scores: &[F],
     stride: usize,
@@ -158,7 +157,7 @@ fn each_exponential<F: Float, S: Simd>(simd: S, exponents: &mut [F]) {
         F::splat(simd, F::zero()),
     );
     for exponent in F::vectors_mut::<S>(exponents).0 {
-        // Not of NaN either.
+        // A NaN has no share: it is not above the limit.
         let live = F::less(simd, lost, *exponent);
         *exponent = F::select(simd, live, quick::<F, S>(simd, *exponent), zero);
     }
@@ -169,7 +168,7 @@ pub(crate) fn sum<F: Float>(scores: &[F], beta: f64, found: &mut Vec<Row>) {
     found.push(summed_up(scores, factor(beta)));
 }
 
-/// What takes differences of scores to exponents.
+/// Factor from differences of scores to exponents.
 fn factor<F: Float>(beta: f64) -> F {
     // Beyond it, every difference is lost.
     F::from_f64(-beta.min(F::LARGEST_SCORE))
@@ -222,7 +221,7 @@ fn row_summed_up<F: Float, S: Simd>(simd: S, scores: &[F], factor: F) -> Row {
 /// Sums of exponentials about the best score of a row, and of these times the differences.
 struct Sums<F: Float, S: Simd> {
     best: F,
-    /// What takes differences to exponents.
+    /// Factor from differences of scores to exponents.
     factor: F,
     exponentials: F::Vector<S>,
     differences: F::Vector<S>,
@@ -246,7 +245,7 @@ impl<F: Float, S: Simd> Sums<F, S> {
         let zero = F::splat(simd, F::zero());
         let above = F::minus(simd, scores, F::splat(simd, self.best));
         let exponent = F::times(simd, above, F::splat(simd, self.factor));
-        // Not of NaN either: infinity less infinity, and 0 times infinity.
+        // A NaN has no share: infinity less infinity, and 0 times infinity.
         let live = F::less(simd, F::splat(simd, F::from_f64(LOST_NATS)), exponent);
         let lanes = lanes::<F, S>();
         if first_lane(live, lanes) == lanes {

@@ -116,7 +116,7 @@ pub(crate) fn to_some<F: Float>(
     );
 }
 
-/// The same with a factor and a term per component and coordinate.
+/// Scaled squared distances of one row to the centres `ids`, with a factor and a term per component and coordinate, into `out`.
 pub(crate) fn scaled_to_some<F: Float>(
     row: Known<'_, F>,
     centres: &[F],

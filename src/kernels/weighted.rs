@@ -61,7 +61,7 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
     #[inline(always)]
     fn tiles<S: Simd, const N: usize>(mut self, simd: S) {
         let lanes = lanes::<T, S>();
-        // Not the padding of short rows.
+        // The padding of short rows is left out.
         let vectors = (self.stride / lanes).min(self.columns.div_ceil(lanes));
         let mut tile = [T::zero(); MOST * 2 * LANES];
         for c in (0..self.mass.len()).step_by(N) {
@@ -209,7 +209,7 @@ mod tests {
                         second: &mut second,
                         lower: false,
                     });
-                    // Not all of the largest shape: the naive sums take long.
+                    // Only some components of the largest shape are checked: the naive sums take long.
                     for c in (0..k).step_by(1 + k / 50) {
                         for j in (0..d).step_by(1 + d / 50) {
                             let (mut a, mut b) = (0.25, 0.5);

@@ -6,7 +6,7 @@ use ndarray::ArrayView2;
 ///
 /// Shortest augmenting paths with prices (Jonker and Volgenant 1987, in the form of Crouse, *On implementing 2D
 /// rectangular assignment algorithms*, IEEE Transactions on Aerospace and Electronic Systems 2016): `O(m^2 n)` time, `O(n)`
-/// memory beside the costs. Costs must be finite, and so must their sums. Nothing is left to chance: equal costs go to
+/// memory besides the costs. Costs must be finite, and so must their sums. Nothing is left to chance: equal costs go to
 /// columns that are free, then to the first. Integers below 2^53 and their sums are exact.
 pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
     const NONE: usize = usize::MAX;

@@ -1,4 +1,4 @@
-//! Quantization errors beside that of a reference.
+//! Quantization errors relative to a reference.
 
 use crate::base::error::{Error, Result, not_negative};
 

@@ -66,7 +66,7 @@ pub fn nmi(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
         information += cell.count as f64 / n as f64 * ln_ratio(count * n, expected);
     }
     let entropies = entropy(&table.rows, n) + entropy(&table.columns, n);
-    // Not a bijection, so at least one side has two classes and the sum of entropies is positive.
+    // The classes do not correspond one to one, so at least one side has two and the sum of entropies is positive.
     Ok((2.0 * information / entropies).clamp(0.0, 1.0))
 }
 

@@ -81,7 +81,7 @@ pub fn matched_rmse<F: Float>(a: ArrayView2<F>, b: ArrayView2<F>) -> Result<f64>
     check_rows(b, None, "centres b", f64::INFINITY, 0)?;
     let [a, b] = [a, b].map(|centres| centres.iter().map(|x| x.to_f64()).collect::<Vec<f64>>());
 
-    // In units of the largest difference, whose square may over- or underflow.
+    // Squares are in units of the largest difference, because its own may over- or underflow.
     let difference = |i: usize, j: usize, column: usize| a[i * d + column] - b[j * d + column];
     let largest = (0..d).map(|column| {
         let values = || a.iter().chain(&b).skip(column).step_by(d);

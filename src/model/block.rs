@@ -28,17 +28,17 @@ pub struct Block<F> {
     pub(crate) supports: Vec<u32>,
     /// (rows, stride): the lower, the better; infinite in the padding.
     pub(crate) scores: Vec<F>,
-    /// (rows, stride), and [`weighted::SPARE`] numbers more: sum to 1 in each row, zeros in the padding. Those below 2^-60
-    /// are lost in all sums (E41), so the type of the data can hold what counts.
+    /// (rows, stride), and [`weighted::SPARE`] numbers more: sum to 1 in each row, zeros in the padding. Responsibilities below
+    /// 2^-60 are lost in all sums (E41), so the type of the data can hold all that count.
     pub(crate) responsibilities: Vec<F>,
     /// The expected score of each row, where supports have several members.
     pub(crate) expected: Vec<f64>,
-    /// What sums need to know of scores that were found as products (E46).
+    /// Facts that sums need about scores computed as products (E46).
     pub(crate) terms: Option<Arc<Terms>>,
     /// The numbers of the rows in the data.
     numbers: Vec<usize>,
     evaluations: u64,
-    /// What is wrong with a support that a search chose.
+    /// The fault of a support that a search chose, if one was found.
     pub(crate) fault: Option<String>,
     /// Scratch of a search: components, and their scores.
     pub(crate) candidates: Vec<u32>,
@@ -115,7 +115,7 @@ impl<F: Float> Block<F> {
         self.evaluations += evaluations as u64;
     }
 
-    /// What is wrong with a support that a search chose, if anything is.
+    /// Checks the supports that a search chose; the error says what is wrong.
     pub(crate) fn check(&mut self) -> std::result::Result<(), String> {
         let fault = self.fault.take();
         let missing = || {
@@ -281,7 +281,7 @@ impl<F: Float> Block<F> {
         })
     }
 
-    /// The same block with other shares in place of the responsibilities: `share` gives the share of a row and a place in
+    /// This block with other shares in place of the responsibilities: `share` gives the share of a row and a place in
     /// its support. It is for sums with other factors than the responsibilities. Shares need not sum to 1.
     #[must_use]
     pub fn with_shares(&self, mut share: impl FnMut(usize, usize) -> f64) -> Self {

@@ -19,7 +19,8 @@ struct Cell<F> {
     /// Their numbers, in ascending order.
     ids: Vec<u32>,
     centres: Centres<F>,
-    /// By how much one of them may be farther from its point than from another, in squared distance: for rounding.
+    /// Bound on how much farther, in squared distance, one of them may be from its point than from another point, because of
+    /// rounding.
     slack: f64,
 }
 
@@ -34,7 +35,7 @@ struct Queue {
 /// Cells that a row is compared with in the second round; twice as many in every round after it.
 const SECOND: usize = 2;
 
-/// What may be lost of a sum of squares because they are too small for the type.
+/// Bound on the loss of a sum of squares by underflow.
 fn least_square<F: Float>() -> f64 {
     2f64.powi(5 - F::MAX_EXPONENT)
 }
@@ -87,7 +88,7 @@ impl<F: Float> Cells<F> {
         let number = self.cells.len();
         let mut to_points = Vec::new();
         rows.distances(&self.points, &mut to_points);
-        let mut found = Found {
+        let mut found = Nearest {
             ids: vec![0; rows.len()],
             squared: vec![F::INFINITY; rows.len()],
             evaluations: (rows.len() * number) as u64,
@@ -145,7 +146,7 @@ impl<F: Float> Cells<F> {
     }
 
     /// Compares rows with the centres of the cells that they visit; `visitors` become empty.
-    fn visit(&self, rows: &Rows<F>, visitors: &mut [Vec<u32>], found: &mut Found<F>) {
+    fn visit(&self, rows: &Rows<F>, visitors: &mut [Vec<u32>], found: &mut Nearest<F>) {
         for (cell, visitors) in self.cells.iter().zip(visitors) {
             if visitors.is_empty() {
                 continue;
@@ -169,7 +170,7 @@ impl<F: Float> Cells<F> {
 }
 
 /// The nearest centres so far.
-struct Found<F> {
+struct Nearest<F> {
     ids: Vec<u32>,
     squared: Vec<F>,
     evaluations: u64,
@@ -229,7 +230,7 @@ mod tests {
         evaluations as f64 / (400 * k) as f64
     }
 
-    /// And where centres are in groups, most cells are ruled out.
+    /// Labels by cells are exact, and most cells are ruled out if centres are in groups.
     #[test]
     fn labels_by_cells_are_exact() {
         for (kind, k, d) in CASES {

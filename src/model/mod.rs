@@ -60,8 +60,8 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         }
     }
 
-    /// What the free energy has besides the points, in nats: 0, unless the model has distributions of its own. Then
-    /// it is minus their divergence from the prior ([E30](crate::equations#e30)).
+    /// The part of the free energy that does not come from the points, in nats: 0, unless the model has distributions of its
+    /// own. Then it is minus their divergence from the prior ([E30](crate::equations#e30)).
     fn prior_terms(&self) -> f64 {
         0.0
     }
@@ -168,7 +168,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
 /// A model of any family.
 pub type BoxedMixture<F> = Box<dyn Mixture<F>>;
 
-/// What [`Mixture::score`] finds on a data set, over all components.
+/// The result of [`Mixture::score`] on a data set, over all components.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Score {
@@ -180,7 +180,7 @@ pub struct Score {
     pub log_likelihood: f64,
 }
 
-/// What a model of any family can say of itself: fits of boxed models can be printed, and unwrapped in tests.
+/// Means and proportions of any model, so that fits of boxed models can be printed, and unwrapped in tests.
 impl<F: Float> fmt::Debug for dyn Mixture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mixture")
@@ -236,7 +236,7 @@ impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
 
 /// A model as a trait object, whatever its type: what its answers are computed from, inside the crate.
 pub trait Erased<F: Float> {
-    /// The same model.
+    /// This model, as a trait object.
     fn erased(&self) -> &dyn Mixture<F>;
 }
 

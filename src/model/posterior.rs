@@ -20,9 +20,9 @@ use crate::rows::Rows;
 pub struct LogJoint {
     /// The log-joint of score 0, without the part of the coordinates, in nats.
     pub alpha: f64,
-    /// What each coordinate adds to it, in nats, for densities in the data's own unit.
+    /// The addend of the log-joint for each coordinate, in nats, for densities in the data's own unit.
     pub gamma: f64,
-    /// What one unit of score (in the frame) costs, in nats; positive.
+    /// The decrease of the log-joint per unit of score (in the frame), in nats; positive.
     pub beta: f64,
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
 mod tests {
     use super::*;
 
-    /// What is left out changes no sum of the row (E41).
+    /// Shares that are left out change no sum of the row (E41).
     #[test]
     fn what_no_sum_needs_is_dropped() {
         const LOST: f64 = 1.0 / (1u64 << 60) as f64;

@@ -16,16 +16,17 @@ use ndarray::{Array1, Array2};
 /// The least rows in a block, where scores are not stored.
 const ROWS: usize = 384;
 
-/// From so many components on, rows are searched by cells (E45), so many of them together: if there are so many rows for
-/// every cell, as making cells takes time.
-const MANY: usize = 2048;
+/// From this many components on, rows are searched by cells (E45), in batches of `CELL_ROWS`, if there are at least
+/// `ROWS_PER_POINT` rows for every cell: building the cells takes time.
+const CELL_COMPONENTS: usize = 2048;
 const CELL_ROWS: usize = 1024;
 const ROWS_PER_POINT: f64 = 64.0;
 
-/// And if some of the rows, from so many places and so many from each, need less than this part of all distance evaluations.
+/// Cells are used for all rows only if `TRIALS` trials, of `TRIAL_ROWS` rows each, take at most 1 / `MIN_SAVING` of all
+/// distance evaluations.
 const TRIALS: usize = 4;
-const TRIAL: usize = 32;
-const FEWER: u64 = 8;
+const TRIAL_ROWS: usize = 32;
+const MIN_SAVING: u64 = 8;
 
 type Model<'a, F> = &'a dyn Mixture<F>;
 type DataOf<'a, F> = &'a dyn Data<F>;
@@ -33,7 +34,7 @@ type DataOf<'a, F> = &'a dyn Data<F>;
 #[inline(never)]
 pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Array1<u32>> {
     let k = model.components();
-    let in_cells = !data.is_sparse() && model.likeliest_is_nearest() && k >= MANY;
+    let in_cells = !data.is_sparse() && model.likeliest_is_nearest() && k >= CELL_COMPONENTS;
     if in_cells && data.len() as f64 >= ROWS_PER_POINT * (k as f64).sqrt() {
         data.check(model.frame())?;
         let cells = Cells::of(model.centres());
@@ -52,17 +53,17 @@ fn rule_out_enough<F: Float>(
     data: DataOf<'_, F>,
     cells: &Cells<F>,
 ) -> Result<bool> {
-    if data.len() < TRIALS * TRIAL {
+    if data.len() < TRIALS * TRIAL_ROWS {
         return Ok(true);
     }
     let data = Guarded::new(data, None)?;
     let (mut rows, mut evaluations) = (Rows::default(), 0);
     for trial in 0..TRIALS {
         let first = trial * (data.len() / TRIALS);
-        data.load(first..first + TRIAL, model.frame(), &mut rows)?;
+        data.load(first..first + TRIAL_ROWS, model.frame(), &mut rows)?;
         evaluations += cells.nearest(&rows).1;
     }
-    Ok(evaluations * FEWER <= (TRIALS * TRIAL * model.components()) as u64)
+    Ok(evaluations * MIN_SAVING <= (TRIALS * TRIAL_ROWS * model.components()) as u64)
 }
 
 #[inline(never)]
@@ -240,7 +241,7 @@ fn rows_of_scores<F: Float>(model: &dyn Mixture<F>) -> usize {
     search::block_rows(model.components(), model.frame().dim())
 }
 
-/// The same with so many rows in a block.
+/// As [`by_blocks`], with `size` rows in a block.
 fn by_blocks_of<F: Float, T: Send>(
     size: usize,
     model: &dyn Mixture<F>,
@@ -274,7 +275,8 @@ pub(crate) fn label<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>)
     best(scorer, rows, 1).supports
 }
 
-/// The sum of some numbers, one per row, with the weights of the rows. Of no weight, a density of 0 is not counted either.
+/// The sum of some numbers, one per row, with the weights of the rows. Rows of weight 0 are skipped, so that 0 times an
+/// infinite value is not NaN.
 fn weighted<F: Float>(rows: &Rows<F>, values: &[f64]) -> f64 {
     let values = values.iter().enumerate().map(|(i, x)| (rows.weight(i), x));
     let counted = values.filter(|(weight, _)| *weight > 0.0);

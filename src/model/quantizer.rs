@@ -16,8 +16,8 @@ pub(crate) struct CoarseQuantizer<F> {
 /// Steps of k-means on the centres that place the points.
 const STEPS: usize = 2;
 
-/// A point whose cell has more centres than so many times the regular size is replaced by several of these centres, in at
-/// most so many rounds.
+/// A point whose cell has more than this many times the mean number of centres is replaced by several of these centres, in at
+/// most `ROUNDS` rounds.
 const WIDEST: usize = 2;
 const ROUNDS: usize = 4;
 
@@ -59,7 +59,7 @@ impl<F: Float> CoarseQuantizer<F> {
         found
     }
 
-    /// Points with the centres nearest to them, after so many evaluations.
+    /// Points with the centres nearest to them; `evaluations` were made before.
     fn with(centres: &Centres<F>, points: Centres<F>, evaluations: u64) -> Self {
         let stride = centres.row(0).len();
         let found = parallel::map_blocks(centres.len(), BLOCK, |_, range| {

@@ -20,7 +20,7 @@ pub(crate) struct Exact<F> {
     scores: Vec<F>,
 }
 
-/// Beyond so many nats from the best one, components have no share of a row.
+/// Components more than this many nats behind the best one have no share of a row.
 const REACH: f64 = -soft::LOST_NATS;
 
 /// Rows in a block of `dim` columns searched over `k` components: bounds the scratch, and keeps the rows near while they are
@@ -108,7 +108,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
     soft::least_upper(&block.scores, errors, &mut scratch.upper);
     let rows_of_scores = block.scores.chunks_exact_mut(errors.len());
     for (i, row) in rows_of_scores.enumerate() {
-        // The best score is not above this one, but for the error of the row.
+        // Upper bound on the best score, up to the relative error of the row's scores.
         let upper = scratch.upper[i].to_f64();
         let (error, slack) = match products {
             Some(linear) => {
@@ -121,7 +121,7 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
             }
         };
         if error == 0.0 && products.is_none() {
-            // They are exact already.
+            // The scores are exact already.
             see(row);
             continue;
         }
@@ -160,7 +160,7 @@ fn direct<F: Float, S: Scores<F> + ?Sized>(
     scratch: &mut Exact<F>,
 ) {
     let k = scorer.components() as u32;
-    // Not the padding, which is infinitely far.
+    // The padding is dropped: its scores are infinite.
     scratch.reached.retain(|&c| c < k);
     some_scores(scorer, rows, i, &scratch.reached, &mut scratch.scores);
     for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {

@@ -155,7 +155,7 @@ mod tests {
         }
         let (left, right) = (len / 2, len - len / 2);
         let alone = right - left;
-        // Of a half: its matrix, or nothing where the column is in the other half.
+        // The matrix of a half, or 0 where the column is in the other half.
         let of_left = |i: usize| if j < left { naive(left, i, j) } else { 0.0 };
         let of_right = |i: usize| {
             if j < left {

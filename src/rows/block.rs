@@ -65,7 +65,7 @@ impl<F: Float> Rows<F> {
     /// data has columns) as they are stored. For the same numbers it is what [`Dense`](crate::data::Dense) loads, bit for bit.
     ///
     /// # Errors
-    /// What `read` returns; [`Error::NotFinite`] for a number that is NaN or infinite.
+    /// The error of `read`; [`Error::NotFinite`] for a number that is NaN or infinite.
     pub fn fill(
         &mut self,
         frame: &Frame<F>,

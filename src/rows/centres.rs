@@ -17,9 +17,9 @@ pub struct Centres<F> {
     expanded: Cached<Expanded<F>>,
 }
 
-/// Distances are expanded about another point than the origin where that makes the mean squared norm so many times
-/// smaller: it takes a difference per coordinate.
-const NEARER: f64 = 4.0;
+/// Distances are expanded about another point than the origin if the mean squared norm becomes more than this many times
+/// smaller: the shift costs a difference per coordinate.
+const SHIFT_RATIO: f64 = 4.0;
 
 /// Centres as seen from a point near most of them, for distances by expansion about it (E21).
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
             *square += x * x;
         }
     }
-    // What the mean squared norm is made of.
+    // The mean squared norms, as sums over coordinates.
     let (mut from_origin, mut from_about) = (0.0, 0.0);
     let about = sums.iter().zip(&squares).map(|(sum, square)| {
         let (mean, square) = (sum / k, square / k);
@@ -104,7 +104,7 @@ fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
         }
     });
     let about: Vec<F> = about.collect();
-    (from_origin > NEARER * from_about).then_some(about)
+    (from_origin > SHIFT_RATIO * from_about).then_some(about)
 }
 
 impl<F: Float> Centres<F> {
@@ -166,7 +166,7 @@ impl<F: Float> Centres<F> {
         all
     }
 
-    /// So many of the centres, by their numbers as far apart as can be.
+    /// `number` of the centres, at evenly spaced numbers.
     pub(crate) fn evenly(&self, number: usize) -> Self {
         let mut some = Self::with_capacity(number, self.dim);
         (0..number).for_each(|place| some.push(self.row(place * self.len() / number)));

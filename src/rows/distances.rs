@@ -6,8 +6,8 @@ use crate::kernels::distance::Normed;
 use crate::kernels::sparse;
 use crate::kernels::{distance, nearest, select, short, stride};
 
-/// What squares and products of so many columns can lose, in a distance by expansion and in a direct one, where they are too
-/// small for the type (E21).
+/// Bound on the loss by underflow of squares and products of `dim` columns, in a distance by expansion and in a direct one
+/// (E21).
 fn underflow<F: Float>(dim: usize) -> f64 {
     4.0 * (dim + 8) as f64 * F::LEAST
 }
@@ -91,13 +91,13 @@ impl<F: Float> Rows<F> {
         let (rows, about, dim) = (&self.values[..], expanded.about(), self.dim);
         let largest_norm = expanded.largest_norm;
         let margin = |norm, score| rounding::<F>(dim, norm, largest_norm, score);
-        // Where rounding leaves several: which, as far as known.
-        let mut among = Vec::new();
+        // The nearest centres within rounding, of rows for which there are several, as far as they are known.
+        let mut candidates = Vec::new();
         if short::fits(stride, centres.len()) {
             let panels = || expanded.panels(centres);
             let seen = expanded.normed(centres);
             short::nearest(rows, about, dim, seen, panels, margin, ids);
-            // It leaves rows open. Which centres are within their rounding, a search by panels tells.
+            // This search leaves some rows open. A search by panels finds the centres within their rounding.
             let is_open = |i: &usize| ids[*i] == nearest::OPEN;
             let open: Vec<usize> = match ids.contains(&nearest::OPEN) {
                 true => (0..ids.len()).filter(is_open).collect(),
@@ -106,24 +106,32 @@ impl<F: Float> Rows<F> {
             if !open.is_empty() {
                 let rows: Vec<F> = open.iter().flat_map(|i| self.row(*i)).copied().collect();
                 let (panels, mut found) = (expanded.panels(centres), vec![0; open.len()]);
-                nearest::nearest(&rows, about, stride, panels, margin, &mut found, &mut among);
+                nearest::nearest(
+                    &rows,
+                    about,
+                    stride,
+                    panels,
+                    margin,
+                    &mut found,
+                    &mut candidates,
+                );
                 for (&i, id) in open.iter().zip(found) {
                     ids[i] = id;
                 }
-                for (row, _) in &mut among {
+                for (row, _) in &mut candidates {
                     *row = open[*row];
                 }
             }
         } else {
             let panels = expanded.panels(centres);
-            nearest::nearest(rows, about, stride, panels, margin, ids, &mut among);
+            nearest::nearest(rows, about, stride, panels, margin, ids, &mut candidates);
         }
         let (mut listed, mut scores) = (Vec::new(), Vec::new());
-        let mut among = among.into_iter().peekable();
+        let mut candidates = candidates.into_iter().peekable();
         for (i, id) in ids.iter_mut().enumerate() {
             if *id == nearest::OPEN {
                 listed.clear();
-                while let Some((_, id)) = among.next_if(|(row, _)| *row == i) {
+                while let Some((_, id)) = candidates.next_if(|(row, _)| *row == i) {
                     listed.push(id);
                 }
                 if listed.is_empty() {

@@ -44,7 +44,7 @@ impl<F: Float> Frame<F> {
         Self::with_exponent(offset, exponent::<F>(widest))
     }
 
-    /// The same frame of data that have this mean (d).
+    /// This frame, for data that have this mean (d).
     pub(crate) fn with_mean(mut self, mean: &[f64]) -> Self {
         let mut padded = vec![F::zero(); self.offset.len()];
         self.enter_exact(mean, &mut padded);
@@ -95,7 +95,7 @@ impl<F: Float> Frame<F> {
         }
     }
 
-    /// The frame of so many directions in the coordinates of this one: the same unit, about the same origin.
+    /// The frame of `dim` directions in the coordinates of this one, with its unit and origin.
     pub(crate) fn of_directions(&self, dim: usize) -> Self {
         Self {
             offset: vec![F::zero(); stride(dim)],
@@ -136,7 +136,7 @@ impl<F: Float> Frame<F> {
         squared * self.unit * self.unit
     }
 
-    /// What a log-density in the frame changes by in the data's own unit, per coordinate: -ln(unit).
+    /// Difference between a log-density in the data's own unit and in the frame, per coordinate: -ln(unit).
     #[must_use]
     pub fn log_density_shift(&self) -> f64 {
         -f64::from(self.exponent) * std::f64::consts::LN_2
@@ -160,7 +160,7 @@ impl<F: Float> Frame<F> {
         offset.copy_from_slice(&self.offset[..D]);
         let (scale, most) = (F::from_f64(self.inverse_unit), Self::most());
         #[inline(always)]
-        move |column, x| held((x - offset[column]) * scale, most)
+        move |column, x| clamped((x - offset[column]) * scale, most)
     }
 
     /// One row into the frame from `f64`, otherwise as [`enter`](Self::enter).
@@ -172,13 +172,13 @@ impl<F: Float> Frame<F> {
         }
     }
 
-    /// Where coordinates are held.
+    /// Coordinates are clamped to this size.
     #[inline(always)]
     pub(crate) fn most() -> F {
         F::from_f64(2f64.powi(F::MAX_EXPONENT / 2 - 8))
     }
 
-    /// No coordinate of a centre is larger: centres of held rows are about where those are.
+    /// No coordinate of a centre is larger: centres of clamped rows are near these rows.
     pub(crate) fn farthest_centre() -> f64 {
         64.0 * Self::most().to_f64()
     }
@@ -188,7 +188,7 @@ impl<F: Float> Frame<F> {
         F::from_f64(self.leave_exact(column, z))
     }
 
-    /// The same, not rounded.
+    /// As [`leave`](Self::leave), not rounded.
     pub(crate) fn leave_exact(&self, column: usize, z: F) -> f64 {
         self.offset[column].to_f64() + z.to_f64() * self.unit
     }
@@ -203,9 +203,9 @@ fn exponent<F: Float>(widest: f64) -> i32 {
     }
 }
 
-/// `z` held between `-most` and `most`; NaN stays NaN.
+/// `z` clamped between `-most` and `most`; NaN stays NaN.
 #[inline(always)]
-pub(crate) fn held<F: Float>(z: F, most: F) -> F {
+pub(crate) fn clamped<F: Float>(z: F, most: F) -> F {
     let z = if z > most { most } else { z };
     if z < -most { -most } else { z }
 }

@@ -25,7 +25,7 @@ pub struct Linear<F> {
     pub(crate) terms: Arc<Terms>,
 }
 
-/// What sums over rows need to know of scores that were found as products (E46).
+/// Facts that sums over rows need about scores computed as products (E46).
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     /// Components so far from the point, for their variance, that sums about it would lose their second moments: rows are
@@ -42,14 +42,14 @@ pub(crate) struct Part {
     pub(crate) added: f64,
 }
 
-/// Scores are sums of terms of this many nats at most, unless they are computed directly. `width` is the length of the
+/// A score with absolute terms of more nats than this is computed directly. `width` is the length of the
 /// product: a log-density of as many coordinates has about half a nat for each. In `f32` and 100 columns a score is then off
 /// by about $10^{-4}$ nats, in `f64` by about $10^{-13}$.
 fn largest_terms(width: usize) -> f64 {
     (32.0 * width as f64).min(8192.0)
 }
 
-/// A sum of so many products is off by this share of its terms at most (E46).
+/// Bound on the rounding error of a sum of `width` products, relative to the sum of its absolute terms (E46).
 fn gamma<F: Float>(width: usize) -> f64 {
     (width + 8) as f64 * F::EPSILON
 }
@@ -73,7 +73,7 @@ impl<F: Float> Linear<F> {
         Self::of(forms, seen.about(), dim, beta, parts)
     }
 
-    /// The same with a factor per coordinate, and what proportions add to the constants.
+    /// Squared distances with a factor per coordinate; `penalties` are added to the constants, from the proportions.
     pub(crate) fn diagonal(
         centres: &Centres<F>,
         beta: f64,
@@ -103,8 +103,8 @@ impl<F: Float> Linear<F> {
         let mut tight = Vec::new();
         for (c, &terms) in terms.iter().enumerate() {
             // Larger terms may leave the range of the type, and then nothing is known of the score.
-            let held = terms <= F::LARGEST_SCORE;
-            let terms = if held { terms } else { f64::INFINITY };
+            let is_finite = terms <= F::LARGEST_SCORE;
+            let terms = if is_finite { terms } else { f64::INFINITY };
             errors[c] = F::from_f64(gamma::<F>(width) * terms);
             if beta * terms > largest_terms(width) {
                 tight.push(c as u32);
@@ -136,7 +136,7 @@ impl<F: Float> Linear<F> {
         panels::scores(scratch, per_row, &self.panels, out);
     }
 
-    /// What bounds the rounding of a score besides, times the score.
+    /// Bound on the part of the rounding error that grows with the score, relative to the score.
     pub(crate) fn relative(&self) -> f64 {
         2.0 * gamma::<F>(self.width())
     }
@@ -154,7 +154,7 @@ struct Forms<F> {
     width: usize,
     values: Vec<F>,
     constants: Vec<F>,
-    /// What bounds the terms that a score is the sum of, besides twice the score (E46).
+    /// Bound on the sum of the absolute terms of a score, less twice the score (E46).
     terms: Vec<f64>,
 }
 

@@ -14,7 +14,7 @@ pub use basis::Basis;
 pub use block::Rows;
 pub use centres::Centres;
 pub use frame::Frame;
-pub(crate) use frame::held;
+pub(crate) use frame::clamped;
 pub use linear::Linear;
 pub(crate) use linear::{Part, Terms, largest_error};
 pub use scales::Scales;

@@ -21,7 +21,7 @@ pub struct Scales<F> {
 }
 
 impl<F: Float> Scales<F> {
-    /// From what gives the factor and the term of a component and coordinate.
+    /// Scales whose factors and terms `of` gives for each component and coordinate.
     pub(crate) fn new(k: usize, dim: usize, of: impl Fn(usize, usize) -> (f64, f64)) -> Self {
         let stride = stride(dim);
         let (mut factors, mut terms) = (vec![F::zero(); k * stride], vec![F::zero(); k * stride]);

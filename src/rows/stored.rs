@@ -139,7 +139,7 @@ mod tests {
         for bad in [i32::MIN, -126, 126, i32::MAX] {
             assert_eq!(wrong(|s| s.exponent = bad), "frame exponent");
         }
-        // Another seed has other signs, but for one in eight.
+        // Another seed has other signs, except one in eight.
         let others = (10..60).map(|seed| {
             let mut stored = stored();
             stored.basis.as_mut().unwrap().seed = seed;

@@ -30,7 +30,7 @@ pub struct Given<F> {
     and_more: bool,
 }
 
-/// Not the numbers: there may be many.
+/// The numbers are left out, as there may be many.
 impl<F: Float> fmt::Debug for Given<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hash = hash_of(self.centres.iter().map(|x| x.to_f64()));
@@ -38,7 +38,7 @@ impl<F: Float> fmt::Debug for Given<F> {
     }
 }
 
-/// What they are called in errors.
+/// Name of the centres in errors.
 const WHAT: &str = "given centres";
 
 impl<F: Float> Given<F> {

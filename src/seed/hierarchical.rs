@@ -56,12 +56,12 @@ const GROWTH: usize = 16;
 /// Proposals of a round for each seed it is to find.
 const PROPOSALS: usize = 4;
 
-/// Seeds for each proposal that is looked at together with others, and what is looked at together at least.
-const TOGETHER: usize = 4;
-const LEAST: usize = 16;
+/// A batch of proposals has one proposal for this many seeds, and at least `MIN_BATCH` proposals.
+const SEEDS_PER_PROPOSAL: usize = 4;
+const MIN_BATCH: usize = 16;
 
-/// Proposals that are one piece of work.
-const PIECE: usize = 32;
+/// Proposals of one parallel task.
+const TASK_PROPOSALS: usize = 32;
 
 impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
     #[inline(never)]
@@ -109,7 +109,7 @@ struct Cell {
     parts: usize,
 }
 
-/// Where a row stands: its cell, how many of the seeds there it has been compared with, which is the nearest, and its
+/// The search state of a row: its cell, how many of the seeds there it has been compared with, which is the nearest, and its
 /// squared distance.
 #[derive(Clone, Copy)]
 struct Near<F> {
@@ -161,8 +161,8 @@ impl<'a, F: Float> Cells<'a, F> {
         }
     }
 
-    /// Where row `i` of a block stands now: it is compared with the seeds beyond those it knows, down to a cell that
-    /// is not cut. Counts the evaluations.
+    /// Compares row `i` of a block with the seeds that it has not been compared with, down to a cell that is not cut. Counts
+    /// the evaluations.
     fn follow(
         &self,
         rows: &Rows<F>,
@@ -226,13 +226,15 @@ impl<'a, F: Float> Cells<'a, F> {
         while left > 0 {
             // With the seeds there are now they are compared all together; with those that come from among them, one after
             // the other.
-            let together = (self.seeds.len() / TOGETHER).max(LEAST).min(left);
+            let together = (self.seeds.len() / SEEDS_PER_PROPOSAL)
+                .max(MIN_BATCH)
+                .min(left);
             left -= together;
             self.view.done(together);
             let proposals = (0..together).map(|_| (old.draw(rng), rng.uniform()));
             let proposals: Vec<(usize, f64)> = proposals.collect();
             let all = &*self;
-            let pieces = parallel::map_blocks(together, PIECE, |_, range| {
+            let pieces = parallel::map_blocks(together, TASK_PROPOSALS, |_, range| {
                 let (mut rows, mut distances) = (Rows::default(), Vec::new());
                 let ids: Vec<usize> = proposals[range].iter().map(|(n, _)| *n).collect();
                 all.view.data.gather(&ids, all.view.frame, &mut rows)?;

@@ -78,7 +78,7 @@ impl<F: Float> Seeder<F> for KMeansPlusPlus {
 }
 
 impl KMeansPlusPlus {
-    /// Chooses the seeds: `first`, and so many more that there are `k`.
+    /// Draws seeds until there are `k`, `first` among them.
     #[inline(never)]
     pub(crate) fn choose<F: Float>(
         &self,

@@ -66,7 +66,7 @@ impl<F: Float> Seeds<F> {
         Ok(self)
     }
 
-    /// What is wrong with them, if anything is: there must be `k` of `d` coordinates.
+    /// Checks that there are `k` seeds of `d` coordinates; the error says what is wrong.
     pub(crate) fn check(&self, k: usize, d: usize) -> std::result::Result<(), String> {
         let (found, dim) = (self.centres.len(), self.centres.dim());
         if found != k {

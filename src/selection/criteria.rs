@@ -7,7 +7,7 @@ use crate::model::Mixture;
 use crate::model::predict;
 use std::fmt;
 
-/// By what models are compared.
+/// A criterion by which models are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Criterion {
@@ -17,8 +17,8 @@ pub enum Criterion {
     Aic,
     /// BIC of rows together with their likeliest components ([E47](crate::equations#e47)): lower is better.
     Icl,
-    /// Log-likelihood of held-out rows ([E49](crate::equations#e49)): higher is better. Of models within one standard error
-    /// of the best one, the one with fewest clusters is taken.
+    /// Log-likelihood of held-out rows ([E49](crate::equations#e49)): higher is better. The best model is the one with fewest
+    /// clusters among those within one standard error of the highest value.
     HeldOut,
 }
 
@@ -49,7 +49,7 @@ pub struct Criteria {
     pub free_parameters: Option<usize>,
     /// The mean log-likelihood per unit of weight, in nats.
     pub log_likelihood: f64,
-    /// The same of rows together with their likeliest components, in nats:
+    /// The mean log-likelihood of rows together with their likeliest components, in nats:
     ///
     /// $$\frac 1W \sum_n w_n \max_c \ln p(c, y_n \mid \theta)$$
     pub complete_log_likelihood: f64,

@@ -30,10 +30,10 @@
 //! - [`Icl`](Criterion::Icl): for clusters, not densities. Components that overlap count as one more often.
 //! - [`Aic`](Criterion::Aic): as BIC, with more components. It is about predictions, as `HeldOut` is.
 //!
-//! **k-means.** Its model is a mixture with equal proportions and one variance, and supports of width 1. What k-means
-//! maximises is the log-likelihood of rows together with their labels ([E9](crate::equations#e9)). So its own criterion is
-//! ICL. Its BIC is that of the same means and variance as a mixture. These do not maximise the likelihood of that mixture:
-//! where clusters overlap, its BIC is too high, the more the larger k is. For BIC fit [`gmm`](crate::algorithms::gmm).
+//! **k-means.** Its model is a mixture with equal proportions and one variance, and supports of width 1. k-means maximises the
+//! log-likelihood of rows together with their labels ([E9](crate::equations#e9)). So its own criterion is ICL. Its BIC is that
+//! of the same means and variance as a mixture. These do not maximise the likelihood of that mixture: where clusters overlap,
+//! its BIC is too high, the more the larger k is. For BIC fit [`gmm`](crate::algorithms::gmm).
 //!
 //! **Weights** count rows: BIC, AIC and ICL take the sum of weights as the number of rows. Divide weights that are no counts
 //! by their mean first.

@@ -1,4 +1,4 @@
-//! What a sweep returns: a table.
+//! The result of a sweep: a table.
 
 use super::{Criteria, Criterion};
 use crate::base::float::Float;
@@ -14,7 +14,7 @@ pub struct Candidate<F: Float> {
     pub clusters: usize,
     /// The model.
     pub model: BoxedMixture<F>,
-    /// What its fit did, and what it cost.
+    /// The report of its fit: phases, evaluations, times.
     pub report: Report,
     /// Whether it was found from the model with fewer clusters, and not from seeds of its own.
     pub warm: bool,
@@ -51,13 +51,13 @@ impl<F: Float> Selection<F> {
         &self.candidates
     }
 
-    /// The same, to take models out.
+    /// The candidates as values, to take models out.
     #[must_use]
     pub fn into_candidates(self) -> Vec<Candidate<F>> {
         self.candidates
     }
 
-    /// The best model by a criterion; `None` if no model has a value. Of equals, the one with fewest clusters.
+    /// The best model by a criterion; `None` if no model has a value. If models tie, it is the one with fewest clusters.
     #[must_use]
     pub fn best(&self, criterion: Criterion) -> Option<&Candidate<F>> {
         let values = self.candidates.iter().map(|one| one.value(criterion));

@@ -73,9 +73,8 @@ impl<F: Float> Sweep<F> {
         self
     }
 
-    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. Of N' draws about
-    /// (1 - held out) N' are left. An algorithm with a
-    /// coreset of its own draws it from these rows.
+    /// The coreset that all models are fitted to. Default [`Full`]: all rows that are not held out. About (1 - held out) N' of
+    /// N' draws are left. An algorithm with a coreset of its own draws it from these rows.
     pub fn coreset(mut self, coreset: impl Coreset<F> + 'static) -> Self {
         self.coreset = Arc::new(coreset);
         self
@@ -133,7 +132,7 @@ impl<F: Float> Sweep<F> {
         Ok(found.into_candidates().remove(0))
     }
 
-    /// The same, whatever the type of the estimators.
+    /// Compares estimators of any type.
     fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
         let data: &dyn Data<F> = &Guarded::to_fit(data, None)?;
         let most = all.last().map_or(0, |(clusters, _)| *clusters);
@@ -255,7 +254,7 @@ impl<F: Float> Sweep<F> {
 /// A number of clusters, and the estimator for it.
 type Entry<'a, F> = (usize, &'a dyn Estimator<F>);
 
-type Found<F> = Fit<BoxedMixture<F>>;
+type AnyFit<F> = Fit<BoxedMixture<F>>;
 
 struct Split<'a, F: Float> {
     /// `None`: all rows.
@@ -268,19 +267,19 @@ struct Split<'a, F: Float> {
 /// The effective number of rows of a coreset (E48).
 fn effective(weights: &[f64]) -> f64 {
     let largest = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    // In units of the largest, so that squares neither overflow nor vanish.
+    // Weights are in units of the largest, so that squares neither overflow nor vanish.
     let parts = weights.iter().map(|w| w / largest);
     let (sum, squares) = parts.fold((0.0, 0.0), |(s, q), w| (s + w, q + w * w));
     sum * sum / f64::max(squares, f64::MIN_POSITIVE)
 }
 
 /// Whether one of two fits of an algorithm is the better one: free energies compare on the same rows alone.
-fn is_better<F: Float>(one: &Found<F>, other: &Found<F>) -> bool {
-    let last = |fit: &Found<F>| {
+fn is_better<F: Float>(one: &AnyFit<F>, other: &AnyFit<F>) -> bool {
+    let last = |fit: &AnyFit<F>| {
         let phase = fit.report.phases.last();
         phase.map(|phase| (phase.ran_on, phase.rows))
     };
-    let energy = |fit: &Found<F>| fit.report.free_energies.last().copied();
+    let energy = |fit: &AnyFit<F>| fit.report.free_energies.last().copied();
     last(one) == last(other) && energy(one) > energy(other)
 }
 

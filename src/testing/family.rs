@@ -44,9 +44,8 @@ where
             let last = fit.report.free_energies.last().copied();
             let (energy, likelihood) = (last.unwrap_or(0.0), fit.model.log_likelihood(data)?);
             let slack = tolerance::<F>() * energy.abs().max(data.summary().total_weight);
-            let what = || {
-                format!("{of}: the free energy {energy} beside a log-likelihood of {likelihood}")
-            };
+            let what =
+                || format!("{of}: the free energy is {energy}, the log-likelihood {likelihood}");
             law::<M>(energy <= likelihood + slack, what)?;
             law::<M>(width < k || energy >= likelihood - slack, what)?;
         }
@@ -154,7 +153,7 @@ where
     })
 }
 
-/// What two models differ in by more than rounding.
+/// The quantity in which two models differ by more than rounding.
 fn differ<F: Float, M: Mixture<F>>(a: &M, b: &M) -> Option<&'static str> {
     let numbers = |model: &M| -> [Vec<f64>; 3] {
         let centres = model.centres();

@@ -1,8 +1,8 @@
 //! The laws that stages keep, to hold a stage of your own against.
 //!
-//! Each function runs a stage many times on all rows of your data, so give it some hundreds. It returns [`Error::Stage`]
-//! with the law that is broken. What they find depends on the data and the stage alone: randomness comes from fixed
-//! seeds. They look for mistakes; they prove nothing.
+//! Each function runs a stage many times on all rows of your data, so give it some hundreds. It returns [`Error::Stage`] with
+//! the law that is broken. Results depend on the data and the stage alone: randomness comes from fixed seeds. They look for
+//! mistakes; they prove nothing.
 //!
 //! ```
 //! use coremix::prelude::*;

@@ -1,5 +1,5 @@
-//! The laws of fits: they rise, they are the same on any number of threads, and they go on from checkpoints. Those of searches
-//! are the same with one family.
+//! The laws of fits: they rise, they are the same on any number of threads, and they go on from checkpoints. The laws of
+//! searches are these laws with one family.
 
 use super::{broken, law, same_on_threads, tolerance};
 use crate::base::error::{Error, Result};

@@ -115,7 +115,7 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
     );
 }
 
-/// What a model says of itself and of data, through the trait alone.
+/// All answers of a model about itself and data, through the trait alone.
 fn answers(model: &impl Mixture<f64>, data: &Dense<'_, f64>) -> Vec<f64> {
     let labels = model.predict(data).unwrap();
     let (members, shares) = model.truncated_responsibilities(data, 2).unwrap();

@@ -339,7 +339,7 @@ fn losing<T: Element>(rows: &Array2<T>, value: Option<T>, text: &str) {
             data.source().from.store(0, Ordering::Relaxed);
             assert!(lost(whole.model.predict(&data), name, text), "{name}");
             assert!(lost(whole.model.score(&data), name, text), "{name}");
-            // What can be read again is as it was.
+            // Once rows can be read again, the model answers as before.
             data.source().from.store(usize::MAX, Ordering::Relaxed);
             assert!(whole.model.predict(&data).is_ok());
         }

@@ -250,7 +250,7 @@ fn moves_leave_local_optima() {
     }
 }
 
-/// Lloyd's algorithm on all rows, and then a phase of so many near centres and rounds of moves on the same rows.
+/// Lloyd's algorithm on all rows, and then a phase with `near` near centres and `moves` rounds of moves on the same rows.
 fn after_lloyd<F: Float>(
     near: usize,
     moves: usize,
@@ -331,7 +331,7 @@ fn in_a_subspace_the_free_energy_is_that_of_the_rows() {
     }
 }
 
-/// What an observer is shown belongs together at every step, and that somebody looks changes nothing.
+/// At every step the model and the figures that an observer sees belong together, and an observer changes nothing.
 #[test]
 fn an_observer_sees_the_model_of_every_step() -> Result<()> {
     let (n, d) = (6_000, 40);
@@ -423,7 +423,7 @@ fn a_subspace_that_holds_too_little_is_dropped() {
 }
 
 /// Four blobs at the corners of a rectangle: two clusters are best on its short sides, and may get stuck on the long ones,
-/// where moves do not help. Of several seedings the best goes on, as long as their rows are at most half of all.
+/// where moves do not help. The best of several seedings goes on, as long as their rows are at most half of all.
 #[test]
 fn the_best_of_several_starts_goes_on() {
     let mut rng = Rng::from_seed(4);
@@ -759,7 +759,7 @@ fn restarts_with_and_without_a_subspace_compare() -> Result<()> {
         })
         .restarts(2)
         .build()?;
-    // Restarts run beside each other: on one thread, the first one asks for its seeds first.
+    // Restarts run at the same time: on one thread, the first one asks for its seeds first.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let fit = pool.unwrap().install(|| clusterer.fit(&data))?;
     let restarts = &fit.report.restarts;

@@ -1,4 +1,4 @@
-//! The bounded search (E35, E40) beside Lloyd's algorithm from the same seeds, on data of many kinds.
+//! The bounded search (E35, E40), compared with Lloyd's algorithm from the same seeds, on data of many kinds.
 
 use crate::common::phases;
 use crate::hard;
@@ -159,7 +159,7 @@ fn fast(x: &Array2<f64>, k: usize, seed: u64) -> f64 {
 /// Tolerance and most iterations: until nothing changes.
 const TO_THE_END: (f64, usize) = (0.0, 1000);
 
-/// Those of [`algorithms::fast`].
+/// Tolerance and most iterations of [`algorithms::fast`].
 const AS_FAST: (f64, usize) = (1e-3, 100);
 
 /// As good as Lloyd's algorithm from the same seeds, on data of nine kinds.
@@ -171,7 +171,7 @@ fn as_good_as_lloyd_from_the_same_seeds() {
         let n = numbers.size(500, 4_000);
         let (d, k) = (numbers.size(1, 64), numbers.size(2, n / 5));
         let x = rows(kind, n, d, case);
-        // Too few different rows for so many clusters: an error.
+        // Fewer distinct rows than clusters are an error.
         let Some(lloyd) = lloyd(&x, k, case) else {
             continue;
         };
@@ -214,7 +214,7 @@ fn separated(n: usize, d: usize, blobs: usize, seed: u64) -> Array2<f64> {
     x
 }
 
-/// `fast` beside scikit-learn, means over five seeds (fixtures/make_bounded.py).
+/// `fast`, compared with scikit-learn, means over five seeds (fixtures/make_bounded.py).
 #[test]
 fn fast_is_as_good_as_scikit_learn() {
     let sets = [
@@ -242,7 +242,8 @@ fn fast_is_as_good_as_scikit_learn() {
     }
 }
 
-/// `fast` beside scikit-learn on families of rows that are hard to cluster, means over five seeds (fixtures/make_hard.py).
+/// `fast`, compared with scikit-learn on families of rows that are hard to cluster, means over five seeds
+/// (fixtures/make_hard.py).
 #[test]
 fn fast_is_as_good_as_scikit_learn_on_hard_rows() {
     let references = std::fs::read_to_string("fixtures/hard_errors.csv").unwrap();
@@ -415,7 +416,7 @@ fn few_rows_and_few_clusters() {
     assert!(worst > 1.1, "{worst}");
 }
 
-/// A negative weight is one also where it is lost beside the others.
+/// A negative weight is an error also where it is lost in the sum of the others.
 #[test]
 fn a_tiny_negative_weight_is_refused() {
     let x = Array2::from_shape_fn((3, 1), |(i, _)| i as f64);

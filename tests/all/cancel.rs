@@ -80,9 +80,9 @@ fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     pool.build().unwrap().install(work)
 }
 
-/// Rows that a thread may still read after the flag: a piece of work that has begun is finished, and the longest is one of a
-/// pass that only reads.
-const PIECE: usize = 4_096;
+/// Rows that a thread may still read after the flag: a task that has begun is finished, and the longest task is that of a pass
+/// that only reads.
+const LONGEST_TASK: usize = 4_096;
 
 fn algorithm(name: &str) -> Algorithm {
     let algorithm = name.parse::<Algorithm>().unwrap().clusters(24);
@@ -111,7 +111,7 @@ fn the_last_complete_search_counts() {
                 })
             });
             let after = data.loaded.load(Ordering::Relaxed) - data.at - 1;
-            assert!(after <= PIECE, "{name}: {after} rows after the flag");
+            assert!(after <= LONGEST_TASK, "{name}: {after} rows after the flag");
             let Ok(found) = found else {
                 assert_eq!(found.unwrap_err(), Error::Cancelled, "{name}");
                 without += 1;
@@ -146,8 +146,7 @@ fn the_last_complete_search_counts() {
     }
 }
 
-/// On several threads each finishes what it has begun, and begins nothing more: with restarts one after the other, and beside
-/// each other.
+/// On several threads each finishes its task, and begins no other: with restarts one after the other, and at the same time.
 #[test]
 fn each_thread_ends_soon() {
     let points = points();
@@ -168,7 +167,7 @@ fn each_thread_ends_soon() {
                 assert!(cancelled, "{name}: {stop:?}");
                 let after = data.loaded.load(Ordering::Relaxed) - data.at - 1;
                 assert!(
-                    after <= threads * PIECE,
+                    after <= threads * LONGEST_TASK,
                     "{name}, {restarts} restarts: {after} rows after the flag on {threads} threads"
                 );
             }
@@ -305,7 +304,7 @@ fn a_worse_start_is_not_returned() {
     assert!(worse > 3, "{worse} {better}");
 }
 
-/// What a cancelled fit has done is counted, and no more than once.
+/// The work of a cancelled fit is counted, and only once.
 #[test]
 fn what_was_done_is_counted() {
     let points = points();
@@ -453,7 +452,7 @@ fn starts_that_ended_are_kept() {
     }
 }
 
-/// Restarts beside each other, of which some have left out starts.
+/// Restarts at the same time, of which some have left out starts.
 #[test]
 fn restarts_beside_each_other_say_so_too() {
     let points = points();

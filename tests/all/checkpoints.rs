@@ -106,7 +106,7 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
 
 type Boxed<F> = Box<dyn Estimator<F>>;
 
-/// A fit that is stopped after so many searches.
+/// A fit that is stopped after `after` searches.
 fn stopped<F: Float>(fit: &Boxed<F>, data: &dyn Data<F>, after: usize) -> Result<bool> {
     let mut searches = 0;
     let found = fit.fit_observed(data, &mut |progress| {
@@ -147,7 +147,7 @@ fn resumes<F: Float>(name: &str, data: &dyn Data<F>, fit: impl Fn(Option<Checkpo
     }
 }
 
-/// The same where a fit is stopped again and again.
+/// A fit that is stopped again and again ends as one that never was.
 fn resumes_often<F: Float>(
     name: &str,
     data: &dyn Data<F>,
@@ -645,7 +645,7 @@ fn files_that_cannot_be_written_or_read() {
         .fit(&data)
         .unwrap();
 
-    // What killed processes left is removed; other files stay.
+    // Files that killed processes left are removed; other files stay.
     for name in [".fit.ckp.123.4.tmp", ".fit.ckp.old.tmp", "fit.ckp.1.2.tmp"] {
         std::fs::write(place.0.join(name), "").unwrap();
     }

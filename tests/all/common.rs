@@ -1,4 +1,4 @@
-//! What the test files share: the list of all algorithms behind one signature, and generated data.
+//! Code that the test files share: the list of all algorithms behind one signature, and generated data.
 #![allow(dead_code, unreachable_pub)]
 
 mod compare;
@@ -20,7 +20,7 @@ pub struct Outcome<F: Float> {
     pub means: Array2<F>,
     /// One per component and column, however many of them are the same (k, d).
     pub variances: Array2<f64>,
-    /// Of all pairs of columns (k, d, d).
+    /// Covariances of all pairs of columns (k, d, d).
     pub covariances: Array3<f64>,
     /// Mixing proportions (k).
     pub proportions: Vec<f64>,
@@ -57,8 +57,8 @@ impl<F: Float> Outcome<F> {
         sum
     }
 
-    /// At least the smallest variance in any direction, and at most so many times as much as there are columns: the
-    /// smallest variance of a column given the others.
+    /// The smallest variance of a column given the others: at least the smallest variance in any direction, and at most d times
+    /// as much.
     pub fn narrowest(&self) -> f64 {
         let d = self.variances.ncols();
         let given_others = |covariance: ArrayView2<'_, f64>, last: usize| {
@@ -117,7 +117,7 @@ impl<F: Float> Outcome<F> {
     }
 }
 
-/// What a law may set.
+/// Settings that a law may change.
 #[derive(Clone)]
 pub struct Settings<F> {
     pub clusters: usize,
@@ -184,12 +184,11 @@ impl Known {
     }
 }
 
-/// A named algorithm.
 pub struct Algorithm<F: Float> {
     pub name: &'static str,
     /// Neither a random search nor a coreset: given seeds, nothing is left to chance.
     pub deterministic: bool,
-    /// What it looks at.
+    /// The rows that it reads.
     pub rows: Known,
     /// Has distributions in place of parameters: F bounds the evidence instead of a likelihood, and a weight of 2 says
     /// more than a weight of 1.
@@ -325,8 +324,8 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
     ]
 }
 
-/// The phases of `fast` for small data: so many near centres, a larger coreset or none, a subspace or none, rounds of moves
-/// and of transfers.
+/// The phases of `fast` for small data: the number of near centres, a larger coreset or none, a subspace or none, rounds of
+/// moves and of transfers.
 pub fn phases<F: Float>(
     near: usize,
     larger: Option<usize>,
@@ -357,7 +356,7 @@ pub fn phases<F: Float>(
     }
 }
 
-/// The same phases with so many starts of the first of them.
+/// These phases, with `starts` starts of the first of them.
 pub fn with_starts<F: Float>(
     starts: usize,
     list: impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static,
@@ -392,7 +391,7 @@ where
     }
 }
 
-/// The same on a sketch of the data.
+/// An algorithm on a sketch of the data.
 fn on_sketch<F, M>(
     name: &'static str,
     rows: Known,

@@ -1,4 +1,4 @@
-//! What users are promised: the code they write compiles and runs as written, and the small print holds.
+//! Promises to users: the code they write compiles and runs as written, and the small print holds.
 
 use crate::common::{blobs, phases};
 use approx::assert_abs_diff_eq;
@@ -95,7 +95,7 @@ fn a_fit_from_the_builder() -> Result<()> {
         "{shown}"
     );
 
-    // What belongs to the fit: labels and supports of the rows EM ran on.
+    // Labels and supports of a fit are about the rows on which EM ran.
     let coreset = fit.coreset.as_ref().expect("a coreset was asked for");
     assert_eq!(coreset.rows.len(), coreset_size);
     assert_eq!(fit.search_labels.len(), coreset_size);
@@ -773,7 +773,7 @@ fn fast_is_a_builder_like_any_other() -> Result<()> {
     let rows: Vec<usize> = fit.report.phases.iter().map(|phase| phase.rows).collect();
     assert_eq!(rows, [20_000]);
 
-    // The same settings as in every other algorithm.
+    // `fast` has the settings of every other algorithm.
     let fit = algorithms::fast(12).max_iterations(3).build()?.fit(&data)?;
     for phase in &fit.report.phases {
         assert!(phase.iterations <= 3);

@@ -56,7 +56,7 @@ fn rows_of_bytes_with_large_weights() {
     }
 }
 
-/// Columns that are multiples of one another, but for the last.
+/// Columns that are multiples of one another, except the last.
 fn collinear(n: usize) -> Array2<f64> {
     Array2::from_shape_fn((n, 4), |(i, j)| {
         let t = ((i * 7919) % n) as f64 * 15.0 / n as f64;
@@ -193,7 +193,8 @@ fn a_prior_mean_beyond_the_type_is_an_error() {
     );
 }
 
-/// A prior mean so far from the data that rows would not be told apart beside it is an error. Found by a fuzz target.
+/// A prior mean is an error if it is so far from the data that rounding relative to it makes rows equal. Found by a fuzz
+/// target.
 #[test]
 fn a_prior_mean_too_far_from_the_data_is_an_error() {
     let x = Array2::from_shape_fn((39, 2), |(n, _)| 1e15 + 5e7 * (n % 3) as f32);

@@ -658,7 +658,7 @@ fn survives<F: Float>(what: &str, x: &Array2<F>, w: Option<&Array1<f64>>, k: usi
         );
         for pair in fit.report.free_energies.windows(2) {
             let weight = data_weight(&data);
-            // Beside weights so large the prior is lost in rounding, and with it what bounds the bound.
+            // With weights this large the prior is lost in rounding, and with it the limit of the bound.
             assert!(
                 weight > 1e15 || pair[1] >= pair[0] - 1e-6 * pair[0].abs().max(weight),
                 "{what}: {pair:?}"
@@ -1080,12 +1080,12 @@ fn far_rows_do_not_widen_the_prior() {
                     (dense(&y, Some(&w)), None),
                     (dense(&y, None), Some(400)),
                 ] {
-                    let (index, beside) = found(&data, coreset);
+                    let (index, with_far) = found(&data, coreset);
                     let name = || format!("{d} columns, {rows} rows at {far:e}, {coreset:?}");
                     assert!(index > 0.98, "{}: {index}", name());
                     assert!(
-                        beside > likelihood - 0.6,
-                        "{}: {beside} {likelihood}",
+                        with_far > likelihood - 0.6,
+                        "{}: {with_far} {likelihood}",
                         name()
                     );
                 }

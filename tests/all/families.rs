@@ -1,4 +1,4 @@
-//! What families with variances and proportions of their own promise beyond the laws: how they start, whom a point
+//! Promises of families with variances and proportions of their own, beyond the laws: how they start, whom a point
 //! chooses, what is discarded, and models from known parameters.
 
 use crate::common::{blobs, seeds};
@@ -330,7 +330,7 @@ fn impossible_parameters() {
     )
     .unwrap();
     assert!(model.sample(0, 1).is_err());
-    // Scores are in units of one variance: all must fit into the type beside it.
+    // Scores are in units of one variance: all variances must fit into the type in this unit.
     let narrow = means.mapv(|m| m as f32);
     for (ratio, fits) in [(1e-18, true), (1e-19, false), (1e-40, false)] {
         let variances = array![[1e20, 1e20 * ratio], [1e20, 1e20]];

@@ -1,4 +1,4 @@
-//! Families at the edges of their arithmetic: shares that are small beside a mass but not beside a variance, numbers near
+//! Families at the edges of their arithmetic: shares that are small relative to a mass but not to a variance, numbers near
 //! the ends of their type, wide supports, and densities over many components.
 
 use crate::common::blobs;
@@ -36,7 +36,7 @@ macro_rules! soft_em {
     }};
 }
 
-/// One family, in all these orders of the rows: everything is the same but for rounding.
+/// One family, in all these orders of the rows: results differ only by rounding.
 macro_rules! same_in_all_orders {
     ($family:expr, $x:expr, $w:expr, $seeds:expr, $orders:expr, $variances:expr) => {{
         let mut first = None;
@@ -140,7 +140,7 @@ fn the_order_of_rows_does_not_matter() {
     );
 }
 
-/// What a fit says and what its model says of the data: numbers, F that never falls and stays below the log-likelihood.
+/// A fit and its model's answers on the data: numbers, and F that never falls and stays below the log-likelihood.
 fn sound<F: Float, M: Mixture<F>>(
     fit: &Fit<M>,
     data: &dyn Data<F>,

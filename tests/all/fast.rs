@@ -28,7 +28,7 @@ const CASES: [Case; 4] = [
         shape: (12_000, 16, 20),
         phases: &[("the coreset", 8), ("all rows", 8), ("all rows", 16)],
     },
-    // So many clusters that the tolerance is another one.
+    // With this many clusters the tolerance is another one.
     Case {
         shape: (12_000, 2, 150),
         phases: &[("the coreset", 2), ("all rows", 2)],

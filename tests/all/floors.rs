@@ -73,7 +73,7 @@ fn far_value<F: Float>(far: f64, kind: Covariance) {
     let mut all = near.clone();
     all.push_row(Array1::from_elem(2, F::from_f64(far)).view())
         .unwrap();
-    let case = format!("{kind:?} beside {far:e} in {}", std::any::type_name::<F>());
+    let case = format!("{kind:?} with {far:e} in {}", std::any::type_name::<F>());
     let alone = fit::<F>(&Dense::new(&near).unwrap(), 3, kind, 5);
     let data = Dense::new(&all).unwrap();
     let found = fit::<F>(&data, 4, kind, 5);

@@ -102,7 +102,7 @@ fn quantization_errors_are_those_of_the_means_in_f64() {
     errors_are_those_of_the_means("an outlier at 1e140", &x, 5, 1e-9);
 }
 
-/// In `f32` the squares of differences are lost beside it: no fit, but a word about which row it is.
+/// In `f32` the squares of all other differences underflow: the fit is an error that names the row.
 #[test]
 fn an_outlier_that_the_type_cannot_hold_beside_the_others_is_named() {
     for (n, far) in [(8, 1e30), (20, -1e30), (999, 1e30), (9_000, 1e25)] {
@@ -112,14 +112,14 @@ fn an_outlier_that_the_type_cannot_hold_beside_the_others_is_named() {
         let shown = fit.unwrap_err().to_string();
         let row = format!("row {}, ", n / 3);
         assert!(shown.contains(&row) && shown.contains("scale"), "{shown}");
-        // Of no weight, it does not matter.
+        // With weight 0 the row does not matter.
         let w = Array1::from_shape_fn(n + 1, |i| f64::from(u8::from(i != n / 3)));
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         assert!(algorithms::k_means(3).build().unwrap().fit(&data).is_ok());
     }
 }
 
-/// What an outlier leaves of the fit of all others: what they have without it, after as many M-steps. (Under an outlier the
+/// With an outlier, all other rows are clustered as without it, after as many M-steps. (Under an outlier the
 /// variance is at its least value, and F settles early.)
 #[test]
 fn rows_beside_an_outlier_are_clustered_as_without_it() {
@@ -142,7 +142,7 @@ fn rows_beside_an_outlier_are_clustered_as_without_it() {
         let (with, alone) = (error(&x, 301), error(&without, 300));
         assert!(
             with < 1.1 * alone,
-            "{far:e}, seed {seed}: {with} beside {alone}"
+            "{far:e}, seed {seed}: {with} with it, {alone} without"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What a seed promises: the numbers of the random streams, the rows of every seeder and every coreset.
+//! Results that a seed pins: the numbers of the random streams, the rows of every seeder and every coreset.
 //!
 //! The data are small whole numbers about a whole mean, so every distance is exact, in f32 as in f64, and on any processor.
 //! A change here is a change of results: it is named under "Changed results" in `CHANGELOG.md`.
@@ -151,7 +151,7 @@ fn a_fit_begins_at_these_rows() {
     assert_eq!(seeds, [96, 79, 140, 146]);
 }
 
-/// Of each algorithm: the weights of the clusters, and the error.
+/// The weights of the clusters and the error, for each algorithm.
 const ENDS: [(&str, [f64; 5], f64); 11] = [
     ("k-means", [33.0, 38.0, 53.0, 55.0, 61.0], 36920.62515025198),
     (

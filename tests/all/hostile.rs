@@ -8,7 +8,7 @@ use coremix::{Element, Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array, concatenate, s};
 use std::ops::ControlFlow;
 
-// ---- What a sound result and a helpful error are --------------------------------------------------------
+// ---- Sound results and helpful errors --------------------------------------------------------
 
 /// Asserts that a result is the error of this pattern, and that its text names all of these.
 macro_rules! refused {
@@ -731,7 +731,7 @@ fn degenerate<F: Float>() {
             assert!(error <= 16.0 * largest, "{}: {error:e}", algorithm.name);
         }
     }
-    // Constant columns beside others.
+    // Constant columns among others.
     let mut x = blobs::<F>(300, 4, 4, 6);
     x.column_mut(0).fill(f(0.1));
     x.column_mut(2).fill(f(-3e9));
@@ -879,12 +879,12 @@ fn beyond_every_square() {
         let x = x.mapv(|v| (v.clamp(-9.0, 9.0) * by) as f32);
         every_algorithm(&format!("f32 times {by:e}"), x.view(), None, 3);
     }
-    // Columns of very different units: the small ones vanish beside the large.
+    // Columns of very different units: the small ones vanish in distances.
     let mut mixed = blobs::<f32>(200, 2, 3, 9);
     mixed.column_mut(0).mapv_inplace(|v| v * 1e30);
     mixed.column_mut(1).mapv_inplace(|v| v * 1e-30);
-    every_algorithm("1e30 beside 1e-30", mixed.view(), None, 3);
-    // One value alone at the limit: beside it the type cannot hold the others.
+    every_algorithm("1e30 with 1e-30", mixed.view(), None, 3);
+    // One value alone at the limit: the type cannot resolve the others.
     fn refused<F: Float>(row: usize, value: f64) {
         let mut lone = blobs::<F>(200, 2, 3, 9);
         lone[[row, 1]] = F::from_f64(value);
@@ -1114,7 +1114,7 @@ fn rows_of_weight_zero_are_absent_f64() {
     absent_rows::<f64>(&[3.0, 1e12, 1e149], 1e-9);
 }
 
-/// The same, where one unit of the frame is so small that a stray row overflows on its way in.
+/// Rows of weight 0 are absent also where the unit of the frame is so small that a stray row overflows.
 #[test]
 fn rows_of_weight_zero_are_absent_beside_tiny_data() {
     let x = blobs::<f32>(300, 2, 4, 14).mapv(|v| v * 1e-30);
@@ -1529,7 +1529,7 @@ fn extreme_parameters<F: Float>(sizes: &[f64], variances: &[f64], kept: bool) {
     }
 }
 
-/// The same up to the rounding of centred values, which is that of the largest.
+/// Means are equal up to the rounding of centred values, which is that of the largest.
 #[track_caller]
 fn same_means<F: Float>(name: &str, got: ArrayView2<'_, F>, expected: ArrayView2<'_, F>) {
     let largest = expected
@@ -1552,8 +1552,8 @@ fn parameters_of_any_size() {
     extreme_parameters::<f64>(&[1.0, 1e-100, 1e100], &variances, true);
 }
 
-/// The same at the ends of the range of f64, where the variance and the squared size of the means are too far
-/// apart for one unit.
+/// Parameters at the ends of the range of f64, where the variance and the squared size of the means are too far apart for one
+/// unit.
 #[test]
 fn parameters_at_the_ends_of_the_range() {
     extreme_parameters::<f32>(&[1e-30, 1.0, 1e30], &[1e-300, 1e300], false);

@@ -263,7 +263,7 @@ proptest! {
             if fit.supports.is_none() {
                 prop_assert!(close(f, bound, 1e-9), "{}: {f} {bound}", algorithm.name);
             }
-            // What a sketch knows of its rows is not known here.
+            // The coordinates that a sketch knows are not known here.
             if algorithm.is_naive() {
                 let naive = naive_free_energy(&x, &fit, problem.k);
                 let near = near_naive(f, naive, &x, &fit);
@@ -504,7 +504,7 @@ fn coreset_weights_are_unbiased() {
     let data = Dense::weighted(x.view(), w.view()).unwrap();
     let b = || algorithms::k_means(3).max_iterations(0);
     for uniform in [false, true] {
-        // Of each seed, one column: the weights of all rows.
+        // One column for each seed: the weights of all rows.
         let mut drawn = Array2::<f64>::zeros((n, seeds));
         for seed in 0..seeds {
             let fit = if uniform {
@@ -530,7 +530,7 @@ fn coreset_weights_are_unbiased() {
         };
         unbiased(drawn.sum_axis(Axis(0)).view(), w.sum(), 4.0, "all rows");
         for (row, of) in drawn.outer_iter().enumerate() {
-            // One of so many rows may be off by more.
+            // Among this many rows, one may be off by more.
             unbiased(of, w[row], 5.0, &format!("row {row}"));
         }
     }
@@ -659,8 +659,8 @@ fn tied(points: &Array2<f64>, centres: &Array2<f64>) -> bool {
     })
 }
 
-/// What two fits of four iterations may differ by: rounding of sums moves a pivot by what is lost, and EM makes a difference
-/// ten times as large in each of the three further iterations (see `precision`).
+/// The difference that two fits of four iterations may have: rounding of sums moves a pivot by `lost`, and EM makes a
+/// difference ten times as large in each of the three further iterations (see `precision`).
 fn digits(fit: &Outcome<f64>) -> f64 {
     (1e3 * fit.lost()).max(1e-8)
 }

@@ -155,7 +155,7 @@ fn kinds(dim: usize, seed: u64) -> Vec<Array2<f64>> {
         of_rows(counts),
         Array2::from_shape_fn((dim, dim), |(i, j)| low[[0, i]] + low[[0, j]]),
     ];
-    // Beside floors these are 1e8 times as large, at most.
+    // These are at most 1e8 times as large as floors.
     let deviation = one.mapv(|x| 1e4 * f64::from(x > 0.0));
     all.push(of_rows(deviation));
     all.extend([1e-300, 1e-150, 1e150, 1e300].map(|unit| &products * unit));
@@ -255,7 +255,7 @@ fn work_ends_where_it_is_stopped() {
     }
 }
 
-/// Orthonormal directions that span what the rows up to their own do are unique, but for their signs.
+/// Orthonormal directions with the spans of the rows up to each are unique, except for their signs.
 fn check(rows: &Array2<f64>) {
     let q = orthonormal(rows, None).unwrap();
     assert_abs_diff_eq!(q.dot(&q.t()), Array2::eye(rows.nrows()), epsilon = 1e-13);
@@ -280,7 +280,7 @@ fn directions_are_orthonormal_whatever_the_rank_and_the_unit() {
         check(&Array2::from_shape_fn((p, d), |(i, j)| {
             f64::from(i + d - p == j)
         }));
-        // Of rank 1 and 2, but for rounding; rows that nearly depend on others; one row of zeros between others.
+        // Matrices of rank 1 and 2, up to rounding; rows that nearly depend on others; one row of zeros between others.
         check(&random(p, 1, 1).dot(&random(1, d, 2)));
         check(&random(p, 2, 3).dot(&random(2, d, 4)));
         check(&(random(p, 1, 5).dot(&random(1, d, 6)) + 1e-12 * random(p, d, 7)));

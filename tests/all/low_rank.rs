@@ -1,11 +1,11 @@
-//! Full and tied covariances of rows that span few of many directions: the rest of their eigenvalues is rounding beside the
+//! Full and tied covariances of rows that span few of many directions: the rest of their eigenvalues is rounding of the
 //! largest, and raised.
 
 use coremix::prelude::*;
 use coremix::{Rng, algorithms};
 use ndarray::{Array2, Axis};
 
-/// Free energies rise, and what was raised is next to nothing beside the variances: the traces of the covariances are those of
+/// Free energies rise, and raised eigenvalues add almost nothing to the variances: the traces of the covariances are those of
 /// the rows, by components and shares.
 fn check(name: &str, x: &Array2<f64>, k: usize) {
     let data = Dense::new(x).unwrap();

@@ -2,7 +2,7 @@
 //! name is the first part of the names of its tests: `cargo test --release --test all laws::` runs one file.
 //!
 //! A new file `tests/all/NAME.rs` joins by a line `mod NAME;` below and says `use crate::common::..` for what is shared.
-//! What proptest found once lies where it looks: `tests/proptest-regressions/NAME.txt`.
+//! Cases that proptest found once lie where it looks for them: `tests/proptest-regressions/NAME.txt`.
 
 #[allow(dead_code)]
 mod base;

@@ -88,7 +88,7 @@ fn restarts_start_elsewhere() {
 fn another_number_of_clusters_is_an_error() {
     let seeder = MeansOf::new(algorithms::fast::<f64>(7).build().unwrap());
     let error = algorithms::gmm(8).seeder(seeder).build().unwrap_err();
-    let text = "clusters of the fit for the seeds = 7: must be the number of clusters of the fit that starts from its means";
+    let text = "clusters of the fit for the seeds and of this fit = 7 and 8: must be equal";
     assert_eq!(error.to_string(), text);
 }
 

@@ -4,7 +4,7 @@ use crate::common::blobs;
 use coremix::prelude::*;
 use std::ops::ControlFlow;
 
-/// What an observer sees of a search.
+/// A search, as an observer sees it.
 #[derive(Clone, Debug, PartialEq)]
 struct Search {
     /// Phase, rows, M-steps and evaluations of the phase so far.
@@ -13,7 +13,7 @@ struct Search {
     means: Vec<u32>,
 }
 
-/// The searches until the observer stops the fit after so many, and the fit.
+/// The first `searches` searches, after which the observer stops the fit, and the fit.
 fn first(
     of: &dyn Estimator<f32>,
     data: &Dense<'_, f32>,

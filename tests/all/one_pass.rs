@@ -31,7 +31,7 @@ fn coreset(
 fn expected_weights_are_the_old_ones() {
     let (n, rounds) = (150, 6_000);
     let (x, w) = points(n, 3);
-    // Of each round, one column: the weights of all rows.
+    // One column for each round: the weights of all rows.
     let mut drawn = Array2::zeros((n, rounds));
     for round in 0..rounds {
         let (rows, weights) = coreset((&x, &w), (16, round as u64, 37));

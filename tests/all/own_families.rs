@@ -23,7 +23,7 @@ fn counts(n: usize) -> (Array2<f64>, Array1<f64>) {
     (x, (0..n).map(|i| (i % 4) as f64 / 2.0).collect())
 }
 
-/// Rows of length 1 about so many axes, with weights.
+/// Rows of length 1 about `about` axes, with weights.
 fn directions(n: usize, d: usize, about: usize, noise: f64) -> (Array2<f64>, Array1<f64>) {
     let mut rng = Rng::from_seed(3);
     let mut x = Array2::from_shape_fn((n, d), |(i, j)| {
@@ -64,7 +64,6 @@ fn near(a: f64, b: f64, relative: f64) {
     assert!((a - b).abs() <= relative * a.abs().max(b.abs()), "{a} {b}");
 }
 
-/// What EM ends at is what naive EM stays at.
 #[test]
 fn poisson_components_are_those_of_naive_em() {
     let (x, w) = counts(200);

@@ -100,7 +100,7 @@ fn what_is_wrong_with_a_coreset_is_said() {
     );
 }
 
-/// Every row with its own weight, in another order, is no coreset: the same fit but for the order.
+/// Every row with its own weight, in another order: the fit is that of all rows, except for their order.
 #[test]
 fn a_coreset_of_ones_own_fits() {
     let x: Array2<f64> = blobs(300, 3, 4, 1);
@@ -120,7 +120,7 @@ fn a_coreset_of_ones_own_fits() {
 
 // ---- Seeders --------------------------------------------------------------------------------------------
 
-/// So many seeds for every three clusters, at the first rows.
+/// This many seeds for every three clusters, at the first rows.
 #[derive(Clone, Copy, Debug)]
 struct FirstRows(usize);
 
@@ -258,7 +258,7 @@ fn a_search_of_ones_own_fits() {
     }
 }
 
-/// Serves so many blocks, and then leaves every other row as it is.
+/// Serves `blocks` blocks, and then leaves every other row as it is.
 #[derive(Debug)]
 struct Tired {
     blocks: usize,
@@ -316,7 +316,7 @@ fn rows_that_a_search_forgets() {
     }
 }
 
-/// What a search may say of itself, and do, besides the components it looks at.
+/// A search with odd answers about itself.
 #[derive(Debug, Default)]
 struct Odd {
     /// Another width each time it is asked for.

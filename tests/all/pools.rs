@@ -42,14 +42,14 @@ impl Source for Told {
     }
 }
 
-/// What `work` returns on a pool of three threads with names.
+/// Runs `work` on a pool of three threads with names.
 fn on_own_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3);
     let pool = pool.thread_name(|i| format!("caller-{i}"));
     pool.build().unwrap().install(work)
 }
 
-/// Fits, with restarts one after the other and beside each other, and all questions to the model.
+/// Fits, with restarts one after the other and at the same time, and all questions to the model.
 #[test]
 fn rows_are_read_by_the_threads_of_the_caller() {
     let rows = blobs::<f32>(3_000, 4, 6, 8);

@@ -1,4 +1,4 @@
-//! What holds between processes: the same bits in each, and whole files whenever one is killed.
+//! Promises across processes: the same bits in each, and whole files whenever one is killed.
 
 use crate::common::blobs;
 use coremix::m_step::GaussianMixture;
@@ -31,7 +31,7 @@ impl Drop for Folder {
     }
 }
 
-/// A process that runs the test of this name, an ignored one, with so many threads in rayon's pool.
+/// A process that runs the ignored test of this name, with `threads` threads in rayon's pool.
 fn process(test: &str, path: &Path, threads: usize) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap());
     let child = child.args(["--exact", test, "--ignored"]).env(FILE, path);
@@ -81,7 +81,7 @@ fn fitting() {
     }
 }
 
-/// The same build, in processes of their own: what differs from one to another, such as addresses, is in no result.
+/// Results of one build are equal in several processes: nothing that differs between them, such as addresses, is in a result.
 #[test]
 fn another_process_gives_the_same_bits() {
     let folder = Folder::new("bits");
@@ -128,7 +128,7 @@ fn a_save_that_is_killed_leaves_a_whole_file() {
         let folder = Folder::new(&format!("saves-{round}"));
         let path = folder.0.join("model");
         old.save(&path).unwrap();
-        // A file beside it is one that is being written.
+        // A second file in the folder is one that is being written.
         let beside = || std::fs::read_dir(&folder.0).unwrap().count() - 1;
         let mut child = process("processes::saving", &path, 1);
         while beside() == 0 && child.try_wait().unwrap().is_none() {

@@ -94,10 +94,9 @@ fn last_name(path: &syn::Path) -> String {
         .map_or_else(String::new, |last| last.ident.to_string())
 }
 
-/// A line about something.
 struct Line {
     module: String,
-    /// What it is about: an item, or the type of an `impl` block.
+    /// The subject of a line: an item, or the type of an `impl` block.
     about: String,
     /// The trait of an `impl` block, or none.
     of_trait: String,
@@ -105,7 +104,7 @@ struct Line {
     text: String,
 }
 
-/// What the files say.
+/// The surface that the files declare.
 #[derive(Default)]
 struct Surface {
     lines: Vec<Line>,
@@ -307,7 +306,7 @@ impl Surface {
     }
 }
 
-/// What a trait holds.
+/// An item of a trait, as text.
 fn of_trait(item: &TraitItem) -> String {
     let default = |has: bool| if has { " (has a default)" } else { "" };
     match item {
@@ -328,7 +327,7 @@ fn of_trait(item: &TraitItem) -> String {
     }
 }
 
-/// What is public in an `impl` block.
+/// A public item of an `impl` block, as text.
 fn public_in_impl(item: &ImplItem) -> Option<String> {
     match item {
         ImplItem::Fn(f) if is_public(&f.vis) && !is_test(&f.attrs) => {

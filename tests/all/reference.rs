@@ -49,7 +49,7 @@ struct Tolerance {
     sums: f64,
 }
 
-/// Sums over a few hundred points, the same in both implementations but for the order of the additions.
+/// Sums over a few hundred points, which both implementations add in different orders.
 const F64: Tolerance = Tolerance {
     means: 1e-9,
     sums: 1e-9,

@@ -1,4 +1,4 @@
-//! Restarts beside each other are those that run one after the other.
+//! Restarts at the same time give the results of restarts one after the other.
 
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Rng};
@@ -26,7 +26,7 @@ fn bits(fit: &Found) -> Vec<u64> {
     bits
 }
 
-/// With an observer they run one after the other; without one, and with as many threads as restarts, beside each other.
+/// With an observer they run one after the other; without one, and with as many threads as restarts, at the same time.
 #[test]
 fn beside_each_other_and_in_turn() {
     let mut rng = Rng::from_seed(4);

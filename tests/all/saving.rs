@@ -101,7 +101,7 @@ fn version() -> &'static str {
     version.expect("a version").trim_matches('"')
 }
 
-/// The same after every way there and back.
+/// A model is the same after every way there and back.
 fn check<F: Float, M: Known<F>>(name: &str, model: &M) {
     let (x, w) = points::<F>();
     let data = Dense::weighted(x.view(), w.view()).unwrap();

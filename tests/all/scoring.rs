@@ -1,4 +1,4 @@
-//! What models say of data beside naive sums over all components, in `f64`, of the same numbers.
+//! Answers of models on data, compared with naive sums over all components, in `f64`, of the same numbers.
 
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, Axis};
 use std::f64::consts::PI;
 
 /// Points, means and a standard deviation: components that are far apart, that have a few neighbors, and that overlap; with
-/// copies among the means, far from 0, and beside one mean that is far out.
+/// copies among the means, far from 0, and with one mean that is far out.
 fn cases(n: usize, k: usize, d: usize) -> Vec<(String, Array2<f64>, Array2<f64>, f64)> {
     let mut rng = Rng::from_seed(7);
     let mut cases = Vec::new();
@@ -23,7 +23,7 @@ fn cases(n: usize, k: usize, d: usize) -> Vec<(String, Array2<f64>, Array2<f64>,
             ("overlapping", 1.5),
             ("wide", 30.0),
         ] {
-            // What is far off is stored in steps of 1/32 in `f32`.
+            // Numbers this far from 0 are stored in steps of 1/32 in `f32`.
             let spread = if offset > 0.0 { 20.0 * spread } else { spread };
             let mut means = Array2::from_shape_fn((k, d), |_| {
                 offset + rng.normal() * if offset > 0.0 { 20.0 } else { 1.0 }
@@ -45,7 +45,7 @@ fn cases(n: usize, k: usize, d: usize) -> Vec<(String, Array2<f64>, Array2<f64>,
     cases
 }
 
-/// What a mixture says of a row, naively.
+/// Answers of a mixture on a row, computed naively.
 struct Naive {
     log_density: f64,
     /// The least scaled squared distance to a component that is there.
@@ -219,7 +219,7 @@ fn log_densities_of_own_variances_are_naive_sums() {
     own::<f64>(1e-11);
 }
 
-/// So many rows and components that labels are found by cells.
+/// With this many rows and components labels are found by cells.
 #[test]
 fn labels_of_many_components() {
     let mut rng = Rng::from_seed(3);

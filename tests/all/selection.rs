@@ -173,7 +173,7 @@ fn clusters_that_are_far_apart_are_counted() {
             };
             let found = Sweep::new(1..=9).held_out(0.3).run(&data, build).unwrap();
             for criterion in [Criterion::Bic, Criterion::Icl, Criterion::HeldOut] {
-                // On one cluster, two fit held-out rows as well, but for chance.
+                // On data of one cluster, two clusters fit held-out rows as well, up to chance.
                 if k == 1 && criterion == Criterion::HeldOut {
                     continue;
                 }
@@ -211,7 +211,7 @@ fn a_coreset_counts_as_few_rows() {
     assert!(sizes[0] == sizes[1] && sizes[0] <= 300.0, "{sizes:?}");
 }
 
-/// What a table says, bit for bit.
+/// All numbers of a table, bit for bit.
 fn bits(found: &Selection<Table>) -> Vec<u64> {
     let mut bits = Vec::new();
     for one in found.candidates() {
@@ -296,7 +296,7 @@ fn the_dirichlet_process_beside_it() {
     let beside = sweep.beside(&data, 10, &process).unwrap();
     assert_eq!((beside.clusters, beside.criteria.in_use), (10, 4));
     let best = found.best(Criterion::HeldOut).unwrap();
-    // The same held-out rows. Its prior makes components wider than those of the mixture.
+    // All models are scored on the same held-out rows. The prior makes components wider than those of the mixture.
     let held_out = |i: usize| found.candidates()[i].held_out.unwrap();
     let own = beside.held_out.unwrap();
     assert!(
@@ -375,7 +375,7 @@ fn hostile_sweeps() {
     assert!(found.best(Criterion::Bic).is_none() && found.best(Criterion::Icl).is_none());
     assert!(found.best(Criterion::HeldOut).is_some());
 
-    // What a builder says is told before any fit.
+    // Errors of a builder come before any fit.
     let build = |_| algorithms::gmm(0).build();
     assert!(Sweep::new(1..3).run(&data, build).is_err());
     // All rows the same: some table, and no NaN where there is a value.

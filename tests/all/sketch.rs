@@ -312,7 +312,7 @@ fn one_iteration_is_the_formula_per_coordinate() {
 
 #[test]
 fn the_density_is_not_rescaled_and_the_quantization_error_is() {
-    // Of each row one of its two coordinates: the expected joint density at distance (1, 0) is (e^-1/2 + 1) / 2 times
+    // One of the two coordinates of each row: the expected joint density at distance (1, 0) is (e^-1/2 + 1) / 2 times
     // that at distance 0, not e^-1/2.
     let x = clusters(2_000, 2, 1, 5);
     let sketch = Sketch::new(x.view(), 1, 1).unwrap();
@@ -567,7 +567,7 @@ fn far_from_zero_in_f32_is_the_rounded_data_in_f64() {
     for (a, b) in wide.means.iter().zip(&narrow.means) {
         assert!((a - b).abs() < 0.1, "{a} {b}");
     }
-    // The same model on the dense rows, which are as far off.
+    // The model, on dense rows that are as far off.
     let fit = algorithms::sparsified_gmm(3).build().unwrap();
     let model = fit.fit(&sketch).unwrap().model;
     let labels = model.predict(&Dense::new(far.view()).unwrap()).unwrap();

@@ -28,7 +28,7 @@ pub(crate) fn points() -> Array2<f64> {
 
 // ---- Families -------------------------------------------------------------------------------------------
 
-/// What is wrong with a family.
+/// A fault of a family.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 enum Wrong {
     Nothing,
@@ -46,7 +46,7 @@ enum Wrong {
     FewFast,
     /// The best component is one that does not exist.
     Beyond,
-    /// The same, by the number that marks empty places of supports.
+    /// The best component is the number that marks empty places of supports.
     Unset,
 }
 
@@ -257,7 +257,7 @@ fn families_of_the_crate_keep_the_laws() {
 
 // ---- Data -----------------------------------------------------------------------------------------------
 
-/// What is wrong with data, from some row on.
+/// A fault of data, from some row on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Broken {
     Nothing,
@@ -386,7 +386,7 @@ fn what_is_wrong_with_data_is_said() {
         ),
     ] {
         let data = Own::new(&dense, broken);
-        // What is drawn for a coreset is not what is loaded: all other algorithms read all rows.
+        // These algorithms load rows and find the fault; `vc-gmm` only selects rows for its coreset.
         for name in &names[..6] {
             let algorithm = name.parse::<Algorithm>().unwrap().clusters(4);
             let fit = algorithm.boxed::<f64>().unwrap().fit(&data);

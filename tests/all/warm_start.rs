@@ -93,7 +93,7 @@ fn a_fit_that_goes_on_never_falls() {
     never_falls_from_its_model(DirichletProcess::new(1.0));
 }
 
-/// The same rows and no step: the model itself.
+/// Without a step on the same rows the fit is the model itself.
 #[test]
 fn no_step_leaves_the_model_as_it_is() {
     let x = blobs::<f32>(600, 4, 6, 2);

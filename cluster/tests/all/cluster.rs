@@ -211,7 +211,7 @@ async fn a_cluster_gives_the_same_bits() {
     .unwrap();
     assert_eq!(labels(&there).await, labels(&here).await);
 
-    // What cannot be used is named as in the process.
+    // Columns that cannot be used are named as in the process.
     let error = in_time(job.clone().key("nothing").fit(&cluster.table(&wide).await)).await;
     assert!(matches!(error, Err(Error::Column { .. })));
     let connection = Connection {

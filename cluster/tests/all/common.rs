@@ -74,7 +74,7 @@ pub(crate) fn batch(points: &Array2<f32>, first: usize, layout: Layout) -> Recor
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// Writes the points as so many Parquet files in a new folder.
+/// Writes the points as `files` Parquet files in a new folder.
 pub(crate) async fn write(folder: &Path, points: &Array2<f32>, files: usize, layout: Layout) {
     let context = SessionContext::new();
     let rows = points.nrows().div_ceil(files);
@@ -118,7 +118,7 @@ pub(crate) fn job(algorithm: &str) -> Job {
         .seed(7)
 }
 
-/// The same on a column of lists.
+/// The job on a column of lists.
 pub(crate) fn job_of_lists(algorithm: &str) -> Job {
     let algorithm = algorithm.parse::<Algorithm>().unwrap().clusters(25);
     Job::new(algorithm, ["v"]).coreset(600).seed(7)

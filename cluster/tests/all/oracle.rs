@@ -1,4 +1,4 @@
-//! Jobs beside the core in memory.
+//! Jobs, compared with the core in memory.
 
 use crate::common::*;
 use coremix::data::Dense;
@@ -27,7 +27,8 @@ async fn the_summary_is_exact() {
     }
 }
 
-/// Iterations have the bits of those in memory, on rows that were never split; their sums are held beside the formulas there.
+/// Iterations have the bits of those in memory, on rows that were never split; their sums are tested against the formulas
+/// there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn iterations_are_those_in_memory() {
     let points = points(40);

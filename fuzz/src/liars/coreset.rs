@@ -8,7 +8,7 @@ use coremix::data::View;
 use coremix::prelude::*;
 use coremix::{Rng, Stage};
 
-/// What it returns, whatever the data are.
+/// A coreset that returns this, whatever the data are.
 #[derive(Clone, Debug)]
 pub(crate) enum LyingCoreset {
     /// All rows as they are: the truth.
@@ -19,7 +19,7 @@ pub(crate) enum LyingCoreset {
 }
 
 impl LyingCoreset {
-    /// For data of so many rows.
+    /// A lie about data of `rows` rows.
     pub(crate) fn new(rows: usize, bytes: &mut Bytes<'_>) -> Self {
         match bytes.byte() {
             0..=7 => return Self::Refuses,

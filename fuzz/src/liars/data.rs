@@ -1,4 +1,4 @@
-//! Data that is a table in memory but for its lies.
+//! A table in memory, with lies.
 
 use super::wrong;
 use crate::bytes::Bytes;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Inner = Rows<f64>;
 
-/// What is wrong with data, from one of its calls on.
+/// A fault of data, from one of its calls on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Lie {
-    /// So many rows more or fewer in a block.
+    /// This many rows more or fewer in a block.
     Count(isize),
     Untouched,
     /// A number in a row.
@@ -24,7 +24,7 @@ enum Lie {
     Asked(f64),
     /// Other rows.
     Shifted,
-    /// So many rows and columns.
+    /// Another number of rows and columns.
     Shape(usize, usize),
     Summary(usize, f64),
     /// A part without some rows, or with numbers that are none.
@@ -38,7 +38,7 @@ enum Lie {
     Check,
 }
 
-/// A table that lies after so many calls.
+/// A table that lies from a certain call on.
 #[derive(Debug)]
 pub(crate) struct LyingData<'a> {
     inner: &'a Dense<'a, f64>,

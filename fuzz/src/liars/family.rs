@@ -1,4 +1,4 @@
-//! A family that is [`Gaussian`] but for its lies.
+//! [`Gaussian`], with lies.
 
 use super::wrong;
 use crate::bytes::Bytes;
@@ -19,16 +19,16 @@ type Inner = Rows<f64>;
 struct Lies {
     /// Scores of a row of a block under one of the components.
     score: Option<(usize, f64)>,
-    /// So many scores more or fewer.
+    /// This many scores more or fewer for some components.
     scores: isize,
-    /// The same of all rows and components.
+    /// This many scores more or fewer for all rows and components.
     all: isize,
     margin: Option<f64>,
     /// Whether the best components are found, and the number that is added to each.
     best: Option<u32>,
     log_joint: Option<(usize, f64)>,
     prior_terms: f64,
-    /// So many components more or fewer, from the first M-step on or from the beginning.
+    /// This many components more or fewer, from the first M-step on or from the beginning.
     components: isize,
     only_later: bool,
     /// A mean after an M-step.

@@ -8,7 +8,7 @@ use coremix::prelude::*;
 use coremix::{Block, Rng, Stage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is wrong with the width of supports.
+/// The width of supports, honest or not.
 #[derive(Clone, Copy, Debug)]
 enum Width {
     Honest(usize),
@@ -17,7 +17,7 @@ enum Width {
     Growing,
 }
 
-/// What it does for a row.
+/// The action for a row.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     /// Looks at all components.

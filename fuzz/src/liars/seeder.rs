@@ -10,7 +10,7 @@ use coremix::{Float, Rng, Stage};
 /// Seeds at these rows, or at the first ones, with wrong numbers in some.
 #[derive(Clone, Debug)]
 pub(crate) struct LyingSeeder {
-    /// So many seeds instead of one per cluster.
+    /// This many seeds instead of one per cluster.
     count: Option<usize>,
     /// Steps from one row to the next.
     step: usize,

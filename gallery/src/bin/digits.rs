@@ -1,4 +1,4 @@
-//! What k-means finds in pictures: its means, most common ones first.
+//! Means of k-means on pictures, the most common ones first.
 //!
 //! `cargo run --release -p gallery --bin digits -- MNIST.npy [-k 100] [--out digits.png]`: rows of `u8`, each a square picture,
 //! as in MNIST (n, 784).

@@ -1,4 +1,4 @@
-//! What grows with what: the time of `vc_gmm` and `fast` with the number of clusters; time and memory of every pass over
+//! How costs grow: the time of `vc_gmm` and `fast` with the number of clusters; time and memory of every pass over
 //! many rows, against a plain read of them.
 //!
 //! `cargo run --release -p reproduce --bin cost -- [clusters [POINTS.npy] K.. | seeding K.. | rows [PART..]]`; everything, on generated
@@ -30,9 +30,9 @@ const MIXTURE: (usize, usize, usize) = (1_200_000, 64, 10_000);
 const CORESET: usize = 200_000;
 
 /// Rows, columns and clusters for many rows: the shape of SUSY.
-const MANY: (usize, usize, usize) = (5_000_000, 18, 2_000);
+const LARGE: (usize, usize, usize) = (5_000_000, 18, 2_000);
 
-/// What is measured over many rows.
+/// The parts that are measured over many rows.
 const PARTS: [&str; 6] = ["read", "check", "coreset", "vc_gmm", "var_gmm_s", "fast"];
 
 fn main() -> Result<()> {
@@ -201,7 +201,7 @@ fn slope(numbers: &[usize], times: &[f64]) -> f64 {
 
 /// Every part over many rows, each in its own process.
 fn rows(parts: &[&str]) -> Result<()> {
-    let (n, d, k) = MANY;
+    let (n, d, k) = LARGE;
     println!("\n{n} x {d}, k = {k}; milliseconds, and peak memory above the input\n");
     for part in parts {
         let status = Command::new(std::env::current_exe()?)
@@ -215,8 +215,8 @@ fn rows(parts: &[&str]) -> Result<()> {
 }
 
 fn part(name: &str) -> Result<()> {
-    let (n, _, k) = MANY;
-    let x = overlapping_gaussians(MANY);
+    let (n, _, k) = LARGE;
+    let x = overlapping_gaussians(LARGE);
     let read = time_of(9, || read(&x));
     let input = memory("VmRSS:")?;
     let mut report = None;

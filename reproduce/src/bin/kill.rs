@@ -1,7 +1,7 @@
 //! Fits that are killed at random moments and go on from their checkpoints: they must end in the same bits as fits that
 //! were left alone.
 //!
-//! `kill KILLS` shares so many kills among five algorithms. Each fit runs in a process of its own, which gets SIGKILL
+//! `kill KILLS` divides this number of kills among five algorithms. Each fit runs in a process of its own, which gets SIGKILL
 //! after a random time, and is started again until the fit has ended. Then the next one begins, until there were kills
 //! enough.
 //!
@@ -40,7 +40,7 @@ struct Arguments {
 const ALGORITHMS: [&str; 5] = ["fast", "vc-gmm", "d-gmm", "k-means", "dp-gmm"];
 
 /// A process is killed within this part of the time that a whole fit takes.
-const PART: f64 = 0.4;
+const KILLED_WITHIN: f64 = 0.4;
 
 /// Fits of an algorithm, however few of their processes were killed in time.
 const MOST: usize = 200;
@@ -132,7 +132,9 @@ fn all(arguments: &Arguments, folder: &Path) -> std::result::Result<bool, Failur
                 starts += 1;
                 let mut fit = start(arguments, name, killed)?;
                 if kills < wanted {
-                    std::thread::sleep(Duration::from_secs_f64(time * PART * rng.uniform()));
+                    std::thread::sleep(Duration::from_secs_f64(
+                        time * KILLED_WITHIN * rng.uniform(),
+                    ));
                     fit.kill()?;
                 }
                 match fit.wait()?.code() {

@@ -1,4 +1,4 @@
-//! What a fit keeps in memory, per row and besides, for every named algorithm, of rows that are not in memory.
+//! The memory of a fit, per row and apart from rows, for every named algorithm, on rows that are not in memory.
 //!
 //! `cargo run --release -p reproduce --bin memory -- [ROWS COLUMNS CLUSTERS]`; 2,000,000 x 16 and 100 clusters unless told.
 //! Rows are generated when they are read. Each fit is a process of its own, with that many rows and with twice as many. The

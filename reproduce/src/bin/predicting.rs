@@ -23,7 +23,7 @@ const RUNS: usize = 3;
 
 fn main() -> Answer<()> {
     let k: usize = std::env::args().nth(1).map_or(Ok(10_000), |k| k.parse())?;
-    // So few rows that no cells are made for them, and so many that they are.
+    // With `few` rows no cells are made, with `many` they are.
     let few = (63.0 * (k as f64).sqrt()) as usize;
     let many = (65.0 * (k as f64).sqrt()) as usize + 1;
     println!("{k} components, {many} rows; microseconds per row\n");

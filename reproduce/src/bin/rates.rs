@@ -70,8 +70,8 @@ fn truncated(x: &Array2<f32>, k: usize) -> f64 {
     per_evaluation(&clusterer.fit(&data).expect("enough rows").report, x)
 }
 
-/// The same for k-means with bounds and lists of near means, on all columns: first search, searches and sums. What bounds settle
-/// is not evaluated, and does not count.
+/// The rate of k-means with bounds and lists of near means, on all columns: first search, searches and sums. Rows that bounds
+/// settle are not evaluated, and do not count.
 fn bounded(x: &Array2<f32>, k: usize) -> f64 {
     let data = Dense::new(x.view()).expect("finite data");
     let builder = algorithms::fast(k).coreset(Full).e_step(Bounded::new());

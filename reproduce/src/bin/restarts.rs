@@ -1,6 +1,6 @@
-//! Restarts beside each other and one after the other: `cargo run --release -p reproduce --bin restarts -- [RESTARTS]`.
+//! Restarts at the same time and one after the other: `cargo run --release -p reproduce --bin restarts -- [RESTARTS]`.
 //!
-//! An observer makes a fit run its restarts one after the other. Without one they run beside each other where rows are few. The
+//! An observer makes a fit run its restarts one after the other. Without one they run at the same time if rows are few. The
 //! program checks that both give the same model, and prints the medians of five fits each, in turn.
 
 use coremix::prelude::*;
@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     let restarts = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let restarts: usize = restarts.unwrap_or(8);
     println!("{restarts} restarts, 16 columns, 20 clusters");
-    println!("algorithm     rows  in turn ms  beside ms  ratio");
+    println!("algorithm     rows  in turn ms  at once ms  ratio");
     for rows in [500, 2_000, 8_000, 32_000, 128_000] {
         let mut rng = Rng::from_seed(1);
         let x = Array2::from_shape_fn((rows, 16), |(n, j)| {
@@ -42,11 +42,11 @@ fn compare(name: &str, estimator: &dyn Estimator<Table>, data: &Dense<'_, f32>) 
         times[1].push(started.elapsed().as_secs_f64());
         assert_eq!(one.model.means(), other.model.means());
     }
-    let [turn, beside] = times.map(|mut times| {
+    let [turn, at_once] = times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         1e3 * times[2]
     });
-    let (rows, ratio) = (data.len(), turn / beside);
-    println!("{name:<8} {rows:>9} {turn:>11.1} {beside:>10.1} {ratio:>6.2}");
+    let (rows, ratio) = (data.len(), turn / at_once);
+    println!("{name:<8} {rows:>9} {turn:>11.1} {at_once:>11.1} {ratio:>6.2}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the answers of a model cost beside its labels: `log_likelihood` and `score` over `predict`.
+//! The cost of the answers of a model relative to its labels: `log_likelihood` and `score` over `predict`.
 //!
 //! `cargo run --release -p reproduce --bin scoring -- CLUSTERS [own]` on generated data, on one thread. `own`: components
 //! have variances of their own.

@@ -1,12 +1,12 @@
-//! EM with full supports beside the bare matrix products it needs: milliseconds of an iteration, of the products, and their
-//! ratio.
+//! EM with full supports, compared with the bare matrix products it needs: milliseconds of an iteration, of the products, and
+//! their ratio.
 //!
 //! `cargo run --release -p reproduce --bin soft -- [shape] [family] [f32 | f64]` on generated rows: all of `SHAPES`, or one of
 //! them by its number; `shared`, `isotropic`, `diagonal`, `tied`, `full`, `dirichlet` or `all`.
 //!
-//! An iteration is the difference of two fits with 12 and 2 iterations, divided by 10. The products are those of the same
-//! rows with as many directions as the family needs, in blocks of rows: two for one shared variance and for one of each
-//! component (scores, and sums of rows), four for diagonal ones. Full covariances have none beside them: `peers/soft.py` times
+//! An iteration is the difference of two fits with 12 and 2 iterations, divided by 10. The products are those of the same rows
+//! with as many directions as the family needs, in blocks of rows: two for one shared variance and for one of each component
+//! (scores, and sums of rows), four for diagonal ones. Full covariances have none to compare with: `peers/soft.py` times
 //! scikit-learn's.
 
 use coremix::prelude::*;
@@ -73,7 +73,7 @@ fn main() {
     }
 }
 
-/// Runs so many iterations from rows at random.
+/// Runs `$iterations` iterations from rows at random.
 macro_rules! fit {
     ($builder:expr, $iterations:expr, $data:expr) => {{
         let builder = $builder.seeder(UniformSeeder::new()).tolerance(0.0);
@@ -125,7 +125,7 @@ fn iteration(run: impl Fn(usize)) -> f64 {
     })
 }
 
-/// Of three runs.
+/// The median of three runs.
 fn median(mut run: impl FnMut() -> f64) -> f64 {
     let mut times = [run(), run(), run()];
     times.sort_by(f64::total_cmp);

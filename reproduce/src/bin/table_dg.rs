@@ -66,7 +66,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What the runs of one algorithm gave.
+/// Results of the runs of one algorithm.
 struct Column<F> {
     means: Vec<Array2<F>>,
     /// Quantization errors on all rows.
@@ -236,7 +236,7 @@ fn small(set: &str, x: &Array2<f64>, truth: &Array2<f64>) -> Result<()> {
         ];
         row(&format!("{set}: {name}"), &cells);
     }
-    // The same seeds in each run: paired, the differences say more than the means.
+    // Each run has the same seeds, so the paired differences say more than the means.
     let [_, _, vc, d] = &table;
     let gains: Vec<f64> = (to_truth(d)?.iter().zip(to_truth(vc)?))
         .map(|(d, vc)| d - vc)

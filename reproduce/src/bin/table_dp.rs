@@ -7,7 +7,7 @@
 //! seed `i` of its own. Means have their standard error in brackets; times are medians. Run it on an otherwise idle
 //! machine. The full protocol is `--splits 5 --full 5 --draws 25`; one full fit takes minutes.
 //!
-//! `--picture FILE.svg` draws the posterior ellipses of a two-dimensional set instead, all rows beside a coreset.
+//! `--picture FILE.svg` draws the posterior ellipses of a two-dimensional set instead, for all rows and for a coreset.
 
 use clap::Parser;
 use coremix::coreset::Coreset;
@@ -194,7 +194,7 @@ fn split(x: &Array2<f32>, split: u64) -> (Array2<f32>, Array2<f32>) {
     (x.select(Axis(0), fitted), x.select(Axis(0), held_out))
 }
 
-/// What the fits to one kind of rows gave.
+/// Results of the fits to one kind of rows.
 #[derive(Default)]
 struct Column {
     /// Predictive log-likelihood per held-out point.
@@ -327,7 +327,7 @@ fn table(set: &str, what: &str, x: &Array2<f32>, settings: &Settings) -> Outcome
     Ok(())
 }
 
-/// All rows beside a coreset: points, and the ellipses of two standard deviations of every component that has points.
+/// All rows and a coreset: points, and the ellipses of two standard deviations of every component that has points.
 fn picture(settings: &Settings, path: &Path) -> Outcome<()> {
     const INK: RGBColor = RGBColor(38, 38, 46);
     const FULL: RGBColor = RGBColor(38, 103, 190);

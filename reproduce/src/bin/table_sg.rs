@@ -113,7 +113,7 @@ fn digits(x: &Array2<u8>, labels: &Array1<u32>, wanted: &[u32]) -> Images {
     (x.select(Axis(0), &rows), labels.select(Axis(0), &rows))
 }
 
-/// What the trials of one method gave.
+/// Results of the trials of one method.
 #[derive(Default)]
 struct Column {
     scores: Vec<f64>,

@@ -126,7 +126,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What the runs of one algorithm gave.
+/// Results of the runs of one algorithm.
 #[derive(Clone)]
 struct Column {
     /// Quantization errors on all rows.

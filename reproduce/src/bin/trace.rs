@@ -1,5 +1,5 @@
-//! What each step of `fast` takes and gains: `cargo run --release -p reproduce --bin trace -- POINTS.npy CLUSTERS [SEED [MAX_ITERATIONS]]`, or
-//! `N:D:COMPONENTS` in place of the file for rows of overlapping Gaussians.
+//! Time and gain of each step of `fast`: `cargo run --release -p reproduce --bin trace -- POINTS.npy CLUSTERS [SEED
+//! [MAX_ITERATIONS]]`, or `N:D:COMPONENTS` in place of the file for rows of overlapping Gaussians.
 
 use coremix::prelude::*;
 use coremix::{Element, Progress, algorithms};

@@ -1,4 +1,5 @@
-//! Truncated searches beside the authors' program: seconds, errors, and the rate of evaluations, in turn and in one run.
+//! Truncated searches, compared with the authors' program: seconds, errors, and the rate of evaluations, in turn and in one
+//! run.
 //!
 //! `cargo run --release -p reproduce --bin truncated -- [DATA_FOLDER] [--authors PATH] [--errors] [SET ..]`. Without the
 //! path there are figures of this crate alone. Times are medians over the seeds, of checking the data and fitting it. Theirs are
@@ -89,7 +90,7 @@ const SETS: [Set; 4] = [
 /// Members of a support and neighbors of a component.
 const G: usize = 5;
 
-/// What the runs of a program gave.
+/// Results of the runs of a program.
 #[derive(Default)]
 struct Runs {
     seconds: Vec<f64>,
@@ -171,7 +172,7 @@ where
 /// Rows that are looked at for changes, about.
 const ROWS: usize = 4_000;
 
-/// What a fit of var-GMM-S has after some iterations: means, the variance, and supports of some rows.
+/// The state of a fit of var-GMM-S after some iterations: means, the variance, and supports of some rows.
 struct State {
     means: Array2<f64>,
     variance: f64,

@@ -55,7 +55,7 @@ pub(crate) struct Assignment<F> {
 }
 
 /// Places that are one piece of work: of a few components, or of a part of one.
-pub(super) const PART: usize = 1024;
+pub(super) const TASK_ROWS: usize = 1024;
 
 /// Stretches of rows that are sorted by component separately, before they are merged.
 const STRETCHES: usize = 8;
@@ -144,7 +144,7 @@ impl<F: Float> Assignment<F> {
         &self,
         work: impl Fn(usize, &mut dyn Iterator<Item = (usize, Range<usize>)>) -> T + Sync,
     ) -> Vec<T> {
-        parallel::map_blocks(self.len(), PART, |part, places| {
+        parallel::map_blocks(self.len(), TASK_ROWS, |part, places| {
             work(part, &mut sort::among(&self.starts, places))
         })
     }
@@ -197,7 +197,7 @@ impl<F: Float> Assignment<F> {
 
     /// Resets the bounds of all members: the next search reads every row.
     pub(crate) fn forget(&mut self) {
-        parallel::map_chunks(&mut self.members, PART, |_, _, members| {
+        parallel::map_chunks(&mut self.members, TASK_ROWS, |_, _, members| {
             for member in members {
                 *member = Member::unknown(member.row);
             }
@@ -236,12 +236,12 @@ impl<F: Float> Places<'_, F> {
 /// Some components, and their members.
 type Part<'a, F> = (Range<usize>, &'a mut [Member<F>]);
 
-/// Parts of consecutive components with at least [`PART`] members each, except the last.
+/// Parts of consecutive components with at least [`TASK_ROWS`] members each, except the last.
 fn parts<'a, F>(starts: &[usize], mut members: &'a mut [Member<F>]) -> Vec<Part<'a, F>> {
     let (mut parts, mut first) = (Vec::new(), 0);
     for c in 0..starts.len() - 1 {
         let size = starts[c + 1] - starts[first];
-        if size >= PART || c + 2 == starts.len() {
+        if size >= TASK_ROWS || c + 2 == starts.len() {
             let (part, rest) = members.split_at_mut(size);
             members = rest;
             parts.push((first..c + 1, part));

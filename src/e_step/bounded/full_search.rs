@@ -1,7 +1,7 @@
 //! Searches over all centres: the first of a phase, and that of rows which their lists do not cover.
 
-use super::assignment::{Assignment, Change, Member, PART};
-use super::list_search::{Kernel, TOGETHER, root};
+use super::assignment::{Assignment, Change, Member, TASK_ROWS};
+use super::list_search::{BATCH_ROWS, Kernel, root};
 use super::lists::{self, InvertedLists};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -12,25 +12,26 @@ use crate::kernels::distance;
 use crate::model::block::Block;
 use crate::model::search::{self, Exact};
 
-/// Up to so many centres, all of them are the list, whichever is the nearest.
-const FEW: usize = 48;
+/// At most this many centres are packed as one list about the nearest centre of each row.
+const FULL_LIST_CENTRES: usize = 48;
 
 /// Length of an inverted list of the first search, per centre on a neighbour list.
 const WIDER: usize = 2;
 
-/// Rows at this many times the mean squared distance are far: at most one in as many. They can gain most.
-const FAR: f64 = 16.0;
+/// A row is far if its squared distance is at least this many times the mean. At most one row in 16 is far, and these can gain
+/// most.
+const FAR_RATIO: f64 = 16.0;
 
-/// Open rows, one at every step among them, whose gains tell what a search of all would gain.
-const DRAWN: usize = 1024;
+/// At most this many open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
+const DRAWN_ROWS: usize = 1024;
 
-/// All centres are packed for every point if it has so many rows on average, in at most so many columns. With more columns
-/// matrix products are faster: packed centres no longer stay in the nearest cache.
-const PACKED: usize = 128;
-const COLUMNS: usize = 128;
+/// All centres are packed for every point if a point has at least this many rows on average, in at most `PACKED_COLUMNS`
+/// columns. With more columns packed centres no longer stay in the nearest cache, and matrix products are faster.
+const PACKED_ROWS: usize = 128;
+const PACKED_COLUMNS: usize = 128;
 
 pub(crate) struct Searched {
-    /// In the order of their places.
+    /// The changes, in the order of their places.
     pub(crate) changes: Vec<Change>,
     pub(crate) evaluations: u64,
 }
@@ -78,16 +79,16 @@ impl<F: Float> Assignment<F> {
         }
     }
 
-    /// The same over all centres.
+    /// Every row with its nearest centre and the second nearest of all centres, and the number of distance evaluations.
     pub(crate) fn exhaustive(view: View<'_, F>, centres: &Centres<F>) -> Result<(Self, u64)> {
         let (n, k) = (view.len(), centres.len());
         let list: Vec<u32> = (0..k as u32).collect();
-        if (2..=FEW).contains(&k) {
+        if (2..=FULL_LIST_CENTRES).contains(&k) {
             let all = Self::around(view, centres, centres, |_| &list)?;
             return Ok((all, (2 * n * k) as u64));
         }
         let number = (k as f64).sqrt() as usize;
-        if centres.dim() <= COLUMNS && n / PACKED >= number {
+        if centres.dim() <= PACKED_COLUMNS && n / PACKED_ROWS >= number {
             // Distances are expanded about one of a few centres, the nearest of them.
             let all = Self::around(view, centres, &centres.evenly(number), |_| &list)?;
             return Ok((all, (n * (number + k)) as u64));
@@ -107,14 +108,14 @@ impl<F: Float> Assignment<F> {
         list: impl Fn(usize) -> &'a [u32] + Sync,
     ) -> Result<Self> {
         let near = Self::labelled(view, points)?;
-        let found = parallel::map_blocks(view.len(), PART, |_, places| {
+        let found = parallel::map_blocks(view.len(), TASK_ROWS, |_, places| {
             let mut kernel = Kernel::default();
             let mut found = Vec::with_capacity(places.len());
             for (point, places) in sort::among(&near.starts, places) {
                 let list = list(point);
                 let reach = lists::reach(centres, points.row(point), list);
                 kernel.pack(centres, list, points.row(point));
-                for members in near.members[places].chunks(TOGETHER) {
+                for members in near.members[places].chunks(BATCH_ROWS) {
                     view.gather_into(members.iter().map(|member| member.row), &mut kernel.rows)?;
                     kernel.compare(centres, |i, about, best, next| {
                         let others = root(next.0);
@@ -149,9 +150,9 @@ impl<F: Float> Assignment<F> {
         Ok(Self::of_labels(&parallel::all(labels)?.concat(), k))
     }
 
-    /// Searches all centres for open rows, which may be nearer to one outside their list (E35): for those far out, by the squared
-    /// distances `error`; and for all, if some of the others gain so much that this pays the `price` of a search of so many rows:
-    /// by going where no list of the `near` centres around their own would lead them.
+    /// Searches all centres for open rows, which may be nearer to a centre outside their list (E35). Far rows, by the squared
+    /// distances `error`, are always searched. The others are all searched if a sample of them gains more than the `price` of
+    /// that search. A gain counts only as far as no list of the `near` centres around the row's own would give it.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
@@ -166,7 +167,7 @@ impl<F: Float> Assignment<F> {
         let is_far = |row: &Change| self.members[row.place].upper >= far;
         let (far, others) = open.into_iter().partition::<Vec<_>, _>(is_far);
         let step = match price > 0.0 {
-            true => others.len().div_ceil(DRAWN).max(1),
+            true => others.len().div_ceil(DRAWN_ROWS).max(1),
             false => 1,
         };
         let drawn: Vec<Change> = others.iter().step_by(step).copied().collect();
@@ -186,7 +187,7 @@ impl<F: Float> Assignment<F> {
         Ok(found)
     }
 
-    /// How much changes lower the squared distances, more than lists of the `near` centres around their own would.
+    /// How much more changes lower the squared distances than lists of the `near` centres around the rows' own would.
     fn gain_beyond(
         &self,
         view: View<'_, F>,
@@ -195,7 +196,7 @@ impl<F: Float> Assignment<F> {
         changes: &[Change],
     ) -> Result<f64> {
         let all: Vec<u32> = (0..centres.len() as u32).collect();
-        let gains = parallel::map_blocks(changes.len(), TOGETHER / 8, |_, range| {
+        let gains = parallel::map_blocks(changes.len(), BATCH_ROWS / 8, |_, range| {
             let changes = &changes[range];
             let rows = view.gather(changes.iter().map(|change| change.row))?;
             let (mut squared, mut gain) = (Vec::new(), 0.0);
@@ -278,7 +279,7 @@ impl<F: Float> Assignment<F> {
 
 /// The distance from which on rows are far, by the squared distances of all rows.
 fn far<F: Float>(view: View<'_, F>, squared: f64) -> F {
-    F::from_f64((FAR * squared / view.data.summary().total_weight).sqrt())
+    F::from_f64((FAR_RATIO * squared / view.data.summary().total_weight).sqrt())
 }
 
 #[cfg(test)]

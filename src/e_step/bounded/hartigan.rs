@@ -2,7 +2,7 @@
 //! although its own mean is the nearest.
 
 use super::assignment::{Assignment, Change};
-use super::list_search::TOGETHER;
+use super::list_search::BATCH_ROWS;
 use super::sums::{KeptSums, Offset};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -18,7 +18,7 @@ pub(crate) struct TransferCandidates {
 }
 
 pub(crate) struct Transfers {
-    /// How much the squared distances about the means of the rows fell, once these have followed.
+    /// Decrease of the squared distances after the means are updated.
     pub(crate) gain: f64,
     /// Rows that belong elsewhere now, in the order of their places.
     pub(crate) changes: Vec<Change>,
@@ -33,8 +33,9 @@ const LEFT: f64 = 1e-6;
 /// Gains below this part of their terms are rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// What the transfer of a row of this weight gains (E50), from its own component to another one, by the offsets of their means
-/// from it; `None` if it does not pay for one copy, where weights count copies: the others follow, and pay more.
+/// Decrease of the error when a row of this weight moves from its own component to another one (E50), by the offsets of their
+/// means from it. `None` if too little mass would stay, or if moving a single copy of the row would not gain: once one copy has
+/// moved, the others gain more.
 fn gain(weight: f64, copy: f64, own: Offset, other: Offset) -> Option<f64> {
     if own.mass - weight <= LEFT * own.mass {
         return None;
@@ -95,7 +96,7 @@ impl TransferCandidates {
             begun: vec![false; sums.components()],
             evaluations: 2 * self.changes.len() as u64,
         };
-        for changes in self.changes.chunks(TOGETHER) {
+        for changes in self.changes.chunks(BATCH_ROWS) {
             let rows = view.gather(changes.iter().map(|change| change.row))?;
             for (i, change) in changes.iter().enumerate() {
                 let (row, weight) = (rows.row(i), rows.weight(i));
@@ -135,7 +136,7 @@ mod tests {
         total
     }
 
-    /// What a round gains is what the error about the means falls by, every single transfer pays, and the sums follow.
+    /// The gain of a round is the decrease of the error about the means; every single transfer pays, and the sums follow.
     #[test]
     fn gains_are_those_of_the_means_that_follow() {
         let mut rng = Rng::from_seed(4);

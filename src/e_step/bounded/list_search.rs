@@ -1,6 +1,6 @@
 //! Searches over lists of near centres: those of the component, for rows that the bounds leave open.
 
-use super::assignment::{Assignment, Change, Member, PART};
+use super::assignment::{Assignment, Change, Member, TASK_ROWS};
 use super::lists::{Moved, NeighbourLists};
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -10,8 +10,8 @@ use crate::data::{Centres, Rows, View};
 use crate::kernels::nearest::Packed;
 use crate::kernels::select;
 
-/// Rows that are read and compared together.
-pub(super) const TOGETHER: usize = 256;
+/// Rows that are read and compared in one batch.
+pub(super) const BATCH_ROWS: usize = 256;
 
 impl<F: Float> Assignment<F> {
     /// Searches the neighbour list of the row's component for a nearer centre, for every row that the bounds do not settle.
@@ -23,7 +23,7 @@ impl<F: Float> Assignment<F> {
         lists: &NeighbourLists<F>,
     ) -> Result<(Vec<Change>, u64)> {
         let starts = &self.starts;
-        let found = parallel::map_chunks(&mut self.members, PART, |_, places, members| {
+        let found = parallel::map_chunks(&mut self.members, TASK_ROWS, |_, places, members| {
             let mut search = ListSearch::default();
             let first = places.start;
             for (c, places) in sort::among(starts, places) {
@@ -80,7 +80,7 @@ impl<F: Float> ListSearch<F> {
         self.kernel
             .pack(centres, list, centres.row(list[0] as usize));
         self.evaluations += (self.open.len() * list.len()) as u64;
-        for open in self.open.chunks(TOGETHER) {
+        for open in self.open.chunks(BATCH_ROWS) {
             let rows = open.iter().map(|&i| members[i].row);
             view.gather_into(rows, &mut self.kernel.rows)?;
             let changes = &mut self.changes;
@@ -117,8 +117,9 @@ pub(super) struct Kernel<F> {
     squared: Vec<F>,
 }
 
-/// A distance is computed directly if its square is so many times less than that to the point of the expansion (E21).
-const NEARER: f64 = 64.0;
+/// A distance is computed directly if the square of the distance to the point of the expansion is more than this many times as
+/// large (E21).
+const DIRECT_RATIO: f64 = 64.0;
 
 impl<F: Float> Kernel<F> {
     /// Packs the centres of `list`. They should be near the padded row `about`, and so should the rows.

@@ -25,7 +25,7 @@ pub(crate) struct NeighbourLists<F> {
     reach: Vec<f64>,
 }
 
-/// What the last M-step means for the bounds of a component's rows.
+/// How the last M-step changes the bounds of a component's rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moved<F> {
     /// How far its own centre moved.
@@ -77,7 +77,8 @@ impl<F: Float> NeighbourLists<F> {
         (found, evaluations)
     }
 
-    /// Checks those of a file, for `k` components. What the last move means for bounds is found again after the next one.
+    /// Checks those of a file, for `k` components. The moves of the centres are computed anew after the next M-step, so they
+    /// are not stored.
     pub(crate) fn checked(self, k: usize) -> Result<Self, FileFault> {
         let sound = are_lists(&self.lists, self.size, k, |c| (c as usize) < k);
         let own = "must be lists of components, each with its own first";

@@ -64,7 +64,7 @@ impl Bounded {
     }
 
     /// Centres a row is compared with: its own and the nearest others. Default 48: with fewer, rows of many columns often stay
-    /// at a centre that is not the nearest. All centres make it exact, but for the rounding of distances.
+    /// at a centre that is not the nearest. With all centres the labels are exact, up to the rounding of distances.
     #[must_use]
     pub fn nearest_centres(self, nearest_centres: usize) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Split and merge: a component moves from where merging costs little to where a split gains much.
 
 use super::assignment::{Assignment, Change, Member};
-use super::list_search::TOGETHER;
+use super::list_search::BATCH_ROWS;
 use super::sums::Offset;
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -11,9 +11,9 @@ use crate::data::{Centres, Rows, View};
 
 #[derive(Default)]
 pub(crate) struct SplitMerge {
-    /// What the squared distances fall by at least, once the means follow.
+    /// Lower bound on the decrease of the squared distances after the means are updated.
     pub(crate) gain: f64,
-    /// What a round would gain that is made once the means have settled.
+    /// Lower bound on the gain of a round that is made when every mean is at its centre.
     pub(crate) settled: f64,
     /// Rows that belong elsewhere now, in the order of their places.
     pub(crate) changes: Vec<Change>,
@@ -22,10 +22,11 @@ pub(crate) struct SplitMerge {
     pub(crate) evaluations: u64,
 }
 
-/// How much more a split must gain than the merge is sure to cost: moves for a little gain only shuffle components.
+/// A split must gain at least this many times the bound on the cost of the merge: moves for a little gain only shuffle
+/// components.
 const MARGIN: f64 = 1.2;
 
-/// How far the gain over some rows may be below that over all.
+/// The gain over all rows may be this many times the gain over the sampled ones.
 const DOUBT: f64 = 1.5;
 
 /// One round of moves (E37): components are dissolved whose rows lose little by going to their second nearest centres, and
@@ -61,7 +62,7 @@ pub(crate) fn split_and_merge<F: Float>(
         by_gain.then(a.component.cmp(&b.component))
     };
     splits.sort_unstable_by(largest_first);
-    // Those that may pay for the merge they would be paired with, exactly.
+    // Splits that may pay for the merge with which they would be paired: their gains are computed over all rows.
     let mut losses: Vec<f64> = errors.iter().map(|errors| errors.settled).collect();
     losses.sort_unstable_by(f64::total_cmp);
     let pays = |pair: &(&Split<F>, &f64)| DOUBT * pair.0.gain > MARGIN * pair.1;
@@ -110,7 +111,7 @@ struct Pair<'a, F> {
 /// Moves that have no component in common.
 struct Choice<'a, F> {
     pairs: Vec<Pair<'a, F>>,
-    /// What they gain together, at least.
+    /// Lower bound on the gain of all pairs together.
     gain: f64,
     /// Components with a part in a move: split or merged, or receivers, which get the rows of a merged one.
     locked: Vec<bool>,
@@ -157,13 +158,13 @@ fn choose<'a, F: Float>(
     choice
 }
 
-/// Weighted squared distances of a component's rows.
+/// Sums over the rows of a component, for split and merge.
 struct Errors {
-    /// To its centre.
+    /// The weighted squared distances to the component's own centre.
     own: f64,
-    /// How much more to the second nearest centres, at most, once these have followed.
+    /// Upper bound on the increase if all rows go to their second nearest centres and the means there follow.
     loss: f64,
-    /// The same if all means were at their centres by now.
+    /// Upper bound on that increase if all means are at their centres.
     settled: f64,
 }
 
@@ -176,8 +177,9 @@ struct Received {
 }
 
 impl Received {
-    /// What is left of the loss once the mean of the receiver, of this mass, has followed: at least so far as they pull it beyond
-    /// what it is `behind` already. As one difference of large numbers it would be rounding, where weights differ much.
+    /// Upper bound on the loss after the receiver's mean has followed (E37). `mass` is the receiver's own, and `behind` is that
+    /// mass times the distance of its mean from its centre. Computed as a product; a difference would cancel when weights
+    /// differ widely.
     fn left(self, mass: f64, behind: f64) -> f64 {
         let Self { weight, loss, .. } = self;
         let mean = (loss / weight).sqrt();
@@ -314,7 +316,7 @@ impl<F: Float> Split<F> {
     /// All rows of a component compared with both centres.
     fn compare(&self, view: View<'_, F>, assignment: &Assignment<F>) -> Result<Sides> {
         let members = assignment.members(self.component);
-        let parts = parallel::map_blocks(members.len(), TOGETHER, |_, places| {
+        let parts = parallel::map_blocks(members.len(), BATCH_ROWS, |_, places| {
             let rows = view.gather(members[places].iter().map(|member| member.row))?;
             Ok(Sides::of(&self.centres, &rows, |i| rows.weight(i)))
         });

@@ -1,7 +1,7 @@
 //! Mass, first and second moments of the components, kept from iteration to iteration: only changes are added.
 
-use super::assignment::{Assignment, Change, PART};
-use super::list_search::TOGETHER;
+use super::assignment::{Assignment, Change, TASK_ROWS};
+use super::list_search::BATCH_ROWS;
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -94,13 +94,13 @@ impl<F: Float> KeptSums<F> {
         wanted: impl Fn(usize) -> bool + Sync,
         entry: impl Fn(usize) -> Share + Sync,
     ) -> Result<Vec<Part>> {
-        let parts = parallel::map_blocks(starts[starts.len() - 1], PART, |_, places| {
+        let parts = parallel::map_blocks(starts[starts.len() - 1], TASK_ROWS, |_, places| {
             let mut rows = Rows::default();
             let wanted = sort::among(starts, places).filter(|(c, _)| wanted(*c));
             let parts = wanted.map(|(component, places)| {
                 let mut sums = vec![0.0; self.line];
-                for from in places.clone().step_by(TOGETHER) {
-                    let entries = || (from..places.end.min(from + TOGETHER)).map(&entry);
+                for from in places.clone().step_by(BATCH_ROWS) {
+                    let entries = || (from..places.end.min(from + BATCH_ROWS)).map(&entry);
                     view.gather_into(entries().map(|entry| entry.row), &mut rows)?;
                     let shares = entries().enumerate().map(|(i, entry)| Share {
                         row: i as u32,
@@ -149,7 +149,7 @@ impl<F: Float> KeptSums<F> {
         };
         let k = assignment.components();
         let (starts, entries) = sort::sorted(k, Share::default(), entries);
-        // Where most rows are others now, all are added up again.
+        // The sums of a component are made anew if they cost no more than its changes.
         let most = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
         let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
         self.add(&found);
@@ -263,7 +263,7 @@ impl<F: Float> KeptSums<F> {
         all.map(|c| self.about(c, centres.row(c))).sum()
     }
 
-    /// The same of one component.
+    /// Weighted squared distance of the rows of component `c` to `centre`.
     fn about(&self, c: usize, centre: &[F]) -> f64 {
         let sums = &self.sums[c * self.line..][..self.line];
         let (mut along, mut moved) = (0.0, 0.0);
@@ -297,7 +297,7 @@ impl<F: Float> KeptSums<F> {
 fn add_to<F: Float>(rows: &[F], shares: &[Share], anchor: &[F], sums: &mut [f64]) {
     let (head, first) = sums.split_at_mut(2);
     head[0] += shares.iter().map(|share| share.share).sum::<f64>();
-    // Not through a function pointer: the function would be compiled for the oldest processor.
+    // This is no function pointer: such a function would be compiled for the oldest processor.
     head[1] += vectorised!(add_rows::<F, true>(rows, shares, anchor, first));
 }
 

@@ -1,10 +1,10 @@
-//! What the laws look at in models of each family.
+//! Numbers that the laws read from models of each family.
 
 use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
 use coremix::{Float, Mixture};
 use ndarray::{Array2, Array3};
 
-/// What the laws look at in a model of any family.
+/// Numbers that the laws read from a model of any family.
 pub trait Family<F: Float> {
     fn means(&self) -> Array2<F>;
     /// (k, d).
