@@ -27,7 +27,7 @@ const MODELS: usize = 8;
 /// Bytes per row for pairs of components that share the row, until these are summed up: most on few rows and components.
 const PAIRS: f64 = 200.0;
 
-const LITTLE: f64 = (1 << 20) as f64;
+const FIXED_BYTES: f64 = (1 << 20) as f64;
 
 impl Sizes {
     pub(super) fn of<F: Float>(shape: Shape) -> Self {

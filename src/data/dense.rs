@@ -180,8 +180,8 @@ impl<'a, T: Element> Dense<'a, T> {
     ) {
         let stride = stride(self.dim);
         let scale = T::Float::from_f64(frame.inverse_unit);
-        let far = size_of_val(&*self.values) >= FAR;
-        for out in out.chunks_mut(stride * (TOGETHER / stride).max(1)) {
+        let far = size_of_val(&*self.values) >= UNCACHED_BYTES;
+        for out in out.chunks_mut(stride * (BATCH_NUMBERS / stride).max(1)) {
             if far {
                 for n in rows.clone().take(out.len() / stride) {
                     let row = self.row(n);

@@ -83,7 +83,7 @@ impl<F: Float> Sketch<F> {
         into: &mut Rows<F>,
     ) {
         let (scale, most) = (F::from_f64(frame.inverse_unit), Frame::most());
-        let enter = |x: F| held(x * scale, most);
+        let enter = |x: F| clamped(x * scale, most);
         let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset[j].to_f64());
         // In the frame of this data all shifts are 0.
         let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset[j].to_f64());

@@ -193,7 +193,7 @@ mod tests {
         variance: f64,
     }
 
-    struct Found {
+    struct Searched {
         supports: Vec<u32>,
         similarity: Similarity,
     }

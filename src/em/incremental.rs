@@ -153,7 +153,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// Moves rows to other components, in the sums as well.
     fn move_rows(&mut self, changes: &[Change]) -> Result<()> {
         let (view, centres) = (self.phase.view(), self.phase.centres());
-        let Kept {
+        let IncrementalState {
             assignment, sums, ..
         } = &mut self.kept;
         assignment.apply(changes);
@@ -211,7 +211,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// Moves centres to the means of their rows. These may be far from where the centres were: the M-step would round as if all
     /// of that were left.
     fn move_to_means(&mut self, centres: &mut Centres<F>, which: &[bool]) -> Result<()> {
-        let Kept {
+        let IncrementalState {
             assignment, sums, ..
         } = &mut self.kept;
         let mut means = centres.clone();
@@ -317,7 +317,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             self.kept.moves = moves;
             return Ok(());
         }
-        let Kept {
+        let IncrementalState {
             assignment, sums, ..
         } = &mut self.kept;
         assignment.apply(&made.changes);
@@ -375,6 +375,6 @@ pub(crate) fn outside<F: Float>(
     centres: &Centres<F>,
     near: usize,
 ) -> Result<bool> {
-    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), LITTLE)?;
+    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), SMALL_GAIN)?;
     Ok(view.data.residual().squared > assignment.squared(view))
 }

@@ -52,11 +52,11 @@ fn create_temporary(path: &Path) -> Result<(File, PathBuf)> {
     let name = path.file_name().ok_or_else(no_name)?;
     loop {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut beside = OsString::from(".");
-        beside.push(name);
-        beside.push(format!(".{}.{count}.tmp", std::process::id()));
-        let beside = path.with_file_name(beside);
-        match File::create_new(&beside) {
+        let mut temporary = OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}.{count}.tmp", std::process::id()));
+        let temporary = path.with_file_name(temporary);
+        match File::create_new(&temporary) {
             // Left by a process of this number that was killed.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             file => return Ok((file?, temporary)),

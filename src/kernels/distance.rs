@@ -215,7 +215,7 @@ fn to_own_centres<F: Float, S: Simd>(
 }
 
 /// At most so many centres are compared with every row directly: for more, products take less time.
-pub(crate) const FEW: usize = 4;
+pub(crate) const DIRECT_CENTRES: usize = 4;
 
 kernel! {
     /// The nearest of few centres for padded rows, and the squared distances to them; of equals the first.

@@ -275,10 +275,12 @@ fn along<F: Float, S: Simd>(
                 values: last,
                 norms: last_norms,
             };
-            taken = scores_of_first(simd, rows, stride, part, &mut beside, LANES);
-            let rows = out.chunks_exact_mut(number).zip(beside.chunks_exact(LANES));
-            for (out, beside) in rows.take(taken) {
-                out[whole..].copy_from_slice(&beside[..number - whole]);
+            taken = scores_of_first(simd, rows, stride, part, &mut partial, LANES);
+            let rows = out
+                .chunks_exact_mut(number)
+                .zip(partial.chunks_exact(LANES));
+            for (out, partial) in rows.take(taken) {
+                out[whole..].copy_from_slice(&partial[..number - whole]);
             }
         }
         first += taken;

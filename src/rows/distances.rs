@@ -82,7 +82,7 @@ impl<F: Float> Rows<F> {
             return false;
         }
         let stride = stride(self.dim);
-        if centres.len() <= distance::FEW {
+        if centres.len() <= distance::DIRECT_CENTRES {
             let centres = &centres.values;
             distance::nearest_of_few(&self.values, centres, stride, ids, squared);
             return true;

@@ -247,7 +247,7 @@ impl<'a, F: Float> Cells<'a, F> {
             let pieces = parallel::all(pieces)?;
             let evaluations = pieces.iter().map(|(.., evaluations)| evaluations);
             self.evaluations += evaluations.sum::<u64>();
-            for (proposals, (near, rows, _)) in proposals.chunks(PIECE).zip(pieces) {
+            for (proposals, (near, rows, _)) in proposals.chunks(TASK_PROPOSALS).zip(pieces) {
                 let mut evaluations = 0;
                 for (i, (&(n, u), near)) in proposals.iter().zip(near).enumerate() {
                     let near = self.follow(&rows, i, near, &mut distances, &mut evaluations);

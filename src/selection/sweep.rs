@@ -143,7 +143,7 @@ impl<F: Float> Sweep<F> {
         seed::enough_rows(fitted, most, "data without the held-out rows")?;
 
         let cold = parallel::map_fits(all.len(), fitted.len(), |i| all[i].1.fit(fitted));
-        let mut fits: Vec<(Found<F>, bool)> = Vec::new();
+        let mut fits: Vec<(Fit<BoxedMixture<F>>, bool)> = Vec::new();
         for (cold, (_, estimator)) in cold.into_iter().zip(all) {
             let cold = cold?;
             let kept = match fits.last() {
@@ -164,7 +164,7 @@ impl<F: Float> Sweep<F> {
         let sizes = coresets.map(|subset| effective(&subset.weights));
         let sample_size = sizes.fold(split.sample_size, f64::min);
         let held_out = split.held_out.as_deref();
-        let judge = |fit: &Found<F>| {
+        let judge = |fit: &Fit<BoxedMixture<F>>| {
             let criteria = Criteria::of(&*fit.model, fitted)?;
             let groups = held_out.map(|rows| Groups::of(&*fit.model, rows));
             Ok((criteria, groups.transpose()?))

@@ -63,7 +63,7 @@ const STRETCHES: usize = 8;
 impl<F: Float> Assignment<F> {
     /// Weighted squared distances of the rows to their centres, by the upper bounds.
     pub(crate) fn squared(&self, view: View<'_, F>) -> f64 {
-        let parts = parallel::map_blocks(self.members.len(), PART, |_, places| {
+        let parts = parallel::map_blocks(self.members.len(), TASK_ROWS, |_, places| {
             let squared = |m: &Member<F>| view.weight(m.row) * m.upper.to_f64().powi(2);
             self.members[places].iter().map(squared).sum::<f64>()
         });

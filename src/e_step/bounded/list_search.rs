@@ -143,7 +143,7 @@ impl<F: Float> Kernel<F> {
             packed,
             squared,
         } = self;
-        let (share, mut i) = (F::from_f64(1.0 / NEARER), 0);
+        let (share, mut i) = (F::from_f64(1.0 / DIRECT_RATIO), 0);
         packed.first_two(&rows.values, |about, mut best, mut next| {
             let least = share * about;
             if next.0 < least {
