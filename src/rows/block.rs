@@ -56,7 +56,7 @@ impl<F: Float> Rows<F> {
         self.stand_for(dim);
     }
 
-    /// Dense rows that stand for so many coordinates: those of a subspace.
+    /// Declares that rows stand for this number of coordinates, as rows in a subspace do.
     pub(crate) fn stand_for(&mut self, stands_for: usize) {
         self.kind = Kind::Dense { stands_for };
     }
@@ -94,7 +94,7 @@ impl<F: Float> Rows<F> {
         Ok(())
     }
 
-    /// Removes all rows. Those that follow are [pushed](Self::push), and know some coordinates.
+    /// Removes all rows. Ragged rows are then [pushed](Self::push) one by one.
     pub(crate) fn reset_ragged(&mut self, dim: usize, mean: &Arc<[F]>) {
         self.dim = dim;
         self.values.clear();
