@@ -4,7 +4,7 @@ use crate::numbers::{ElementType, Kind};
 use crate::options::Options;
 use arrow_schema::{DataType, Schema};
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Holds {
     Numbers(Kind),
@@ -38,7 +38,7 @@ impl Holds {
         self.kind().is_some() && self.kind() == other.kind() && is_list(self) == is_list(other)
     }
 
-    /// What its numbers are.
+    /// The kind of its numbers.
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
             Self::Numbers(kind) | Self::Asked(kind) | Self::Lists(kind) => Some(kind),
@@ -56,11 +56,11 @@ const SHOWN: usize = 20;
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) holds: Holds,
-    /// The same in words.
+    /// Its content in words.
     pub(crate) words: String,
 }
 
-/// What values of a type are, in words.
+/// Describes the values of a type.
 fn words(kind: &DataType) -> String {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
@@ -87,7 +87,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Columns of these names. Those that number the rows are read only if they are asked for, where there are others: data frames
+    /// Columns of these names. Columns that number the rows are read only if they are asked for, where there are others: data frames
     /// write them as `__index_level_0__`, or as the first columns without a name, which pandas calls `Unnamed: 0` later.
     pub(crate) fn new(mut each: Vec<Column>, named: bool, has_rows: bool) -> Self {
         let unnamed = each.iter().take_while(|one| one.name.is_empty()).count();
@@ -212,7 +212,7 @@ impl Columns {
         }
     }
 
-    /// That there are none, and what there is instead.
+    /// Says that there are none, and what there is instead.
     fn no_numbers(&self) -> String {
         if self.each.is_empty() {
             return "is empty: it has no line, nor a column".into();
@@ -240,7 +240,7 @@ impl Columns {
     }
 }
 
-/// The same places in the order of the table, each once, and where each of them is among these.
+/// Sorts places, each once, and finds where each of them is after that.
 pub(crate) fn in_order(places: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut sorted = places.to_vec();
     sorted.sort_unstable();

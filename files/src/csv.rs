@@ -9,13 +9,14 @@ use crate::options::Options;
 use crate::plain::{self, plain};
 use crate::pool::{Cursor, Pool};
 use crate::source::{opened, source};
+use crate::table::ReadFrom;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use coremix::Result;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read, Take};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -209,11 +210,9 @@ fn is_whole(field: &[u8]) -> bool {
 struct Lines {
     how: Arc<Dialect>,
     core: Reader,
-    buffer: Vec<u8>,
-    /// The byte of the buffer that comes next.
-    at: usize,
-    /// The place in the file after the buffer.
-    after: u64,
+    from: BufReader<Take<ReadFrom>>,
+    /// The place in the file of the byte that comes next.
+    place: u64,
     /// The last line: where it begins, its fields one after the other, where each ends, and how many there are.
     start: u64,
     text: Vec<u8>,
@@ -232,12 +231,13 @@ impl Cursor for Lines {
 impl Lines {
     /// From the place of a row on.
     fn new(how: &Arc<Dialect>, place: u64, row: usize) -> Self {
+        let (bytes, at) = (Arc::clone(&how.bytes), place);
+        let from = ReadFrom { bytes, at }.take(how.range.end.saturating_sub(place));
         Self {
             how: Arc::clone(how),
             core: ReaderBuilder::new().delimiter(how.delimiter).build(),
-            buffer: Vec::new(),
-            at: 0,
-            after: place,
+            from: BufReader::with_capacity(PIECE as usize, from),
+            place,
             start: place,
             text: vec![0; 256],
             ends: vec![0; 16],
@@ -246,20 +246,15 @@ impl Lines {
         }
     }
 
-    /// Where the next line begins.
-    fn place(&self) -> u64 {
-        self.after - (self.buffer.len() - self.at) as u64
-    }
-
     /// The next byte, if there is one.
     fn peek(&mut self) -> io::Result<Option<u8>> {
-        if self.at == self.buffer.len() {
-            let some = self.how.range.end.saturating_sub(self.after).min(PIECE);
-            self.buffer.resize(some as usize, 0);
-            self.how.bytes.read_at(self.after, &mut self.buffer)?;
-            (self.at, self.after) = (0, self.after + some);
-        }
-        Ok(self.buffer.get(self.at).copied())
+        Ok(self.from.fill_buf()?.first().copied())
+    }
+
+    /// Goes past some bytes.
+    fn pass(&mut self, bytes: usize) {
+        self.from.consume(bytes);
+        self.place += bytes as u64;
     }
 
     /// Goes on to the next line; `false` after the last one.
@@ -268,7 +263,7 @@ impl Lines {
             let Some(byte) = self.peek()? else {
                 return Ok(false);
             };
-            self.start = self.place();
+            self.start = self.place;
             if byte == b'\n' || byte == b'\r' {
                 self.end_line()?;
                 if self.how.width == 1 {
@@ -277,7 +272,7 @@ impl Lines {
                 }
             } else if self.how.comment == Some(byte) {
                 while self.peek()?.is_some_and(|byte| !b"\r\n".contains(&byte)) {
-                    self.at += 1;
+                    self.pass(1);
                 }
                 self.end_line()?;
             } else if self.record()? {
@@ -291,24 +286,29 @@ impl Lines {
     /// Goes past the end of a line.
     fn end_line(&mut self) -> io::Result<()> {
         let first = self.peek()?;
-        self.at += usize::from(first.is_some());
+        self.pass(usize::from(first.is_some()));
+        self.end_pair(first)
+    }
+
+    /// Goes past the second byte of an end of a line.
+    fn end_pair(&mut self, first: Option<u8>) -> io::Result<()> {
         if first == Some(b'\r') && self.peek()? == Some(b'\n') {
-            self.at += 1;
+            self.pass(1);
         }
         Ok(())
     }
 
     /// Reads a line that is not blank; `false` where all of it are blanks between fields.
     fn record(&mut self) -> io::Result<bool> {
-        let (mut made, mut last) = (0, 0);
+        let (mut made, mut last) = (0, None);
         self.count = 0;
         loop {
-            let at_end = self.peek()?.is_none();
-            let input = &self.buffer[self.at..];
+            let input = self.from.fill_buf()?;
+            let at_end = input.is_empty();
             let (text, ends) = (&mut self.text[made..], &mut self.ends[self.count..]);
             let (found, read, written, ended) = self.core.read_record(input, text, ends);
-            last = read.checked_sub(1).map_or(last, |place| input[place]);
-            self.at += read;
+            last = input[..read].last().copied().or(last);
+            self.pass(read);
             made += written;
             self.count += ended;
             match found {
@@ -322,18 +322,14 @@ impl Lines {
                 ReadRecordResult::Record | ReadRecordResult::End => break,
             }
         }
-        if last == b'\r' && self.peek()? == Some(b'\n') {
-            self.at += 1;
-        }
+        self.end_pair(last)?;
         if self.how.blanks {
-            let (mut before, mut kept) = (0, 0);
-            for i in 0..self.count {
-                let end = self.ends[i];
-                self.ends[kept] = end;
-                kept += usize::from(end > before);
-                before = end;
-            }
-            self.count = kept;
+            // Empty fields are between blanks.
+            self.ends.truncate(self.count);
+            self.ends.dedup();
+            self.ends.retain(|end| *end > 0);
+            self.count = self.ends.len();
+            self.ends.resize(self.count + 16, 0);
         }
         let expected = self.how.width;
         if self.how.trailing && self.count == expected + 1 && self.field(expected).is_empty() {
@@ -387,7 +383,7 @@ impl Lines {
         invalid(format!("column {column:?}, line {line}: {what}"))
     }
 
-    /// The same as [`next`](Self::next), where there must be one.
+    /// Goes on to the next line, which must be there.
     fn expect(&mut self) -> io::Result<()> {
         match self.next()? {
             true => Ok(()),
@@ -429,7 +425,7 @@ impl Dialect {
                 && distinct.len() == names.len()
     }
 
-    /// What a column holds, by its first rows.
+    /// Finds out what a column holds, by its first rows.
     fn column(&self, name: String, place: usize, rows: &[Sample]) -> Column {
         let (mut others, mut empty, mut commas) = (0, 0, 0);
         let fields = rows.iter().filter_map(|row| row.get(place));
@@ -456,8 +452,7 @@ impl Text {
         let mut lines = Lines::new(&Arc::new(how.clone()), how.range.start, 0);
         let some = lines.next()?;
         let fields = |lines: &Lines| (0..lines.count).map(|i| lines.field(i).to_vec()).collect();
-        let (mut first, start, after): (Sample, _, _) =
-            (fields(&lines), lines.start, lines.place());
+        let (mut first, start, after): (Sample, _, _) = (fields(&lines), lines.start, lines.place);
         let mut rows: Vec<Sample> = Vec::new();
         while some && rows.len() < SAMPLE && lines.next()? {
             rows.push(fields(&lines));

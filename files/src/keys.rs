@@ -18,7 +18,7 @@ pub struct Keys {
     path: String,
     schema: SchemaRef,
     batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    /// What was read and not taken.
+    /// Rows that were read and not taken.
     rest: Option<RecordBatch>,
 }
 
@@ -113,7 +113,7 @@ impl Keys {
         whole.map_err(|error| fault(&self.path, error))
     }
 
-    /// The same with each batch changed, to columns of this schema.
+    /// Keys whose batches are changed, to columns of this schema.
     pub(crate) fn map(
         self,
         schema: SchemaRef,
@@ -145,7 +145,7 @@ impl Keys {
         })
     }
 
-    /// Those of one file, and then those of another.
+    /// The keys of one file, followed by those of another.
     pub(crate) fn chain(mut self, other: Self) -> Result<Self> {
         if self.schema != other.schema {
             let what = format!(

@@ -7,7 +7,7 @@ use num_traits::AsPrimitive;
 use std::fmt;
 use std::str::FromStr;
 
-/// What rows are read as: the element type of a [`Source`](coremix::data::Source).
+/// The type of the numbers of rows: the element type of a [`Source`](coremix::data::Source).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ElementType {
     /// `u8`, computed with in `f32`.
@@ -139,6 +139,16 @@ impl Kind {
     }
 }
 
+impl From<ElementType> for Kind {
+    fn from(element: ElementType) -> Self {
+        match element {
+            ElementType::U8 => Self::U8,
+            ElementType::F32 => Self::F32,
+            ElementType::F64 => Self::F64,
+        }
+    }
+}
+
 /// The largest integer up to which all are numbers of type `f64`.
 const EXACT: u64 = 1 << 53;
 
@@ -148,9 +158,9 @@ trait Stored: Copy + AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64> {
     fn sound(self) -> bool;
 }
 
-/// What rows can be read as: `u8`, `f32` or `f64`. Sealed, as [`Element`] is.
+/// A type of numbers that rows can be read as: `u8`, `f32` or `f64`. Sealed, as [`Element`] is.
 pub trait Number: Element + PartialEq + FromStr {
-    /// The same, as a value.
+    /// This type as a value.
     const TYPE: ElementType;
 
     /// The nearest number of this type.

@@ -120,7 +120,7 @@ impl<S: Source> Drop for ReadAhead<S> {
         self.state().pieces.clear();
         self.wanted = None;
         if let Some(thread) = self.thread.take() {
-            // What the thread has met was caught.
+            // The thread has caught all panics.
             thread.join().ok();
         }
     }

@@ -1,4 +1,4 @@
-//! What sources of rows have in common: a name, a shape, and reads that are checked and whose errors name the file.
+//! Sources of rows have a name, a shape, and reads that are checked and whose errors name the file.
 
 use crate::fault::rows_asked_for;
 use crate::numbers::Number;
@@ -16,7 +16,7 @@ pub(crate) struct Made<T> {
 type Read<T> = Box<dyn Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync>;
 
 impl<T: Number> Made<T> {
-    /// So many rows and columns.
+    /// Rows of this shape: their number, and the number of columns.
     pub(crate) fn of(
         shape: [usize; 2],
         read: impl Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync + 'static,
@@ -44,6 +44,25 @@ impl<T: Number> Source for Made<T> {
             false => (self.read)(first, out),
         }
     }
+}
+
+/// Fills rows that lie in parts, each of which ends before a row: `read` gets the place of a part, and the first row to fill.
+pub(crate) fn by_parts<P, T>(
+    parts: &[P],
+    end_of: impl Fn(&P) -> usize,
+    dim: usize,
+    first: usize,
+    out: &mut [T],
+    mut read: impl FnMut(usize, usize, &mut [T]) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut row, end) = (first, first + out.len() / dim);
+    while row < end {
+        let part = parts.partition_point(|part| end_of(part) <= row);
+        let to = end.min(end_of(&parts[part]));
+        read(part, row, &mut out[(row - first) * dim..(to - first) * dim])?;
+        row = to;
+    }
+    Ok(())
 }
 
 /// Makes a [`Source`](coremix::data::Source) of what has the fields `path`, `len` and `dim`, and a method `read_rows` that fills
@@ -102,7 +121,7 @@ macro_rules! opened {
                 Self::over($crate::OnDisk::open(path)?, options)
             }
 
-            /// The same for bytes that come from elsewhere.
+            /// Opens bytes that come from elsewhere.
             ///
             /// # Errors
             /// As [`open`](Self::open).

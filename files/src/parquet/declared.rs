@@ -1,5 +1,5 @@
-//! What Parquet declares, before the crate `parquet` makes room for it: lengths of lists, sizes of pages, numbers of values.
-//! `None` is a declaration that cannot be true.
+//! Declarations of Parquet are read before the crate `parquet` makes room for them: lengths of lists, sizes of pages, numbers of
+//! values. `None` is a declaration that cannot be true.
 
 use bytes::Buf;
 
@@ -69,7 +69,7 @@ fn skip(from: &mut &[u8], kind: u8, deep: usize) -> Option<()> {
     }
 }
 
-/// What the header of a page says.
+/// The statements of the header of a page.
 pub(super) struct Header {
     /// Its size after and before decompression.
     pub(super) sizes: [u64; 2],
@@ -78,7 +78,7 @@ pub(super) struct Header {
     pub(super) is_dictionary: bool,
 }
 
-/// What the first fields of a header say, which all writers write in this order. Another field of the same number later in the
+/// Reads the first fields of a header, which all writers write in this order. Another field of the same number later in the
 /// header is not found out here.
 pub(super) fn header(mut from: &[u8]) -> Option<Header> {
     let from = &mut from;

@@ -84,7 +84,7 @@ impl Footer {
     pub(super) fn columns(&self) -> io::Result<Columns> {
         let file = self.parquet().file_metadata();
         let mut columns = Columns::of(self.schema());
-        // Durations are stored as integers. What they were is in the schema of Arrow, if there is one.
+        // Durations are stored as integers. The schema of Arrow tells them apart, if there is one.
         let mut words = file.key_value_metadata().into_iter().flatten();
         let before = words.find(|word| word.key == ARROW_SCHEMA_META_KEY);
         let before = before.and_then(|word| ipc::schema_in(word.value.as_deref()?).ok());

@@ -11,7 +11,7 @@ use crate::keys::Keys;
 use crate::numbers::Number;
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
-use crate::source::{opened, source};
+use crate::source::{by_parts, opened, source};
 use arrow_array::RecordBatch;
 use coremix::Result;
 use footer::Footer;
@@ -150,24 +150,26 @@ impl<T: Number> ParquetFile<T> {
     }
 
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let dim = self.dim;
-        let (mut row, end) = (first, first + out.len() / dim);
-        while row < end {
-            let group = &self.groups[self.groups.partition_point(|group| group.end <= row)];
-            let to = end.min(group.end);
-            let near = group.first.max(row.saturating_sub(FAR * self.batch));
-            let mut sequence = match self.pool.take(near, row) {
-                Some(sequence) => sequence,
-                None => self.decode(group, row)?,
-            };
-            let out = &mut out[(row - first) * dim..(to - first) * dim];
-            sequence.read(row, out, self)?;
-            if to < group.end {
-                self.pool.give(sequence);
-            }
-            row = to;
-        }
-        Ok(())
+        by_parts(
+            &self.groups,
+            |group| group.end,
+            self.dim,
+            first,
+            out,
+            |group, row, out| {
+                let group = &self.groups[group];
+                let near = group.first.max(row.saturating_sub(FAR * self.batch));
+                let mut sequence = match self.pool.take(near, row) {
+                    Some(sequence) => sequence,
+                    None => self.decode(group, row)?,
+                };
+                sequence.read(row, out, self)?;
+                if sequence.row < group.end {
+                    self.pool.give(sequence);
+                }
+                Ok(())
+            },
+        )
     }
 
     /// A decoder of a row group, from one of its rows on.
@@ -198,7 +200,7 @@ struct Sequence {
     group: usize,
     /// The row that comes next.
     row: usize,
-    /// What is left of the batch with that row.
+    /// The rest of the batch with that row.
     rest: Option<RecordBatch>,
 }
 

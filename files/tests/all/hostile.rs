@@ -44,7 +44,7 @@ fn damaged_files() {
     }
 }
 
-/// The same for the readers of keys.
+/// Thousands of accidents for the readers of keys.
 #[test]
 fn damaged_keys() {
     for kind in [Kind::Parquet, Kind::Arrow, Kind::Csv] {
@@ -197,7 +197,7 @@ fn parquet_bombs() {
     }
 }
 
-/// The same file with a checksum in the header of its first page, the only one of its column.
+/// A file with a checksum in the header of its first page, the only one of its column.
 fn with_checksum(file: &[u8], checksum: impl FnOnce(&[u8]) -> u32) -> Vec<u8> {
     let footer = ParquetMetaDataReader::new().parse_and_finish(&Bytes::copy_from_slice(file));
     let total = footer.unwrap().row_group(0).column(0).compressed_size();
