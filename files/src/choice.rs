@@ -188,14 +188,14 @@ impl Columns {
         let named = options.weight.iter().chain(&options.keys);
         let named = named.map(|name| self.find(name));
         let named = named.collect::<Result<Vec<_>, _>>()?;
-        let of = |wanted: fn(Holds) -> bool| -> Vec<usize> {
-            let others = (0..self.each.len()).filter(|place| !named.contains(place));
-            others
-                .filter(|place| wanted(self.each[*place].holds))
-                .collect()
-        };
-        let each = of(|holds| matches!(holds, Holds::Numbers(_)));
-        let lists = of(|holds| matches!(holds, Holds::Lists(_)));
+        let (mut each, mut lists) = (Vec::new(), Vec::new());
+        for place in (0..self.each.len()).filter(|place| !named.contains(place)) {
+            match self.each[place].holds {
+                Holds::Numbers(_) => each.push(place),
+                Holds::Lists(_) => lists.push(place),
+                _ => {}
+            }
+        }
         match (each.is_empty(), lists.len()) {
             (false, 0) => Ok(each),
             (true, 1) => Ok(lists),

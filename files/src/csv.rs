@@ -2,7 +2,7 @@
 
 use crate::ReadAt;
 use crate::choice::{Column, Columns, Holds};
-use crate::fault::{fault, invalid};
+use crate::fault::invalid;
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number, nothing};
 use crate::options::Options;
@@ -12,7 +12,6 @@ use crate::source::{opened, source};
 use crate::table::ReadFrom;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use coremix::Result;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -49,7 +48,8 @@ use std::sync::Arc;
 pub struct CsvFile<T> {
     text: Text,
     path: String,
-    fields: Fields,
+    /// The fields that are read: their places in a line.
+    fields: Vec<usize>,
     /// The place of every [`STEP`]th row.
     places: Vec<u64>,
     len: usize,
@@ -528,30 +528,10 @@ pub(crate) fn columns(
     Ok((text.columns, text.guessed, Arc::clone(&text.how.bytes)))
 }
 
-/// The fields that are read: their places in a line, and their names.
-struct Fields(Vec<(usize, String)>);
-
-impl Fields {
-    fn new(columns: &Columns, options: &Options) -> io::Result<Self> {
-        let places = columns.features(options).map_err(invalid)?.into_iter();
-        let fields = places.map(|place| (place, columns.each[place].name.clone()));
-        Ok(Self(fields.collect()))
-    }
-
-    /// Reads the fields of a line.
-    fn read<T: Number>(&self, lines: &Lines, out: &mut [T]) -> io::Result<()> {
-        for ((place, name), out) in self.0.iter().zip(out) {
-            let number = lines.how.number(lines.field(*place));
-            *out = number.map_err(|what| lines.fault(name, &what))?;
-        }
-        Ok(())
-    }
-}
-
 impl<T: Number> CsvFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let text = Text::new(bytes, options)?;
-        let fields = Fields::new(&text.columns, options)?;
+        let fields = text.columns.features(options).map_err(invalid)?;
         let (mut lines, mut places) = (text.lines(), Vec::new());
         loop {
             let row = lines.row;
@@ -567,7 +547,7 @@ impl<T: Number> CsvFile<T> {
             text,
             places,
             len: lines.row,
-            dim: fields.0.len(),
+            dim: fields.len(),
             fields,
             pool: Pool::new(),
             of: std::marker::PhantomData,
@@ -584,7 +564,11 @@ impl<T: Number> CsvFile<T> {
         }
         for out in out.chunks_exact_mut(self.dim) {
             lines.expect()?;
-            self.fields.read(&lines, out)?;
+            for (place, out) in self.fields.iter().zip(out) {
+                let name = &self.text.columns.each[*place].name;
+                let number = lines.how.number(lines.field(*place));
+                *out = number.map_err(|what| lines.fault(name, &what))?;
+            }
         }
         if lines.row < self.len {
             self.pool.give(lines);
@@ -597,18 +581,14 @@ source!(CsvFile);
 opened!(CsvFile);
 
 /// The key columns that options name, as text.
-pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys> {
     let name = bytes.name();
-    let opened = || {
-        let text = Text::new(bytes, options)?;
-        let places = text.columns.keys(options).map_err(invalid)?;
-        let fields = places.iter().map(|place| &text.columns.each[*place].name);
-        let fields = fields.map(|name| Field::new(name, DataType::Utf8, true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Ok((text.lines(), places, schema))
-    };
-    let (mut lines, places, schema) = opened().map_err(|error: io::Error| fault(&name, error))?;
-    let of = Arc::clone(&schema);
+    let text = Text::new(bytes, options)?;
+    let places = text.columns.keys(options).map_err(invalid)?;
+    let fields = places.iter().map(|place| &text.columns.each[*place].name);
+    let fields = fields.map(|name| Field::new(name, DataType::Utf8, true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let (mut lines, of) = (text.lines(), Arc::clone(&schema));
     let mut batch = move || {
         let mut texts = vec![Vec::new(); places.len()];
         let end = lines.row + STEP;

@@ -4,11 +4,11 @@
 use crate::ReadAt;
 use crate::batch::Conversion;
 use crate::choice::Columns;
-use crate::fault::{damaged, fault, guarded, invalid, not_empty};
+use crate::fault::{damaged, guarded, invalid, not_empty};
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
 use crate::options::Options;
-use crate::source::{by_parts, opened, source};
+use crate::source::{by_parts, ends, opened, source};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_data::{DataTypeLayout, layout};
@@ -17,7 +17,6 @@ use arrow_ipc::{Block, DictionaryBatch, Endianness, Message, MessageHeader, Meta
 use arrow_ipc::{root_as_footer_with_opts, root_as_message_with_opts};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use base64::prelude::{BASE64_STANDARD, Engine};
-use coremix::Result;
 use flatbuffers::VerifierOptions;
 use std::io;
 use std::ops::Range;
@@ -37,6 +36,8 @@ pub struct ArrowFile<T> {
     path: String,
     messages: Messages,
     conversion: Conversion,
+    /// The rows before which batches end.
+    ends: Vec<usize>,
     len: usize,
     dim: usize,
     /// Batches that were decoded, the last one used last.
@@ -73,8 +74,7 @@ struct Batch {
     block: Block,
     /// Dictionaries that hold for it, if columns that are read are coded so.
     dictionaries: usize,
-    first: usize,
-    end: usize,
+    rows: usize,
     /// Where in the file the buffers of the columns that are read lie; `None` where the decoder alone knows.
     buffers: Option<Vec<Range<u64>>>,
     /// Where the numbers of each column lie, if they are as they are read: not compressed, and without nulls.
@@ -83,26 +83,21 @@ struct Batch {
 
 /// The columns of a file.
 pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
-    guarded(|| {
-        let contents = Contents::read(bytes)?;
-        Ok(Columns {
-            has_rows: !contents.batches.is_empty(),
-            ..Columns::of(&contents.schema)
-        })
+    let contents = Contents::read(bytes)?;
+    Ok(Columns {
+        has_rows: !contents.batches.is_empty(),
+        ..Columns::of(&contents.schema)
     })
 }
 
 /// The key columns that options name.
-pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys> {
     let name = bytes.name();
-    let opened = guarded(|| {
-        let contents = Contents::read(&bytes)?;
-        let keys = Columns::of(&contents.schema).keys(options);
-        let keys = keys.map_err(invalid)?;
-        let schema = contents.schema.project(&keys).map_err(invalid)?;
-        Ok((schema, Messages::new(bytes, contents, keys)?))
-    });
-    let (schema, messages) = opened.map_err(|error| fault(&name, error))?;
+    let contents = Contents::read(&bytes)?;
+    let keys = Columns::of(&contents.schema).keys(options);
+    let keys = keys.map_err(invalid)?;
+    let schema = contents.schema.project(&keys).map_err(invalid)?;
+    let messages = Messages::new(bytes, contents, keys)?;
     let batches = (0..messages.batches.len()).map(move |i| guarded(|| messages.decode(i)));
     Ok(Keys::new(name, &schema, batches))
 }
@@ -294,15 +289,13 @@ impl Messages {
             let rows = u64::try_from(batch.length()).ok();
             let rows = rows.filter(|rows| *rows / 8 <= most);
             let rows = rows.ok_or_else(|| damaged("more rows than a batch can have"))?;
-            let first = batches.last().map_or(0, |batch| batch.end);
             let found = known.then(|| buffers(batch, &block, &layouts));
             let (buffers, numbers) = found.transpose()?.unzip();
             let plain = kinds.is_some() && !compressed;
             batches.push(Batch {
                 block,
                 dictionaries: if coded { dictionaries } else { 0 },
-                first,
-                end: first.saturating_add(rows as usize),
+                rows: rows as usize,
                 buffers,
                 plain: numbers.flatten().filter(|_| plain),
             });
@@ -369,7 +362,7 @@ impl Messages {
         let decoder = self.decoder(batch.dictionaries)?;
         let (block, bytes) = self.checked(&batch.block, batch.buffers.as_deref())?;
         let decoded = decoder.read_record_batch(&block, &bytes).map_err(damaged)?;
-        let decoded = decoded.filter(|decoded| decoded.num_rows() == batch.end - batch.first);
+        let decoded = decoded.filter(|decoded| decoded.num_rows() == batch.rows);
         decoded.ok_or_else(|| damaged("a batch of another length"))
     }
 
@@ -489,13 +482,13 @@ impl<T: Number> ArrowFile<T> {
         let contents = Contents::read(&bytes)?;
         let mut conversion = Conversion::new::<T>(&Columns::of(&contents.schema), options)?;
         let mut messages = Messages::new(bytes, contents, conversion.project())?;
-        messages.batches.retain(|batch| batch.end > batch.first);
-        let (len, mut decoded) = (
-            messages.batches.last().map_or(0, |last| last.end),
+        messages.batches.retain(|batch| batch.rows > 0);
+        let (mut decoded, ends) = (
             Vec::new(),
+            ends(messages.batches.iter().map(|batch| batch.rows)),
         );
         match &messages.kinds {
-            _ if conversion.dim.is_some() || len == 0 => {}
+            _ if conversion.dim.is_some() || ends.is_empty() => {}
             Some(kinds) => conversion.dim = Some(kinds[0].1),
             None => {
                 let first = messages.decode(0)?;
@@ -508,7 +501,8 @@ impl<T: Number> ArrowFile<T> {
             messages,
             dim: conversion.dim.unwrap_or(0),
             conversion,
-            len,
+            len: ends.last().copied().unwrap_or(0),
+            ends,
             decoded: Mutex::new(decoded),
             of: std::marker::PhantomData,
         })
@@ -531,28 +525,19 @@ impl<T: Number> ArrowFile<T> {
     }
 
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let batches = &self.messages.batches;
-        by_parts(
-            batches,
-            |batch| batch.end,
-            self.dim,
-            first,
-            out,
-            |part, row, out| {
-                let batch = &batches[part];
-                let from = row - batch.first;
-                let rows = from..from + out.len() / self.dim;
-                let (Some(places), Some(kinds)) = (&batch.plain, &self.messages.kinds) else {
-                    let rows = self.decoded(part)?.slice(rows.start, rows.len());
-                    return self.conversion.rows(&rows, row, out);
-                };
-                self.conversion.numbers(row, out, |column| {
-                    let ((kind, each), place) = (kinds[column], &places[column]);
-                    let bytes = self.messages.numbers(&rows, place, kind.size() * each);
-                    bytes.map(|bytes| (kind, bytes))
-                })
-            },
-        )
+        by_parts(&self.ends, self.dim, first, out, |part, start, row, out| {
+            let rows = row - start..row - start + out.len() / self.dim;
+            let plain = &self.messages.batches[part].plain;
+            let (Some(places), Some(kinds)) = (plain, &self.messages.kinds) else {
+                let rows = self.decoded(part)?.slice(rows.start, rows.len());
+                return self.conversion.rows(&rows, row, out);
+            };
+            self.conversion.numbers(row, out, |column| {
+                let ((kind, each), place) = (kinds[column], &places[column]);
+                let bytes = self.messages.numbers(&rows, place, kind.size() * each);
+                bytes.map(|bytes| (kind, bytes))
+            })
+        })
     }
 }
 

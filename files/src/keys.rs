@@ -1,7 +1,7 @@
 //! The columns that name the rows, block by block.
 
 use crate::ReadAt;
-use crate::fault::fault;
+use crate::fault::{fault, guarded, invalid};
 use crate::options::{Format, Options};
 use crate::{csv, ipc, parquet};
 use arrow_array::RecordBatch;
@@ -37,16 +37,15 @@ impl Keys {
     /// # Errors
     /// [`Error::File`](coremix::Error::File) where they cannot be read, are damaged, or do not have such columns.
     pub fn over(bytes: impl ReadAt + 'static, format: Format, options: &Options) -> Result<Self> {
-        let bytes: Arc<dyn ReadAt> = Arc::new(bytes);
-        match format {
+        let (path, bytes) = (bytes.name(), Arc::new(bytes));
+        let none = "its columns have no names, so none can be a key";
+        let keys = guarded(|| match format {
             Format::Parquet => parquet::keys(bytes, options),
             Format::Arrow => ipc::keys(bytes, options),
             Format::Csv | Format::CsvGz => csv::keys(bytes, options),
-            Format::Npy | Format::Vectors(_) => {
-                let what = "its columns have no names, so none can be a key";
-                Err(fault(&bytes.name(), what))
-            }
-        }
+            Format::Npy | Format::Vectors(_) => Err(invalid(none)),
+        });
+        keys.map_err(|error| fault(&path, error))
     }
 
     /// Batches of these columns.

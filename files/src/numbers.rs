@@ -229,13 +229,10 @@ fn put<S: Stored, T: Number>(
             places.zip(values.clone()).for_each(&mut put);
         }
     }
-    match sound {
-        true => Ok(()),
-        false => {
-            let nan = |x: S| AsPrimitive::<f64>::as_(x).is_nan();
-            let mut values = values;
-            let wrong = values.position(|x| !(x.sound() || lenient && nan(x)));
-            wrong.map_or(Ok(()), Err)
-        }
+    if sound {
+        return Ok(());
     }
+    let (mut values, nan) = (values, |x: S| AsPrimitive::<f64>::as_(x).is_nan());
+    let wrong = values.position(|x| !(x.sound() || lenient && nan(x)));
+    wrong.map_or(Ok(()), Err)
 }

@@ -2,7 +2,7 @@
 
 use crate::choice::Columns;
 use crate::csv::{self, CsvFile};
-use crate::fault::fault;
+use crate::fault::{fault, guarded};
 use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
 use crate::missing::{self, Dropped, Found};
@@ -12,7 +12,7 @@ use crate::options::{Format, Options};
 use crate::parquet::{self, ParquetFile};
 use crate::partitions::{self, Folders};
 use crate::plain;
-use crate::source::{Made, by_parts};
+use crate::source::{self, Made, by_parts};
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
@@ -288,7 +288,7 @@ impl Part {
             }
         };
         let mut guessed = false;
-        let columns = match format {
+        let columns = guarded(|| match format {
             Format::Npy | Format::Vectors(_) => Ok(None),
             Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
             Format::Arrow => ipc::columns(&*bytes).map(Some),
@@ -297,7 +297,7 @@ impl Part {
                 (columns, guessed, bytes) = text;
                 Some(columns)
             }),
-        };
+        });
         let mut columns = columns.map_err(|error| fault(&bytes.name(), error))?;
         let folders = columns
             .as_mut()
@@ -392,20 +392,11 @@ fn joined<T: Number>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
         let (own, name) = (rows[other].dim(), parts[first].bytes.name());
         return Err(parts[other].fault(format!("has {own} columns, where {name} has {dim}")));
     }
-    // Each with the row of all at which it begins.
-    let mut len = 0usize;
-    let rows = rows.into_iter().map(|rows| {
-        let start = len;
-        len = len.saturating_add(rows.len());
-        (start, rows)
-    });
-    let rows: Vec<(usize, Rows<T>)> = rows.collect();
+    let ends = source::ends(rows.iter().map(|rows| rows.len()));
+    let len = ends.last().copied().unwrap_or(0);
     Ok(Made::of([len, dim], move |first, out| {
-        let end_of = |(start, rows): &(usize, Rows<T>)| start.saturating_add(rows.len());
-        by_parts(&rows, end_of, dim, first, out, |part, row, out| {
-            let (start, rows) = &rows[part];
-            rows.read(row - start, out)
-        })
+        let read = |part: usize, start, row, out: &mut [T]| rows[part].read(row - start, out);
+        by_parts(&ends, dim, first, out, read)
     }))
 }
 

@@ -46,20 +46,32 @@ impl<T: Number> Source for Made<T> {
     }
 }
 
-/// Fills rows that lie in parts, each of which ends before a row: `read` gets the place of a part, and the first row to fill.
-pub(crate) fn by_parts<P, T>(
-    parts: &[P],
-    end_of: impl Fn(&P) -> usize,
+/// The rows before which parts end that have these numbers of rows.
+pub(crate) fn ends(rows: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut end = 0usize;
+    let ends = rows.into_iter().map(|rows| {
+        end = end.saturating_add(rows);
+        end
+    });
+    ends.collect()
+}
+
+/// Fills rows that lie in parts, which end before these rows: `read` gets the place of a part, its first row, and the row to begin
+/// with.
+pub(crate) fn by_parts<T>(
+    ends: &[usize],
     dim: usize,
     first: usize,
     out: &mut [T],
-    mut read: impl FnMut(usize, usize, &mut [T]) -> io::Result<()>,
+    mut read: impl FnMut(usize, usize, usize, &mut [T]) -> io::Result<()>,
 ) -> io::Result<()> {
     let (mut row, end) = (first, first + out.len() / dim);
     while row < end {
-        let part = parts.partition_point(|part| end_of(part) <= row);
-        let to = end.min(end_of(&parts[part]));
-        read(part, row, &mut out[(row - first) * dim..(to - first) * dim])?;
+        let part = ends.partition_point(|end| *end <= row);
+        let start = part.checked_sub(1).map_or(0, |before| ends[before]);
+        let to = end.min(ends[part]);
+        let out = &mut out[(row - first) * dim..(to - first) * dim];
+        read(part, start, row, out)?;
         row = to;
     }
     Ok(())

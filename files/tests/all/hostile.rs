@@ -271,11 +271,28 @@ fn more_lengths_than_values() {
         };
         assert_eq!(read(file.clone()).unwrap().num_rows(), 500);
         // Blocks of 128 numbers in 4 parts, and how many there are.
-        let (good, bad) = ([0x80, 1, 4, 0xf4, 0x03], [0x80, 1, 4, 0xff, 0x7f]);
+        let good = [0x80, 1, 4, 0xf4, 0x03];
+        let streams = file.windows(5).filter(|part| **part == good).count();
+        assert_eq!(
+            streams,
+            1 + usize::from(encoding == Encoding::DELTA_BYTE_ARRAY)
+        );
         let last = file.windows(5).rposition(|part| part == good).unwrap();
-        file[last..last + 5].copy_from_slice(&bad);
-        let error = read(file).unwrap_err().to_string();
-        assert!(error.contains("more lengths than values"), "{error}");
+        // One more than there are, many more, a block without parts, and one with more parts than numbers.
+        for bad in [
+            [0x80, 1, 4, 0xf5, 0x03],
+            [0x80, 1, 4, 0xff, 0x7f],
+            [0x80, 1, 0, 0xf4, 0x03],
+            [0x10, 0x20, 4, 0xf4, 0x03],
+        ] {
+            file[last..last + 5].copy_from_slice(&bad);
+            let error = read(file.clone()).unwrap_err().to_string();
+            assert!(error.contains("more lengths than values"), "{error}");
+        }
+        file[last..last + 5].copy_from_slice(&good);
+        // After the first length and the smallest difference, a part whose differences are wider than the page is long.
+        file[last + 7..last + 11].fill(0xff);
+        assert!(read(file).is_err());
     }
 }
 
