@@ -20,6 +20,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use flatbuffers::VerifierOptions;
 use std::io;
 use std::ops::Range;
+use std::slice;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The rows of an Arrow file, read when they are asked for: a [`Source`](coremix::data::Source). Arrow calls the format IPC; files of Feather,
@@ -69,6 +70,9 @@ struct Messages {
     decoder: Mutex<(Arc<FileDecoder>, usize)>,
 }
 
+/// Parts of the file.
+type Places = Vec<Range<u64>>;
+
 /// Rows that lie together.
 struct Batch {
     block: Block,
@@ -76,9 +80,9 @@ struct Batch {
     dictionaries: usize,
     rows: usize,
     /// Where in the file the buffers of the columns that are read lie; `None` where the decoder alone knows.
-    buffers: Option<Vec<Range<u64>>>,
+    buffers: Option<Places>,
     /// Where the numbers of each column lie, if they are as they are read: not compressed, and without nulls.
-    plain: Option<Vec<Range<u64>>>,
+    plain: Option<Places>,
 }
 
 /// The columns of a file.
@@ -320,8 +324,8 @@ impl Messages {
             let [from, to] = [part.start, part.end].map(|at| (at - start) as usize + text.len());
             from..to
         };
-        let whole = [start..start + block.bodyLength() as u64];
-        for part in parts.unwrap_or(&whole) {
+        let whole = start..start + block.bodyLength() as u64;
+        for part in parts.unwrap_or(slice::from_ref(&whole)) {
             self.bytes.read_at(part.start, &mut all[place(part)])?;
         }
         let batch = batch_of(&text)?;
@@ -445,7 +449,7 @@ fn buffers(
     batch: arrow_ipc::RecordBatch<'_>,
     block: &Block,
     layouts: &[(bool, bool, DataTypeLayout)],
-) -> io::Result<(Vec<Range<u64>>, Option<Vec<Range<u64>>>)> {
+) -> io::Result<(Places, Option<Places>)> {
     let mut nodes = batch.nodes().into_iter().flatten();
     let mut buffers = batch.buffers().into_iter().flatten();
     let mut views = batch.variadicBufferCounts().into_iter().flatten();

@@ -161,10 +161,8 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     let mut options = options.clone();
     // Parts have been decoded.
     options.encoding = None;
-    let tables = parts
-        .iter()
-        .map(|part| Some((part, part.columns.as_ref()?)));
-    if let Some((part, columns)) = tables.flatten().next() {
+    let mut tables = parts.iter().zip(parts.iter().map(|part| &part.columns));
+    if let Some((part, Some(columns))) = tables.find(|table| table.1.is_some()) {
         guessed_header = part.guessed.then_some(columns.named);
         let used = columns.features(&options);
         let used = used.map_err(|what| part.fault(what))?;

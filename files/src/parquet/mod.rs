@@ -128,24 +128,19 @@ impl<T: Number> ParquetFile<T> {
     }
 
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        by_parts(
-            &self.ends,
-            self.dim,
-            first,
-            out,
-            |group, start, row, out| {
-                let near = start.max(row.saturating_sub(FAR * self.batch));
-                let mut sequence = match self.pool.take(near, row) {
-                    Some(sequence) => sequence,
-                    None => self.decode(group, start, row)?,
-                };
-                sequence.read(row, out, self)?;
-                if sequence.row < self.ends[group] {
-                    self.pool.give(sequence);
-                }
-                Ok(())
-            },
-        )
+        let read = |group: usize, start: usize, row: usize, out: &mut [T]| {
+            let near = start.max(row.saturating_sub(FAR * self.batch));
+            let mut sequence = match self.pool.take(near, row) {
+                Some(sequence) => sequence,
+                None => self.decode(group, start, row)?,
+            };
+            sequence.read(row, out, self)?;
+            if sequence.row < self.ends[group] {
+                self.pool.give(sequence);
+            }
+            Ok(())
+        };
+        by_parts(&self.ends, self.dim, first, out, read)
     }
 
     /// A decoder of a row group that begins at `start`, from one of its rows on.

@@ -341,6 +341,27 @@ fn arrow_bombs() {
             }
         }
     }
+    // Vectors that are longer than all numbers together: the schema is the first message.
+    const EACH: usize = 77_777;
+    let (values, _) = numbers(&DataType::UInt8, 3 * EACH, &mut seeded(1));
+    let how = Arrow {
+        compression: None,
+        stream: true,
+        batch: 1_000,
+    };
+    let file = how.write(&table(
+        vec![("v", lists(values, EACH, Lists::Fixed))],
+        false,
+    ));
+    let open = |file| ArrowFile::<u8>::over(file, &Options::new());
+    assert_eq!(open(file.clone()).unwrap().dim(), EACH);
+    let each = (EACH as i32).to_le_bytes();
+    let place = file.windows(4).position(|part| part == each).unwrap();
+    for says in [i32::MAX, 1 << 30, 3 * EACH as i32 + 1, -1, i32::MIN] {
+        let mut bomb = file.clone();
+        bomb[place..place + 4].copy_from_slice(&says.to_le_bytes());
+        assert!(open(bomb).is_err(), "{says}");
+    }
     for bytes in [
         &b"ARROW1"[..],
         b"FEA1....FEA1",
