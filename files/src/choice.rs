@@ -51,6 +51,10 @@ impl Holds {
 /// Names in an error, at most.
 const SHOWN: usize = 20;
 
+fn shown(names: impl Iterator<Item = String>) -> String {
+    names.take(SHOWN).collect::<Vec<_>>().join(", ")
+}
+
 /// A column of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
@@ -149,8 +153,7 @@ impl Columns {
                 self.each.len()
             )),
             _ => {
-                let names = self.each.iter().take(SHOWN).map(|column| &*column.name);
-                let shown = names.collect::<Vec<_>>().join(", ");
+                let shown = shown(self.each.iter().map(|column| column.name.clone()));
                 let more = if self.each.len() > SHOWN { ", ..." } else { "" };
                 Err(format!("has no column {name:?}; it has {shown}{more}"))
             }
@@ -201,10 +204,8 @@ impl Columns {
             (true, 1) => Ok(lists),
             (true, 0) => Err(self.no_numbers()),
             _ => {
-                let names = lists
-                    .iter()
-                    .map(|place| format!("{:?}", self.each[*place].name));
-                let names = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+                let name = |place: &usize| format!("{:?}", self.each[*place].name);
+                let names = shown(lists.iter().map(name));
                 Err(format!(
                     "has columns of lists ({names}) beside others: say which columns to read"
                 ))
@@ -227,11 +228,9 @@ impl Columns {
                 "has a single column, and no numbers: are its fields separated by {sign:?}?"
             );
         }
-        let shown = self.each.iter().take(SHOWN);
-        let shown: Vec<_> = shown
-            .map(|one| format!("{} ({})", one.name, one.words))
-            .collect();
-        format!("has no column of numbers, but {}", shown.join(", "))
+        let each = self.each.iter();
+        let shown = shown(each.map(|one| format!("{} ({})", one.name, one.words)));
+        format!("has no column of numbers, but {shown}")
     }
 
     /// The places of the key columns.

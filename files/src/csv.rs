@@ -80,13 +80,8 @@ struct Text {
 struct Dialect {
     bytes: Arc<dyn ReadAt>,
     delimiter: u8,
-    /// Runs of blanks are one delimiter.
-    blanks: bool,
-    comment: Option<u8>,
     decimal: char,
-    thousands: Option<char>,
-    /// A value that is missing is NaN.
-    lenient: bool,
+    options: Options,
     /// Where lines are: not the ends of blank ones after the last.
     range: Range<u64>,
     /// Fields of a line; 0 where that is not known yet.
@@ -125,11 +120,8 @@ impl Dialect {
         Ok(Self {
             bytes,
             delimiter,
-            blanks: delimiter == b' ',
-            comment: options.comment,
             decimal,
-            thousands: options.thousands,
-            lenient: options.lenient,
+            options: options.clone(),
             range: start..end,
             width: 0,
             trailing: false,
@@ -138,12 +130,12 @@ impl Dialect {
 
     /// A number with a point, and nothing between thousands.
     fn plain<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
-        if self.decimal == '.' && self.thousands.is_none() {
+        if self.decimal == '.' && self.options.thousands.is_none() {
             return Some(text.into());
         }
         let parts = text.split_once(self.decimal);
         let (whole, part) = parts.map_or((text, None), |(whole, part)| (whole, Some(part)));
-        let mut groups = whole.split(|sign| Some(sign) == self.thousands);
+        let mut groups = whole.split(|sign| Some(sign) == self.options.thousands);
         let mut number = groups.next()?.to_owned();
         for group in groups {
             let three = group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit());
@@ -169,7 +161,7 @@ impl Dialect {
 
     fn number<T: Number>(&self, field: &[u8]) -> std::result::Result<T, String> {
         let text = text(field).ok_or(NOT_UTF_8)?;
-        if self.lenient && is_missing(text) {
+        if self.options.lenient && is_missing(text) {
             return Ok(nothing());
         }
         match self.plain(text).map(|number| T::from_str(&number)) {
@@ -270,7 +262,7 @@ impl Lines {
                     (self.ends[0], self.count) = (0, 1);
                     break;
                 }
-            } else if self.how.comment == Some(byte) {
+            } else if self.how.options.comment == Some(byte) {
                 while self.peek()?.is_some_and(|byte| !b"\r\n".contains(&byte)) {
                     self.pass(1);
                 }
@@ -323,8 +315,8 @@ impl Lines {
             }
         }
         self.end_pair(last)?;
-        if self.how.blanks {
-            // Empty fields are between blanks.
+        if self.how.delimiter == b' ' {
+            // Runs of blanks are one delimiter: empty fields are between them.
             self.ends.truncate(self.count);
             self.ends.dedup();
             self.ends.retain(|end| *end > 0);

@@ -487,14 +487,15 @@ impl<T: Number> ArrowFile<T> {
         let mut conversion = Conversion::new::<T>(&Columns::of(&contents.schema), options)?;
         let mut messages = Messages::new(bytes, contents, conversion.project())?;
         messages.batches.retain(|batch| batch.rows > 0);
-        let (mut decoded, ends) = (
-            Vec::new(),
-            ends(messages.batches.iter().map(|batch| batch.rows)),
-        );
-        match &messages.kinds {
-            _ if conversion.dim.is_some() || ends.is_empty() => {}
-            Some(kinds) => conversion.dim = Some(kinds[0].1),
-            None => {
+        let ends = ends(messages.batches.iter().map(|batch| batch.rows));
+        let mut decoded = Vec::new();
+        if let (None, Some(first)) = (conversion.dim, messages.batches.first()) {
+            if let (Some(places), Some(&[(kind, each)])) = (&first.plain, messages.kinds.as_deref())
+            {
+                // A length that the file does not have is no length.
+                messages.numbers(&(0..1), &places[0], kind.size() * each)?;
+                conversion.dim = Some(each);
+            } else {
                 let first = messages.decode(0)?;
                 conversion.see(&first, 0)?;
                 decoded.push((0, Arc::new(OnceLock::from(Ok(first)))));

@@ -139,16 +139,6 @@ impl Kind {
     }
 }
 
-impl From<ElementType> for Kind {
-    fn from(element: ElementType) -> Self {
-        match element {
-            ElementType::U8 => Self::U8,
-            ElementType::F32 => Self::F32,
-            ElementType::F64 => Self::F64,
-        }
-    }
-}
-
 /// The largest integer up to which all are numbers of type `f64`.
 const EXACT: u64 = 1 << 53;
 

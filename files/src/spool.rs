@@ -3,7 +3,7 @@
 use crate::batch::Conversion;
 use crate::choice::Columns;
 use crate::fault::{fault, guarded};
-use crate::numbers::Number;
+use crate::numbers::{Kind, Number};
 use crate::options::Options;
 use crate::source::source;
 use crate::table::{Layout, OnDisk, Table};
@@ -82,8 +82,9 @@ impl<T: Number + NpyNumber> Spool<T> {
         let dim = conversion.and_then(|conversion| conversion.dim);
         let dim = dim.ok_or_else(|| fault(NAME, none))?;
         let bytes = OnDisk::of(file, path.display().to_string()).map_err(at)?;
-        let (kind, bytes) = (T::TYPE.into(), Arc::new(bytes));
-        let table = Table::new(bytes, 0, [len, dim], kind, Layout::Rows, false)?;
+        let kind = Kind::named(&T::NAME[1..]);
+        let kind = kind.ok_or_else(|| fault(NAME, "numbers that are not read"))?;
+        let table = Table::new(Arc::new(bytes), 0, [len, dim], kind, Layout::Rows, false)?;
         Ok(Self { table, _file: path })
     }
 }
