@@ -1,4 +1,4 @@
-//! Clusters the rows of a file of any format without loading it, and writes their labels beside their keys.
+//! Clusters the rows of a file of any format without loading it, and writes their labels with their keys.
 //!
 //! ```text
 //! cargo run --release -p coremix-files --example from_parquet -- points.parquet --key id --algorithm vc-gmm --clusters 1000
@@ -33,7 +33,7 @@ struct Arguments {
     /// Seed of the fit.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A column that is no coordinate, written beside the labels.
+    /// A column that is no coordinate, written with the labels.
     #[arg(long)]
     key: Vec<String>,
     /// The columns of the rows.

@@ -4,8 +4,8 @@
 //! cargo run --release -p coremix-files --example generate -- points.parquet --rows 20000000 --columns 16
 //! ```
 //!
-//! The name says the format: `.parquet` (f32), `.npy` (f32), or `.npy` of u8 with `--bytes`. The same arguments give the same
-//! file.
+//! The name says the format: `.parquet` (f32), `.npy` (f32), or `.npy` of u8 with `--bytes`. Equal arguments give equal
+//! files.
 
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::Field;

@@ -106,6 +106,23 @@ impl Conversion {
         }
         Ok(())
     }
+
+    /// Makes rows of numbers that lie as they are stored, column by column: their bytes, and what they are.
+    pub(crate) fn numbers<T: Number>(
+        &self,
+        first: usize,
+        out: &mut [T],
+        mut bytes_of: impl FnMut(usize) -> io::Result<(Kind, Vec<u8>)>,
+    ) -> io::Result<()> {
+        let stride = self.columns.len();
+        let each = (self.dim.unwrap_or(1) / stride).max(1);
+        for (place, read) in self.columns.iter().enumerate() {
+            let (kind, bytes) = bytes_of(read.place)?;
+            put_bytes(kind, &bytes, &mut out[place..], stride, self.lenient)
+                .map_err(|i| at(&read.column.name, first + i / each, UNSOUND))?;
+        }
+        Ok(())
+    }
 }
 
 impl Read {

@@ -4,7 +4,7 @@ use crate::numbers::{ElementType, Kind};
 use crate::options::Options;
 use arrow_schema::{DataType, Schema};
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Holds {
     Numbers(Kind),
@@ -38,7 +38,7 @@ impl Holds {
         self.kind().is_some() && self.kind() == other.kind() && is_list(self) == is_list(other)
     }
 
-    /// What its numbers are.
+    /// The kind of its numbers.
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
             Self::Numbers(kind) | Self::Asked(kind) | Self::Lists(kind) => Some(kind),
@@ -51,16 +51,20 @@ impl Holds {
 /// Names in an error, at most.
 const SHOWN: usize = 20;
 
+fn shown(names: impl Iterator<Item = String>) -> String {
+    names.take(SHOWN).collect::<Vec<_>>().join(", ")
+}
+
 /// A column of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) holds: Holds,
-    /// The same in words.
+    /// Its content in words.
     pub(crate) words: String,
 }
 
-/// What values of a type are, in words.
+/// Describes the values of a type.
 fn words(kind: &DataType) -> String {
     match kind {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
@@ -87,7 +91,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Columns of these names. Those that number the rows are read only if they are asked for, where there are others: data frames
+    /// Columns of these names. Columns that number the rows are read only if they are asked for, where there are others: data frames
     /// write them as `__index_level_0__`, or as the first columns without a name, which pandas calls `Unnamed: 0` later.
     pub(crate) fn new(mut each: Vec<Column>, named: bool, has_rows: bool) -> Self {
         let unnamed = each.iter().take_while(|one| one.name.is_empty()).count();
@@ -149,8 +153,7 @@ impl Columns {
                 self.each.len()
             )),
             _ => {
-                let names = self.each.iter().take(SHOWN).map(|column| &*column.name);
-                let shown = names.collect::<Vec<_>>().join(", ");
+                let shown = shown(self.each.iter().map(|column| column.name.clone()));
                 let more = if self.each.len() > SHOWN { ", ..." } else { "" };
                 Err(format!("has no column {name:?}; it has {shown}{more}"))
             }
@@ -188,23 +191,21 @@ impl Columns {
         let named = options.weight.iter().chain(&options.keys);
         let named = named.map(|name| self.find(name));
         let named = named.collect::<Result<Vec<_>, _>>()?;
-        let of = |wanted: fn(Holds) -> bool| -> Vec<usize> {
-            let others = (0..self.each.len()).filter(|place| !named.contains(place));
-            others
-                .filter(|place| wanted(self.each[*place].holds))
-                .collect()
-        };
-        let each = of(|holds| matches!(holds, Holds::Numbers(_)));
-        let lists = of(|holds| matches!(holds, Holds::Lists(_)));
+        let (mut each, mut lists) = (Vec::new(), Vec::new());
+        for place in (0..self.each.len()).filter(|place| !named.contains(place)) {
+            match self.each[place].holds {
+                Holds::Numbers(_) => each.push(place),
+                Holds::Lists(_) => lists.push(place),
+                _ => {}
+            }
+        }
         match (each.is_empty(), lists.len()) {
             (false, 0) => Ok(each),
             (true, 1) => Ok(lists),
             (true, 0) => Err(self.no_numbers()),
             _ => {
-                let names = lists
-                    .iter()
-                    .map(|place| format!("{:?}", self.each[*place].name));
-                let names = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+                let name = |place: &usize| format!("{:?}", self.each[*place].name);
+                let names = shown(lists.iter().map(name));
                 Err(format!(
                     "has columns of lists ({names}) beside others: say which columns to read"
                 ))
@@ -212,7 +213,7 @@ impl Columns {
         }
     }
 
-    /// That there are none, and what there is instead.
+    /// Says that there are none, and what there is instead.
     fn no_numbers(&self) -> String {
         if self.each.is_empty() {
             return "is empty: it has no line, nor a column".into();
@@ -227,11 +228,9 @@ impl Columns {
                 "has a single column, and no numbers: are its fields separated by {sign:?}?"
             );
         }
-        let shown = self.each.iter().take(SHOWN);
-        let shown: Vec<_> = shown
-            .map(|one| format!("{} ({})", one.name, one.words))
-            .collect();
-        format!("has no column of numbers, but {}", shown.join(", "))
+        let each = self.each.iter();
+        let shown = shown(each.map(|one| format!("{} ({})", one.name, one.words)));
+        format!("has no column of numbers, but {shown}")
     }
 
     /// The places of the key columns.
@@ -240,7 +239,7 @@ impl Columns {
     }
 }
 
-/// The same places in the order of the table, each once, and where each of them is among these.
+/// Sorts places, each once, and finds where each of them is after that.
 pub(crate) fn in_order(places: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut sorted = places.to_vec();
     sorted.sort_unstable();

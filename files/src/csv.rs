@@ -2,20 +2,20 @@
 
 use crate::ReadAt;
 use crate::choice::{Column, Columns, Holds};
-use crate::fault::{fault, invalid};
+use crate::fault::invalid;
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number, nothing};
 use crate::options::Options;
 use crate::plain::{self, plain};
 use crate::pool::{Cursor, Pool};
 use crate::source::{opened, source};
+use crate::table::ReadFrom;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
-use coremix::Result;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read, Take};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,7 +48,8 @@ use std::sync::Arc;
 pub struct CsvFile<T> {
     text: Text,
     path: String,
-    fields: Fields,
+    /// The fields that are read: their places in a line.
+    fields: Vec<usize>,
     /// The place of every [`STEP`]th row.
     places: Vec<u64>,
     len: usize,
@@ -79,13 +80,8 @@ struct Text {
 struct Dialect {
     bytes: Arc<dyn ReadAt>,
     delimiter: u8,
-    /// Runs of blanks are one delimiter.
-    blanks: bool,
-    comment: Option<u8>,
     decimal: char,
-    thousands: Option<char>,
-    /// A value that is missing is NaN.
-    lenient: bool,
+    options: Options,
     /// Where lines are: not the ends of blank ones after the last.
     range: Range<u64>,
     /// Fields of a line; 0 where that is not known yet.
@@ -124,11 +120,8 @@ impl Dialect {
         Ok(Self {
             bytes,
             delimiter,
-            blanks: delimiter == b' ',
-            comment: options.comment,
             decimal,
-            thousands: options.thousands,
-            lenient: options.lenient,
+            options: options.clone(),
             range: start..end,
             width: 0,
             trailing: false,
@@ -137,12 +130,12 @@ impl Dialect {
 
     /// A number with a point, and nothing between thousands.
     fn plain<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
-        if self.decimal == '.' && self.thousands.is_none() {
+        if self.decimal == '.' && self.options.thousands.is_none() {
             return Some(text.into());
         }
         let parts = text.split_once(self.decimal);
         let (whole, part) = parts.map_or((text, None), |(whole, part)| (whole, Some(part)));
-        let mut groups = whole.split(|sign| Some(sign) == self.thousands);
+        let mut groups = whole.split(|sign| Some(sign) == self.options.thousands);
         let mut number = groups.next()?.to_owned();
         for group in groups {
             let three = group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit());
@@ -168,7 +161,7 @@ impl Dialect {
 
     fn number<T: Number>(&self, field: &[u8]) -> std::result::Result<T, String> {
         let text = text(field).ok_or(NOT_UTF_8)?;
-        if self.lenient && is_missing(text) {
+        if self.options.lenient && is_missing(text) {
             return Ok(nothing());
         }
         match self.plain(text).map(|number| T::from_str(&number)) {
@@ -209,11 +202,9 @@ fn is_whole(field: &[u8]) -> bool {
 struct Lines {
     how: Arc<Dialect>,
     core: Reader,
-    buffer: Vec<u8>,
-    /// The byte of the buffer that comes next.
-    at: usize,
-    /// The place in the file after the buffer.
-    after: u64,
+    from: BufReader<Take<ReadFrom>>,
+    /// The place in the file of the byte that comes next.
+    place: u64,
     /// The last line: where it begins, its fields one after the other, where each ends, and how many there are.
     start: u64,
     text: Vec<u8>,
@@ -232,12 +223,13 @@ impl Cursor for Lines {
 impl Lines {
     /// From the place of a row on.
     fn new(how: &Arc<Dialect>, place: u64, row: usize) -> Self {
+        let (bytes, at) = (Arc::clone(&how.bytes), place);
+        let from = ReadFrom { bytes, at }.take(how.range.end.saturating_sub(place));
         Self {
             how: Arc::clone(how),
             core: ReaderBuilder::new().delimiter(how.delimiter).build(),
-            buffer: Vec::new(),
-            at: 0,
-            after: place,
+            from: BufReader::with_capacity(PIECE as usize, from),
+            place,
             start: place,
             text: vec![0; 256],
             ends: vec![0; 16],
@@ -246,20 +238,15 @@ impl Lines {
         }
     }
 
-    /// Where the next line begins.
-    fn place(&self) -> u64 {
-        self.after - (self.buffer.len() - self.at) as u64
-    }
-
     /// The next byte, if there is one.
     fn peek(&mut self) -> io::Result<Option<u8>> {
-        if self.at == self.buffer.len() {
-            let some = self.how.range.end.saturating_sub(self.after).min(PIECE);
-            self.buffer.resize(some as usize, 0);
-            self.how.bytes.read_at(self.after, &mut self.buffer)?;
-            (self.at, self.after) = (0, self.after + some);
-        }
-        Ok(self.buffer.get(self.at).copied())
+        Ok(self.from.fill_buf()?.first().copied())
+    }
+
+    /// Goes past some bytes.
+    fn pass(&mut self, bytes: usize) {
+        self.from.consume(bytes);
+        self.place += bytes as u64;
     }
 
     /// Goes on to the next line; `false` after the last one.
@@ -268,16 +255,16 @@ impl Lines {
             let Some(byte) = self.peek()? else {
                 return Ok(false);
             };
-            self.start = self.place();
+            self.start = self.place;
             if byte == b'\n' || byte == b'\r' {
                 self.end_line()?;
                 if self.how.width == 1 {
                     (self.ends[0], self.count) = (0, 1);
                     break;
                 }
-            } else if self.how.comment == Some(byte) {
+            } else if self.how.options.comment == Some(byte) {
                 while self.peek()?.is_some_and(|byte| !b"\r\n".contains(&byte)) {
-                    self.at += 1;
+                    self.pass(1);
                 }
                 self.end_line()?;
             } else if self.record()? {
@@ -291,24 +278,29 @@ impl Lines {
     /// Goes past the end of a line.
     fn end_line(&mut self) -> io::Result<()> {
         let first = self.peek()?;
-        self.at += usize::from(first.is_some());
+        self.pass(usize::from(first.is_some()));
+        self.end_pair(first)
+    }
+
+    /// Goes past the second byte of an end of a line.
+    fn end_pair(&mut self, first: Option<u8>) -> io::Result<()> {
         if first == Some(b'\r') && self.peek()? == Some(b'\n') {
-            self.at += 1;
+            self.pass(1);
         }
         Ok(())
     }
 
     /// Reads a line that is not blank; `false` where all of it are blanks between fields.
     fn record(&mut self) -> io::Result<bool> {
-        let (mut made, mut last) = (0, 0);
+        let (mut made, mut last) = (0, None);
         self.count = 0;
         loop {
-            let at_end = self.peek()?.is_none();
-            let input = &self.buffer[self.at..];
+            let input = self.from.fill_buf()?;
+            let at_end = input.is_empty();
             let (text, ends) = (&mut self.text[made..], &mut self.ends[self.count..]);
             let (found, read, written, ended) = self.core.read_record(input, text, ends);
-            last = read.checked_sub(1).map_or(last, |place| input[place]);
-            self.at += read;
+            last = input[..read].last().copied().or(last);
+            self.pass(read);
             made += written;
             self.count += ended;
             match found {
@@ -322,18 +314,14 @@ impl Lines {
                 ReadRecordResult::Record | ReadRecordResult::End => break,
             }
         }
-        if last == b'\r' && self.peek()? == Some(b'\n') {
-            self.at += 1;
-        }
-        if self.how.blanks {
-            let (mut before, mut kept) = (0, 0);
-            for i in 0..self.count {
-                let end = self.ends[i];
-                self.ends[kept] = end;
-                kept += usize::from(end > before);
-                before = end;
-            }
-            self.count = kept;
+        self.end_pair(last)?;
+        if self.how.delimiter == b' ' {
+            // Runs of blanks are one delimiter: empty fields are between them.
+            self.ends.truncate(self.count);
+            self.ends.dedup();
+            self.ends.retain(|end| *end > 0);
+            self.count = self.ends.len();
+            self.ends.resize(self.count + 16, 0);
         }
         let expected = self.how.width;
         if self.how.trailing && self.count == expected + 1 && self.field(expected).is_empty() {
@@ -387,7 +375,7 @@ impl Lines {
         invalid(format!("column {column:?}, line {line}: {what}"))
     }
 
-    /// The same as [`next`](Self::next), where there must be one.
+    /// Goes on to the next line, which must be there.
     fn expect(&mut self) -> io::Result<()> {
         match self.next()? {
             true => Ok(()),
@@ -429,7 +417,7 @@ impl Dialect {
                 && distinct.len() == names.len()
     }
 
-    /// What a column holds, by its first rows.
+    /// Finds out what a column holds, by its first rows.
     fn column(&self, name: String, place: usize, rows: &[Sample]) -> Column {
         let (mut others, mut empty, mut commas) = (0, 0, 0);
         let fields = rows.iter().filter_map(|row| row.get(place));
@@ -456,8 +444,7 @@ impl Text {
         let mut lines = Lines::new(&Arc::new(how.clone()), how.range.start, 0);
         let some = lines.next()?;
         let fields = |lines: &Lines| (0..lines.count).map(|i| lines.field(i).to_vec()).collect();
-        let (mut first, start, after): (Sample, _, _) =
-            (fields(&lines), lines.start, lines.place());
+        let (mut first, start, after): (Sample, _, _) = (fields(&lines), lines.start, lines.place);
         let mut rows: Vec<Sample> = Vec::new();
         while some && rows.len() < SAMPLE && lines.next()? {
             rows.push(fields(&lines));
@@ -533,30 +520,10 @@ pub(crate) fn columns(
     Ok((text.columns, text.guessed, Arc::clone(&text.how.bytes)))
 }
 
-/// The fields that are read: their places in a line, and their names.
-struct Fields(Vec<(usize, String)>);
-
-impl Fields {
-    fn new(columns: &Columns, options: &Options) -> io::Result<Self> {
-        let places = columns.features(options).map_err(invalid)?.into_iter();
-        let fields = places.map(|place| (place, columns.each[place].name.clone()));
-        Ok(Self(fields.collect()))
-    }
-
-    /// Reads the fields of a line.
-    fn read<T: Number>(&self, lines: &Lines, out: &mut [T]) -> io::Result<()> {
-        for ((place, name), out) in self.0.iter().zip(out) {
-            let number = lines.how.number(lines.field(*place));
-            *out = number.map_err(|what| lines.fault(name, &what))?;
-        }
-        Ok(())
-    }
-}
-
 impl<T: Number> CsvFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let text = Text::new(bytes, options)?;
-        let fields = Fields::new(&text.columns, options)?;
+        let fields = text.columns.features(options).map_err(invalid)?;
         let (mut lines, mut places) = (text.lines(), Vec::new());
         loop {
             let row = lines.row;
@@ -572,7 +539,7 @@ impl<T: Number> CsvFile<T> {
             text,
             places,
             len: lines.row,
-            dim: fields.0.len(),
+            dim: fields.len(),
             fields,
             pool: Pool::new(),
             of: std::marker::PhantomData,
@@ -589,7 +556,11 @@ impl<T: Number> CsvFile<T> {
         }
         for out in out.chunks_exact_mut(self.dim) {
             lines.expect()?;
-            self.fields.read(&lines, out)?;
+            for (place, out) in self.fields.iter().zip(out) {
+                let name = &self.text.columns.each[*place].name;
+                let number = lines.how.number(lines.field(*place));
+                *out = number.map_err(|what| lines.fault(name, &what))?;
+            }
         }
         if lines.row < self.len {
             self.pool.give(lines);
@@ -602,18 +573,14 @@ source!(CsvFile);
 opened!(CsvFile);
 
 /// The key columns that options name, as text.
-pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys> {
     let name = bytes.name();
-    let opened = || {
-        let text = Text::new(bytes, options)?;
-        let places = text.columns.keys(options).map_err(invalid)?;
-        let fields = places.iter().map(|place| &text.columns.each[*place].name);
-        let fields = fields.map(|name| Field::new(name, DataType::Utf8, true));
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Ok((text.lines(), places, schema))
-    };
-    let (mut lines, places, schema) = opened().map_err(|error: io::Error| fault(&name, error))?;
-    let of = Arc::clone(&schema);
+    let text = Text::new(bytes, options)?;
+    let places = text.columns.keys(options).map_err(invalid)?;
+    let fields = places.iter().map(|place| &text.columns.each[*place].name);
+    let fields = fields.map(|name| Field::new(name, DataType::Utf8, true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let (mut lines, of) = (text.lines(), Arc::clone(&schema));
     let mut batch = move || {
         let mut texts = vec![Vec::new(); places.len()];
         let end = lines.row + STEP;

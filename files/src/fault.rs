@@ -19,7 +19,7 @@ pub(crate) fn unread(path: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{path}: {error}"))
 }
 
-/// What is wrong with the content of a file.
+/// An error of the content of a file.
 pub(crate) fn invalid(what: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
@@ -32,17 +32,17 @@ pub(crate) fn not_empty(bytes: &dyn crate::ReadAt) -> io::Result<()> {
     }
 }
 
-/// What is wrong with a file that no writer has written so.
+/// An error of a file that no writer has written so.
 pub(crate) fn damaged(what: impl Display) -> io::Error {
     invalid(format!("damaged: {what}"))
 }
 
-/// The same for a column and a row of the file.
+/// An error of the content at a column and a row of a file.
 pub(crate) fn at(column: &str, row: usize, what: impl Display) -> io::Error {
     invalid(format!("column {column:?}, row {row}: {what}"))
 }
 
-/// What `work` returns; an error where a decoder panics on what it did not expect.
+/// Returns what `work` returns, and an error where a decoder panics.
 pub(crate) fn guarded<R>(work: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| Err(invalid(said(&*cause))))
 }

@@ -4,23 +4,23 @@
 use crate::ReadAt;
 use crate::batch::Conversion;
 use crate::choice::Columns;
-use crate::fault::{damaged, fault, guarded, invalid, not_empty};
+use crate::fault::{damaged, guarded, invalid, not_empty};
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
 use crate::options::Options;
-use crate::source::{opened, source};
-use arrow_array::{ArrayRef, FixedSizeListArray, RecordBatch, make_array};
+use crate::source::{by_parts, ends, opened, source};
+use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_data::{ArrayDataBuilder, DataTypeLayout, layout};
+use arrow_data::{DataTypeLayout, layout};
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, DictionaryBatch, Endianness, Message, MessageHeader, MetadataVersion};
 use arrow_ipc::{root_as_footer_with_opts, root_as_message_with_opts};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use base64::prelude::{BASE64_STANDARD, Engine};
-use coremix::Result;
 use flatbuffers::VerifierOptions;
 use std::io;
 use std::ops::Range;
+use std::slice;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The rows of an Arrow file, read when they are asked for: a [`Source`](coremix::data::Source). Arrow calls the format IPC; files of Feather,
@@ -30,13 +30,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// exactly, unless they may be [rounded](Options::rounded).
 ///
 /// Numbers, and vectors of them, that are not compressed are read where they lie: in memory are the rows that were asked for.
-/// Of a batch that is compressed, by lz4 or zstd, that has nulls, or whose numbers are decimals, in lists or coded by
-/// dictionaries, the columns that are read are decoded as a whole. The batches that were decoded last are kept: one for each processor, and one more. A null,
+/// If a batch is compressed by lz4 or zstd, has nulls, or has decimals, lists or numbers that are coded by dictionaries, the
+/// columns that are read are decoded as a whole. The batches that were decoded last are kept: one for each processor, and one more. A null,
 /// NaN, an infinity, or a list of another length is an error that names the column and the row.
 pub struct ArrowFile<T> {
     path: String,
     messages: Messages,
     conversion: Conversion,
+    /// The rows before which batches end.
+    ends: Vec<usize>,
     len: usize,
     dim: usize,
     /// Batches that were decoded, the last one used last.
@@ -47,7 +49,7 @@ pub struct ArrowFile<T> {
 /// A batch that one thread decodes, while others wait for it.
 type Slot = Arc<OnceLock<std::result::Result<RecordBatch, String>>>;
 
-/// What a file or a stream consists of.
+/// The parts of a file or a stream.
 struct Contents {
     schema: SchemaRef,
     version: MetadataVersion,
@@ -61,51 +63,45 @@ struct Messages {
     bytes: Arc<dyn ReadAt>,
     contents: Contents,
     columns: Vec<usize>,
+    /// If all of the columns are numbers, or vectors of them: which numbers, and how many of them a row has.
+    kinds: Option<Vec<(Kind, usize)>>,
     batches: Vec<Batch>,
     /// A decoder, and how many of the dictionaries it knows: a later one can replace an earlier one.
     decoder: Mutex<(Arc<FileDecoder>, usize)>,
 }
+
+/// Parts of the file.
+type Places = Vec<Range<u64>>;
 
 /// Rows that lie together.
 struct Batch {
     block: Block,
     /// Dictionaries that hold for it, if columns that are read are coded so.
     dictionaries: usize,
-    first: usize,
-    end: usize,
-    compressed: bool,
-    /// What the columns that are read consist of, those within lists among them; `None` where the decoder alone knows.
-    levels: Option<Vec<Level>>,
-}
-
-struct Level {
-    has_nulls: bool,
-    /// Where in the file its buffers lie: which values are there, and then the values.
-    buffers: Vec<Range<u64>>,
+    rows: usize,
+    /// Where in the file the buffers of the columns that are read lie; `None` where the decoder alone knows.
+    buffers: Option<Places>,
+    /// Where the numbers of each column lie, if they are as they are read: not compressed, and without nulls.
+    plain: Option<Places>,
 }
 
 /// The columns of a file.
 pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
-    guarded(|| {
-        let contents = Contents::read(bytes)?;
-        Ok(Columns {
-            has_rows: !contents.batches.is_empty(),
-            ..Columns::of(&contents.schema)
-        })
+    let contents = Contents::read(bytes)?;
+    Ok(Columns {
+        has_rows: !contents.batches.is_empty(),
+        ..Columns::of(&contents.schema)
     })
 }
 
 /// The key columns that options name.
-pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys> {
     let name = bytes.name();
-    let opened = guarded(|| {
-        let contents = Contents::read(&bytes)?;
-        let keys = Columns::of(&contents.schema).keys(options);
-        let keys = keys.map_err(invalid)?;
-        let schema = contents.schema.project(&keys).map_err(invalid)?;
-        Ok((schema, Messages::new(bytes, contents, keys)?))
-    });
-    let (schema, messages) = opened.map_err(|error| fault(&name, error))?;
+    let contents = Contents::read(&bytes)?;
+    let keys = Columns::of(&contents.schema).keys(options);
+    let keys = keys.map_err(invalid)?;
+    let schema = contents.schema.project(&keys).map_err(invalid)?;
+    let messages = Messages::new(bytes, contents, keys)?;
     let batches = (0..messages.batches.len()).map(move |i| guarded(|| messages.decode(i)));
     Ok(Keys::new(name, &schema, batches))
 }
@@ -268,16 +264,26 @@ impl Messages {
         let (mut layouts, mut coded, mut known) = (Vec::new(), false, true);
         for (place, field) in contents.schema.fields().iter().enumerate() {
             let read = columns.contains(&place);
-            for inner in Schema::new(vec![Arc::clone(field)]).flattened_fields() {
+            let inner = Schema::new(vec![Arc::clone(field)]);
+            let inner = inner.flattened_fields().into_iter();
+            let depth = inner.len();
+            for (level, inner) in (1..).zip(inner) {
                 let kind = inner.data_type();
                 let is_coded = matches!(kind, DataType::Dictionary(..));
                 coded |= read && is_coded;
                 let is_other = matches!(kind, DataType::Union(..) | DataType::RunEndEncoded(..));
                 known &= !(is_other || is_coded && kind.is_nested());
-                layouts.push((read, layout(kind)));
+                layouts.push((read, level == depth, layout(kind)));
             }
         }
-        let mut batches: Vec<Batch> = Vec::with_capacity(contents.batches.len());
+        let kinds = columns.iter();
+        let kinds = kinds.map(|column| match contents.schema.field(*column).data_type() {
+            DataType::FixedSizeList(item, each) => {
+                Some((Kind::of(item.data_type())?, usize::try_from(*each).ok()?))
+            }
+            kind => Some((Kind::of(kind)?, 1)),
+        });
+        let (kinds, mut batches) = (kinds.collect::<Option<Vec<_>>>(), Vec::<Batch>::new());
         for &(block, dictionaries) in &contents.batches {
             let text = text_of(&bytes, &block)?;
             let batch = batch_of(&text)?;
@@ -287,15 +293,15 @@ impl Messages {
             let rows = u64::try_from(batch.length()).ok();
             let rows = rows.filter(|rows| *rows / 8 <= most);
             let rows = rows.ok_or_else(|| damaged("more rows than a batch can have"))?;
-            let first = batches.last().map_or(0, |batch| batch.end);
-            let levels = known.then(|| levels(batch, &block, &layouts)).transpose()?;
+            let found = known.then(|| buffers(batch, &block, &layouts));
+            let (buffers, numbers) = found.transpose()?.unzip();
+            let plain = kinds.is_some() && !compressed;
             batches.push(Batch {
                 block,
                 dictionaries: if coded { dictionaries } else { 0 },
-                first,
-                end: first.saturating_add(rows as usize),
-                compressed,
-                levels,
+                rows: rows as usize,
+                buffers,
+                plain: numbers.flatten().filter(|_| plain),
             });
         }
         Ok(Self {
@@ -303,12 +309,13 @@ impl Messages {
             bytes,
             contents,
             columns,
+            kinds,
             batches,
         })
     }
 
     /// The bytes of a message, with these parts of its body, or all of it: what is compressed can be as long as it says.
-    fn checked(&self, block: &Block, levels: Option<&[Level]>) -> io::Result<(Block, Buffer)> {
+    fn checked(&self, block: &Block, parts: Option<&[Range<u64>]>) -> io::Result<(Block, Buffer)> {
         let text = text_of(&self.bytes, block)?;
         let mut all = vec![0; text.len() + block.bodyLength() as usize];
         all[..text.len()].copy_from_slice(&text);
@@ -318,12 +325,7 @@ impl Messages {
             from..to
         };
         let whole = start..start + block.bodyLength() as u64;
-        let parts = levels
-            .into_iter()
-            .flatten()
-            .flat_map(|level| &level.buffers);
-        let rest = levels.is_none().then_some(&whole);
-        for part in parts.chain(rest) {
+        for part in parts.unwrap_or(slice::from_ref(&whole)) {
             self.bytes.read_at(part.start, &mut all[place(part)])?;
         }
         let batch = batch_of(&text)?;
@@ -362,49 +364,19 @@ impl Messages {
     fn decode(&self, place: usize) -> io::Result<RecordBatch> {
         let batch = &self.batches[place];
         let decoder = self.decoder(batch.dictionaries)?;
-        let (block, bytes) = self.checked(&batch.block, batch.levels.as_deref())?;
+        let (block, bytes) = self.checked(&batch.block, batch.buffers.as_deref())?;
         let decoded = decoder.read_record_batch(&block, &bytes).map_err(damaged)?;
-        let decoded = decoded.filter(|decoded| decoded.num_rows() == batch.end - batch.first);
+        let decoded = decoded.filter(|decoded| decoded.num_rows() == batch.rows);
         decoded.ok_or_else(|| damaged("a batch of another length"))
     }
 
-    /// Some rows of a batch where they lie: columns of numbers, or of vectors of them, that are as they are read.
-    fn in_place(&self, batch: &Batch, rows: &Range<usize>) -> io::Result<Option<RecordBatch>> {
-        let mut levels = batch.levels.iter().flatten();
-        let mut arrays: Vec<(&String, ArrayRef)> = Vec::with_capacity(self.columns.len());
-        for column in &self.columns {
-            let field = &self.contents.schema.fields()[*column];
-            let (kind, each, depth) = match field.data_type() {
-                DataType::FixedSizeList(item, each) => {
-                    (Kind::of(item.data_type()), *each as usize, 2)
-                }
-                kind => (Kind::of(kind), 1, 1),
-            };
-            let own: Vec<&Level> = levels.by_ref().take(depth).collect();
-            let whole = own.len() == depth && own.iter().all(|level| !level.has_nulls);
-            let (Some(kind), true) = (kind, whole && !batch.compressed) else {
-                return Ok(None);
-            };
-            let (size, few) = (kind.size() as u64, || damaged("a buffer is too short"));
-            let place = own[depth - 1].buffers.get(1).ok_or_else(few)?;
-            let items = [rows.start, rows.end].map(|row| row.saturating_mul(each) as u64);
-            if items[1] > (place.end - place.start) / size {
-                return Err(few());
-            }
-            let from = place.start + items[0] * size;
-            let values = Buffer::from_vec(part(&self.bytes, from, (items[1] - items[0]) * size)?);
-            let array = ArrayDataBuilder::new(kind.stored()).len((items[1] - items[0]) as usize);
-            let array = array.add_buffer(values).align_buffers(true).build();
-            let mut array = array.map(make_array).map_err(damaged)?;
-            if let DataType::FixedSizeList(item, each) = field.data_type() {
-                let lists = FixedSizeListArray::try_new(Arc::clone(item), *each, array, None);
-                array = Arc::new(lists.map_err(damaged)?);
-            }
-            arrays.push((field.name(), array));
+    /// The bytes of some rows of a column whose numbers lie there.
+    fn numbers(&self, rows: &Range<usize>, place: &Range<u64>, size: usize) -> io::Result<Vec<u8>> {
+        let at = [rows.start, rows.end].map(|row| (row as u64).saturating_mul(size as u64));
+        match at[1] <= place.end - place.start {
+            true => part(&self.bytes, place.start + at[0], at[1] - at[0]),
+            false => Err(damaged("a buffer is too short")),
         }
-        RecordBatch::try_from_iter(arrays)
-            .map(Some)
-            .map_err(damaged)
     }
 }
 
@@ -472,34 +444,35 @@ fn range(buffer: &arrow_ipc::Buffer, block: &Block) -> io::Result<Range<u64>> {
     range().ok_or_else(|| damaged("a buffer that is not in the file"))
 }
 
-/// What the columns that are read consist of.
-fn levels(
+/// Where in the file all buffers of the columns that are read lie, and those of their innermost values, if there are no nulls.
+fn buffers(
     batch: arrow_ipc::RecordBatch<'_>,
     block: &Block,
-    layouts: &[(bool, DataTypeLayout)],
-) -> io::Result<Vec<Level>> {
+    layouts: &[(bool, bool, DataTypeLayout)],
+) -> io::Result<(Places, Option<Places>)> {
     let mut nodes = batch.nodes().into_iter().flatten();
     let mut buffers = batch.buffers().into_iter().flatten();
     let mut views = batch.variadicBufferCounts().into_iter().flatten();
     let few = || damaged("a batch has fewer columns than the file");
-    let mut levels = Vec::new();
-    for (read, layout) in layouts {
+    let (mut all, mut values, mut nulls) = (Vec::new(), Vec::new(), false);
+    for (read, innermost, layout) in layouts {
         let has_nulls = nodes.next().ok_or_else(few)?.null_count() != 0;
-        let views = if layout.variadic {
-            views.next()
-        } else {
-            Some(0)
+        let views = match layout.variadic {
+            true => views.next(),
+            false => Some(0),
         };
         let views = views.and_then(|views| usize::try_from(views).ok());
         let own = usize::from(layout.can_contain_null_mask) + layout.buffers.len();
         let own = own.saturating_add(views.ok_or_else(few)?);
         let own = (0..own).map(|_| range(buffers.next().ok_or_else(few)?, block));
-        let buffers = own.collect::<io::Result<_>>()?;
+        let own = own.collect::<io::Result<Vec<_>>>()?;
         if *read {
-            levels.push(Level { has_nulls, buffers });
+            nulls |= has_nulls;
+            values.extend(own.last().filter(|_| *innermost).cloned());
+            all.extend(own);
         }
     }
-    Ok(levels)
+    Ok((all, (!nulls).then_some(values)))
 }
 
 /// The most bytes that these compressed bytes can become.
@@ -513,63 +486,63 @@ impl<T: Number> ArrowFile<T> {
         let contents = Contents::read(&bytes)?;
         let mut conversion = Conversion::new::<T>(&Columns::of(&contents.schema), options)?;
         let mut messages = Messages::new(bytes, contents, conversion.project())?;
-        messages.batches.retain(|batch| batch.end > batch.first);
-        let mut file = Self {
-            path,
-            len: messages.batches.last().map_or(0, |batch| batch.end),
-            dim: 0,
-            conversion: conversion.clone(),
-            messages,
-            decoded: Mutex::new(Vec::new()),
-            of: std::marker::PhantomData,
-        };
-        if conversion.dim.is_none() && file.len > 0 {
-            conversion.see(&file.rows(0, 0..1)?, 0)?;
+        messages.batches.retain(|batch| batch.rows > 0);
+        let ends = ends(messages.batches.iter().map(|batch| batch.rows));
+        let mut decoded = Vec::new();
+        if let (None, Some(first)) = (conversion.dim, messages.batches.first()) {
+            if let (Some(places), Some(&[(kind, each)])) = (&first.plain, messages.kinds.as_deref())
+            {
+                // A length that the file does not have is no length.
+                messages.numbers(&(0..1), &places[0], kind.size() * each)?;
+                conversion.dim = Some(each);
+            } else {
+                let first = messages.decode(0)?;
+                conversion.see(&first, 0)?;
+                decoded.push((0, Arc::new(OnceLock::from(Ok(first)))));
+            }
         }
-        file.dim = conversion.dim.unwrap_or(0);
-        file.conversion = conversion;
-        Ok(file)
+        Ok(Self {
+            path,
+            messages,
+            dim: conversion.dim.unwrap_or(0),
+            conversion,
+            len: ends.last().copied().unwrap_or(0),
+            ends,
+            decoded: Mutex::new(decoded),
+            of: std::marker::PhantomData,
+        })
     }
 
-    /// Some rows of a batch.
-    fn rows(&self, place: usize, rows: Range<usize>) -> io::Result<RecordBatch> {
-        if let Some(rows) = self
-            .messages
-            .in_place(&self.messages.batches[place], &rows)?
-        {
-            return Ok(rows);
+    /// A batch, decoded by whoever asks for it first.
+    fn decoded(&self, place: usize) -> io::Result<RecordBatch> {
+        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = decoded.iter().position(|(other, _)| *other == place);
+        let slot = found.map(|found| decoded.remove(found).1);
+        let slot = slot.unwrap_or_default();
+        let most = std::thread::available_parallelism().map_or(1, usize::from) + 1;
+        if decoded.len() >= most {
+            decoded.remove(0);
         }
-        let slot = {
-            let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = decoded.iter().position(|(other, _)| *other == place);
-            let slot = found
-                .map(|found| decoded.remove(found).1)
-                .unwrap_or_default();
-            let most = std::thread::available_parallelism().map_or(1, usize::from) + 1;
-            if decoded.len() >= most {
-                decoded.remove(0);
-            }
-            decoded.push((place, Arc::clone(&slot)));
-            slot
-        };
+        decoded.push((place, Arc::clone(&slot)));
+        drop(decoded);
         let make = || guarded(|| self.messages.decode(place)).map_err(|error| error.to_string());
-        let batch = slot.get_or_init(make).as_ref().map_err(invalid)?;
-        Ok(batch.slice(rows.start, rows.len()))
+        slot.get_or_init(make).clone().map_err(invalid)
     }
 
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let (dim, batches) = (self.dim, &self.messages.batches);
-        let (mut row, end) = (first, first + out.len() / dim);
-        while row < end {
-            let place = batches.partition_point(|batch| batch.end <= row);
-            let batch = &batches[place];
-            let to = end.min(batch.end);
-            let out = &mut out[(row - first) * dim..(to - first) * dim];
-            let rows = self.rows(place, row - batch.first..to - batch.first)?;
-            self.conversion.rows(&rows, row, out)?;
-            row = to;
-        }
-        Ok(())
+        by_parts(&self.ends, self.dim, first, out, |part, start, row, out| {
+            let rows = row - start..row - start + out.len() / self.dim;
+            let plain = &self.messages.batches[part].plain;
+            let (Some(places), Some(kinds)) = (plain, &self.messages.kinds) else {
+                let rows = self.decoded(part)?.slice(rows.start, rows.len());
+                return self.conversion.rows(&rows, row, out);
+            };
+            self.conversion.numbers(row, out, |column| {
+                let ((kind, each), place) = (kinds[column], &places[column]);
+                let bytes = self.messages.numbers(&rows, place, kind.size() * each);
+                bytes.map(|bytes| (kind, bytes))
+            })
+        })
     }
 }
 

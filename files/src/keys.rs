@@ -1,7 +1,7 @@
 //! The columns that name the rows, block by block.
 
 use crate::ReadAt;
-use crate::fault::fault;
+use crate::fault::{fault, guarded, invalid};
 use crate::options::{Format, Options};
 use crate::{csv, ipc, parquet};
 use arrow_array::RecordBatch;
@@ -18,7 +18,7 @@ pub struct Keys {
     path: String,
     schema: SchemaRef,
     batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
-    /// What was read and not taken.
+    /// Rows that were read and not taken.
     rest: Option<RecordBatch>,
 }
 
@@ -37,16 +37,15 @@ impl Keys {
     /// # Errors
     /// [`Error::File`](coremix::Error::File) where they cannot be read, are damaged, or do not have such columns.
     pub fn over(bytes: impl ReadAt + 'static, format: Format, options: &Options) -> Result<Self> {
-        let bytes: Arc<dyn ReadAt> = Arc::new(bytes);
-        match format {
+        let (path, bytes) = (bytes.name(), Arc::new(bytes));
+        let none = "its columns have no names, so none can be a key";
+        let keys = guarded(|| match format {
             Format::Parquet => parquet::keys(bytes, options),
             Format::Arrow => ipc::keys(bytes, options),
             Format::Csv | Format::CsvGz => csv::keys(bytes, options),
-            Format::Npy | Format::Vectors(_) => {
-                let what = "its columns have no names, so none can be a key";
-                Err(fault(&bytes.name(), what))
-            }
-        }
+            Format::Npy | Format::Vectors(_) => Err(invalid(none)),
+        });
+        keys.map_err(|error| fault(&path, error))
     }
 
     /// Batches of these columns.
@@ -113,7 +112,7 @@ impl Keys {
         whole.map_err(|error| fault(&self.path, error))
     }
 
-    /// The same with each batch changed, to columns of this schema.
+    /// Keys whose batches are changed, to columns of this schema.
     pub(crate) fn map(
         self,
         schema: SchemaRef,
@@ -145,7 +144,7 @@ impl Keys {
         })
     }
 
-    /// Those of one file, and then those of another.
+    /// The keys of one file, followed by those of another.
     pub(crate) fn chain(mut self, other: Self) -> Result<Self> {
         if self.schema != other.schema {
             let what = format!(

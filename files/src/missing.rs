@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Found {
     /// Rows with such a value.
     pub rows: usize,
-    /// Such values.
+    /// Values that are missing.
     pub values: usize,
     /// The first one, or what else cannot be read: its column, its line or row, and what is wrong.
     pub first: Option<String>,

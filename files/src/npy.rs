@@ -33,7 +33,7 @@ impl<T: Number> NpyFile<T> {
         Self::over(OnDisk::open(path)?)
     }
 
-    /// The same for bytes that come from elsewhere.
+    /// Opens bytes that come from elsewhere.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -41,7 +41,7 @@ impl<T: Number> NpyFile<T> {
         Self::of(bytes, false)
     }
 
-    /// The same for numbers that may be rounded.
+    /// Opens bytes whose numbers may be rounded.
     pub(crate) fn of(file: impl ReadAt + 'static, rounded: bool) -> Result<Self> {
         let (from, header) = header(&file).map_err(|what| fault(&file.name(), what))?;
         let layout = match header.by_columns {
@@ -68,7 +68,7 @@ pub(crate) fn element(file: &dyn ReadAt) -> Result<ElementType> {
 
 source!(NpyFile, table);
 
-/// What a header says.
+/// The content of a header.
 struct Header {
     kind: Kind,
     by_columns: bool,
@@ -120,7 +120,7 @@ fn header(file: &dyn ReadAt) -> std::result::Result<(u64, Header), String> {
 
 /// The header as text: a dictionary of three entries.
 fn parse(text: &str) -> std::result::Result<Header, String> {
-    // What follows a key, and the colon after it.
+    // The text after a key and its colon.
     let entry = |key: &str| {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
         let found = quoted.iter().find_map(|key| text.split_once(key));

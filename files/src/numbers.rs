@@ -7,7 +7,7 @@ use num_traits::AsPrimitive;
 use std::fmt;
 use std::str::FromStr;
 
-/// What rows are read as: the element type of a [`Source`](coremix::data::Source).
+/// The type of the numbers of rows: the element type of a [`Source`](coremix::data::Source).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ElementType {
     /// `u8`, computed with in `f32`.
@@ -148,9 +148,9 @@ trait Stored: Copy + AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64> {
     fn sound(self) -> bool;
 }
 
-/// What rows can be read as: `u8`, `f32` or `f64`. Sealed, as [`Element`] is.
+/// A type of numbers that rows can be read as: `u8`, `f32` or `f64`. Sealed, as [`Element`] is.
 pub trait Number: Element + PartialEq + FromStr {
-    /// The same, as a value.
+    /// This type as a value.
     const TYPE: ElementType;
 
     /// The nearest number of this type.
@@ -219,13 +219,10 @@ fn put<S: Stored, T: Number>(
             places.zip(values.clone()).for_each(&mut put);
         }
     }
-    match sound {
-        true => Ok(()),
-        false => {
-            let nan = |x: S| AsPrimitive::<f64>::as_(x).is_nan();
-            let mut values = values;
-            let wrong = values.position(|x| !(x.sound() || lenient && nan(x)));
-            wrong.map_or(Ok(()), Err)
-        }
+    if sound {
+        return Ok(());
     }
+    let (mut values, nan) = (values, |x: S| AsPrimitive::<f64>::as_(x).is_nan());
+    let wrong = values.position(|x| !(x.sound() || lenient && nan(x)));
+    wrong.map_or(Ok(()), Err)
 }

@@ -2,7 +2,7 @@
 
 use crate::choice::Columns;
 use crate::csv::{self, CsvFile};
-use crate::fault::fault;
+use crate::fault::{fault, guarded};
 use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
 use crate::missing::{self, Dropped, Found};
@@ -12,7 +12,7 @@ use crate::options::{Format, Options};
 use crate::parquet::{self, ParquetFile};
 use crate::partitions::{self, Folders};
 use crate::plain;
-use crate::source::Made;
+use crate::source::{self, Made, by_parts};
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
@@ -46,7 +46,7 @@ impl fmt::Debug for AnySource {
     }
 }
 
-/// What is done with rows of any type.
+/// Does the same with rows of each type.
 macro_rules! each {
     ($any:expr, $rows:ident => $do:expr) => {
         match $any {
@@ -87,7 +87,7 @@ impl AnySource {
     }
 }
 
-/// What is read of files: rows, and what belongs to them.
+/// The rows of files, with their weights, keys and columns.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Opened {
@@ -113,8 +113,8 @@ pub struct Opened {
 /// the order of their names. In a folder, files of known formats are read, but not hidden ones. The first file with rows says
 /// which columns are read; they are found by their names in the others.
 ///
-/// Of the folders in a folder those with names such as `year=2024` are read, as Hive writes them: `year` is a column that can
-/// be named. The path `-`, and one that is a pipe, is read once, into a temporary file ([`Options::spool`]).
+/// Folders in a folder are read if their names are like `year=2024`, as Hive writes them: `year` is a column that can be named.
+/// The path `-`, and one that is a pipe, is read once, into a temporary file ([`Options::spool`]).
 ///
 /// ```no_run
 /// use coremix::data::Blocks;
@@ -157,56 +157,40 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     if parts.iter().any(Part::has_rows) {
         parts.retain(Part::has_rows);
     }
-    let mut guessed_header = None;
-    let (mut options, mut not_used) = (options.clone(), Vec::new());
+    let (mut guessed_header, mut not_used) = (None, Vec::new());
+    let mut options = options.clone();
     // Parts have been decoded.
     options.encoding = None;
-    let mut tables = parts
-        .iter()
-        .filter_map(|part| Some((part, part.columns.as_ref()?)));
-    if let Some((part, columns)) = tables.next() {
+    let mut tables = parts.iter().zip(parts.iter().map(|part| &part.columns));
+    if let Some((part, Some(columns))) = tables.find(|table| table.1.is_some()) {
         guessed_header = part.guessed.then_some(columns.named);
-        let used = columns
-            .features(&options)
-            .map_err(|what| part.fault(what))?;
-        let name = |place: usize| &columns.each[place].name;
-        let known: Vec<&String> = options.weight.iter().chain(&options.keys).collect();
-        let others = columns.each.iter().enumerate();
-        let others =
-            others.filter(|(place, one)| !used.contains(place) && !known.contains(&&one.name));
-        not_used = others
-            .map(|(_, one)| (one.name.clone(), one.words.clone()))
-            .collect();
-        options.columns = Some(used.iter().map(|place| name(*place).clone()).collect());
-    }
-    let options = &options;
-    let element = match options.element {
-        Some(element) => element,
-        None => {
-            let elements = parts.iter().map(|part| part.element(options));
-            let elements = elements.collect::<Result<Vec<_>>>()?;
-            elements.into_iter().max().unwrap_or(ElementType::U8)
+        let used = columns.features(&options);
+        let used = used.map_err(|what| part.fault(what))?;
+        for (place, one) in columns.each.iter().enumerate() {
+            let mut known = options.weight.iter().chain(&options.keys);
+            if !used.contains(&place) && known.all(|name| *name != one.name) {
+                not_used.push((one.name.clone(), one.words.clone()));
+            }
         }
+        let names = used.iter().map(|place| columns.each[*place].name.clone());
+        options.columns = Some(names.collect());
+    }
+    if options.element.is_none() {
+        let elements = parts.iter().map(|part| part.element(&options));
+        options.element = elements.collect::<Result<Vec<_>>>()?.into_iter().max();
+    }
+    let (missing, dropped) = missing::scan(&options, &|options| rows(&parts, options, &None))?;
+    options.lenient = dropped.is_some();
+    let (options, dropped) = (&options, &dropped);
+    let rows = match options.element {
+        Some(ElementType::F64) => AnySource::F64(rows(&parts, options, dropped)?),
+        Some(ElementType::F32) => AnySource::F32(rows(&parts, options, dropped)?),
+        _ => AnySource::U8(rows(&parts, options, dropped)?),
     };
-    let (missing, dropped) = missing::scan(options, &|options| rows(&parts, options, &None))?;
-    let lenient = Options {
-        lenient: dropped.is_some(),
-        ..options.clone()
-    };
-    let (options, dropped) = (&lenient, &dropped);
-    let rows = match element {
-        ElementType::U8 => AnySource::U8(rows(&parts, options, dropped)?),
-        ElementType::F32 => AnySource::F32(rows(&parts, options, dropped)?),
-        ElementType::F64 => AnySource::F64(rows(&parts, options, dropped)?),
-    };
-    let keys = keys(&parts, options)?;
     Ok(Opened {
         rows,
         weights: weights(&parts, options, dropped)?,
-        keys: match dropped {
-            Some(dropped) => keys.map(|keys| keys.without(Arc::clone(dropped))),
-            None => keys,
-        },
+        keys: keys(&parts, options, dropped)?,
         files,
         guessed_header,
         missing,
@@ -274,7 +258,7 @@ struct Part {
     columns: Option<Columns>,
     /// Whether it is a guess if they have.
     guessed: bool,
-    /// Those that are the names of its folders.
+    /// The columns that its folders name.
     folders: Folders,
 }
 
@@ -284,17 +268,16 @@ impl Part {
         let name = file.display().to_string();
         let named = |error: io::Error| fault(&name, error);
         let mut bytes = if is_input(file) {
-            let from = |to: &mut File| io::copy(&mut io::stdin().lock(), to).map(|_| ());
-            plain::spooled(INPUT, options, from).map_err(named)?
+            plain::spooled(INPUT, options, &mut io::stdin().lock(), None).map_err(named)?
         } else if is_pipe(file) {
-            let from = |to: &mut File| io::copy(&mut File::open(file)?, to).map(|_| ());
-            plain::spooled(&name, options, from).map_err(named)?
+            let mut pipe = File::open(file).map_err(named)?;
+            plain::spooled(&name, options, &mut pipe, None).map_err(named)?
         } else {
             Arc::new(OnDisk::open(file)?)
         };
         let format = match options.format.or_else(|| Format::of(file)) {
             Some(format) => format,
-            // What comes from elsewhere has no name.
+            // A stream has no name that could say its format.
             None if !file.is_file() => plain::format_of(&bytes).map_err(named)?,
             None => {
                 let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, fvecs, \
@@ -303,7 +286,7 @@ impl Part {
             }
         };
         let mut guessed = false;
-        let columns = match format {
+        let columns = guarded(|| match format {
             Format::Npy | Format::Vectors(_) => Ok(None),
             Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
             Format::Arrow => ipc::columns(&*bytes).map(Some),
@@ -312,7 +295,7 @@ impl Part {
                 (columns, guessed, bytes) = text;
                 Some(columns)
             }),
-        };
+        });
         let mut columns = columns.map_err(|error| fault(&bytes.name(), error))?;
         let folders = columns
             .as_mut()
@@ -407,22 +390,11 @@ fn joined<T: Number>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
         let (own, name) = (rows[other].dim(), parts[first].bytes.name());
         return Err(parts[other].fault(format!("has {own} columns, where {name} has {dim}")));
     }
-    // The row at which each begins, and the number of all.
-    let mut starts = vec![0usize];
-    for rows in &rows {
-        starts.push(starts[starts.len() - 1].saturating_add(rows.len()));
-    }
-    let shape = [starts[rows.len()], dim];
-    Ok(Made::of(shape, move |first, out| {
-        let (mut row, end) = (first, first + out.len() / dim);
-        while row < end {
-            let part = starts.partition_point(|start| *start <= row) - 1;
-            let to = end.min(starts[part + 1]);
-            let out = &mut out[(row - first) * dim..(to - first) * dim];
-            rows[part].read(row - starts[part], out)?;
-            row = to;
-        }
-        Ok(())
+    let ends = source::ends(rows.iter().map(|rows| rows.len()));
+    let len = ends.last().copied().unwrap_or(0);
+    Ok(Made::of([len, dim], move |first, out| {
+        let read = |part: usize, start, row, out: &mut [T]| rows[part].read(row - start, out);
+        by_parts(&ends, dim, first, out, read)
     }))
 }
 
@@ -450,15 +422,20 @@ fn weights(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Optio
 }
 
 /// The key columns of all files.
-fn keys(parts: &[Part], options: &Options) -> Result<Option<Keys>> {
+fn keys(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Option<Keys>> {
     if options.keys.is_empty() {
         return Ok(None);
     }
-    let keys = parts.iter().filter(|part| part.columns.is_some());
-    let mut keys = keys.map(|part| part.keys(options));
-    let Some(first) = keys.next().transpose()? else {
-        return Ok(None);
-    };
-    keys.try_fold(first, |before, keys| before.chain(keys?))
-        .map(Some)
+    let mut all: Option<Keys> = None;
+    for part in parts.iter().filter(|part| part.columns.is_some()) {
+        let own = part.keys(options)?;
+        all = Some(match all {
+            Some(before) => before.chain(own)?,
+            None => own,
+        });
+    }
+    Ok(match dropped {
+        Some(dropped) => all.map(|keys| keys.without(Arc::clone(dropped))),
+        None => all,
+    })
 }

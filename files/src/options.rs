@@ -1,5 +1,6 @@
-//! What to read from a file, and how.
+//! Options for reading files.
 
+use crate::VectorFormat;
 use crate::numbers::ElementType;
 use std::path::{Path, PathBuf};
 
@@ -15,10 +16,10 @@ pub enum Format {
     Arrow,
     /// Text with a delimiter: `.csv`, `.tsv`.
     Csv,
-    /// The same by the name of a file that is compressed: `.csv.gz`, `.tsv.gz`. Both are told apart by what they hold.
+    /// Text in a file whose name says that it is compressed: `.csv.gz`, `.tsv.gz`. The content decides whether it is.
     CsvGz,
     /// Vectors: `.fvecs`, `.bvecs`, `.fbin`, `.u8bin`.
-    Vectors(crate::VectorFormat),
+    Vectors(VectorFormat),
 }
 
 impl Format {
@@ -32,7 +33,11 @@ impl Format {
             "arrow" | "arrows" | "feather" | "ipc" => Self::Arrow,
             "csv" | "tsv" => Self::Csv,
             "gz" if before.ends_with(".csv") || before.ends_with(".tsv") => Self::CsvGz,
-            _ => Self::Vectors(crate::VectorFormat::of(name).ok()?),
+            "fvecs" => Self::Vectors(VectorFormat::Fvecs),
+            "bvecs" => Self::Vectors(VectorFormat::Bvecs),
+            "fbin" => Self::Vectors(VectorFormat::Fbin),
+            "u8bin" => Self::Vectors(VectorFormat::U8bin),
+            _ => return None,
         })
     }
 
@@ -43,7 +48,7 @@ impl Format {
     }
 }
 
-/// What is done about rows with a missing value, in place of an error when they are read: a null, NaN, and in text an empty
+/// The treatment of rows with a missing value, in place of an error when they are read: a null, NaN, and in text an empty
 /// field, `NA`, `N/A`, `NaN`, `null`, `None`, `?` or `\N`. It takes a pass over all rows, when they are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
@@ -53,7 +58,21 @@ pub enum Missing {
     Drop,
 }
 
-/// What to read from files, and how: columns, weights, keys, types.
+/// Makes a method for each of these options, from what it takes and what is kept of it.
+macro_rules! options {
+    ($($(#[$doc:meta])* $option:ident($value:ident: $given:ty) = $kept:expr;)+) => {
+        impl Options {
+            $($(#[$doc])*
+            #[must_use]
+            pub fn $option(mut self, $value: $given) -> Self {
+                self.$option = $kept;
+                self
+            })+
+        }
+    };
+}
+
+/// Options for reading files: columns, weights, keys, types.
 ///
 /// ```
 /// use coremix_files::{ElementType, Options};
@@ -86,7 +105,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The same for a single column of numbers.
+    /// These options for a single column of numbers.
     pub(crate) fn only(&self, column: &str) -> Self {
         let mut only = self.clone().columns([column]);
         (only.weight, only.keys) = (None, Vec::new());
@@ -108,25 +127,10 @@ impl Options {
         self
     }
 
-    /// The column of the weights: numbers that are finite and not negative.
-    #[must_use]
-    pub fn weight(mut self, column: impl Into<String>) -> Self {
-        self.weight = Some(column.into());
-        self
-    }
-
-    /// A column that names the rows, of any type: it is written beside the labels. There can be several.
+    /// A column that names the rows, of any type: it is written next to the labels. There can be several.
     #[must_use]
     pub fn key(mut self, column: impl Into<String>) -> Self {
         self.keys.push(column.into());
-        self
-    }
-
-    /// The element type of the rows. An error where not all numbers are of this type exactly, unless they may be
-    /// [`rounded`](Self::rounded).
-    #[must_use]
-    pub fn element(mut self, element: ElementType) -> Self {
-        self.element = Some(element);
         self
     }
 
@@ -136,72 +140,35 @@ impl Options {
         self.rounded = true;
         self
     }
+}
 
+options! {
+    /// The column of the weights: numbers that are finite and not negative.
+    weight(column: impl Into<String>) = Some(column.into());
+    /// The element type of the rows. An error where not all numbers are of this type exactly, unless they may be
+    /// [`rounded`](Self::rounded).
+    element(element: ElementType) = Some(element);
     /// The format of the files. Without this, it is that of their names.
-    #[must_use]
-    pub fn format(mut self, format: Format) -> Self {
-        self.format = Some(format);
-        self
-    }
-
-    /// What separates the fields of CSV files: a blank stands for runs of blanks. Without this, a tab for names with `.tsv`;
+    format(format: Format) = Some(format);
+    /// The delimiter of the fields of CSV files: a blank stands for runs of blanks. Without this, a tab for names with `.tsv`;
     /// for others a comma, or a semicolon where the comma is the decimal sign.
-    #[must_use]
-    pub fn delimiter(mut self, delimiter: u8) -> Self {
-        self.delimiter = Some(delimiter);
-        self
-    }
-
+    delimiter(delimiter: u8) = Some(delimiter);
     /// Whether the first line of CSV files names the columns; if not, they are called `column_1`, `column_2` and so on.
     /// Without this it does, unless all of its fields are numbers, or missing. Then it does where it counts 0, 1, 2 and so on,
     /// as pandas names columns (two columns or one: only where no other line has whole numbers), is a field shorter than the
     /// others, has numbers above text, or has the only whole numbers of eleven lines or more.
-    #[must_use]
-    pub fn header(mut self, header: bool) -> Self {
-        self.header = Some(header);
-        self
-    }
-
+    header(header: bool) = Some(header);
     /// The encoding of CSV files by its name, such as `windows-1252`, `latin1` or `utf-16`. Without this it is UTF-8, or
     /// UTF-16 where the file begins with its mark.
-    #[must_use]
-    pub fn encoding(mut self, name: impl Into<String>) -> Self {
-        self.encoding = Some(name.into());
-        self
-    }
-
+    encoding(name: impl Into<String>) = Some(name.into());
     /// The decimal sign of CSV files: a point without this.
-    #[must_use]
-    pub fn decimal(mut self, sign: char) -> Self {
-        self.decimal = Some(sign);
-        self
-    }
-
-    /// What separates thousands in the numbers of CSV files: nothing without this.
-    #[must_use]
-    pub fn thousands(mut self, sign: char) -> Self {
-        self.thousands = Some(sign);
-        self
-    }
-
+    decimal(sign: char) = Some(sign);
+    /// The separator of thousands in the numbers of CSV files: none without this.
+    thousands(sign: char) = Some(sign);
     /// Lines of CSV files that begin with this are comments: none without this.
-    #[must_use]
-    pub fn comment(mut self, sign: u8) -> Self {
-        self.comment = Some(sign);
-        self
-    }
-
-    /// What [`open`](crate::open) does about values that are missing. Sources of a single kind know no rows that are left out.
-    #[must_use]
-    pub fn missing(mut self, missing: Missing) -> Self {
-        self.missing = Some(missing);
-        self
-    }
-
+    comment(sign: u8) = Some(sign);
+    /// How [`open`](crate::open) treats values that are missing. Sources of a single kind know no rows that are left out.
+    missing(missing: Missing) = Some(missing);
     /// The folder for what cannot be read at any place, such as a pipe or text that is compressed: that for temporary files without this.
-    #[must_use]
-    pub fn spool(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.spool = Some(folder.into());
-        self
-    }
+    spool(folder: impl Into<PathBuf>) = Some(folder.into());
 }

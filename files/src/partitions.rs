@@ -64,7 +64,7 @@ impl Folders {
         found.map(|folder| &folder.1)
     }
 
-    /// What is read of the file itself: any columns tell how many rows there are, if none of its own are asked for.
+    /// The options for the file itself: any columns tell how many rows there are, if none of its own are asked for.
     pub(crate) fn own(&self, options: &Options, columns: Option<&Columns>) -> Options {
         let mut own = options.clone();
         if let (Some(columns), false) = (columns, self.0.is_empty()) {

@@ -44,16 +44,20 @@ fn head(from: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The bytes of a stream, in a temporary file that has no name and goes when it is closed.
+/// The bytes of a stream, or its text in UTF-8, in a temporary file that has no name and goes when it is closed.
 pub(crate) fn spooled(
     name: &str,
     options: &Options,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
+    from: &mut dyn Read,
+    encoding: Option<&'static Encoding>,
 ) -> io::Result<Arc<dyn ReadAt>> {
     let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
     let at = |error| invalid(format!("{}: {error}", folder.display()));
     let mut file = tempfile::tempfile_in(&folder).map_err(at)?;
-    let written = write(&mut file);
+    let written = match encoding {
+        Some(encoding) => decode(from, &mut file, encoding),
+        None => io::copy(from, &mut file).map(|_| ()),
+    };
     let bytes = OnDisk::of(file, name.into())?;
     written.map_err(|error| {
         let line = line(&bytes, bytes.len()).unwrap_or(1);
@@ -94,39 +98,29 @@ pub(crate) fn plain(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Arc
             "has bytes of value 0, which is no text in UTF-8: give its encoding, such as utf-16";
         return Err(invalid(what));
     }
-    match (encoding == UTF_8, packed) {
-        (true, false) => Ok(bytes),
-        (true, true) => spooled(&bytes.name(), options, |to| {
-            io::copy(&mut open(true), to).map(|_| ())
-        }),
-        _ => spooled(&bytes.name(), options, |to| {
-            decode(&mut open(packed), to, encoding)
-        }),
+    let other = Some(encoding).filter(|encoding| *encoding != UTF_8);
+    match packed || other.is_some() {
+        true => spooled(&bytes.name(), options, &mut open(packed), other),
+        false => Ok(bytes),
     }
 }
 
 /// Writes text in UTF-8, without its mark.
 fn decode(from: &mut dyn Read, to: &mut File, encoding: &'static Encoding) -> io::Result<()> {
     let mut decoder = encoding.new_decoder();
-    let (mut bytes, mut text) = (Vec::new(), vec![0; 2 * PIECE]);
+    // Room for all that a piece becomes.
+    let most = decoder.max_utf8_buffer_length_without_replacement(PIECE + 16);
+    let (mut bytes, mut text) = (Vec::new(), vec![0; most.unwrap_or(4 * PIECE)]);
     loop {
         bytes.clear();
         (&mut *from).take(PIECE as u64).read_to_end(&mut bytes)?;
-        let mut rest = &bytes[..];
-        loop {
-            let last = bytes.is_empty();
-            let (found, read, written) =
-                decoder.decode_to_utf8_without_replacement(rest, &mut text, last);
-            to.write_all(&text[..written])?;
-            rest = &rest[read..];
-            match found {
-                DecoderResult::InputEmpty if last => return Ok(()),
-                DecoderResult::InputEmpty => break,
-                DecoderResult::OutputFull => {}
-                DecoderResult::Malformed(..) => {
-                    return Err(invalid(format!("not text in {}", encoding.name())));
-                }
-            }
+        let last = bytes.is_empty();
+        let decoded = decoder.decode_to_utf8_without_replacement(&bytes, &mut text, last);
+        to.write_all(&text[..decoded.2])?;
+        match decoded.0 {
+            DecoderResult::InputEmpty if last => return Ok(()),
+            DecoderResult::InputEmpty => {}
+            _ => return Err(invalid(format!("not text in {}", encoding.name()))),
         }
     }
 }

@@ -120,7 +120,7 @@ impl<S: Source> Drop for ReadAhead<S> {
         self.state().pieces.clear();
         self.wanted = None;
         if let Some(thread) = self.thread.take() {
-            // What the thread has met was caught.
+            // The thread has caught all panics.
             thread.join().ok();
         }
     }
@@ -139,15 +139,13 @@ impl<S: Source> ReadAhead<S> {
             let to = found.as_ref().map_or(rows.end, |piece| piece.rows.end);
             let to = to.min(rows.end);
             let out = &mut out[(at - rows.start) * dim..(to - rows.start) * dim];
-            match found
-                .as_ref()
-                .map(|piece| (piece.rows.start, piece.values(&*self.source)))
-            {
-                Some((start, Some(values))) => {
-                    out.copy_from_slice(&values[(at - start) * dim..(to - start) * dim]);
+            let ready = found.as_ref();
+            match ready.and_then(|piece| Some((piece.rows.start, piece.values(&*self.source)?))) {
+                Some((start, values)) => {
+                    out.copy_from_slice(&values[(at - start) * dim..][..out.len()])
                 }
                 // An error is that of the rows that were asked for.
-                _ => self.source.read(at, out)?,
+                None => self.source.read(at, out)?,
             }
             at = to;
         }
@@ -162,21 +160,18 @@ impl<S: Source> ReadAhead<S> {
             .pieces
             .retain(|piece| !passed.contains(&piece.rows.end));
         for _ in 0..AHEAD {
-            let known = state.find(row);
-            row = match known {
-                Some(known) => known.rows.end,
-                None if row == self.source.len() => break,
-                None => {
-                    let end = self.source.len().min(row + self.piece);
-                    let (rows, values) = (row..end, OnceLock::new());
-                    let piece = Arc::new(Piece { rows, values });
-                    if let Some(wanted) = &self.wanted {
-                        wanted.send(Arc::downgrade(&piece)).ok();
-                    }
-                    state.pieces.push(piece);
-                    end
+            if let Some(known) = state.find(row) {
+                row = known.rows.end;
+            } else if row < self.source.len() {
+                let rows = row..self.source.len().min(row + self.piece);
+                let values = OnceLock::new();
+                row = rows.end;
+                let piece = Arc::new(Piece { rows, values });
+                if let Some(wanted) = &self.wanted {
+                    wanted.send(Arc::downgrade(&piece)).ok();
                 }
-            };
+                state.pieces.push(piece);
+            }
         }
         // Sequences that were not gone on with.
         let most = AHEAD * SEQUENCES;

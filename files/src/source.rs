@@ -1,4 +1,4 @@
-//! What sources of rows have in common: a name, a shape, and reads that are checked and whose errors name the file.
+//! Sources of rows have a name, a shape, and reads that are checked and whose errors name the file.
 
 use crate::fault::rows_asked_for;
 use crate::numbers::Number;
@@ -16,7 +16,7 @@ pub(crate) struct Made<T> {
 type Read<T> = Box<dyn Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync>;
 
 impl<T: Number> Made<T> {
-    /// So many rows and columns.
+    /// Rows of this shape: their number, and the number of columns.
     pub(crate) fn of(
         shape: [usize; 2],
         read: impl Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync + 'static,
@@ -44,6 +44,37 @@ impl<T: Number> Source for Made<T> {
             false => (self.read)(first, out),
         }
     }
+}
+
+/// The rows before which parts end that have these numbers of rows.
+pub(crate) fn ends(rows: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut end = 0usize;
+    let ends = rows.into_iter().map(|rows| {
+        end = end.saturating_add(rows);
+        end
+    });
+    ends.collect()
+}
+
+/// Fills rows that lie in parts, which end before these rows: `read` gets the place of a part, its first row, and the row to begin
+/// with.
+pub(crate) fn by_parts<T>(
+    ends: &[usize],
+    dim: usize,
+    first: usize,
+    out: &mut [T],
+    mut read: impl FnMut(usize, usize, usize, &mut [T]) -> io::Result<()>,
+) -> io::Result<()> {
+    let (mut row, end) = (first, first + out.len() / dim);
+    while row < end {
+        let part = ends.partition_point(|end| *end <= row);
+        let start = part.checked_sub(1).map_or(0, |before| ends[before]);
+        let to = end.min(ends[part]);
+        let out = &mut out[(row - first) * dim..(to - first) * dim];
+        read(part, start, row, out)?;
+        row = to;
+    }
+    Ok(())
 }
 
 /// Makes a [`Source`](coremix::data::Source) of what has the fields `path`, `len` and `dim`, and a method `read_rows` that fills
@@ -102,7 +133,7 @@ macro_rules! opened {
                 Self::over($crate::OnDisk::open(path)?, options)
             }
 
-            /// The same for bytes that come from elsewhere.
+            /// Opens bytes that come from elsewhere.
             ///
             /// # Errors
             /// As [`open`](Self::open).

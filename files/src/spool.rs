@@ -1,19 +1,20 @@
 //! Rows that can be read only one after the other: they are written to a temporary file, and read from there.
 
-use crate::NpyFile;
 use crate::batch::Conversion;
 use crate::choice::Columns;
 use crate::fault::{fault, guarded};
-use crate::numbers::Number;
+use crate::numbers::{Kind, Number};
 use crate::options::Options;
 use crate::source::source;
-use crate::write::{NpyNumber, NpyWriter};
+use crate::table::{Layout, OnDisk, Table};
+use crate::write::NpyNumber;
 use arrow_array::RecordBatch;
+use arrow_buffer::ToByteSlice;
 use arrow_schema::ArrowError;
 use coremix::Result;
-use std::io;
-use std::path::Path;
-use tempfile::TempDir;
+use std::io::{self, Write};
+use std::sync::Arc;
+use tempfile::TempPath;
 
 /// The rows of a stream that cannot be read twice, such as a query or a pipe: a [`Source`](coremix::data::Source).
 ///
@@ -34,9 +35,9 @@ use tempfile::TempDir;
 /// # Ok::<(), coremix::Error>(())
 /// ```
 pub struct Spool<T> {
-    rows: NpyFile<T>,
-    /// Removed with its file when this is dropped.
-    _folder: TempDir,
+    table: Table<T>,
+    /// Removed when this is dropped.
+    _file: TempPath,
 }
 
 impl<T: Number + NpyNumber> Spool<T> {
@@ -51,52 +52,41 @@ impl<T: Number + NpyNumber> Spool<T> {
     ) -> Result<Self> {
         const NAME: &str = "record batches";
         let named = |error: io::Error| fault(NAME, error);
-        let (mut conversion, mut values, mut first) = (None, Vec::new(), 0);
-        Self::write(options, |file| {
-            let mut writer = None;
-            for batch in batches {
-                let batch = batch.map_err(|error| fault(NAME, error))?;
-                let conversion = match &mut conversion {
-                    Some(begun) => begun,
-                    None => {
-                        let columns = Columns::of(&batch.schema());
-                        let made = Conversion::new::<T>(&columns, options);
-                        conversion.insert(made.map_err(named)?)
-                    }
-                };
-                // Lists say how long they are where there is a row.
-                conversion.see(&batch, first).map_err(named)?;
-                let Some(dim) = conversion.dim else {
-                    continue;
-                };
-                values.resize(batch.num_rows() * dim, T::default());
-                let rows = guarded(|| conversion.rows(&batch, first, &mut values));
-                rows.map_err(named)?;
-                first += batch.num_rows();
-                let writer = match &mut writer {
-                    Some(begun) => begun,
-                    None => writer.insert(NpyWriter::rows(file, dim)?),
-                };
-                writer.write(&values)?;
-            }
-            let none = "there is no row, so the length of its lists is unknown";
-            writer.ok_or_else(|| fault(NAME, none))
-        })
-    }
-
-    fn write(options: &Options, write: impl FnOnce(&Path) -> Result<NpyWriter<T>>) -> Result<Self> {
         let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
-        let made = tempfile::Builder::new()
+        let at = |error: io::Error| fault(&folder.display().to_string(), error);
+        let file = tempfile::Builder::new()
             .prefix("coremix-")
-            .tempdir_in(&folder);
-        let made = made.map_err(|error| fault(&folder.display().to_string(), error))?;
-        let file = made.path().join("rows.npy");
-        write(&file)?.finish()?;
-        Ok(Self {
-            rows: NpyFile::open(&file)?,
-            _folder: made,
-        })
+            .tempfile_in(&folder);
+        let (mut file, path) = file.map_err(at)?.into_parts();
+        let (mut conversion, mut values, mut len) = (None, Vec::new(), 0);
+        for batch in batches {
+            let batch = batch.map_err(|error| fault(NAME, error))?;
+            let conversion = match &mut conversion {
+                Some(begun) => begun,
+                None => {
+                    let made = Conversion::new::<T>(&Columns::of(&batch.schema()), options);
+                    conversion.insert(made.map_err(named)?)
+                }
+            };
+            // Lists say how long they are where there is a row.
+            conversion.see(&batch, len).map_err(named)?;
+            let Some(dim) = conversion.dim else {
+                continue;
+            };
+            values.resize(batch.num_rows() * dim, T::default());
+            guarded(|| conversion.rows(&batch, len, &mut values)).map_err(named)?;
+            len += batch.num_rows();
+            file.write_all(values.to_byte_slice()).map_err(at)?;
+        }
+        let none = "there is no row, so the length of its lists is unknown";
+        let dim = conversion.and_then(|conversion| conversion.dim);
+        let dim = dim.ok_or_else(|| fault(NAME, none))?;
+        let bytes = OnDisk::of(file, path.display().to_string()).map_err(at)?;
+        let kind = Kind::named(&T::NAME[1..]);
+        let kind = kind.ok_or_else(|| fault(NAME, "numbers that are not read"))?;
+        let table = Table::new(Arc::new(bytes), 0, [len, dim], kind, Layout::Rows, false)?;
+        Ok(Self { table, _file: path })
     }
 }
 
-source!(Spool, rows.table);
+source!(Spool, table);

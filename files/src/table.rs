@@ -3,7 +3,6 @@
 use crate::fault::{fault, invalid};
 use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
 use coremix::Result;
-use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -19,7 +18,7 @@ const PIECE: usize = 1 << 18;
 /// They must stay as they are. [`NpyFile::over`](crate::NpyFile::over) and [`VectorFile::over`](crate::VectorFile::over)
 /// read rows from them. A `Vec<u8>` is such bytes.
 pub trait ReadAt: Send + Sync {
-    /// What they are called in errors.
+    /// Their name in errors.
     fn name(&self) -> String;
     /// Number of bytes.
     fn len(&self) -> u64;
@@ -30,7 +29,7 @@ pub trait ReadAt: Send + Sync {
     /// Fills `out` with the bytes from this place on.
     ///
     /// # Errors
-    /// What kept them from being read, also where there are not as many.
+    /// An error where they cannot be read, also where there are fewer.
     fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()>;
 }
 
@@ -182,11 +181,6 @@ pub(crate) struct Table<T> {
 /// Bytes before the numbers of a row that are their count.
 const COUNT: usize = 4;
 
-thread_local! {
-    /// Room for bytes that become numbers.
-    static BYTES: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
-
 impl<T: Number> Table<T> {
     /// A table of `len` rows and `dim` columns that is all of the file from this place on. All of its numbers must be of type
     /// `T`, or may be rounded to it.
@@ -229,66 +223,43 @@ impl<T: Number> Table<T> {
     }
 
     pub(crate) fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let (size, dim) = (self.kind.size(), self.dim);
-        let together = match self.layout {
-            Layout::Columns => PIECE / size,
-            _ => (PIECE / self.row).max(1),
+        // A read gets some rows of all columns, or of one.
+        let (columns, row) = match self.layout {
+            Layout::Columns => (self.dim, self.kind.size()),
+            _ => (1, self.row),
         };
-        for (piece, out) in out.chunks_mut(together * dim).enumerate() {
-            let (first, rows) = (first + piece * together, out.len() / dim);
-            if self.layout != Layout::Columns {
-                let place = first as u64 * self.row as u64;
-                self.with_bytes(place, rows * self.row, |bytes| {
-                    self.put_rows(bytes, first, out)
-                })?;
-                continue;
-            }
-            // A read per column.
-            for column in 0..dim {
-                let place = (column as u64 * self.len as u64 + first as u64) * size as u64;
-                self.with_bytes(place, rows * size, |bytes| {
-                    let put = put_bytes(self.kind, bytes, &mut out[column..], dim, self.lenient);
-                    put.map_err(|row| unsound(first + row, column))
-                })?;
+        let (together, each, mut bytes) = ((PIECE / row).max(1), self.dim / columns, Vec::new());
+        for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
+            let first = first + piece * together;
+            bytes.resize(out.len() / self.dim * row, 0);
+            for column in 0..columns {
+                let place = (column as u64 * self.len as u64 + first as u64) * row as u64;
+                self.bytes.read_at(self.from + place, &mut bytes)?;
+                let out = &mut out[column..];
+                if self.layout == Layout::Counted {
+                    self.put_counted(&bytes, first, out)?;
+                    continue;
+                }
+                put_bytes(self.kind, &bytes, out, columns, self.lenient)
+                    .map_err(|i| unsound(first + i / each, column + i % each))?;
             }
         }
         Ok(())
     }
 
-    /// Reads some bytes, and does something with them.
-    fn with_bytes(
-        &self,
-        place: u64,
-        len: usize,
-        work: impl FnOnce(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let mut bytes = BYTES.take();
-        bytes.resize(len, 0);
-        let read = self.bytes.read_at(self.from + place, &mut bytes);
-        let read = read.and_then(|()| work(&bytes));
-        BYTES.set(bytes);
-        read
-    }
-
-    /// Makes numbers of the bytes of some rows.
-    fn put_rows(&self, bytes: &[u8], first: usize, out: &mut [T]) -> io::Result<()> {
+    /// Makes numbers of the bytes of some rows that begin with their count.
+    fn put_counted(&self, bytes: &[u8], first: usize, out: &mut [T]) -> io::Result<()> {
         let dim = self.dim;
-        if self.layout == Layout::Rows {
-            let put = put_bytes(self.kind, bytes, out, 1, self.lenient);
-            return put.map_err(|i| unsound(first + i / dim, i % dim));
-        }
         let rows = bytes.chunks_exact(self.row).zip(out.chunks_exact_mut(dim));
         for (row, (bytes, out)) in (first..).zip(rows) {
-            let (found, numbers) = bytes
-                .split_first_chunk::<COUNT>()
-                .unwrap_or((&[0; COUNT], &[]));
+            let (found, numbers) = bytes.split_first_chunk().unwrap_or((&[0; COUNT], &[]));
             let found = i32::from_le_bytes(*found);
             if found as u32 as usize != dim {
                 let what = format!("row {row} has {found} numbers, but row 0 has {dim}");
                 return Err(invalid(what));
             }
-            let put = put_bytes(self.kind, numbers, out, 1, self.lenient);
-            put.map_err(|column| unsound(row, column))?;
+            put_bytes(self.kind, numbers, out, 1, self.lenient)
+                .map_err(|column| unsound(row, column))?;
         }
         Ok(())
     }

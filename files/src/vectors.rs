@@ -2,6 +2,7 @@
 
 use crate::fault::fault;
 use crate::numbers::{Kind, Number};
+use crate::options::Format;
 use crate::source::source;
 use crate::table::{Layout, OnDisk, ReadAt, Table};
 use coremix::Result;
@@ -28,17 +29,11 @@ impl VectorFormat {
     /// [`Error::File`](coremix::Error::File) for another ending.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let ending = path.extension().unwrap_or_default();
-        Ok(match ending.to_str() {
-            Some("fvecs") => Self::Fvecs,
-            Some("bvecs") => Self::Bvecs,
-            Some("fbin") => Self::Fbin,
-            Some("u8bin") => Self::U8bin,
-            _ => {
-                let what = "its name must end in .fvecs, .bvecs, .fbin or .u8bin";
-                return Err(fault(&path.display().to_string(), what));
-            }
-        })
+        let what = "its name must end in .fvecs, .bvecs, .fbin or .u8bin";
+        match Format::of(path) {
+            Some(Format::Vectors(format)) => Ok(format),
+            _ => Err(fault(&path.display().to_string(), what)),
+        }
     }
 }
 
@@ -69,7 +64,7 @@ impl<T: Number> VectorFile<T> {
         Self::over(OnDisk::open(path)?, format)
     }
 
-    /// The same for bytes that come from elsewhere.
+    /// Opens bytes that come from elsewhere.
     ///
     /// # Errors
     /// As [`open_as`](Self::open_as).
@@ -91,27 +86,21 @@ impl<T: Number> VectorFile<T> {
         read.map_err(|error| damaged(error.to_string()))?;
         let [a, b, c, d, e, f, g, h] = bytes;
         let [first, second] = [[a, b, c, d], [e, f, g, h]].map(u32::from_le_bytes);
-        let table = if start == 8 {
-            let shape = [first as usize, second as usize];
-            Table::new(Arc::new(file), start, shape, kind, Layout::Rows, false)
-        } else if first as i32 <= 0 {
+        let mut shape = [first as usize, second as usize];
+        let (mut from, mut layout) = (start, Layout::Rows);
+        if start == 4 {
             let dim = first as i32;
-            let what = format!("row 0 has {dim} numbers; it must have at least 1");
-            return Err(damaged(what));
-        } else {
-            let row = start + u64::from(first) * kind.size() as u64;
+            if dim <= 0 {
+                let what = format!("row 0 has {dim} numbers; it must have at least 1");
+                return Err(damaged(what));
+            }
+            let row = start + dim as u64 * kind.size() as u64;
             // A length that is no multiple of that of a row is an error of the table, and so is one beyond this machine.
             let len = usize::try_from(found.div_ceil(row)).unwrap_or(usize::MAX);
-            Table::new(
-                Arc::new(file),
-                0,
-                [len, first as usize],
-                kind,
-                Layout::Counted,
-                false,
-            )
-        };
-        Ok(Self { table: table? })
+            (from, layout, shape) = (0, Layout::Counted, [len, dim as usize]);
+        }
+        let table = Table::new(Arc::new(file), from, shape, kind, layout, false)?;
+        Ok(Self { table })
     }
 }
 

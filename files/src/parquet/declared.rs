@@ -1,5 +1,5 @@
-//! What Parquet declares, before the crate `parquet` makes room for it: lengths of lists, sizes of pages, numbers of values.
-//! `None` is a declaration that cannot be true.
+//! Declarations of Parquet are read before the crate `parquet` makes room for them: lengths of lists, sizes of pages, numbers of
+//! values. `None` is a declaration that cannot be true.
 
 use bytes::Buf;
 
@@ -69,7 +69,7 @@ fn skip(from: &mut &[u8], kind: u8, deep: usize) -> Option<()> {
     }
 }
 
-/// What the header of a page says.
+/// The statements of the header of a page.
 pub(super) struct Header {
     /// Its size after and before decompression.
     pub(super) sizes: [u64; 2],
@@ -78,14 +78,14 @@ pub(super) struct Header {
     pub(super) is_dictionary: bool,
 }
 
-/// What the first fields of a header say, which all writers write in this order. Another field of the same number later in the
+/// Reads the first fields of a header, which all writers write in this order. Another field of the same number later in the
 /// header is not found out here.
 pub(super) fn header(mut from: &[u8]) -> Option<Header> {
     let from = &mut from;
     // Not negative, with its sign in the last bit.
     let size = |from: &mut _| number(from).filter(|n| n % 2 == 0).map(|n| n / 2);
-    let mut field = |head| (byte(from)? == head | I32).then(|| size(from))?;
-    let [kind, to, before] = [field(0x10)?, field(0x10)?, field(0x10)?];
+    let mut field = || (byte(from)? == 0x10 | I32).then(|| size(from))?;
+    let [kind, to, before] = [field()?, field()?, field()?];
     let mut next = byte(from)?;
     if next == 0x10 | I32 {
         // A checksum.
@@ -94,13 +94,9 @@ pub(super) fn header(mut from: &[u8]) -> Option<Header> {
     }
     // The header of its kind begins with the number of values. Pages of an index have none.
     let counts = next & 0xf == STRUCT && from.first() == Some(&(0x10 | I32));
-    let values = match counts {
-        true => size(&mut &from[1..])?,
-        false => 0,
-    };
     Some(Header {
         sizes: [to, before],
-        values,
+        values: if counts { size(&mut &from[1..])? } else { 0 },
         is_dictionary: kind == 2,
     })
 }
@@ -132,25 +128,4 @@ pub(super) fn differences(from: &mut &[u8], most: u32) -> Option<()> {
 pub(super) fn levels(from: &mut &[u8]) -> Option<()> {
     let length = from.try_get_u32_le().ok()?;
     pass(from, length.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::differences;
-
-    #[test]
-    fn differences_that_are_more_than_values() {
-        let differences = |mut numbers: &[u8], most| differences(&mut numbers, most);
-        // Three numbers 1, 2, 3 in a block of 128, in 4 parts, by hand.
-        let mut numbers = vec![0x80, 1, 4, 3, 2, 2, 0, 0, 0, 0];
-        assert_eq!(differences(&numbers, 3), Some(()));
-        assert_eq!(differences(&numbers, 2), None);
-        assert_eq!(differences(&numbers[..9], 3), None);
-        // Differences of 3 bits, of which a part has 32.
-        numbers[6] = 3;
-        assert_eq!(differences(&numbers, 3), None);
-        numbers.extend([0; 12]);
-        assert_eq!(differences(&numbers, 3), Some(()));
-        assert_eq!(differences(&[0x80, 1, 0, 3, 2], 3), None);
-    }
 }

@@ -84,7 +84,7 @@ impl Footer {
     pub(super) fn columns(&self) -> io::Result<Columns> {
         let file = self.parquet().file_metadata();
         let mut columns = Columns::of(self.schema());
-        // Durations are stored as integers. What they were is in the schema of Arrow, if there is one.
+        // Durations are stored as integers. The schema of Arrow tells them apart, if there is one.
         let mut words = file.key_value_metadata().into_iter().flatten();
         let before = words.find(|word| word.key == ARROW_SCHEMA_META_KEY);
         let before = before.and_then(|word| ipc::schema_in(word.value.as_deref()?).ok());
@@ -148,11 +148,7 @@ impl Footer {
     pub(super) fn check_texts(&self, columns: &ProjectionMask, group: usize) -> io::Result<()> {
         let group = self.parquet().row_group(group);
         for (leaf, chunk) in group.columns().iter().enumerate() {
-            let by = [
-                Encoding::DELTA_LENGTH_BYTE_ARRAY,
-                Encoding::DELTA_BYTE_ARRAY,
-            ];
-            if !columns.leaf_included(leaf) || !chunk.encodings().any(|own| by.contains(&own)) {
+            if !columns.leaf_included(leaf) || chunk.encodings().all(|own| streams(own) == 0) {
                 continue;
             }
             let (bytes, column) = (Arc::clone(&self.bytes), chunk.column_descr());
@@ -162,10 +158,8 @@ impl Footer {
             let pages = SerializedPageReader::new(chunks, chunk, group.num_rows() as usize, None);
             for page in pages.map_err(damaged)? {
                 let page = page.map_err(|error| damaged(format!("{}: {error}", name())))?;
-                if !lengths_are_few(&page, column) {
-                    let what = "a page has more lengths than values";
-                    return Err(damaged(format!("{}: {what}", name())));
-                }
+                let more = || damaged(format!("{}: a page has more lengths than values", name()));
+                few_lengths(&page, column).ok_or_else(more)?;
             }
         }
         Ok(())
@@ -195,30 +189,35 @@ impl Footer {
     }
 }
 
-/// Whether texts that are stored by differences have no more lengths than the page has values.
-fn lengths_are_few(page: &Page, column: &ColumnDescriptor) -> bool {
+/// How many times texts have lengths that are stored by differences: of the part that they share with the text before them, and of
+/// the rest.
+fn streams(encoding: Encoding) -> u8 {
+    match encoding {
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
+        Encoding::DELTA_BYTE_ARRAY => 2,
+        _ => 0,
+    }
+}
+
+/// Whether a page has no more such lengths than values; `None` also where they end too early.
+fn few_lengths(page: &Page, column: &ColumnDescriptor) -> Option<()> {
     let (from, values) = (&mut &page.buffer()[..], page.num_values());
-    let before = match page {
+    let mut streams = 0..streams(page.encoding());
+    match page {
+        _ if streams.is_empty() => return Some(()),
+        Page::DictionaryPage { .. } => return Some(()),
         Page::DataPage { .. } => {
             let levels = [column.max_rep_level(), column.max_def_level()];
             let mut levels = levels.into_iter().filter(|most| *most > 0);
-            levels.try_for_each(|_| declared::levels(from))
+            levels.try_for_each(|_| declared::levels(from))?;
         }
         Page::DataPageV2 {
             def_levels_byte_len: some,
             rep_levels_byte_len: others,
             ..
-        } => declared::pass(from, u64::from(*some) + u64::from(*others)),
-        Page::DictionaryPage { .. } => return true,
-    };
-    // The parts that texts share with those before, and the rests.
-    let parts = match page.encoding() {
-        Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
-        Encoding::DELTA_BYTE_ARRAY => 2,
-        _ => return true,
-    };
-    let mut lengths = || (0..parts).try_for_each(|_| declared::differences(from, values));
-    before.is_some() && lengths().is_some()
+        } => declared::pass(from, u64::from(*some) + u64::from(*others))?,
+    }
+    streams.try_for_each(|_| declared::differences(from, values))
 }
 
 /// The bytes of a file, for the crate.

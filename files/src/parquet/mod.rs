@@ -6,14 +6,13 @@ mod footer;
 use crate::ReadAt;
 use crate::batch::Conversion;
 use crate::choice::{self, Columns};
-use crate::fault::{damaged, fault, guarded, invalid};
+use crate::fault::{damaged, guarded, invalid};
 use crate::keys::Keys;
 use crate::numbers::Number;
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
-use crate::source::{opened, source};
+use crate::source::{by_parts, ends, opened, source};
 use arrow_array::RecordBatch;
-use coremix::Result;
 use footer::Footer;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection, RowSelector};
@@ -44,7 +43,8 @@ use std::sync::Arc;
 pub struct ParquetFile<T> {
     path: String,
     footer: Footer,
-    groups: Vec<Group>,
+    /// The rows before which row groups end.
+    ends: Vec<usize>,
     /// The columns that are read.
     columns: ProjectionMask,
     conversion: Conversion,
@@ -54,14 +54,6 @@ pub struct ParquetFile<T> {
     batch: usize,
     pool: Pool<Sequence>,
     of: std::marker::PhantomData<T>,
-}
-
-/// Rows that lie together.
-struct Group {
-    /// Its place in the file.
-    place: usize,
-    first: usize,
-    end: usize,
 }
 
 /// Rows that are decoded at once, at most, and numbers.
@@ -74,24 +66,16 @@ const KEYS: usize = 256;
 
 /// The columns of a file.
 pub(crate) fn columns(bytes: Arc<dyn ReadAt>) -> io::Result<Columns> {
-    guarded(|| Footer::read(bytes)?.columns())
+    Footer::read(bytes)?.columns()
 }
 
 /// The key columns that options name.
-pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> Result<Keys> {
+pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys> {
     let name = bytes.name();
-    let opened = guarded(|| {
-        let footer = Footer::read(bytes)?;
-        let keys = footer.columns()?.keys(options).map_err(invalid)?;
-        let groups = footer.rows()?.len();
-        Ok((
-            footer.schema().project(&keys).map_err(invalid)?,
-            footer,
-            keys,
-            groups,
-        ))
-    });
-    let (schema, footer, keys, groups) = opened.map_err(|error| fault(&name, error))?;
+    let footer = Footer::read(bytes)?;
+    let keys = footer.columns()?.keys(options).map_err(invalid)?;
+    let schema = footer.schema().project(&keys).map_err(invalid)?;
+    let groups = footer.rows()?.len();
     let (places, order) = choice::in_order(&keys);
     let places = footer.columns_at(&places);
     let (mut group, mut reader) = (0, None);
@@ -119,29 +103,23 @@ impl<T: Number> ParquetFile<T> {
         let footer = Footer::read(bytes)?;
         let mut conversion = Conversion::new::<T>(&footer.columns()?, options)?;
         let columns = footer.columns_at(&conversion.project());
-        let (mut groups, mut len) = (Vec::new(), 0);
-        for (place, rows) in footer.rows()?.into_iter().enumerate() {
-            let (first, end) = (len, len + rows);
-            // A group without rows may have no bytes.
-            if rows > 0 {
-                groups.push(Group { place, first, end });
-            }
-            len = end;
-        }
-        if let (None, Some(Group { place, .. })) = (conversion.dim, groups.first()) {
-            let mut batches = footer.batches(&columns, *place, 1, None)?;
+        let ends = ends(footer.rows()?);
+        // A group without rows may have no bytes.
+        let group = ends.iter().position(|end| *end > 0);
+        if let (None, Some(group)) = (conversion.dim, group) {
+            let mut batches = footer.batches(&columns, group, 1, None)?;
             let first = batches.next().ok_or_else(|| damaged("no first row"))?;
-            let first = first.map_err(|error| footer.blame(&columns, *place, &error))?;
+            let first = first.map_err(|error| footer.blame(&columns, group, &error))?;
             conversion.see(&first, 0)?;
         }
         let dim = conversion.dim.unwrap_or(0);
         Ok(Self {
             path,
             footer,
-            groups,
+            len: ends.last().copied().unwrap_or(0),
+            ends,
             columns,
             conversion,
-            len,
             dim,
             batch: (NUMBERS / dim.max(1)).clamp(1, ROWS),
             pool: Pool::new(),
@@ -150,39 +128,30 @@ impl<T: Number> ParquetFile<T> {
     }
 
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
-        let dim = self.dim;
-        let (mut row, end) = (first, first + out.len() / dim);
-        while row < end {
-            let group = &self.groups[self.groups.partition_point(|group| group.end <= row)];
-            let to = end.min(group.end);
-            let near = group.first.max(row.saturating_sub(FAR * self.batch));
+        let read = |group: usize, start: usize, row: usize, out: &mut [T]| {
+            let near = start.max(row.saturating_sub(FAR * self.batch));
             let mut sequence = match self.pool.take(near, row) {
                 Some(sequence) => sequence,
-                None => self.decode(group, row)?,
+                None => self.decode(group, start, row)?,
             };
-            let out = &mut out[(row - first) * dim..(to - first) * dim];
             sequence.read(row, out, self)?;
-            if to < group.end {
+            if sequence.row < self.ends[group] {
                 self.pool.give(sequence);
             }
-            row = to;
-        }
-        Ok(())
+            Ok(())
+        };
+        by_parts(&self.ends, self.dim, first, out, read)
     }
 
-    /// A decoder of a row group, from one of its rows on.
-    fn decode(&self, group: &Group, row: usize) -> io::Result<Sequence> {
-        let selectors = [
-            RowSelector::skip(row - group.first),
-            RowSelector::select(group.end - row),
-        ];
-        let selection = (row > group.first).then(|| RowSelection::from(selectors.to_vec()));
-        let batches = self
-            .footer
-            .batches(&self.columns, group.place, self.batch, selection)?;
+    /// A decoder of a row group that begins at `start`, from one of its rows on.
+    fn decode(&self, group: usize, start: usize, row: usize) -> io::Result<Sequence> {
+        let rest = RowSelector::select(self.ends[group] - row);
+        let selection = vec![RowSelector::skip(row - start), rest];
+        let selection = (row > start).then(|| RowSelection::from(selection));
+        let (columns, rows) = (&self.columns, self.batch);
         Ok(Sequence {
-            batches,
-            group: group.place,
+            batches: self.footer.batches(columns, group, rows, selection)?,
+            group,
             row,
             rest: None,
         })
@@ -198,7 +167,7 @@ struct Sequence {
     group: usize,
     /// The row that comes next.
     row: usize,
-    /// What is left of the batch with that row.
+    /// The rest of the batch with that row.
     rest: Option<RecordBatch>,
 }
 

@@ -52,7 +52,7 @@ enum To {
     Stream(Box<dyn Write + Send>),
 }
 
-/// What the metadata of a Parquet file of labels have: its name, and its value.
+/// The entry in the metadata of a Parquet file of labels: its name and its value.
 const MARK: (&str, &str) = ("coremix", "labels");
 
 impl fmt::Debug for LabelWriter {
@@ -68,7 +68,7 @@ impl fmt::Debug for LabelWriter {
 const GROUP: usize = 1 << 16;
 
 impl LabelWriter {
-    /// An error if labels, and so many columns beside them, have no place in a file of this name.
+    /// An error if labels and these columns have no place in a file of this name.
     ///
     /// # Errors
     /// [`Error::File`](coremix::Error::File) for a name of another format, and for columns in an `.npy` file.
@@ -85,17 +85,35 @@ impl LabelWriter {
     }
 
     /// Begins a file. `keys` are those of the file that the rows come from: an `.npy` file leaves them out. `columns` names what
-    /// is written beside labels.
+    /// is written with the labels.
     ///
     /// # Errors
     /// As [`check`](Self::check). [`Error::File`](coremix::Error::File) where nothing can be written to its folder, or two
     /// columns have one name.
     pub fn create(path: impl AsRef<Path>, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
         Self::check(&path, columns)?;
-        Self::new(Output::create(path.as_ref())?, keys, columns)
+        let mut output = Output::create(path.as_ref())?;
+        let name = output.path();
+        if name.ends_with(".npy") {
+            let npy = NpyWriter::new(output, None)?;
+            return Self::begin(&name, keys, columns, |_| Ok(To::Npy(npy)));
+        }
+        Self::begin(&name, keys, columns, |schema| {
+            if name.ends_with(".csv") {
+                return names(&mut output, schema).map(|()| To::Csv(output));
+            }
+            let mark = KeyValue::new(MARK.0.to_owned(), MARK.1.to_owned());
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                .set_max_row_group_row_count(Some(GROUP))
+                .set_key_value_metadata(Some(vec![mark]))
+                .build();
+            let writer = ArrowWriter::try_new(output, Arc::clone(schema), Some(properties))?;
+            Ok(To::Parquet(Box::new(writer)))
+        })
     }
 
-    /// Begins CSV that goes elsewhere, such as to the standard output: `name` tells where in errors.
+    /// Begins CSV that goes elsewhere, for instance to the standard output: `name` tells where in errors.
     ///
     /// # Errors
     /// [`Error::File`](coremix::Error::File) where nothing can be written, or two columns have one name.
@@ -105,15 +123,9 @@ impl LabelWriter {
         keys: Option<Keys>,
         columns: &[&str],
     ) -> Result<Self> {
-        let schema = schema(name, keys.as_ref(), columns)?;
         let mut to: Box<dyn Write + Send> = Box::new(to);
-        names(&mut to, &schema).map_err(|error| fault(name, error))?;
-        Ok(Self {
-            to: To::Stream(to),
-            path: name.to_owned(),
-            schema,
-            keys,
-            more: columns.len(),
+        Self::begin(name, keys, columns, |schema| {
+            names(&mut to, schema).map(|()| To::Stream(to))
         })
     }
 
@@ -140,41 +152,36 @@ impl LabelWriter {
                 let known = |name: &str| name == "label" || others.contains(&name);
                 let place = names.iter().position(|name| name == "label");
                 let first = rows.records().next();
-                let is_label = |place: usize| match &first {
-                    None => true,
-                    Some(row) => row
-                        .as_ref()
-                        .is_ok_and(|row| row[place].parse::<u32>().is_ok()),
+                let is_label = |place: usize| {
+                    let is_whole = |row: csv::StringRecord| row[place].parse::<u32>().is_ok();
+                    first.is_none_or(|row| row.is_ok_and(is_whole))
                 };
                 names.iter().all(known) && place.is_some_and(is_label)
             }
         }
     }
 
-    pub(super) fn new(output: Output, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
-        let path = output.path();
-        let schema = schema(&path, keys.as_ref(), columns)?;
-        let to = match &path {
-            path if path.ends_with(".npy") => To::Npy(NpyWriter::new(output, None)?),
-            path if path.ends_with(".csv") => {
-                let mut output = output;
-                names(&mut output, &schema).map_err(|error| fault(path, error))?;
-                To::Csv(output)
-            }
-            _ => {
-                let mark = KeyValue::new(MARK.0.to_owned(), MARK.1.to_owned());
-                let properties = WriterProperties::builder()
-                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
-                    .set_max_row_group_row_count(Some(GROUP))
-                    .set_key_value_metadata(Some(vec![mark]))
-                    .build();
-                let writer = ArrowWriter::try_new(output, Arc::clone(&schema), Some(properties));
-                To::Parquet(Box::new(writer.map_err(|error| fault(&path, error))?))
-            }
-        };
+    fn begin(
+        path: &str,
+        keys: Option<Keys>,
+        columns: &[&str],
+        to: impl FnOnce(&SchemaRef) -> std::result::Result<To, ArrowError>,
+    ) -> Result<Self> {
+        let fields = keys.iter().flat_map(|keys| keys.schema().fields());
+        let mut fields: Vec<Field> = fields.map(|field| (**field).clone()).collect();
+        fields.push(Field::new("label", DataType::UInt32, false));
+        let named = columns.iter();
+        fields.extend(named.map(|name| Field::new(*name, DataType::Float64, false)));
+        let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let what = format!("would have two columns {:?}: rename the key", pair[0]);
+            return Err(fault(path, what));
+        }
+        let schema = Arc::new(Schema::new(fields));
         Ok(Self {
-            to,
-            path,
+            to: to(&schema).map_err(|error| fault(path, error))?,
+            path: path.to_owned(),
             schema,
             keys,
             more: columns.len(),
@@ -232,24 +239,6 @@ impl LabelWriter {
             To::Stream(mut to) => to.flush().map_err(|error| fault(&self.path, error)),
         }
     }
-}
-
-/// The columns: keys, labels, and those that are named.
-fn schema(path: &str, keys: Option<&Keys>, columns: &[&str]) -> Result<SchemaRef> {
-    let mut fields = Vec::new();
-    if let Some(keys) = keys {
-        fields.extend(keys.schema().fields().iter().map(|field| (**field).clone()));
-    }
-    fields.push(Field::new("label", DataType::UInt32, false));
-    let columns = columns.iter();
-    fields.extend(columns.map(|name| Field::new(*name, DataType::Float64, false)));
-    let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
-    names.sort_unstable();
-    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        let what = format!("would have two columns {:?}: rename the key", pair[0]);
-        return Err(fault(path, what));
-    }
-    Ok(Arc::new(Schema::new(fields)))
 }
 
 /// Writes the names of the columns, also where no rows follow.

@@ -1,31 +1,27 @@
 //! `.npy` files, written block by block.
 
 use super::output::Output;
+use arrow_buffer::ToByteSlice;
 use coremix::Result;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Numbers that are written to `.npy` files. Sealed.
-pub trait NpyNumber: Copy + sealed::Sealed {
-    #[doc(hidden)]
-    const NAME: &'static str;
-    #[doc(hidden)]
-    fn put(self, bytes: &mut Vec<u8>);
-}
+pub trait NpyNumber: sealed::Named {}
 
 mod sealed {
-    pub trait Sealed {}
+    /// A number with its name in `NumPy`.
+    pub trait Named: arrow_buffer::ArrowNativeType {
+        const NAME: &'static str;
+    }
 }
 
 macro_rules! number {
     ($($t:ty: $name:literal),+) => {$(
-        impl sealed::Sealed for $t {}
-        impl NpyNumber for $t {
+        impl sealed::Named for $t {
             const NAME: &'static str = $name;
-            fn put(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_le_bytes());
-            }
         }
+        impl NpyNumber for $t {}
     )+};
 }
 number!(u8: "|u1", u32: "<u4", i64: "<i8", u64: "<u8", f32: "<f4", f64: "<f8");
@@ -56,12 +52,11 @@ pub struct NpyWriter<T> {
     /// Columns; `None` for an array of one axis.
     dim: Option<usize>,
     numbers: u64,
-    bytes: Vec<u8>,
     of: std::marker::PhantomData<T>,
 }
 
 /// Bytes of the header: room for every number of rows.
-pub(super) const HEADER: usize = 128;
+const HEADER: usize = 128;
 
 fn header(name: &str, rows: u64, dim: Option<usize>) -> Vec<u8> {
     let shape = match dim {
@@ -108,7 +103,6 @@ impl<T: NpyNumber> NpyWriter<T> {
             output,
             dim,
             numbers: 0,
-            bytes: Vec::new(),
             of: std::marker::PhantomData,
         };
         let written = writer.output.write_all(&header(T::NAME, 0, dim));
@@ -121,8 +115,6 @@ impl<T: NpyNumber> NpyWriter<T> {
     /// # Errors
     /// [`Error::File`](coremix::Error::File) for a part of a row, and where it cannot be written: a disk is full.
     pub fn write(&mut self, numbers: &[T]) -> Result<()> {
-        /// Numbers that become bytes at once.
-        const PIECE: usize = 1 << 13;
         if self
             .dim
             .is_some_and(|dim| !numbers.len().is_multiple_of(dim.max(1)))
@@ -131,12 +123,8 @@ impl<T: NpyNumber> NpyWriter<T> {
             let error = io::Error::new(io::ErrorKind::InvalidInput, what);
             return self.output.named(Err(error));
         }
-        for piece in numbers.chunks(PIECE) {
-            self.bytes.clear();
-            piece.iter().for_each(|x| x.put(&mut self.bytes));
-            let written = self.output.write_all(&self.bytes);
-            self.output.named(written)?;
-        }
+        let written = self.output.write_all(numbers.to_byte_slice());
+        self.output.named(written)?;
         self.numbers += numbers.len() as u64;
         Ok(())
     }

@@ -14,9 +14,6 @@ use crate::fault::fault;
 pub(super) struct Output {
     file: BufWriter<NamedTempFile>,
     path: PathBuf,
-    /// Bytes that still fit on a disk that is full after them.
-    #[cfg(test)]
-    room: usize,
 }
 
 impl Output {
@@ -29,15 +26,7 @@ impl Output {
         Ok(Self {
             file: BufWriter::with_capacity(1 << 16, file),
             path: path.to_owned(),
-            #[cfg(test)]
-            room: usize::MAX,
         })
-    }
-
-    #[cfg(test)]
-    pub(super) fn on_a_full_disk(mut self, room: usize) -> Self {
-        self.room = room;
-        self
     }
 
     pub(super) fn path(&self) -> String {
@@ -77,13 +66,6 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        #[cfg(test)]
-        {
-            self.room = self
-                .room
-                .checked_sub(bytes.len())
-                .ok_or(io::ErrorKind::StorageFull)?;
-        }
         self.file.write(bytes)
     }
 
@@ -101,7 +83,7 @@ fn create_in(folder: &Path) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new();
     file.prefix(".").suffix(".tmp");
     #[cfg(unix)]
-    // What others may do with it is what they may do with new files.
+    // Other users get the rights that they have on new files.
     file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     file.tempfile_in(folder)
 }

@@ -50,7 +50,7 @@ fn file(batches: &[RecordBatch], how: DictionaryHandling) -> Vec<u8> {
     file
 }
 
-/// All keys, so many at once.
+/// All keys, `piece` of them at once.
 fn names(file: &[u8], rows: usize, piece: usize) -> Vec<String> {
     let options = Options::new().key("name");
     let mut keys = Keys::over(file.to_vec(), Format::Arrow, &options).unwrap();
@@ -81,7 +81,7 @@ fn a_dictionary_holds_until_another_one_replaces_it() {
     for piece in [1, 2, 3, 8] {
         assert_eq!(names(&file, 8, piece), expected);
     }
-    // As the command writes labels: keys beside rows that are read in another order.
+    // The command writes labels so: keys, with rows that are read in another order.
     let folder = tempfile::tempdir().unwrap();
     let (path, labels) = (folder.path().join("x.arrows"), folder.path().join("l.csv"));
     std::fs::write(&path, &file).unwrap();

@@ -1,11 +1,11 @@
-//! What the tests share: tables of known numbers, and checks of sources against rows in memory.
+//! Shared by the tests: tables of known numbers, and checks of sources against rows in memory.
 
 use coremix::data::Source;
 use coremix_files::{ElementType, Number};
 use ndarray::Array2;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
-/// The same numbers in every run.
+/// A generator with equal numbers in every run.
 pub(crate) fn seeded(seed: u8) -> TestRng {
     TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32])
 }
@@ -15,7 +15,7 @@ pub(crate) fn below(rng: &mut impl proptest::prelude::Rng, n: usize) -> usize {
     (rng.next_u64() % n.max(1) as u64) as usize
 }
 
-/// Reads all rows, so many at once.
+/// Reads all rows, `piece` of them at once.
 pub(crate) fn all<T: Number>(
     source: &dyn Source<Element = T>,
     piece: usize,
@@ -68,7 +68,7 @@ pub(crate) fn same_rows<T: Number>(source: &dyn Source<Element = T>, rows: &Arra
             });
         }
     });
-    // What cannot be asked for.
+    // Rows that are not there are an error.
     assert!(source.read(n, &mut out[..d]).is_err());
     assert!(source.read(usize::MAX, &mut out[..d]).is_err());
     assert!(d == 1 || source.read(0, &mut out[..d + 1]).is_err());

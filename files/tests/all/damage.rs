@@ -95,7 +95,7 @@ pub(crate) fn good(kind: Kind, rng: &mut impl Rng) -> Vec<u8> {
     }
 }
 
-/// What is left of a good file after a few accidents: most of them where the file says what it is.
+/// Damages a good file by a few accidents: most of them where the file says what it is.
 pub(crate) fn damaged(good: &[u8], rng: &mut impl Rng) -> Vec<u8> {
     let mut file = good.to_vec();
     // Parts of another life of the file, and numbers at the ends of their ranges.
@@ -147,14 +147,14 @@ pub(crate) fn damaged(good: &[u8], rng: &mut impl Rng) -> Vec<u8> {
     file
 }
 
-/// What became of a file.
+/// The outcome of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Became {
     /// It could not be opened.
     Refused,
     /// It was opened, but not all of its rows could be read.
     Broken,
-    /// The same, because a decoder panicked: that was caught.
+    /// Not all of its rows could be read, because a decoder panicked, which was caught.
     Caught,
     /// It has rows.
     Read,

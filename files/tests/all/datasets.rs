@@ -1,4 +1,4 @@
-//! Files of all formats through one entry: folders, patterns, types, keys; and labels beside keys.
+//! Files of all formats through one entry: folders, patterns, types, keys; and labels with keys.
 
 use crate::common::{below, name, same_rows, seeded};
 use crate::samples::{Arrow, Parquet, csv, numbers, table};
@@ -83,7 +83,7 @@ fn folders_and_patterns() {
             DataType::Int16
         };
         let (rows, weights) = write(folder.path(), ending, &kind);
-        // What is not read.
+        // Other files are not read.
         std::fs::write(folder.path().join("_SUCCESS.csv"), b"").unwrap();
         std::fs::write(folder.path().join(".part.parquet"), b"").unwrap();
         std::fs::write(folder.path().join("notes.txt"), b"").unwrap();
@@ -217,7 +217,7 @@ fn text_in_several_files() {
             .contains("c.csv: has no column \"x\", for its first line does not name its 3 columns"),
         "{error}"
     );
-    // Of one file as well: the second name hides the first one.
+    // Two columns of one name are an error in one file as well.
     write("d.csv", "x,y,x\n1,2,3\n");
     let error = open(folder.path().join("d.csv"), &Options::new()).unwrap_err();
     assert!(
@@ -275,7 +275,7 @@ fn matrices_and_vectors() {
     }
 }
 
-/// Labels beside the keys of the rows, through all readers of keys and to both formats that have room for keys.
+/// Labels with the keys of the rows, through all readers of keys and to both formats that have room for keys.
 #[test]
 fn labels_beside_keys() {
     let all = ["parquet", "arrow", "csv"].into_iter();

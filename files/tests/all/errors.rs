@@ -1,4 +1,4 @@
-//! What is wrong with good files: the error names the file, the column and the row.
+//! Values that cannot be read in files that are not damaged: the error names the file, the column and the row.
 
 use crate::common::seeded;
 use crate::samples::{Arrow, Lists, Parquet, lists, table};
@@ -44,7 +44,7 @@ fn check(source: impl Source<Element = f64>, row: usize, part: &str) {
     check_named(source, row, &format!("row {row}"), part);
 }
 
-/// The same, where errors call the row by another name.
+/// Checks the error where it calls the row by another name.
 fn check_named(source: impl Source<Element = f64>, row: usize, name: &str, part: &str) {
     let d = source.dim();
     let mut out = vec![0.0; N * d];

@@ -44,7 +44,7 @@ fn damaged_files() {
     }
 }
 
-/// The same for the readers of keys.
+/// Thousands of accidents for the readers of keys.
 #[test]
 fn damaged_keys() {
     for kind in [Kind::Parquet, Kind::Arrow, Kind::Csv] {
@@ -197,7 +197,7 @@ fn parquet_bombs() {
     }
 }
 
-/// The same file with a checksum in the header of its first page, the only one of its column.
+/// A file with a checksum in the header of its first page, the only one of its column.
 fn with_checksum(file: &[u8], checksum: impl FnOnce(&[u8]) -> u32) -> Vec<u8> {
     let footer = ParquetMetaDataReader::new().parse_and_finish(&Bytes::copy_from_slice(file));
     let total = footer.unwrap().row_group(0).column(0).compressed_size();
@@ -271,11 +271,28 @@ fn more_lengths_than_values() {
         };
         assert_eq!(read(file.clone()).unwrap().num_rows(), 500);
         // Blocks of 128 numbers in 4 parts, and how many there are.
-        let (good, bad) = ([0x80, 1, 4, 0xf4, 0x03], [0x80, 1, 4, 0xff, 0x7f]);
+        let good = [0x80, 1, 4, 0xf4, 0x03];
+        let streams = file.windows(5).filter(|part| **part == good).count();
+        assert_eq!(
+            streams,
+            1 + usize::from(encoding == Encoding::DELTA_BYTE_ARRAY)
+        );
         let last = file.windows(5).rposition(|part| part == good).unwrap();
-        file[last..last + 5].copy_from_slice(&bad);
-        let error = read(file).unwrap_err().to_string();
-        assert!(error.contains("more lengths than values"), "{error}");
+        // One more than there are, many more, a block without parts, and one with more parts than numbers.
+        for bad in [
+            [0x80, 1, 4, 0xf5, 0x03],
+            [0x80, 1, 4, 0xff, 0x7f],
+            [0x80, 1, 0, 0xf4, 0x03],
+            [0x10, 0x20, 4, 0xf4, 0x03],
+        ] {
+            file[last..last + 5].copy_from_slice(&bad);
+            let error = read(file.clone()).unwrap_err().to_string();
+            assert!(error.contains("more lengths than values"), "{error}");
+        }
+        file[last..last + 5].copy_from_slice(&good);
+        // After the first length and the smallest difference, a part whose differences are wider than the page is long.
+        file[last + 7..last + 11].fill(0xff);
+        assert!(read(file).is_err());
     }
 }
 
@@ -323,6 +340,27 @@ fn arrow_bombs() {
                 assert!(read.is_err(), "{rows}");
             }
         }
+    }
+    // Vectors that are longer than all numbers together: the schema is the first message.
+    const EACH: usize = 77_777;
+    let (values, _) = numbers(&DataType::UInt8, 3 * EACH, &mut seeded(1));
+    let how = Arrow {
+        compression: None,
+        stream: true,
+        batch: 1_000,
+    };
+    let file = how.write(&table(
+        vec![("v", lists(values, EACH, Lists::Fixed))],
+        false,
+    ));
+    let open = |file| ArrowFile::<u8>::over(file, &Options::new());
+    assert_eq!(open(file.clone()).unwrap().dim(), EACH);
+    let each = (EACH as i32).to_le_bytes();
+    let place = file.windows(4).position(|part| part == each).unwrap();
+    for says in [i32::MAX, 1 << 30, 3 * EACH as i32 + 1, -1, i32::MIN] {
+        let mut bomb = file.clone();
+        bomb[place..place + 4].copy_from_slice(&says.to_le_bytes());
+        assert!(open(bomb).is_err(), "{says}");
     }
     for bytes in [
         &b"ARROW1"[..],

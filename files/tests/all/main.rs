@@ -9,6 +9,7 @@ mod fits;
 mod formats;
 mod hostile;
 mod kinds;
+mod labels;
 mod made;
 mod passes;
 mod read_ahead;

@@ -1,4 +1,4 @@
-//! What a pass over a file reads of it: each byte once or nearly so, in any of the orders in which fits read.
+//! A pass over a file reads each of its bytes about once, in any of the orders in which fits read.
 
 use crate::common::seeded;
 use crate::samples::{Arrow, Parquet, csv, numbers, table};
@@ -48,9 +48,9 @@ fn orders() -> Vec<(&'static str, Vec<(usize, usize)>)> {
     }
     vec![
         ("one after the other", blocks(0, N).collect()),
-        // As two threads do.
+        // Two threads read so.
         ("from two places", two),
-        // As coresets do.
+        // Coresets are read so.
         (
             "far apart",
             (0..N).step_by(337).map(|first| (first, 1)).collect(),

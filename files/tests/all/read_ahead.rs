@@ -19,7 +19,7 @@ fn value(row: usize, column: usize) -> f32 {
     ((row * 31 + column) % 4_099) as f32
 }
 
-/// What a source does at some of its reads.
+/// The behaviour of a source at some of its reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Does {
     Read,
@@ -32,7 +32,7 @@ enum Does {
 struct Told {
     rows: usize,
     pause: Duration,
-    /// What reads do that contain this row.
+    /// The behaviour of reads that contain this row.
     at: (usize, Does),
     reads: AtomicUsize,
     ahead: AtomicUsize,

@@ -97,7 +97,7 @@ fn compressed_text() {
     assert!(error.to_string().contains("x.tsv.gz: line "), "{error}");
 }
 
-/// What is written block by block is what other code reads.
+/// Other code reads the numbers that were written block by block.
 #[test]
 fn npy_files_that_are_written() {
     let folder = tempfile::tempdir().unwrap();

@@ -308,7 +308,7 @@ fn vector_files() {
     assert!(VectorFile::<f32>::open(folder.write("x.bin", &[0; 8])).is_err());
 }
 
-/// What is left of a good file after one to four accidents.
+/// Damages a good file by one to four accidents.
 fn damaged(good: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut file = good.to_vec();
     let below = |rng: &mut Rng, n: usize| ((rng.uniform() * n as f64) as usize).min(n - 1);

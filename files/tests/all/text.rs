@@ -28,7 +28,7 @@ fn keys(opened: &mut Opened, rows: usize) -> Vec<Option<String>> {
     keys.map(|key| key.map(str::to_owned)).collect()
 }
 
-/// What a text holds: names, rows, and whether names are a guess.
+/// Reads a text: names, rows, and whether names are a guess.
 fn of(text: impl AsRef<[u8]>, options: &Options) -> (Vec<String>, Array2<f64>, Option<bool>) {
     let opened = opened(text, options).unwrap();
     let (names, guess) = (opened.columns.clone(), opened.guessed_header);
@@ -169,7 +169,7 @@ fn a_header_of_numbers() {
         (",7,8\na,1.5,2\n".to_owned(), Some(true)),
         ("1,2\nann,5\nbob,6\n".to_owned(), Some(true)),
         (format!("2019,2020\n{halves}"), Some(true)),
-        // Those are rows: of edges, labels, years, values that happen to be whole, and with a value that is missing.
+        // The first lines that follow are rows: edges, labels, years, whole values by chance, and one with a missing value.
         ("0,1\n0,2\n1,2\n".to_owned(), Some(false)),
         ("0\n1\n0\n".to_owned(), Some(false)),
         ("2019,2020\n1,2\n3,4\n".to_owned(), Some(false)),
@@ -453,7 +453,7 @@ fn encodings() {
     assert!(fails(cut, &Options::new()).contains("line 3: not text in UTF-16LE"));
 }
 
-/// What is no text is named, whatever its name is.
+/// The error for a file that is no text says what it is, whatever its name is.
 #[test]
 fn other_files() {
     for (bytes, word) in [
@@ -542,7 +542,7 @@ fn rows_left_out() {
         (counted.rows.len(), counted.missing.unwrap().rows),
         (N, N / 5)
     );
-    // What is no number is no missing value.
+    // A word that is no number is not a missing value.
     let error = fails(
         "x\n1\nNA\nabc\n",
         &Options::new().columns(["x"]).missing(Missing::Drop),
@@ -555,7 +555,7 @@ fn rows_left_out() {
     );
 }
 
-/// The same for nulls and NaN of Parquet, Arrow and `.npy`, and across files.
+/// Rows with nulls and NaN are left out of Parquet, Arrow and `.npy`, and across files.
 #[test]
 fn nulls_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -663,7 +663,7 @@ fn folders_are_columns() {
     assert_eq!(rows(opened)[(3, 0)], 7.0);
 }
 
-/// What is not a file is read once, into a temporary file.
+/// A pipe is read once, into a temporary file.
 #[cfg(unix)]
 #[test]
 fn pipes() {
