@@ -323,12 +323,12 @@ class CoremixEstimator(BaseEstimator):
         return rows_of(self, X, reset=False)
 
     def predict(self, X: Rows) -> NDArray[np.int32]:
-        """The likeliest component of each row, over all components: shape (n_samples,)."""
+        """The likeliest component of each row of ``X``, over all components: shape (n_samples,)."""
         rows = self._ask(X)
         return self._model.predict(rows, threads_of(self.n_jobs))
 
     def predict_top(self, X: Rows, m: int = 5) -> tuple[NDArray[np.int32], NDArray[np.floating]]:
-        """The ``m`` likeliest components of each row, best first, and how they share it.
+        """The ``m`` likeliest components of each row of ``X``, best first, and how they share it.
 
         Nothing of the size n_samples x n_components is made. The shares of a row are its posteriors, divided by their sum
         over these components. For :class:`KMeans` the components are the nearest centres, and shares follow from the
@@ -345,16 +345,16 @@ class CoremixEstimator(BaseEstimator):
         return self._model.predict_top(rows, int(m), threads_of(self.n_jobs))
 
     def medoids(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
-        """The row of each cluster that is nearest to its mean: row numbers (n_clusters,), -1 for a cluster without rows.
+        """The row of ``X`` that is nearest to the mean of each cluster: row numbers (n_clusters,), -1 for a cluster without rows.
 
-        The rows of a cluster are those that :meth:`predict` gives its number. Rows of weight 0 are left out.
+        The rows of a cluster are those that :meth:`predict` gives its number. Rows whose ``sample_weight`` is 0 are left out.
         """
         rows = self._ask(X)
         weights = batch_weights(sample_weight, len(rows))
         return self._model.medoids(rows, weights, threads_of(self.n_jobs))
 
     def sizes(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
-        """The sum of the weights of the rows of each cluster: shape (n_clusters,)."""
+        """The sum of ``sample_weight`` over the rows of ``X`` in each cluster, or their number: shape (n_clusters,)."""
         rows = self._ask(X)
         labels = self._model.predict(rows, threads_of(self.n_jobs))
         return np.bincount(labels, batch_weights(sample_weight, len(rows)), self._model.components).astype(np.float64)
@@ -421,7 +421,7 @@ class CoremixEstimator(BaseEstimator):
             )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the fitted model to a file that :meth:`load`, Rust and the command ``coremix`` read.
+        """Writes the fitted model to the file ``path``, which :meth:`load`, Rust and the command ``coremix`` read.
 
         Beside the model it has the names of the columns, and the parameters that are numbers or text; neither ``labels_``
         nor ``report_``.
@@ -440,7 +440,7 @@ class CoremixEstimator(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """The estimator of a file: one that :meth:`save` wrote, or Rust, or the command ``coremix``."""
+        """The estimator in the file ``path``, which :meth:`save` wrote, or Rust, or the command ``coremix``."""
         model, notes = _coremix.Model.load(path), _coremix.Model.notes(path)
         if model.family not in cls._families:
             what, loader = _FAMILIES[model.family]
