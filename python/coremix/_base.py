@@ -6,13 +6,12 @@ import json
 import numbers
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from . import _coremix
 from ._input import Rows, batch_weights, rows_of, unmasked, weights_of
 from ._report import Report
+from ._sklearn import BaseEstimator
 
 RandomState: TypeAlias = int | np.random.RandomState | None
 Callback: TypeAlias = Callable[[dict[str, Any]], object]
@@ -76,6 +76,9 @@ class CoremixEstimator(BaseEstimator):
     n_iter_: int
     converged_: bool
     report_: Report
+    _model: _coremix.Model
+    _columns: list[list[float]] | None
+    _stream: _coremix.Stream
 
     # The parameter that holds the number of clusters.
     _clusters: ClassVar[str] = "n_components"
@@ -91,6 +94,12 @@ class CoremixEstimator(BaseEstimator):
     _families: ClassVar[tuple[str, ...]]
     # What a file keeps of a fit beside the model.
     _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_", "_columns")
+
+    if TYPE_CHECKING:
+        # scikit-learn adds these to every class whose methods take weights.
+        def set_fit_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
+        def set_partial_fit_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
+        def set_score_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         absent = [name for name in parameters if name in ABSENT and name not in cls._get_param_names()]
@@ -359,7 +368,7 @@ class CoremixEstimator(BaseEstimator):
         labels = self._model.predict(rows, threads_of(self.n_jobs))
         return np.bincount(labels, batch_weights(sample_weight, len(rows)), self._model.components).astype(np.float64)
 
-    def explain(self, columns: ArrayLike | None = None, top: int = 5) -> list[dict[str, Any]]:
+    def explain(self, columns: Iterable[Any] | None = None, top: int = 5) -> list[dict[str, Any]]:
         """The columns that set each cluster apart: those in which its mean is farthest from the mean of all rows.
 
         A difference is counted in standard deviations of the column over all rows of the fit. ``pandas.DataFrame(...)`` of
@@ -383,9 +392,7 @@ class CoremixEstimator(BaseEstimator):
             rule = "explain needs a fit of all columns in Python: a model of a file or of a sketch does not know the columns' spread"
             raise ValueError(f"{type(self).__name__}: {rule}")
         overall, variance = np.asarray(self._columns)
-        if columns is None:
-            columns = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        names = list(columns)
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)) if columns is None else columns)
         if len(names) != len(overall):
             raise ValueError(f"columns: {len(names)} names for {len(overall)} columns")
         means = np.asarray(self._model.parameters()["means"], dtype=np.float64)

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 from ._base import Callback, CoremixEstimator, RandomState, threads_of
 from ._input import Rows, weights_of
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 # Names in the core, and parameters that the algorithm has beside those of all.
 ALGORITHMS: dict[str, tuple[str, list[str]]] = {

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._input import Rows, weights_of
+from ._sklearn import DensityMixin
 
 Covariance: TypeAlias = Literal["full", "tied", "diag", "spherical", "tied-spherical"]
 
