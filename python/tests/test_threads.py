@@ -134,26 +134,39 @@ def test_streams_of_four_threads_are_those_of_threads_alone():
 class Once:
     """Rows that give all who ask the same capsules, which can be emptied once."""
 
-    def __init__(self, table, method):
-        batch = table if method == "__arrow_c_stream__" else table.to_batches()[0]
-        capsules = getattr(batch, method)()
+    def __init__(self, method, capsules):
         setattr(self, method, lambda requested_schema=None: capsules)
+
+
+def capsules_of(X, method):
+    table = pa.table({f"x{j}": column for j, column in enumerate(X[:50].T)})
+    return getattr(table if method == "__arrow_c_stream__" else table.to_batches()[0], method)()
 
 
 @pytest.mark.parametrize("method", ["__arrow_c_stream__", "__arrow_c_array__"])
 def test_capsules_are_emptied_once(X, method):
-    table = pa.table({f"x{j}": column for j, column in enumerate(X[:50].T)})
-    rows = Once(table, method)
+    rows = Once(method, capsules_of(X, method))
     assert len(_coremix.Table(rows)) == 50
-    with pytest.raises(ValueError, match="these rows were read before"):
-        _coremix.Table(rows)
+    for read in [_coremix.Table, coremix.KMeans(2).fit, coremix.KMeans(2).partial_fit, coremix.KMeans(2).fit(X).predict]:
+        with pytest.raises(ValueError, match="these rows were read before"):
+            read(rows)
     for _ in range(200):
-        rows = Once(table, method)
+        rows = Once(method, capsules_of(X, method))
         found = together(4, lambda _: len(_coremix.Table(rows)))
         errors = [one for one in found if isinstance(one, Exception)]
         assert all(isinstance(error, ValueError) and "read before" in str(error) for error in errors), errors
         # Of a schema and an array two threads may have one each: then nobody has the rows.
         assert len(errors) == 3 or len(errors) == 4 and method == "__arrow_c_array__"
+
+
+def test_a_schema_without_its_array_is_an_error_and_so_is_the_reverse(X):
+    method = "__arrow_c_array__"
+    for used in (0, 1):
+        old, new = capsules_of(X, method), capsules_of(X, method)
+        _coremix.Table(Once(method, old))
+        pair = (old[0], new[1]) if used == 0 else (new[0], old[1])
+        with pytest.raises(ValueError, match="these rows were read before"):
+            _coremix.Table(Once(method, pair))
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="an interpreter with the GIL")
