@@ -6,13 +6,12 @@ import json
 import numbers
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from . import _coremix
 from ._input import Rows, batch_weights, rows_of, unmasked, weights_of
 from ._report import Report
+from ._sklearn import BaseEstimator
 
 RandomState: TypeAlias = int | np.random.RandomState | None
 Callback: TypeAlias = Callable[[dict[str, Any]], object]
@@ -76,6 +76,9 @@ class CoremixEstimator(BaseEstimator):
     n_iter_: int
     converged_: bool
     report_: Report
+    _model: _coremix.Model
+    _columns: list[list[float]] | None
+    _stream: _coremix.Stream
 
     # The parameter that holds the number of clusters.
     _clusters: ClassVar[str] = "n_components"
@@ -91,6 +94,12 @@ class CoremixEstimator(BaseEstimator):
     _families: ClassVar[tuple[str, ...]]
     # What a file keeps of a fit beside the model.
     _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_", "_columns")
+
+    if TYPE_CHECKING:
+        # scikit-learn adds these to every class whose methods take weights.
+        def set_fit_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
+        def set_partial_fit_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
+        def set_score_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         absent = [name for name in parameters if name in ABSENT and name not in cls._get_param_names()]
@@ -323,12 +332,12 @@ class CoremixEstimator(BaseEstimator):
         return rows_of(self, X, reset=False)
 
     def predict(self, X: Rows) -> NDArray[np.int32]:
-        """The likeliest component of each row, over all components: shape (n_samples,)."""
+        """The likeliest component of each row of ``X``, over all components: shape (n_samples,)."""
         rows = self._ask(X)
         return self._model.predict(rows, threads_of(self.n_jobs))
 
     def predict_top(self, X: Rows, m: int = 5) -> tuple[NDArray[np.int32], NDArray[np.floating]]:
-        """The ``m`` likeliest components of each row, best first, and how they share it.
+        """The ``m`` likeliest components of each row of ``X``, best first, and how they share it.
 
         Nothing of the size n_samples x n_components is made. The shares of a row are its posteriors, divided by their sum
         over these components. For :class:`KMeans` the components are the nearest centres, and shares follow from the
@@ -345,21 +354,21 @@ class CoremixEstimator(BaseEstimator):
         return self._model.predict_top(rows, int(m), threads_of(self.n_jobs))
 
     def medoids(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
-        """The row of each cluster that is nearest to its mean: row numbers (n_clusters,), -1 for a cluster without rows.
+        """The row of ``X`` that is nearest to the mean of each cluster: row numbers (n_clusters,), -1 for a cluster without rows.
 
-        The rows of a cluster are those that :meth:`predict` gives its number. Rows of weight 0 are left out.
+        The rows of a cluster are those that :meth:`predict` gives its number. Rows whose ``sample_weight`` is 0 are left out.
         """
         rows = self._ask(X)
         weights = batch_weights(sample_weight, len(rows))
         return self._model.medoids(rows, weights, threads_of(self.n_jobs))
 
     def sizes(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
-        """The sum of the weights of the rows of each cluster: shape (n_clusters,)."""
+        """The sum of ``sample_weight`` over the rows of ``X`` in each cluster, or their number: shape (n_clusters,)."""
         rows = self._ask(X)
         labels = self._model.predict(rows, threads_of(self.n_jobs))
         return np.bincount(labels, batch_weights(sample_weight, len(rows)), self._model.components).astype(np.float64)
 
-    def explain(self, columns: ArrayLike | None = None, top: int = 5) -> list[dict[str, Any]]:
+    def explain(self, columns: Iterable[Any] | None = None, top: int = 5) -> list[dict[str, Any]]:
         """The columns that set each cluster apart: those in which its mean is farthest from the mean of all rows.
 
         A difference is counted in standard deviations of the column over all rows of the fit. ``pandas.DataFrame(...)`` of
@@ -383,9 +392,7 @@ class CoremixEstimator(BaseEstimator):
             rule = "explain needs a fit of all columns in Python: a model of a file or of a sketch does not know the columns' spread"
             raise ValueError(f"{type(self).__name__}: {rule}")
         overall, variance = np.asarray(self._columns)
-        if columns is None:
-            columns = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        names = list(columns)
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)) if columns is None else columns)
         if len(names) != len(overall):
             raise ValueError(f"columns: {len(names)} names for {len(overall)} columns")
         means = np.asarray(self._model.parameters()["means"], dtype=np.float64)
@@ -421,7 +428,7 @@ class CoremixEstimator(BaseEstimator):
             )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the fitted model to a file that :meth:`load`, Rust and the command ``coremix`` read.
+        """Writes the fitted model to the file ``path``, which :meth:`load`, Rust and the command ``coremix`` read.
 
         Beside the model it has the names of the columns, and the parameters that are numbers or text; neither ``labels_``
         nor ``report_``.
@@ -440,7 +447,7 @@ class CoremixEstimator(BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """The estimator of a file: one that :meth:`save` wrote, or Rust, or the command ``coremix``."""
+        """The estimator in the file ``path``, which :meth:`save` wrote, or Rust, or the command ``coremix``."""
         model, notes = _coremix.Model.load(path), _coremix.Model.notes(path)
         if model.family not in cls._families:
             what, loader = _FAMILIES[model.family]

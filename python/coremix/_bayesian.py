@@ -37,6 +37,8 @@ class BayesianGaussianMixture(CoremixMixture):
     means_ : ndarray of shape (n_components, n_features)
     covariances_ : ndarray of shape (n_components, n_features, n_features)
         The inverses of the expected precisions.
+    precisions_, precisions_cholesky_ : ndarray of shape (n_components, n_features, n_features)
+        As in :class:`GaussianMixture`.
     degrees_of_freedom_, mean_precision_ : ndarray of shape (n_components,)
     weight_concentration_ : ndarray of shape (n_components, 2)
         The parameters of the beta distributions of the sticks.

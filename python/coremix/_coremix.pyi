@@ -1,18 +1,21 @@
 from collections.abc import Callable
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from ._input import Rows
+
+__all__ = ["Model", "Stream", "Table", "__version__", "describe", "fit", "merge", "sample", "stats", "sweep", "take", "update"]
 
 __version__: str
 
-Rows: TypeAlias = "ArrayLike | Table"
-
+@final
 class Table:
     """Rows of an Arrow table, stream of batches or batch, whose memory is read as it is."""
 
-    def __init__(self, of: Any, columns: list[str] | None = None) -> None: ...
+    def __new__(cls, of: Any, columns: list[str] | None = None) -> Self: ...
     def __len__(self) -> int: ...
     @property
     def rows(self) -> int: ...
@@ -21,9 +24,12 @@ class Table:
     @property
     def names(self) -> list[str] | None: ...
 
+@final
 class Model:
     """A mixture model of any family. It does not change."""
 
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, value: object, /) -> bool: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> Model: ...
     def to_bytes(self, notes: list[tuple[str, str]] = ...) -> bytes: ...
@@ -54,10 +60,11 @@ class Model:
     def quantization_error(self, x: Rows, weights: NDArray[np.float64] | None = None, threads: int = 0) -> float: ...
     def sample(self, n: int, seed: int) -> tuple[NDArray[np.floating], NDArray[np.int32]]: ...
 
+@final
 class Stream:
     """A coreset of at most ``size`` rows of all that were pushed."""
 
-    def __init__(self, size: int, seed: int) -> None: ...
+    def __new__(cls, size: int, seed: int) -> Self: ...
     @property
     def size(self) -> int: ...
     @property

@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from . import _coremix
+from ._sklearn import BaseEstimator
 
 # What the native part reads as it is; everything else becomes the first of these.
 NUMBERS = [np.float64, np.float32, np.float16, np.uint8, np.int8]

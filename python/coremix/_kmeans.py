@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 from ._base import Callback, CoremixEstimator, RandomState, threads_of
 from ._input import Rows, weights_of
+from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 # Names in the core, and parameters that the algorithm has beside those of all.
 ALGORITHMS: dict[str, tuple[str, list[str]]] = {
@@ -194,18 +194,21 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
             self.sizes_ = np.bincount(self.labels_, weights, len(self.cluster_centers_)).astype(np.float64)
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
-        """Finds the centres, and returns the nearest one of each row: shape (n_samples,)."""
+        """:meth:`fit` on ``X``, ``y`` and ``sample_weight``, then the nearest centre of each row: shape (n_samples,)."""
         self.fit(X, y, sample_weight)
         return self.labels_ if self.compute_labels else self.predict(X)
 
     def transform(self, X: Rows) -> NDArray[np.floating]:
-        """The distances to all centres: shape (n_samples, n_clusters)."""
+        """The distances of the rows of ``X`` to all centres: shape (n_samples, n_clusters)."""
         rows = self._ask(X)
         self._warn_if_large(len(rows), "transform")
         return self._model.distances(rows, threads_of(self.n_jobs))
 
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        """Minus the sum of weighted squared distances to the nearest centres."""
+        """Minus the sum of squared distances of the rows of ``X`` to their nearest centres, times ``sample_weight``.
+
+        ``y`` is ignored.
+        """
         rows = self._ask(X)
         weights = weights_of(sample_weight, len(rows))
         return -self._model.quantization_error(rows, weights, threads_of(self.n_jobs))

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._input import Rows, weights_of
+from ._sklearn import DensityMixin
 
 Covariance: TypeAlias = Literal["full", "tied", "diag", "spherical", "tied-spherical"]
 
@@ -87,33 +87,34 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
             )
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
-        """Fits the mixture, and returns the likeliest component of each row: shape (n_samples,)."""
+        """:meth:`fit` on ``X``, ``y`` and ``sample_weight``, then the likeliest component of each row: shape (n_samples,)."""
         return self.fit(X, y, sample_weight).predict(X)
 
     def predict_proba(self, X: Rows) -> NDArray[np.floating]:
-        """The posteriors of all components: shape (n_samples, n_components), each row sums to 1."""
+        """The posteriors of all components for the rows of ``X``: shape (n_samples, n_components), each row sums to 1."""
         rows = self._ask(X)
         self._warn_if_large(len(rows), "predict_proba")
         return self._model.predict_proba(rows, threads_of(self.n_jobs))
 
     def score_samples(self, X: Rows) -> NDArray[np.float64]:
-        """The log-density of each row, in nats: shape (n_samples,)."""
+        """The log-density of each row of ``X``, in nats: shape (n_samples,)."""
         rows = self._ask(X)
         return self._model.log_densities(rows, threads_of(self.n_jobs))
 
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        """The weighted mean of the log-densities."""
+        """The mean of the log-densities of the rows of ``X``, weighted by ``sample_weight``. ``y`` is ignored."""
         likelihood, total = self._likelihood(X, sample_weight)
         return likelihood / total
 
     def bic(self, X: Rows, sample_weight: ArrayLike | None = None) -> float:
-        """The Bayesian information criterion; the lower the better. The number of rows is the sum of the weights."""
+        """The Bayesian information criterion on the rows of ``X``; the lower the better. The number of rows is the sum of
+        ``sample_weight``, if there are weights."""
         free = self._free_parameters()
         likelihood, total = self._likelihood(X, sample_weight)
         return free * float(np.log(total)) - 2 * likelihood
 
     def aic(self, X: Rows, sample_weight: ArrayLike | None = None) -> float:
-        """The Akaike information criterion; the lower the better."""
+        """The Akaike information criterion on the rows of ``X``, weighted by ``sample_weight``; the lower the better."""
         free = self._free_parameters()
         likelihood, _ = self._likelihood(X, sample_weight)
         return 2 * free - 2 * likelihood

@@ -61,7 +61,7 @@ class Sweep:
         return self.estimators_[list(self.table_["clusters"]).index(self.best_[criterion])]
 
     def plot(self, axes: Any = None) -> Any:
-        """Draws each criterion over the number of clusters, by matplotlib: see :func:`coremix.plots.sweep`."""
+        """Draws each criterion over the number of clusters into ``axes``, by matplotlib: see :func:`coremix.plots.sweep`."""
         from .plots import sweep as draw
 
         return draw(self, axes)

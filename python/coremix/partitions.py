@@ -42,10 +42,10 @@ def stats(
     width: int | None = None,
     n_jobs: int | None = None,
 ) -> bytes:
-    """The sums of an E-step on some rows.
+    """The sums of an E-step of ``model`` on the rows of ``batch``, which may have none, with these ``weights``.
 
     Each row is shared by its ``width`` best components; None means the nearest one for :class:`KMeans`, and all for
-    mixtures. The batch may have no rows.
+    mixtures. ``n_jobs`` is the number of threads.
     """
     if width is None and isinstance(model, KMeans):
         width = 1
@@ -63,18 +63,18 @@ def stats(
 
 
 def merge(parts: Iterable[bytes]) -> bytes:
-    """The sums of all rows, from those of their partitions."""
+    """The sums of all rows, from ``parts``, those of their partitions."""
     return _coremix.merge(list(parts))
 
 
 def update(model: Model | CoremixEstimator, statistics: bytes) -> Model:
-    """The model after the M-step on these sums."""
+    """The model after the M-step of ``model`` on these ``statistics``."""
     return _coremix.update(model_of(model), statistics)
 
 
 def describe(statistics: bytes) -> dict[str, Any]:
-    """What sums say: ``rows``, ``weight`` (the sum of the weights), ``free_energy`` (in nats; the log-likelihood where all
-    components share a row) and ``masses`` (of the components: one of mass 0 has no rows, and keeps its mean)."""
+    """Numbers of ``statistics``: ``rows``, ``weight`` (the sum of the weights), ``free_energy`` (in nats; the log-likelihood where
+    all components share a row) and ``masses`` (of the components: one of mass 0 has no rows, and keeps its mean)."""
     return _coremix.describe(statistics)
 
 
@@ -86,16 +86,16 @@ def sample(
     *,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
-    """A lightweight coreset: at most ``size`` rows, and their weights.
+    """A lightweight coreset of the rows of ``batch``: at most ``size`` rows, and their weights.
 
     Coresets of several partitions, one below the other, are a coreset of all; ``sample`` with these weights makes it
     smaller. Give each partition a seed of its own. The rows are an array, so a model that is fitted to them has no names of
-    columns: give it batches whose columns have this order.
+    columns: give it batches whose columns have this order. ``n_jobs`` is the number of threads.
     """
     rows = rows_alone(batch)
     return _coremix.sample(rows, size, seed_of(seed), weights=batch_weights(weights, len(rows)), threads=threads_of(n_jobs))
 
 
 def assign(batch: Rows, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:
-    """The likeliest component of each row. The batch may have no rows."""
+    """The likeliest component of ``model`` for each row of ``batch``, which may have none, on ``n_jobs`` threads."""
     return model_of(model).predict(batch, threads_of(n_jobs))

@@ -11,6 +11,8 @@ from ._input import Rows
 from ._mixture import CoremixMixture
 from ._sweep import CRITERIA, Sweep
 
+__all__ = ["ellipses", "sizes", "sweep"]
+
 # Deviations at which ellipses are drawn: they hold 39 and 86 % of the rows of a Gaussian in two dimensions.
 DEVIATIONS = (1, 2)
 
@@ -27,7 +29,7 @@ def _axes(axes: Any, number: int = 1) -> Any:
 
 
 def sizes(estimator: CoremixEstimator, X: Rows, axes: Any = None) -> Any:
-    """Draws the sizes of the clusters, the largest first, over their rank. Returns the axes."""
+    """Draws how many rows of ``X`` each cluster of ``estimator`` has, the largest first, into ``axes``. Returns the axes."""
     axes = _axes(axes)
     found = np.sort(estimator.sizes(X))[::-1]
     axes.step(np.arange(1, len(found) + 1), found, where="mid")
@@ -36,7 +38,8 @@ def sizes(estimator: CoremixEstimator, X: Rows, axes: Any = None) -> Any:
 
 
 def sweep(found: Sweep, axes: Any = None) -> Any:
-    """Draws each criterion that has values over the number of clusters, with a line at its choice. Returns the axes."""
+    """Draws each criterion of the sweep ``found`` over the number of clusters into ``axes``, with a line at its choice. Returns
+    the axes."""
     names = [name for name in CRITERIA if name in found.best_]
     axes = np.atleast_1d(_axes(axes, len(names)))
     for name, own in zip(names, axes, strict=True):

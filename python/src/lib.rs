@@ -2,6 +2,11 @@
 //!
 //! What scikit-learn asks of an estimator is in Python (`python/coremix`). Here is what needs the core: rows without a copy,
 //! fits that can be interrupted, models, and the sums of partitions.
+//!
+//! It needs no GIL, which free-threaded Python does not have. Models and tables never change. A stream is borrowed by one thread at
+//! a time; others get an error meanwhile. Global are only the thread pools, behind a lock that no thread holds while it runs Python.
+//! Arrays are read as borrowed (the crate `numpy` counts that under a lock), also where the GIL is released. Capsules of Arrow are
+//! emptied under the lock of the object.
 
 mod arrow;
 mod clusters;
@@ -25,7 +30,7 @@ mod watch;
 use pyo3::prelude::*;
 
 /// The native part of the package.
-#[pymodule]
+#[pymodule(gil_used = false)]
 mod _coremix {
     #[pymodule_export]
     use super::arrow::Table;

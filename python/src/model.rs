@@ -52,7 +52,7 @@ pub(crate) use each;
 
 #[pymethods]
 impl Model {
-    /// The model of these bytes.
+    /// The model of `bytes`, which `to_bytes` made, or which are a file.
     #[staticmethod]
     pub(crate) fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
         let info = ModelInfo::read_from(bytes).map_err(raise)?;
@@ -63,7 +63,7 @@ impl Model {
         Ok(Self(model.map_err(raise)?, info.column_names()))
     }
 
-    /// The bytes of the model's file, with notes by name, and the names of the columns.
+    /// The bytes of the model's file, with `notes` (names and texts), and the names of the columns.
     #[pyo3(signature = (notes=Vec::new()))]
     pub(crate) fn to_bytes<'py>(
         &self,
@@ -76,7 +76,7 @@ impl Model {
         Ok(PyBytes::new(py, &bytes.map_err(raise)?))
     }
 
-    /// Writes the file of the model: all of it, or nothing.
+    /// Writes the file `path` with the model and `notes`: all of it, or nothing.
     #[pyo3(signature = (path, notes=Vec::new()))]
     fn save(&self, py: Python<'_>, path: PathBuf, notes: Vec<(String, String)>) -> PyResult<()> {
         let notes = self.with_columns(py, notes)?;
@@ -84,7 +84,7 @@ impl Model {
         each!(self, model: F => model.save_with_notes(path, &notes)).map_err(raise)
     }
 
-    /// The model of a file, such as the core and the command `coremix` write.
+    /// The model in the file `path`, such as the core and the command `coremix` write.
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
         let info = ModelInfo::of_file(&path).map_err(raise)?;
@@ -95,7 +95,7 @@ impl Model {
         Ok(Self(model.map_err(raise)?, info.column_names()))
     }
 
-    /// The notes in the file of a model, by name.
+    /// The notes in the file `path` of a model, by name.
     #[staticmethod]
     fn notes(path: PathBuf) -> PyResult<HashMap<String, String>> {
         let info = ModelInfo::of_file(&path).map_err(raise)?;
@@ -174,7 +174,7 @@ impl Model {
         Ok(found)
     }
 
-    /// The likeliest component of each row (n).
+    /// The likeliest component of each row of `x` (n), on so many `threads`; 0 means one per processor.
     #[pyo3(signature = (x, threads=0))]
     fn predict<'py>(
         &self,
@@ -192,7 +192,7 @@ impl Model {
         Ok(labels.into_pyarray(py))
     }
 
-    /// The posteriors of all components (n, k).
+    /// The posteriors of all components for the rows of `x` (n, k), on so many `threads`.
     #[pyo3(signature = (x, threads=0))]
     fn predict_proba<'py>(
         &self,
@@ -212,7 +212,8 @@ impl Model {
         })
     }
 
-    /// The `m` likeliest components of each row, best first, and their posteriors, which sum to 1 over these: (n, m) each.
+    /// The `m` likeliest components of each row of `x`, best first, and their posteriors, which sum to 1 over these: (n, m) each,
+    /// on so many `threads`.
     #[pyo3(signature = (x, m, threads=0))]
     fn predict_top<'py>(
         &self,
@@ -235,8 +236,8 @@ impl Model {
         })
     }
 
-    /// The row of each component that is nearest to its mean, among those whose likeliest component it is: row numbers (k),
-    /// -1 for a component without rows. Rows of weight 0 are absent.
+    /// The row of `x` that is nearest to the mean of each component, among those whose likeliest component it is: row numbers (k),
+    /// -1 for a component without rows. Rows of `weights` 0 are absent. On so many `threads`.
     #[pyo3(signature = (x, weights=None, threads=0))]
     fn medoids<'py>(
         &self,
@@ -258,7 +259,7 @@ impl Model {
         Ok(medoids.rows().into_pyarray(py))
     }
 
-    /// The log-density of each row (n), in nats.
+    /// The log-density of each row of `x` (n), in nats, on so many `threads`.
     #[pyo3(signature = (x, threads=0))]
     fn log_densities<'py>(
         &self,
@@ -275,7 +276,7 @@ impl Model {
         Ok(densities.into_pyarray(py))
     }
 
-    /// The distances of each row to all means (n, k).
+    /// The distances of each row of `x` to all means (n, k), on so many `threads`.
     #[pyo3(signature = (x, threads=0))]
     fn distances<'py>(
         &self,
@@ -294,7 +295,7 @@ impl Model {
         })
     }
 
-    /// The sum of weighted squared distances to the nearest means.
+    /// The sum of squared distances of the rows of `x` to their nearest means, times `weights`, on so many `threads`.
     #[pyo3(signature = (x, weights=None, threads=0))]
     fn quantization_error<'py>(
         &self,
@@ -317,7 +318,7 @@ impl Model {
         Ok(total)
     }
 
-    /// Draws points from the model: points (n, d) and their components (n).
+    /// Draws `n` points from the model with this `seed`: points (n, d) and their components (n).
     fn sample<'py>(
         &self,
         py: Python<'py>,

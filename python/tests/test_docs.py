@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -86,3 +87,44 @@ def test_docstrings_name_every_parameter(name):
     listed = estimator.__doc__.partition("Attributes\n")[0]
     missing = [p for p in estimator().get_params() if not re.search(rf"\b{p}\b", listed)]
     assert missing == []
+
+
+def public():
+    """Everything public by its name: functions, classes, and their methods and properties, but those of scikit-learn."""
+    found = {}
+    for module in [coremix, coremix.partitions, coremix.plots]:
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if isinstance(thing, str):
+                continue
+            found[f"{module.__name__}.{name}"] = thing
+            for member in dir(thing) if inspect.isclass(thing) else []:
+                owner = next(of for of in thing.__mro__ if member in vars(of))
+                own = owner.__module__.partition(".")[0] == "coremix" and not type(vars(owner)[member]).__module__.startswith("sklearn")
+                if own and not member.startswith("_"):
+                    found[f"{module.__name__}.{name}.{member}"] = getattr(thing, member)
+    return found
+
+
+def test_everything_public_has_a_docstring_with_its_parameters():
+    everything = public()
+    assert len(everything) > 100
+    assert [name for name, thing in everything.items() if not inspect.getdoc(thing)] == []
+    missing = {}
+    for name, thing in everything.items():
+        if callable(thing) and not inspect.isclass(thing):
+            own = [p for p in inspect.signature(thing).parameters if p not in ("self", "cls")]
+            missing[name] = [p for p in own if not re.search(rf"\b{p}\b", inspect.getdoc(thing))]
+    assert {name: own for name, own in missing.items() if own} == {}
+
+
+@pytest.mark.parametrize("name", [name for name in coremix.__all__ if hasattr(getattr(coremix, name), "fit")])
+def test_docstrings_name_every_attribute(name):
+    estimator = getattr(coremix, name)
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    fitted = estimator(2).fit(pa.table(dict(zip("abc", X.T))))
+    own = [a for a in {*dir(estimator), *vars(fitted)} if a.endswith("_") and not a.startswith("_")]
+    listed = estimator.__doc__.partition("Attributes\n")[2].partition("See Also\n")[0]
+    if "See :class:`GaussianMixture`" in listed:
+        listed += coremix.GaussianMixture.__doc__.partition("Attributes\n")[2]
+    assert [a for a in own if not re.search(rf"\b{a}\b", listed)] == []

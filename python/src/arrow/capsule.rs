@@ -7,8 +7,9 @@ use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, DataType, Schema};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 
 /// The schema and all batches of a table, a stream of batches, or a batch.
 pub(crate) fn batches(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
@@ -26,19 +27,34 @@ fn wrong(error: ArrowError) -> PyErr {
     PyValueError::new_err(format!("Arrow: {error}"))
 }
 
-/// The pointer in a capsule of this name.
-fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<*mut T> {
-    let capsule = capsule.cast::<PyCapsule>()?;
-    Ok(capsule.pointer_checked(Some(name))?.as_ptr().cast())
+fn gone() -> PyErr {
+    let rule = "Arrow: these rows were read before: give the table or the batch itself";
+    PyValueError::new_err(rule)
+}
+
+/// Moves the struct out of a capsule of this name, and leaves an empty one behind, which the capsule's destructor accepts.
+///
+/// Without the GIL two threads may have the same capsule: its lock lets one of them have the struct.
+fn moved<T>(capsule: &Bound<'_, PyAny>, name: &CStr, empty: T) -> PyResult<T> {
+    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
+    let pointer = pointer.as_ptr().cast::<T>();
+    // SAFETY: a capsule of this name holds a valid struct of this type (Arrow PyCapsule interface), and the capsule is borrowed.
+    Ok(with_critical_section(capsule, || unsafe {
+        pointer.replace(empty)
+    }))
 }
 
 fn stream(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     let capsule = of.call_method0("__arrow_c_stream__")?;
-    let pointer: *mut FFI_ArrowArrayStream = pointer(&capsule, c"arrow_array_stream")?;
-    // SAFETY: a capsule of this name holds a valid stream (Arrow PyCapsule interface). Reading moves the stream out and
-    // leaves a released one behind, which the capsule's destructor accepts; the capsule lives until then.
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer) };
-    let reader = reader.map_err(|_| {
+    let stream = moved(
+        &capsule,
+        c"arrow_array_stream",
+        FFI_ArrowArrayStream::empty(),
+    )?;
+    if stream.release.is_none() {
+        return Err(gone());
+    }
+    let reader = ArrowArrayStreamReader::try_new(stream).map_err(|_| {
         PyValueError::new_err(
             "X is a column: give a frame or a table that has it, as frame[[name]]",
         )
@@ -52,15 +68,15 @@ fn array(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     let pair = of.call_method0("__arrow_c_array__")?;
     let pair = pair.cast::<PyTuple>()?;
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
-    let schema: *mut FFI_ArrowSchema = pointer(&schema, c"arrow_schema")?;
-    let array: *mut FFI_ArrowArray = pointer(&array, c"arrow_array")?;
-    // SAFETY: capsules of these names hold a valid schema and an array of that schema. Both are moved out, which leaves
-    // released ones behind for the destructors; the capsules live until then.
-    let data = unsafe {
-        let schema = FFI_ArrowSchema::from_raw(schema);
-        from_ffi(FFI_ArrowArray::from_raw(array), &schema)
-    };
-    let data = data.map_err(wrong)?;
+    let schema = moved(&schema, c"arrow_schema", FFI_ArrowSchema::empty())?;
+    let array = moved(&array, c"arrow_array", FFI_ArrowArray::empty())?;
+    // SAFETY: the first field of the struct is the pointer to its format (Arrow C data interface).
+    let format = unsafe { (&raw const schema).cast::<*const c_char>().read() };
+    if array.is_released() || format.is_null() {
+        return Err(gone());
+    }
+    // SAFETY: an array and its schema, neither of them released.
+    let data = unsafe { from_ffi(array, &schema) }.map_err(wrong)?;
     if !matches!(data.data_type(), DataType::Struct(_)) {
         let rule = "an Arrow array of numbers has no columns: give a record batch or a table";
         return Err(PyTypeError::new_err(rule));
