@@ -70,14 +70,7 @@ impl<F: Float> Rows<F> {
                     column,
                 });
             }
-            match frame.basis() {
-                Some(basis) => {
-                    let mut row: Vec<f64> = row.iter().map(|x| x.to_f64()).collect();
-                    basis.enter(&mut row);
-                    frame.enter_exact(&row, out);
-                }
-                None => frame.enter(&row, out),
-            }
+            frame.enter(row.iter().copied(), out);
         }
         Ok(())
     }
