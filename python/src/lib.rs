@@ -13,6 +13,7 @@ mod fit;
 mod input;
 mod model;
 mod partition;
+mod predictor;
 mod progress;
 mod report;
 mod settings;
@@ -28,7 +29,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _coremix {
     #[pymodule_export]
-    use super::arrow::Table;
+    use super::arrow::{Arrow, Table};
     #[pymodule_export]
     use super::clusters::take;
     #[pymodule_export]
@@ -37,6 +38,10 @@ mod _coremix {
     use super::model::Model;
     #[pymodule_export]
     use super::partition::{describe, merge, sample, stats, update};
+    #[pymodule_export]
+    use super::predictor::Predictor;
+    #[pymodule_export]
+    use super::settings::settings;
     #[pymodule_export]
     use super::stream::Stream;
     #[pymodule_export]

@@ -5,7 +5,7 @@ use crate::base::float::Float;
 use crate::data::check_rows;
 use crate::kernels::select;
 use crate::model::Mixture;
-use crate::rows::{Rows, some_scores};
+use crate::rows::{Rows, Scores, some_scores};
 use ndarray::{Axis, aview1};
 use std::ops::Deref;
 
