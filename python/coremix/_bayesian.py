@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -38,9 +39,11 @@ class CoremixProcess(CoremixMixture):
         given = getattr(self, name)
         if given is None:
             return None
+        if isinstance(given, numbers.Real):
+            if not np.isfinite(given):
+                raise ValueError(f"{name} = {given}: must be finite")
+            return np.full(shape, float(given)) if len(shape) == 1 else np.eye(shape[0]) * float(given)
         array = check_array(unmasked(given, name), dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
-        if array.ndim == 0:
-            return np.full(shape, array) if len(shape) == 1 else np.eye(shape[0]) * array
         if array.shape != shape:
             raise ValueError(f"{name} has the shape {array.shape}, expected {shape}, or a number")
         return array

@@ -23,7 +23,7 @@ class GaussianMixture(CarefulMixture):
     n_init : int or "auto", default=1
         Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None
-        Most iterations. None: 20.
+        Most iterations. None: 200.
     tol : float or None, default=None
         The fit ends when the lower bound gains less than half of this per row and column. None: 1e-4.
     coreset_size : int or None, default=None

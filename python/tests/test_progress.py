@@ -133,7 +133,7 @@ def test_a_display_in_a_notebook(monkeypatch, clock):
     assert told[-1][0] == "KMeans: 12 iterations in 0.0 s, converged"
 
 
-@pytest.mark.parametrize("estimator", [coremix.KMeans(400, algorithm="lloyd", tol=0.0, max_iter=60), coremix.GaussianMixture(40, tol=0.0)])
+@pytest.mark.parametrize("estimator", [coremix.KMeans(400, algorithm="lloyd", tol=0.0, max_iter=30), coremix.GaussianMixture(40, tol=0.0, max_iter=15)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_says_how_far_it_is(monkeypatch, capsys, estimator):
     """A fit of a second or so: with a line, and with the same bits as without one."""
