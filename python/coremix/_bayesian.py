@@ -147,7 +147,7 @@ callback
 class DirichletProcess(OfSeeds, CoremixProcess):
     """A Dirichlet process mixture of Gaussians, in the words of Rust, with priors of its own.
 
-    It is :class:`BayesianGaussianMixture` but for names and defaults: these are Rust's.
+    The same model as of :class:`BayesianGaussianMixture`, with the names and the defaults of Rust.
 
     Parameters
     ----------

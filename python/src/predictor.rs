@@ -8,7 +8,7 @@ use coremix::{BoxedMixture, Float, Predictor as OneRow, Result};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
@@ -84,6 +84,11 @@ impl<'py> Row<'py> {
                 let rule = "give one row, whose shape is (n_features,); predict takes several";
                 return Err(PyValueError::new_err(format!("shape {shape:?}: {rule}")));
             }
+        }
+        if (x.is_exact_instance_of::<PyList>() || x.is_exact_instance_of::<PyTuple>())
+            && let Ok(values) = x.extract()
+        {
+            return Ok(Self::Other(values));
         }
         let rows = Input::read(PyList::new(x.py(), [x])?.as_any(), names)?;
         let rows = f64::read(&rows.rows());
