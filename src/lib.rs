@@ -135,6 +135,7 @@ pub use io::ModelInfo;
 pub use m_step::{Save, load_model};
 pub use model::block::Block;
 pub use model::posterior::{Likelihood, LogJoint};
+pub use model::predictor::Predictor;
 pub use model::{BoxedMixture, Mixture, Score};
 
 /// Everything a user of the crate names: the builder, data, every stage, the model's trait.

@@ -6,6 +6,7 @@ use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use ndarray::{Array2, s};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +17,13 @@ struct Counting;
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
+thread_local! {
+    /// How often this thread took memory.
+    static TAKEN: Cell<usize> = const { Cell::new(0) };
+}
+
 fn taken(bytes: usize) {
+    TAKEN.set(TAKEN.get() + 1);
     let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
     MOST.fetch_max(now, Ordering::Relaxed);
 }
@@ -106,6 +113,38 @@ fn nothing_of_the_size_of_rows_times_components_is_kept() {
     let model = GaussianMixture::tied_spherical(means, 1.0).unwrap();
     let bytes = peak(|| model.responsibilities(&data).unwrap());
     assert!(bytes >= n * k * size_of::<f32>(), "{bytes} bytes");
+}
+
+/// One row at a time takes no memory after the first call: with one variance, one for each component, and one for each column.
+#[test]
+fn a_row_is_predicted_without_an_allocation() {
+    let (n, d, k) = (2_000, 24, 50);
+    let x = Array2::from_shape_fn((n, d), |(n, j)| row(n, j, k));
+    let data = Dense::new(&x).unwrap();
+    for kind in [
+        Covariance::TiedSpherical,
+        Covariance::Spherical,
+        Covariance::Diagonal,
+    ] {
+        let fit = algorithms::gmm(k).covariance(kind).max_iterations(2);
+        let model = fit.fit(&data).unwrap().model;
+        let mut predictor = model.predictor();
+        predictor.predict(x.row(0).as_slice().unwrap()).unwrap();
+        let (before, mut sum) = (TAKEN.get(), 0.0);
+        for row in x.outer_iter() {
+            sum += predictor.predict(row.as_slice().unwrap()).unwrap().1;
+        }
+        assert_eq!(TAKEN.get(), before, "{kind:?}");
+        assert!(sum > 0.0);
+    }
+    // It counts.
+    let before = TAKEN.get();
+    drop(vec![sum_of(&x); 2]);
+    assert_eq!(TAKEN.get(), before + 1);
+}
+
+fn sum_of(x: &Array2<f32>) -> f32 {
+    x.iter().sum()
 }
 
 /// Rows that are not in memory.

@@ -3,23 +3,30 @@
 from typing import Any
 
 from . import partitions, plots
-from ._bayesian import BayesianGaussianMixture
-from ._coremix import Model, __version__
-from ._gaussian import DGmm, GaussianMixture, SparsifiedGmm, VcGmm
-from ._kmeans import KMeans
+from ._bayesian import BayesianGaussianMixture, DirichletProcess
+from ._coremix import Arrow, Model, Predictor, __version__
+from ._gaussian import DGmm, GaussianMixture, KMeansCPrime, SparsifiedGmm, VarGmmS, VcGmm
+from ._kmeans import KMeans, LazyKMeans, LwcsKMeans
 from ._report import Report
 from ._sweep import Sweep, sweep
 from .partitions import assign, merge, sample, stats, update
 
 __all__ = [
+    "Arrow",
     "BayesianGaussianMixture",
     "DGmm",
+    "DirichletProcess",
     "GaussianMixture",
     "KMeans",
+    "KMeansCPrime",
+    "LazyKMeans",
+    "LwcsKMeans",
     "Model",
+    "Predictor",
     "Report",
     "SparsifiedGmm",
     "Sweep",
+    "VarGmmS",
     "VcGmm",
     "__version__",
     "assign",
@@ -40,9 +47,12 @@ _ELSEWHERE = {
     "KMedoids": "KMeans(...).fit(X).medoids(X) gives the row nearest to each centre",
     "DBSCAN": "clusters are Gaussian here: take scikit-learn's",
     "HDBSCAN": "clusters are Gaussian here: take scikit-learn's",
-    "DirichletProcess": "BayesianGaussianMixture is one",
-    "LazyKMeans": "KMeans(algorithm='lazy-k-means') is it",
-    "VarGmmS": "VcGmm(coreset_size='all') is it",
+    "Gmm": "GaussianMixture is its name here",
+    "DpGmm": "DirichletProcess is its name here",
+    "Fast": "KMeans is fast",
+    "SpectralClustering": "clusters are Gaussian here: take scikit-learn's",
+    "AgglomerativeClustering": "clusters are Gaussian here: take scikit-learn's",
+    "k_means": "KMeans(...).fit(X) has labels_, cluster_centers_ and inertia_",
 }
 
 

@@ -6,9 +6,9 @@ import json
 import numbers
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,11 +18,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _coremix
 from ._input import Rows, batch_weights, rows_of, unmasked, weights_of
+from ._parameters import Callback, Parameters, RandomState
+from ._progress import Line
 from ._report import Report
 from ._sklearn import BaseEstimator
-
-RandomState: TypeAlias = int | np.random.RandomState | None
-Callback: TypeAlias = Callable[[dict[str, Any]], object]
 
 # Up to so many rows, `merge_rows="auto"` merges equal rows: sorting them takes milliseconds.
 FEW_ROWS = 10_000
@@ -30,8 +29,7 @@ FEW_ROWS = 10_000
 # Attributes that rows set before any fit.
 OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 
-# Parameters of scikit-learn that have no counterpart, and what to do.
-_PRIORS = "the prior follows from the rows; weight_concentration_prior can be set"
+# Parameters of other libraries and of older versions, and what to do.
 ABSENT = {
     "reg_covar": "variances have a floor that follows from the rows: leave it out",
     "copy_x": "rows are never changed: leave it out",
@@ -39,14 +37,25 @@ ABSENT = {
     "precisions_init": "give means_init, or fit with warm_start=True",
     "metric": "distances are Euclidean; for cosine give rows of length 1, such as sklearn.preprocessing.normalize(X)",
     "spherical": "distances are Euclidean; for cosine give rows of length 1, such as sklearn.preprocessing.normalize(X)",
-    "verbose_interval": "verbose shows each step; callback can show fewer",
+    "verbose_interval": "verbose=2 shows each step; callback can show fewer",
     "batch_size": "leave it out; coreset_size is the number of rows that a fit begins on",
-    "covariance_type": "BayesianGaussianMixture has full covariances alone, KMeans none: leave it out",
-    "mean_prior": _PRIORS,
-    "mean_precision_prior": _PRIORS,
-    "degrees_of_freedom_prior": _PRIORS,
-    "covariance_prior": _PRIORS,
+    "covariance_type": "a Dirichlet process has full covariances alone, k-means none: leave it out",
+    "weight_concentration_prior": "concentration is its name in DirichletProcess",
     "weight_concentration_prior_type": "it is a Dirichlet process: leave it out",
+    "init_size": "leave it out; coreset_size is the number of rows that a fit begins on",
+    "max_no_improvement": "tol says when a fit ends: leave it out",
+    "reassignment_ratio": "empty clusters get rows: leave it out",
+    "n_local_trials": "greedy=True takes several candidates for each seed",
+    "bisecting_strategy": "leave it out",
+    "method": "medoids(X) gives the row nearest to each centre: leave it out",
+    "gpu": "fits run on processors: leave it out; n_jobs is the number of threads",
+    "niter": "max_iter is its name here",
+    "nredo": "n_init is its name here",
+    "seed": "random_state is its name here",
+    "n_neighbors": "neighbors is its name",
+    "n_random": "random is its name",
+    "n_drawn": "drawn is its name",
+    "chain_length": "chain is its name",
 }
 
 
@@ -68,8 +77,8 @@ def threads_of(n_jobs: int | None) -> int:
     return int(n_jobs)
 
 
-class CoremixEstimator(BaseEstimator):
-    """Base of all estimators. Parameters are stored by ``__init__``, and checked by ``fit``."""
+class CoremixEstimator(Parameters, BaseEstimator):
+    """Base of all estimators, which are data classes of their parameters. These are checked by ``fit``."""
 
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -82,6 +91,8 @@ class CoremixEstimator(BaseEstimator):
 
     # The parameter that holds the number of clusters.
     _clusters: ClassVar[str] = "n_components"
+    # The algorithm of the core.
+    _algorithm: ClassVar[str]
     # The names of parameters whose names in the core differ.
     _names: ClassVar[dict[str, str]] = {
         "coreset": "coreset_size",
@@ -89,7 +100,10 @@ class CoremixEstimator(BaseEstimator):
         "tolerance": "tol",
         "max_iterations": "max_iter",
         "restarts": "n_init",
+        "seed": "random_state",
     }
+    # Attributes that others have, or that it has at times, and what to do.
+    _elsewhere: ClassVar[dict[str, str]] = {}
     # The families of models that it can have.
     _families: ClassVar[tuple[str, ...]]
     # What a file keeps of a fit beside the model.
@@ -114,15 +128,14 @@ class CoremixEstimator(BaseEstimator):
             self.finish()
             if name in self.__dict__:
                 return self.__dict__[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Stores the parameters of ``__init__``, as its ``locals()``."""
-        self.__dict__.update((name, value) for name, value in parameters.items() if name != "self")
+        way = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way}")
 
     def _settings(self) -> dict[str, Any]:
-        """The settings of the core, by name."""
-        raise NotImplementedError
+        """The algorithm of the core, and its settings that are parameters, by name."""
+        known = self._get_param_names()
+        names = {name: self._names.get(name, name) for name in _coremix.settings(self._algorithm)}
+        return {"algorithm": self._algorithm} | {name: getattr(self, own) for name, own in names.items() if own in known}
 
     def _initial(self) -> tuple[str, ArrayLike | None]:
         """The name of the parameter with initial means, and its value."""
@@ -210,17 +223,20 @@ class CoremixEstimator(BaseEstimator):
             raise ValueError(f"n_samples={n_samples} should be >= {self._clusters}={clusters}.")
         settings, names = self._core_settings(clusters)
         coordinates = self._sketch(self.n_features_in_)
-        model, found = _coremix.fit(
-            rows,
-            settings,
-            weights=weights,
-            names=names,
-            columns=self._column_names(),
-            merge=clusters if self._merges(n_samples) else None,
-            sketch=None if coordinates is None else (coordinates, settings["seed"]),
-            threads=threads_of(self.n_jobs),
-            callback=self._observer(),
-        )
+        with Line(type(self).__name__, self.verbose) as line:
+            model, found = _coremix.fit(
+                rows,
+                settings,
+                weights=weights,
+                names=names,
+                columns=self._column_names(),
+                merge=clusters if self._merges(n_samples) else None,
+                sketch=None if coordinates is None else (coordinates, settings["seed"]),
+                threads=threads_of(self.n_jobs),
+                callback=self._observer(),
+                progress=line.see if line else None,
+            )
+            line.end(found["report"])
         self._take(model)
         self._note(Report(found["report"]))
         # A fit whose seeds are already its means has no step.
@@ -244,16 +260,13 @@ class CoremixEstimator(BaseEstimator):
         """The settings of the core for so many clusters, and the names of those that are called differently here."""
         if isinstance(self.n_init, str) and self.n_init != "auto":
             raise TypeError(f"n_init = {self.n_init!r}: must be an integer, or 'auto'")
-        settings = {
+        settings = self._settings() | {
             "clusters": clusters,
-            "coreset": self.coreset_size if self.coreset_size != "all" else None,
-            "max_iterations": self.max_iter,
-            "tolerance": self.tol,
             "restarts": None if self.n_init == "auto" else self.n_init,
             "seed": seed_of(self.random_state),
             "centres": self._centres(clusters),
             "start_from": self.__dict__.get("_model") if self.warm_start else None,
-        } | self._settings()
+        }
         return settings, {**self._names, "clusters": self._clusters}
 
     def _column_names(self) -> list[str] | None:
@@ -300,7 +313,7 @@ class CoremixEstimator(BaseEstimator):
         callback = self.callback
         if not (callback is None or callable(callback)):
             raise TypeError(f"callback = {callback!r}: must be callable, or None")
-        if not self.verbose:
+        if not self.verbose or self.verbose == 1:
             return callback
 
         def tell(step: dict[str, Any]) -> object:
@@ -411,6 +424,31 @@ class CoremixEstimator(BaseEstimator):
             for c, own in enumerate(order)
             for j in own
         ]
+
+    def predictor(self) -> _coremix.Predictor:
+        """What predicts one row at a time, in microseconds: ``predictor(row)`` is the label of a row (n_features,).
+
+        ``predictor.nearest(row)`` also has the distance to the mean of that component, and ``predictor.log_density(row)`` the
+        log-density. An array of float64 or float32 is read as it is.
+        """
+        check_is_fitted(self, "_model")
+        return self._model.predictor()
+
+    def to_arrow(self, what: Literal["centres", "labels"]) -> _coremix.Arrow:
+        """A result that ``pyarrow.array``, ``polars.from_arrow`` and all else take that reads the Arrow C data interface.
+
+        ``"centres"``: the means, a column for each feature, with its name. ``"labels"``: the ``labels_`` of a fit, not copied.
+        Labels of other rows are arrays of NumPy, which these libraries take, too: ``pyarrow.array(estimator.predict(X))``.
+        """
+        check_is_fitted(self, "_model")
+        if what == "centres":
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+            columns = np.asfortranarray(self._model.parameters()["means"])
+            return _coremix.Arrow(list(columns.T), list(names))
+        if what == "labels" and hasattr(self, "labels_"):
+            return _coremix.Arrow([self.labels_])
+        rule = f"{type(self).__name__} has no labels_ here: give pyarrow.array(estimator.predict(X))"
+        raise ValueError(rule if what == "labels" else f"what = {what!r}: must be 'centres' or 'labels'")
 
     def _warn_if_large(self, n_rows: int, what: str) -> None:
         """Warns before an array (n_rows, n_clusters) that does not fit in memory is made."""

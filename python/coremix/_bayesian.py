@@ -2,16 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+import numbers
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
 
-from ._base import Callback, RandomState
-from ._mixture import CoremixMixture
+from ._input import unmasked
+from ._mixture import CarefulMixture, CoremixMixture
+from ._parameters import OfSeeds
 
 
-class BayesianGaussianMixture(CoremixMixture):
+class CoremixProcess(CoremixMixture):
+    """Base of the Dirichlet processes."""
+
+    degrees_of_freedom_: NDArray[np.float64]
+    mean_precision_: NDArray[np.float64]
+    weight_concentration_: NDArray[np.float64]
+
+    _algorithm = "dp-gmm"
+    _families: ClassVar[tuple[str, ...]] = ("dirichlet-process",)
+    # Priors of the core, of which each estimator has the parameters.
+    _priors: ClassVar[tuple[str, ...]] = ("concentration", "mean_precision", "degrees_of_freedom", "mean", "scale", "merges")
+
+    def _settings(self) -> dict[str, Any]:
+        own = {prior: self._names.get(prior, prior) for prior in self._priors}
+        priors = {prior: getattr(self, name, None) for prior, name in own.items()}
+        priors["mean"] = self._prior(own["mean"], (self.n_features_in_,))
+        priors["scale"] = self._prior(own["scale"], (self.n_features_in_, self.n_features_in_))
+        return super()._settings() | {"concentration": None, "process": priors}
+
+    def _prior(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+        """A prior of this shape: a number is that in all columns, or on the diagonal."""
+        given = getattr(self, name)
+        if given is None:
+            return None
+        if isinstance(given, numbers.Real):
+            if not np.isfinite(given):
+                raise ValueError(f"{name} = {given}: must be finite")
+            return np.full(shape, float(given)) if len(shape) == 1 else np.eye(shape[0]) * float(given)
+        array = check_array(unmasked(given, name), dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
+        if array.shape != shape:
+            raise ValueError(f"{name} has the shape {array.shape}, expected {shape}, or a number")
+        return array
+
+    def _set_parameters(self, parameters: dict[str, Any]) -> None:
+        super()._set_parameters(parameters)
+        self.degrees_of_freedom_ = parameters["degrees_of_freedom"]
+        self.mean_precision_ = parameters["mean_precisions"]
+        self.weight_concentration_ = parameters["sticks"]
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class BayesianGaussianMixture(CarefulMixture, CoremixProcess):
     """A Dirichlet process mixture of Gaussians with full covariances, by variational inference.
 
     The data decide how many components have weight, up to ``n_components``. Components merge where that is sure to raise the
@@ -27,7 +72,16 @@ class BayesianGaussianMixture(CoremixMixture):
         Most iterations. None: 1,000.
     tol : float or None, default=None
         The fit ends when the lower bound gains less than half of this per row and column. None: 1e-5.
-    coreset_size, init_params, greedy, n_init, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    mean_prior : array of shape (n_features,), float or None, default=None
+        Where means are expected. None: the mean of the rows.
+    mean_precision_prior : float or None, default=None
+        The weight of that mean, in rows. None: 1.
+    degrees_of_freedom_prior : float or None, default=None
+        The weight of the prior covariance, in rows; more than the number of columns less 1. None: the number of columns.
+    covariance_prior : array of shape (n_features, n_features), float or None, default=None
+        The prior expects covariances of about this, divided by ``degrees_of_freedom_prior``. None: the covariance of the rows.
+    coreset_size, init_params, greedy, n_init, stop_rule, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, \
+callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -50,6 +104,7 @@ class BayesianGaussianMixture(CoremixMixture):
 
     See Also
     --------
+    DirichletProcess : The same in the words of Rust.
     GaussianMixture : A fixed number of components.
 
     Examples
@@ -63,39 +118,91 @@ class BayesianGaussianMixture(CoremixMixture):
     2
     """
 
-    degrees_of_freedom_: NDArray[np.float64]
-    mean_precision_: NDArray[np.float64]
-    weight_concentration_: NDArray[np.float64]
+    _names = CoremixMixture._names | {
+        "concentration": "weight_concentration_prior",
+        "mean_precision": "mean_precision_prior",
+        "degrees_of_freedom": "degrees_of_freedom_prior",
+        "mean": "mean_prior",
+        "scale": "covariance_prior",
+    }
+    _tolerance: ClassVar[float] = 1e-5
 
-    _families: ClassVar[tuple[str, ...]] = ("dirichlet-process",)
-    _names = CoremixMixture._names | {"concentration": "weight_concentration_prior"}
+    n_components: int = field(default=10, kw_only=False)
+    weight_concentration_prior: float | None = None
+    mean_prior: ArrayLike | float | None = None
+    mean_precision_prior: float | None = None
+    degrees_of_freedom_prior: float | None = None
+    covariance_prior: ArrayLike | float | None = None
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        weight_concentration_prior: float | None = None,
-        coreset_size: int | None = None,
-        init_params: Literal["kmeans", "k-means++"] = "kmeans",
-        greedy: bool = False,
-        n_init: int | Literal["auto"] = 1,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        means_init: ArrayLike | None = None,
-        merge_rows: bool | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self._store(locals())
+    def _prior(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+        given = super()._prior(name, shape)
+        if given is None or name == "mean_prior":
+            return given
+        # Its inverse is the scale of the precisions.
+        try:
+            return np.linalg.inv(given)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(f"{name}: must be symmetric and positive definite") from error
 
-    def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "dp-gmm", "concentration": self.weight_concentration_prior} | self._careful(1e-5)
 
-    def _set_parameters(self, parameters: dict[str, Any]) -> None:
-        super()._set_parameters(parameters)
-        self.degrees_of_freedom_ = parameters["degrees_of_freedom"]
-        self.mean_precision_ = parameters["mean_precisions"]
-        self.weight_concentration_ = parameters["sticks"]
+@dataclass(kw_only=True, repr=False, eq=False)
+class DirichletProcess(OfSeeds, CoremixProcess):
+    """A Dirichlet process mixture of Gaussians, in the words of Rust, with priors of its own.
+
+    The same model as of :class:`BayesianGaussianMixture`, with the names and the defaults of Rust.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        The truncation: the largest number of components.
+    concentration : float, default=1.0
+        The larger, the more components.
+    mean_precision : float, default=1.0
+        The weight of the prior mean, in rows (beta_0).
+    degrees_of_freedom : float or None, default=None
+        The weight of the prior precision, in rows, more than the number of columns less 1 (nu_0). None: the number of columns.
+    mean : array of shape (n_features,), float or None, default=None
+        The prior mean (m_0). None: the mean of the rows.
+    scale : array of shape (n_features, n_features), float or None, default=None
+        The prior expects the precision ``degrees_of_freedom * scale`` (W_0). None: the inverse of the covariance of the rows.
+    merges : bool, default=True
+        Whether components that are not needed merge with others.
+    greedy : bool, default=False
+        Several candidates for each seed of k-means++.
+    refined : bool, default=False
+        Start at the means of ``fast``, not at seeds of k-means++.
+    tol : float or None, default=None
+        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-5.
+    max_iter : int or None, default=None
+        Most iterations. None: 1,000.
+    coreset_size, n_init, stop_rule, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+        As in :class:`GaussianMixture`.
+
+    Attributes
+    ----------
+    See :class:`BayesianGaussianMixture`.
+
+    See Also
+    --------
+    BayesianGaussianMixture : The same in the words of scikit-learn.
+
+    Examples
+    --------
+    The priors of the paper, for columns of mean 0 and variance 1:
+
+    >>> import numpy as np
+    >>> from coremix import DirichletProcess
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-1, 0.1, (500, 2)), rng.normal(1, 0.1, (500, 2))])
+    >>> process = DirichletProcess(20, concentration=5.0, mean=0.0, mean_precision=0.8, scale=10.0, random_state=0).fit(X)
+    >>> int((process.weights_ > 0.01).sum())
+    2
+    """
+
+    n_components: int = field(default=10, kw_only=False)
+    concentration: float = 1.0
+    mean_precision: float = 1.0
+    degrees_of_freedom: float | None = None
+    mean: ArrayLike | float | None = None
+    scale: ArrayLike | float | None = None
+    merges: bool = True

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike
-
-from ._base import Callback, RandomState
-from ._mixture import Covariance, CoremixMixture
+from ._mixture import CarefulMixture, CoremixMixture
+from ._parameters import Covariance, OfSeeds, OfTruncated
 
 
-class GaussianMixture(CoremixMixture):
+@dataclass(kw_only=True, repr=False, eq=False)
+class GaussianMixture(CarefulMixture):
     """A Gaussian mixture by EM without approximation.
 
     Parameters
@@ -34,7 +34,7 @@ class GaussianMixture(CoremixMixture):
         Several candidates for each seed of ``init_params="k-means++"``.
     means_init : array of shape (n_components, n_features) or None, default=None
         Where the means start, in place of what ``init_params`` says.
-    merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    stop_rule, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`KMeans`. A warm start keeps proportions and covariances, too.
 
     Attributes
@@ -77,56 +77,39 @@ class GaussianMixture(CoremixMixture):
     10
     """
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: Covariance = "diag",
-        n_init: int | Literal["auto"] = 1,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        coreset_size: int | None = None,
-        init_params: Literal["kmeans", "k-means++"] = "kmeans",
-        greedy: bool = False,
-        means_init: ArrayLike | None = None,
-        merge_rows: bool | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self._store(locals())
+    _algorithm = "gmm"
+    _tolerance: ClassVar[float] = 1e-4
 
-    def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "gmm", "covariance": self.covariance_type} | self._careful(1e-4)
+    n_components: int = field(default=1, kw_only=False)
+    covariance_type: Covariance = "diag"
 
 
-class VcGmm(CoremixMixture):
+@dataclass(kw_only=True, repr=False, eq=False)
+class VcGmm(OfTruncated, CoremixMixture):
     """vc-GMM: truncated EM on a lightweight coreset, for many rows and many components.
 
     Each row is shared by its ``c_prime`` best components, searched for among the neighbors of those it had before. An
-    iteration costs at most ``c_prime * n_neighbors`` distances per row of the coreset, however many components there are.
+    iteration costs at most ``c_prime * neighbors`` distances per row of the coreset, however many components there are.
 
     Parameters
     ----------
     n_components : int, default=8
         The number of components.
     coreset_size : int, "all" or None, default=None
-        Draws of the coreset. None: 100 per component, and at least 8,192. "all": no coreset, which is var-GMM-S.
+        Draws of the coreset. None: 100 per component, and at least 8,192. "all": no coreset, which is :class:`VarGmmS`.
     c_prime : int, default=3
         Components that share a row.
-    n_neighbors : int, default=5
+    neighbors : int, default=5
         Neighbors of a component.
-    n_random : int, default=0
+    random : int, default=0
         Random components that are added to each search.
-    chain_length : int or None, default=None
-        Length of the chains that draw the seeds (AFK-MC²).
+    chain : int or None, default=None
+        Length of the chains that draw the seeds (AFK-MC²). None: 20.
     covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full"}, default="tied-spherical"
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
-    n_init, max_iter, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    n_init, max_iter, stop_rule, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -149,51 +132,113 @@ class VcGmm(CoremixMixture):
     ((50, 2), True)
     """
 
-    _names = CoremixMixture._names | {
-        "neighbors": "n_neighbors",
-        "g": "n_neighbors",
-        "random": "n_random",
-        "chain": "chain_length",
-    }
+    _names = CoremixMixture._names | {"g": "neighbors"}
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        coreset_size: int | Literal["all"] | None = None,
-        c_prime: int = 3,
-        n_neighbors: int = 5,
-        n_random: int = 0,
-        chain_length: int | None = None,
-        covariance_type: Covariance = "tied-spherical",
-        n_init: int | Literal["auto"] = 1,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        means_init: ArrayLike | None = None,
-        merge_rows: bool | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self._store(locals())
+    _algorithm = "vc-gmm"
+
+    neighbors: int = 5
+    random: int = 0
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "algorithm": "var-gmm-s" if self.coreset_size == "all" else "vc-gmm",
-            "c_prime": self.c_prime,
-            "neighbors": self.n_neighbors,
-            "random": self.n_random,
-            "chain": self.chain_length,
-            "covariance": self.covariance_type,
-        }
+        found = super()._settings()
+        return found | {"algorithm": "var-gmm-s", "coreset": None} if self.coreset_size == "all" else found
 
 
-class DGmm(CoremixMixture):
+@dataclass(kw_only=True, repr=False, eq=False)
+class VarGmmS(OfTruncated, CoremixMixture):
+    """var-GMM-S: truncated EM on all rows, for many components.
+
+    It is :class:`VcGmm` without a coreset: an iteration costs at most ``c_prime * neighbors`` distances per row.
+
+    Parameters
+    ----------
+    n_components : int, default=8
+        The number of components.
+    coreset_size : int or None, default=None
+        Fits on a lightweight coreset of so many draws. None: on all rows.
+    c_prime, neighbors, random, chain, covariance_type, tol
+        As in :class:`VcGmm`.
+    n_init, max_iter, stop_rule, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+        As in :class:`GaussianMixture`.
+
+    Attributes
+    ----------
+    See :class:`GaussianMixture`.
+
+    See Also
+    --------
+    VcGmm : The same on a coreset.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import VarGmmS
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1_000, (50, 2)).repeat(20, axis=0) + rng.normal(size=(1_000, 2))
+    >>> VarGmmS(n_components=50, random_state=0).fit(X).means_.shape
+    (50, 2)
+    """
+
+    _names = VcGmm._names
+    _algorithm = "var-gmm-s"
+
+    neighbors: int = 5
+    random: int = 0
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class KMeansCPrime(OfSeeds, CoremixMixture):
+    """k-means-C': each row is shared by its ``c_prime`` nearest components, between k-means (1) and EM (all).
+
+    Here it is a mixture, with each kind of covariances; ``KMeans(algorithm="k-means-c-prime")`` has centres and labels.
+
+    Parameters
+    ----------
+    n_components : int, default=8
+        The number of components.
+    c_prime : int, default=3
+        Components that share a row; all, where there are fewer.
+    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full"}, default="tied-spherical"
+        As in :class:`GaussianMixture`.
+    tol : float or None, default=None
+        As in :class:`GaussianMixture`. None: 1e-3.
+    greedy : bool, default=False
+        Several candidates for each seed of k-means++.
+    refined : bool, default=False
+        Start at the means of ``fast``, not at seeds of k-means++.
+    coreset_size, n_init, max_iter, stop_rule, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+        As in :class:`GaussianMixture`.
+
+    Attributes
+    ----------
+    See :class:`GaussianMixture`.
+
+    See Also
+    --------
+    VarGmmS : The same with fewer distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import KMeansCPrime
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (500, 2)), rng.normal(9, 3, (500, 2))])
+    >>> mixture = KMeansCPrime(2, c_prime=1, covariance_type="spherical", random_state=0).fit(X)
+    >>> sorted(mixture.covariances_.round().tolist())
+    [1.0, 9.0]
+    """
+
+    _algorithm = "k-means-c-prime"
+
+    c_prime: int = 3
+    covariance_type: Covariance = "tied-spherical"
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class DGmm(OfTruncated, CoremixMixture):
     """D-GMM: truncated EM whose searches draw components that are similar to those a row had before.
 
-    An iteration costs at most ``c_prime + n_drawn`` distances per row, however many components there are.
+    An iteration costs at most ``c_prime + drawn`` distances per row, however many components there are.
 
     Parameters
     ----------
@@ -203,11 +248,11 @@ class DGmm(CoremixMixture):
         Fits on a lightweight coreset of so many draws. None: on all rows.
     c_prime : int, default=3
         Components that share a row.
-    n_drawn : int, default=5
+    drawn : int, default=5
         Components drawn per row and search.
-    chain_length : int or None, default=None
-        Length of the chains that draw the seeds (AFK-MC²).
-    covariance_type, n_init, max_iter, tol, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    chain : int or None, default=None
+        Length of the chains that draw the seeds (AFK-MC²). None: 20.
+    covariance_type, n_init, max_iter, tol, stop_rule, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`VcGmm`.
 
     Attributes
@@ -228,46 +273,15 @@ class DGmm(CoremixMixture):
     (10000, 50)
     """
 
-    _names = CoremixMixture._names | {
-        "drawn": "n_drawn",
-        "r": "n_drawn",
-        "h": "c_prime",
-        "chain": "chain_length",
-    }
+    _names = CoremixMixture._names | {"r": "drawn", "h": "c_prime"}
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        coreset_size: int | None = None,
-        c_prime: int = 3,
-        n_drawn: int = 5,
-        chain_length: int | None = None,
-        covariance_type: Covariance = "tied-spherical",
-        n_init: int | Literal["auto"] = 1,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        means_init: ArrayLike | None = None,
-        merge_rows: bool | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self._store(locals())
+    _algorithm = "d-gmm"
 
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "algorithm": "d-gmm",
-            "c_prime": self.c_prime,
-            "drawn": self.n_drawn,
-            "chain": self.chain_length,
-            "covariance": self.covariance_type,
-        }
+    drawn: int = 5
 
 
-class SparsifiedGmm(CoremixMixture):
+@dataclass(kw_only=True, repr=False, eq=False)
+class SparsifiedGmm(OfSeeds, CoremixMixture):
     """A Gaussian mixture of sparsified rows, for many columns: of each row only a few preconditioned coordinates are kept.
 
     The sketch is made in one pass; time and memory of the fit depend on the coordinates that are kept.
@@ -282,7 +296,9 @@ class SparsifiedGmm(CoremixMixture):
         As in :class:`GaussianMixture`; variances of ``"diag"`` are those of the coordinates.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
-    coreset_size, greedy, n_init, max_iter, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    greedy, refined : bool, default=False
+        Several candidates for each seed of k-means++; a start at the means of ``fast``.
+    coreset_size, n_init, max_iter, stop_rule, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -307,29 +323,10 @@ class SparsifiedGmm(CoremixMixture):
 
     _names = CoremixMixture._names | {"q": "n_coordinates"}
 
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        n_coordinates: int | None = None,
-        covariance_type: Covariance = "diag",
-        coreset_size: int | None = None,
-        greedy: bool = False,
-        n_init: int | Literal["auto"] = 1,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        means_init: ArrayLike | None = None,
-        merge_rows: bool | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self._store(locals())
+    _algorithm = "sparsified-gmm"
 
-    def _settings(self) -> dict[str, Any]:
-        return {"algorithm": "sparsified-gmm", "covariance": self.covariance_type, "greedy": self.greedy}
+    n_coordinates: int | None = None
+    covariance_type: Covariance = "diag"
 
     def _sketch(self, n_features: int) -> int:
         if self.n_coordinates is None:

@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_array, validate_data
 from . import _coremix
 from ._sklearn import BaseEstimator
 
+# Of these numbers an array passes as it is, in the byte order of the machine.
+_PLAIN = frozenset({np.dtype(np.float64), np.dtype(np.float32)})
 # What the native part reads as it is; everything else becomes the first of these.
 NUMBERS = [np.float64, np.float32, np.float16, np.uint8, np.int8]
 
@@ -53,12 +55,12 @@ def table_of(X: Any, columns: list[str] | None = None) -> _coremix.Table | None:
 
 def rows_of(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Any:
     """The rows of X for the native part. ``reset`` notes the number of columns and their names, else they are compared."""
+    if not reset and _is_known(estimator, X):
+        return X
     table = table_of(X)
     if table is not None:
         _check_table(estimator, table, reset)
         return table
-    if not reset and _is_known(estimator, X):
-        return X
     return _numbers(X, partial(validate_data, estimator, reset=reset))
 
 
@@ -67,12 +69,12 @@ def _is_known(estimator: BaseEstimator, X: Any) -> bool:
     return (
         type(X) is np.ndarray
         and X.ndim == 2
-        and X.dtype in (np.float64, np.float32)
+        and X.dtype in _PLAIN
         and X.shape[0] > 0
-        and X.shape[1] == estimator.n_features_in_
+        and X.shape[1] == estimator.__dict__.get("n_features_in_")
         and X.flags.c_contiguous
         and X.flags.aligned
-        and not hasattr(estimator, "feature_names_in_")
+        and "feature_names_in_" not in estimator.__dict__
     )
 
 

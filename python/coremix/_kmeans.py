@@ -2,109 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import Callback, CoremixEstimator, RandomState, threads_of
+from . import _coremix
+from ._base import CoremixEstimator, threads_of
 from ._input import Rows, weights_of
+from ._parameters import OfChains, OfKMeans, OfSeeds
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
-# Names in the core, and parameters that the algorithm has beside those of all.
-ALGORITHMS: dict[str, tuple[str, list[str]]] = {
-    "fast": ("fast", ["memory"]),
-    "lloyd": ("k-means", ["greedy"]),
-    "k-means-c-prime": ("k-means-c-prime", ["c_prime", "greedy"]),
-    "lazy-k-means": ("lazy-k-means", ["epsilon", "greedy"]),
-    "lwcs-k-means": ("lwcs-k-means", []),
+# Names of algorithms in the core.
+ALGORITHMS = {
+    "fast": "fast",
+    "lloyd": "k-means",
+    "k-means-c-prime": "k-means-c-prime",
+    "lazy-k-means": "lazy-k-means",
+    "lwcs-k-means": "lwcs-k-means",
 }
 
 
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, CoremixEstimator):
-    """k-means, by default the algorithm ``fast``: about the error of converged k-means++, in a fraction of its time.
-
-    Parameters
-    ----------
-    n_clusters : int, default=8
-        The number of clusters.
-    algorithm : str, default="fast"
-        ``"fast"`` (on coresets, then on all rows, with split and merge), ``"lloyd"``, ``"k-means-c-prime"`` (each row is
-        shared by its ``c_prime`` nearest clusters), ``"lazy-k-means"`` (a row changes its cluster only for one that is
-        nearer by a factor 1 + ``epsilon``) or ``"lwcs-k-means"`` (on a lightweight coreset).
-    init : "k-means++" or array of shape (n_clusters, n_features), default="k-means++"
-        Where the clusters start: at seeds that the algorithm draws in the manner of k-means++, or at these means.
-    n_init : int or "auto", default=1
-        Restarts; the best one is kept. "auto": 1.
-    max_iter : int or None, default=None
-        Most iterations of a phase. None: 100 for ``fast``, 200 for the others.
-    tol : float or None, default=None
-        The fit ends when an iteration gains less than about this share of the quantization error. None: 1e-3, or less
-        where iterations take little time.
-    coreset_size : int or None, default=None
-        Draws of the coreset. None: the default of the algorithm; only ``fast`` and ``lwcs-k-means`` have one.
-    c_prime : int, default=3
-        Clusters that share a row, of ``k-means-c-prime``; all, where there are fewer.
-    epsilon : float, default=0.1
-        How much nearer a cluster must be, of ``lazy-k-means``.
-    greedy : bool, default=False
-        Several candidates for each seed of k-means++; ``fast`` has seeds of its own.
-    memory : int or None, default=None
-        Bytes that ``fast`` may take beside the rows: for memory maps that are larger than memory. Less than a fit needs in any
-        case is an error. None: no limit.
-    compute_labels : bool, default=True
-        Whether ``fit`` computes ``labels_`` and ``inertia_``: up to two passes over all rows and clusters.
-    merge_rows : {"auto", True, False}, default="auto"
-        Whether equal rows become one, with the sum of their weights, in ascending order. Then the fit depends neither on
-        the order of the rows, nor on whether rows are repeated or weighted. "auto": up to 10,000 rows.
-    warm_start : bool, default=False
-        Whether a further fit starts at the centres of the one before.
-    n_jobs : int or None, default=None
-        Threads. None and -1: one per processor, or as many as ``RAYON_NUM_THREADS`` says. The result has the same bits.
-    random_state : int, RandomState instance or None, default=None
-        An integer is the seed of the fit, in Rust and of the command as well.
-    verbose : int, default=0
-        Whether each step of the fit prints a line.
-    callback : callable or None, default=None
-        Called with a dictionary after each step of the fit. Return False to stop.
-
-    Attributes
-    ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-    labels_ : ndarray of shape (n_samples,)
-        The nearest centre of each row, exactly.
-    inertia_ : float
-        Sum of weighted squared distances of the rows to their nearest centres. After ``partial_fit`` it is about the rows of
-        the coreset.
-    sizes_ : ndarray of shape (n_clusters,)
-        The sum of the weights of the rows of each cluster.
-    n_iter_ : int
-        Iterations of all phases.
-    converged_ : bool
-    report_ : Report
-        What the fit did, and what it cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
-
-    See Also
-    --------
-    GaussianMixture : Clusters that overlap, with widths and probabilities.
-    VcGmm : Many overlapping clusters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from coremix import KMeans
-    >>> X = np.array([[1.0, 0.0], [1.0, 2.0], [1.0, 4.0], [9.0, 0.0], [9.0, 2.0], [9.0, 4.0]])
-    >>> kmeans = KMeans(n_clusters=2, init=X[[0, 3]], random_state=0).fit(X)
-    >>> kmeans.cluster_centers_
-    array([[1., 2.],
-           [9., 2.]])
-    >>> kmeans.predict([[0.0, 0.0], [12.0, 3.0]])
-    array([0, 1], dtype=int32)
-    >>> kmeans.inertia_
-    16.0
-    """
+class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, CoremixEstimator):
+    """Base of k-means: what all its algorithms share."""
 
     cluster_centers_: NDArray[np.floating]
     labels_: NDArray[np.int32]
@@ -112,46 +33,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     sizes_: NDArray[np.float64]
 
     _clusters = "n_clusters"
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "labels_": "fit(X) with compute_labels=True sets it, and predict(X) has labels",
+        "inertia_": "fit(X) with compute_labels=True sets it, and score(X) has minus the same",
+        "means_": "cluster_centers_ is its name",
+        "centroids": "cluster_centers_ is its name",
+        "obj": "inertia_ is the error, report_['free_energies'] its course",
+        "score_samples": "KMeans has no densities, GaussianMixture has",
+        "predict_proba": "KMeans has no shares, GaussianMixture has; predict_top(X, m) has those of its mixture",
+    }
     _families: ClassVar[tuple[str, ...]] = ("tied-spherical",)
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        algorithm: Literal["fast", "lloyd", "k-means-c-prime", "lazy-k-means", "lwcs-k-means"] = "fast",
-        init: Literal["k-means++"] | ArrayLike = "k-means++",
-        n_init: int | Literal["auto"] = 1,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        coreset_size: int | None = None,
-        c_prime: int = 3,
-        epsilon: float = 0.1,
-        greedy: bool = False,
-        memory: int | None = None,
-        compute_labels: bool = True,
-        merge_rows: bool | Literal["auto"] = "auto",
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-    ) -> None:
-        self._store(locals())
-
-    def _settings(self) -> dict[str, Any]:
-        if self.algorithm not in ALGORITHMS:
-            raise ValueError(f"algorithm = {self.algorithm!r}: must be one of {', '.join(map(repr, ALGORITHMS))}")
-        if not isinstance(self.compute_labels, (bool, np.bool_)):
-            raise TypeError(f"compute_labels = {self.compute_labels!r}: must be True or False")
-        name, own = ALGORITHMS[self.algorithm]
-        default = type(self)()
-        for parameter in ("memory", "greedy", "c_prime", "epsilon"):
-            if parameter not in own and getattr(self, parameter) != getattr(default, parameter):
-                have = " and ".join(repr(other) for other, (_, its) in ALGORITHMS.items() if parameter in its)
-                raise ValueError(
-                    f"{parameter} = {getattr(self, parameter)!r}: {self.algorithm!r} does not use it, but {have}: leave it out"
-                )
-        return {"algorithm": name} | {parameter: getattr(self, parameter) for parameter in own}
 
     def _initial(self) -> tuple[str, ArrayLike | None]:
         if isinstance(self.init, str) and self.init == "k-means++":
@@ -223,3 +114,204 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def _core_settings(self, clusters: int) -> tuple[dict[str, Any], dict[str, str]]:
+        if not isinstance(self.compute_labels, (bool, np.bool_)):
+            raise TypeError(f"compute_labels = {self.compute_labels!r}: must be True or False")
+        return super()._core_settings(clusters)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class KMeans(OfChains, OfSeeds, CoremixKMeans):
+    """k-means, by default the algorithm ``fast``: about the error of converged k-means++, in a fraction of its time.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    algorithm : str, default="fast"
+        ``"fast"`` (on coresets, then on all rows, with split and merge), ``"lloyd"``, ``"k-means-c-prime"`` (each row is
+        shared by its ``c_prime`` nearest clusters), ``"lazy-k-means"`` (a row changes its cluster only for one that is
+        nearer by a factor 1 + ``epsilon``) or ``"lwcs-k-means"`` (on a lightweight coreset).
+    init : "k-means++" or array of shape (n_clusters, n_features), default="k-means++"
+        Where the clusters start: at seeds that the algorithm draws in the manner of k-means++, or at these means.
+    n_init : int or "auto", default=1
+        Restarts; the best one is kept. "auto": 1.
+    max_iter : int or None, default=None
+        Most iterations of a phase. None: 100 for ``fast``, 200 for the others.
+    tol : float or None, default=None
+        The fit ends when an iteration gains less than about this share of the quantization error. None: 1e-3, or less
+        where iterations take little time.
+    stop_rule : {"per-coordinate", "relative-to-free-energy", "remaining"} or None, default=None
+        What a gain is compared to ([E19] of the equations), in words of Rust. None: "remaining" for ``fast``, "per-coordinate"
+        for the others.
+    coreset_size : int or None, default=None
+        Draws of the coreset. None: the default of the algorithm; only ``fast`` and ``lwcs-k-means`` have one.
+    c_prime : int, default=3
+        Clusters that share a row, of ``k-means-c-prime``; all, where there are fewer.
+    epsilon : float, default=0.1
+        How much nearer a cluster must be, of ``lazy-k-means``.
+    greedy : bool, default=False
+        Several candidates for each seed of k-means++; ``fast`` has seeds of its own.
+    refined : bool, default=False
+        Start at the means of ``fast``, not at seeds of k-means++.
+    chain : int or None, default=None
+        Length of the chains that draw the seeds, of ``lwcs-k-means`` (AFK-MC²). None: 20.
+    memory : int or None, default=None
+        Bytes that ``fast`` may take beside the rows: for memory maps that are larger than memory. Less than a fit needs in any
+        case is an error. None: no limit.
+    compute_labels : bool, default=True
+        Whether ``fit`` computes ``labels_`` and ``inertia_``: up to two passes over all rows and clusters.
+    merge_rows : {"auto", True, False}, default="auto"
+        Whether equal rows become one, with the sum of their weights, in ascending order. Then the fit depends neither on
+        the order of the rows, nor on whether rows are repeated or weighted. "auto": up to 10,000 rows.
+    warm_start : bool, default=False
+        Whether a further fit starts at the centres of the one before.
+    n_jobs : int or None, default=None
+        Threads. None and -1: one per processor, or as many as ``RAYON_NUM_THREADS`` says. The result has the same bits.
+    random_state : int, RandomState instance or None, default=None
+        An integer is the seed of the fit, in Rust and of the command as well.
+    verbose : int, default=0
+        1: a line says how far the fit is, and how much time is left. 2: each step of the fit prints a line.
+    callback : callable or None, default=None
+        Called with a dictionary after each step of the fit. Return False to stop.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    labels_ : ndarray of shape (n_samples,)
+        The nearest centre of each row, exactly.
+    inertia_ : float
+        Sum of weighted squared distances of the rows to their nearest centres. After ``partial_fit`` it is about the rows of
+        the coreset.
+    sizes_ : ndarray of shape (n_clusters,)
+        The sum of the weights of the rows of each cluster.
+    n_iter_ : int
+        Iterations of all phases.
+    converged_ : bool
+    report_ : Report
+        What the fit did, and what it cost.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+
+    See Also
+    --------
+    GaussianMixture : Clusters that overlap, with widths and probabilities.
+    VcGmm : Many overlapping clusters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import KMeans
+    >>> X = np.array([[1.0, 0.0], [1.0, 2.0], [1.0, 4.0], [9.0, 0.0], [9.0, 2.0], [9.0, 4.0]])
+    >>> kmeans = KMeans(n_clusters=2, init=X[[0, 3]], random_state=0).fit(X)
+    >>> kmeans.cluster_centers_
+    array([[1., 2.],
+           [9., 2.]])
+    >>> kmeans.predict([[0.0, 0.0], [12.0, 3.0]])
+    array([0, 1], dtype=int32)
+    >>> kmeans.inertia_
+    16.0
+    """
+
+    algorithm: Literal["fast", "lloyd", "k-means-c-prime", "lazy-k-means", "lwcs-k-means"] = "fast"
+    c_prime: int = 3
+    epsilon: float = 0.1
+    memory: int | None = None
+
+    def _settings(self) -> dict[str, Any]:
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm = {self.algorithm!r}: must be one of {', '.join(map(repr, ALGORITHMS))}")
+        settings = {name: _coremix.settings(core) for name, core in ALGORITHMS.items()}
+        own, default = settings[self.algorithm], type(self)()
+        found = {"algorithm": ALGORITHMS[self.algorithm]}
+        for core in sorted({setting for names in settings.values() for setting in names}):
+            name = self._names.get(core, core)
+            if name not in self._get_param_names():
+                continue
+            value = getattr(self, name)
+            if core in own:
+                found[core] = value
+            elif value != getattr(default, name):
+                have = " and ".join(repr(other) for other, its in settings.items() if core in its)
+                raise ValueError(f"{name} = {value!r}: {self.algorithm!r} does not use it, but {have}: leave it out")
+        return found
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class LazyKMeans(OfSeeds, CoremixKMeans):
+    """lazy-k-means: a row changes its cluster only for one that is nearer by a factor 1 + ``epsilon``.
+
+    It is ``KMeans(algorithm="lazy-k-means")`` under the name that it has in Rust.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    epsilon : float, default=0.1
+        How much nearer a cluster must be.
+    greedy : bool, default=False
+        Several candidates for each seed of k-means++.
+    refined : bool, default=False
+        Start at the means of ``fast``, not at seeds of k-means++.
+    init, n_init, max_iter, tol, stop_rule, coreset_size, compute_labels, merge_rows, warm_start, n_jobs, random_state, \
+verbose, callback
+        As in :class:`KMeans`. There is a coreset only if ``coreset_size`` is given.
+
+    Attributes
+    ----------
+    See :class:`KMeans`.
+
+    See Also
+    --------
+    KMeans : All algorithms of k-means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import LazyKMeans
+    >>> X = np.random.default_rng(0).normal(size=(1_000, 2))
+    >>> LazyKMeans(20, epsilon=0.2, random_state=0).fit(X).cluster_centers_.shape
+    (20, 2)
+    """
+
+    _algorithm = "lazy-k-means"
+
+    epsilon: float = 0.1
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class LwcsKMeans(OfChains, CoremixKMeans):
+    """lwcs-k-means: k-means on a lightweight coreset, from seeds of AFK-MC².
+
+    It is ``KMeans(algorithm="lwcs-k-means")`` under the name that it has in Rust.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        The number of clusters.
+    coreset_size : int or None, default=None
+        Draws of the coreset. None: 100 per cluster, and at least 8,192.
+    chain : int or None, default=None
+        Length of the chains that draw the seeds. None: 20.
+    init, n_init, max_iter, tol, stop_rule, compute_labels, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+        As in :class:`KMeans`.
+
+    Attributes
+    ----------
+    See :class:`KMeans`.
+
+    See Also
+    --------
+    KMeans : All algorithms of k-means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import LwcsKMeans
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 2))
+    >>> LwcsKMeans(20, coreset_size=1_000, random_state=0).fit(X).report_["coreset_size"] <= 1_000
+    True
+    """
+
+    _algorithm = "lwcs-k-means"

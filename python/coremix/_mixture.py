@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._input import Rows, weights_of
+from ._parameters import OfMixture, OfStart
 from ._sklearn import DensityMixin
 
-Covariance: TypeAlias = Literal["full", "tied", "diag", "spherical", "tied-spherical"]
 
-
-class CoremixMixture(DensityMixin, CoremixEstimator):
+class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
     """Base of the mixture models."""
 
     weights_: NDArray[np.float64]
@@ -26,6 +25,13 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
     lower_bound_: float
 
     _names = CoremixEstimator._names | {"covariance": "covariance_type"}
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "labels_": "predict(X) has labels",
+        "cluster_centers_": "means_ is its name",
+        "inertia_": "score(X) is the mean log-density",
+        "lower_bounds_": "report_['free_energies'] has them, for all rows together",
+        "transform": "predict_proba(X) has shares; KMeans has transform",
+    }
     _families: ClassVar[tuple[str, ...]] = ("full", "tied", "diag", "spherical", "tied-spherical")
 
     def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -41,17 +47,6 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
         """
         self._fit_model(X, sample_weight)
         return self
-
-    def _careful(self, tolerance: float) -> dict[str, Any]:
-        """Settings of mixtures whose densities are asked for: where they start, and that they end late."""
-        found: dict[str, Any] = {"tolerance": tolerance if self.tol is None else self.tol}
-        if self.init_params == "kmeans":
-            if self.greedy:
-                raise ValueError("greedy = True: init_params='kmeans' does not use it, but 'k-means++': leave it out")
-            return found | {"refined": True}
-        if self.init_params == "k-means++":
-            return found | {"greedy": self.greedy}
-        raise ValueError(f"init_params = {self.init_params!r}: must be 'kmeans' or 'k-means++'")
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         self.means_ = parameters["means"]
@@ -170,3 +165,20 @@ class CoremixMixture(DensityMixin, CoremixEstimator):
             rule = "a Dirichlet process has no number of parameters, so no criterion: compare score() of rows held out"
             raise ValueError(f"{type(self).__name__}: {rule}")
         return free
+
+
+class CarefulMixture(OfStart, CoremixMixture):
+    """Base of the mixtures in scikit-learn's words, whose densities are asked for: they end late."""
+
+    _tolerance: ClassVar[float]
+
+    def _settings(self) -> dict[str, Any]:
+        found = super()._settings()
+        if self.tol is None:
+            found["tolerance"] = self._tolerance
+        if self.init_params not in ("kmeans", "k-means++"):
+            raise ValueError(f"init_params = {self.init_params!r}: must be 'kmeans' or 'k-means++'")
+        found["refined"] = self.init_params == "kmeans"
+        if found["refined"] and self.greedy:
+            raise ValueError("greedy = True: init_params='kmeans' does not use it, but 'k-means++': leave it out")
+        return found

@@ -21,7 +21,7 @@ from . import _coremix
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._coremix import Model
 from ._input import Rows, batch_weights, rows_alone
-from ._kmeans import KMeans
+from ._kmeans import CoremixKMeans
 
 __all__ = ["assign", "describe", "merge", "model_of", "sample", "stats", "update"]
 
@@ -47,7 +47,7 @@ def stats(
     Each row is shared by its ``width`` best components; None means the nearest one for :class:`KMeans`, and all for
     mixtures. ``n_jobs`` is the number of threads.
     """
-    if width is None and isinstance(model, KMeans):
+    if width is None and isinstance(model, CoremixKMeans):
         width = 1
     if width is not None and width < 1:
         raise ValueError(f"width = {width}: must be at least 1")

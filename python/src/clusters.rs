@@ -43,7 +43,11 @@ impl Medoids {
             }
             Ok(own)
         };
-        let found: Result<Vec<Self>> = starts.par_iter().map(nearest).collect();
+        // One block wakes no other thread.
+        let found: Result<Vec<Self>> = match &starts[..] {
+            [one] => nearest(one).map(|part| vec![part]),
+            all => all.par_iter().map(nearest).collect(),
+        };
         for part in found? {
             let places = part.0.into_iter().enumerate();
             places

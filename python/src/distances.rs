@@ -24,19 +24,21 @@ pub(crate) fn distances<F: Float>(
     let (frame, centres) = (model.frame(), model.centres());
     let ids: Vec<u32> = (0..centres.len() as u32).collect();
     let mut blocks: Vec<_> = all.axis_chunks_iter_mut(Axis(0), BLOCK).collect();
-    blocks
-        .par_iter_mut()
-        .enumerate()
-        .try_for_each(|(block, out)| {
-            let first = block * BLOCK;
-            let (mut rows, mut squared) = (Rows::default(), Vec::new());
-            data.load(first..first + out.nrows(), frame, &mut rows)?;
-            for (i, mut out) in out.rows_mut().into_iter().enumerate() {
-                rows.distances_to(i, centres, &ids, &mut squared);
-                for (out, squared) in out.iter_mut().zip(&squared) {
-                    *out = F::from_f64(frame.leave_square(squared.to_f64()).sqrt());
-                }
+    let work = |(block, out): (usize, &mut ArrayViewMut2<'_, F>)| {
+        let first = block * BLOCK;
+        let (mut rows, mut squared) = (Rows::default(), Vec::new());
+        data.load(first..first + out.nrows(), frame, &mut rows)?;
+        for (i, mut out) in out.rows_mut().into_iter().enumerate() {
+            rows.distances_to(i, centres, &ids, &mut squared);
+            for (out, squared) in out.iter_mut().zip(&squared) {
+                *out = F::from_f64(frame.leave_square(squared.to_f64()).sqrt());
             }
-            Ok(())
-        })
+        }
+        Ok(())
+    };
+    // One block wakes no other thread.
+    match &mut blocks[..] {
+        [one] => work((0, one)),
+        all => all.par_iter_mut().enumerate().try_for_each(work),
+    }
 }

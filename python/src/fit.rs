@@ -4,17 +4,18 @@ use crate::distinct::distinct;
 use crate::errors::{Names, named};
 use crate::input::{Input, Number, Rows, Weights};
 use crate::model::{Model, OfType};
-use crate::progress::Callback;
+use crate::progress::{At, Callback};
 use crate::report::report;
 use crate::settings::algorithm;
 use crate::threads;
-use crate::watch::interruptible;
+use crate::watch::watched;
 use coremix::data::{Data, Dense, Sketch};
 use coremix::ndarray::{Array1, ArrayView1};
 use coremix::{Algorithm, BoxedMixture, Cancel, Error, Fit, Report, Result, Save};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::time::Instant;
 
 /// How rows are prepared before the fit.
 #[derive(Clone, Copy)]
@@ -40,9 +41,9 @@ struct Found {
 
 /// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (of
 /// all rows if the fit found them exactly, or None), `weight`, `distinct` (distinct rows, if equal ones were merged), `columns`
-/// (their means and variances, or None). The model has the names of the columns.
+/// (their means and variances, or None). The model has the names of the columns. While it runs, `progress` is called with what it is at.
 #[pyfunction]
-#[pyo3(signature = (x, settings, *, weights=None, names=None, columns=None, merge=None, sketch=None, threads=0, callback=None))]
+#[pyo3(signature = (x, settings, *, weights=None, names=None, columns=None, merge=None, sketch=None, threads=0, callback=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn fit<'py>(
     py: Python<'py>,
@@ -55,13 +56,16 @@ pub(crate) fn fit<'py>(
     sketch: Option<(usize, u64)>,
     threads: usize,
     callback: Option<Py<PyAny>>,
+    progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
     let cancel = Cancel::new();
     let names = names.unwrap_or_default();
     let algorithm = algorithm(settings, &names, &cancel)?;
     let rows = x.rows();
     let weights = weights.as_ref().map(|weights| weights.as_array());
-    let mut callback = callback.map(Callback::new);
+    let at = At::default();
+    let sees = callback.is_some() || progress.is_some();
+    let mut callback = sees.then(|| Callback::new(callback, &at));
     let memory = settings.get_item("memory")?;
     let memory = memory.map_or(Ok(None), |memory| memory.extract())?;
     let preparation = Preparation { merge, sketch };
@@ -75,7 +79,12 @@ pub(crate) fn fit<'py>(
     };
     // Chosen here: a callback that fits is on a thread of another pool.
     let pool = threads::pool(threads)?;
-    let fitted = interruptible(py, &cancel, || {
+    let mut last = Instant::now();
+    let look = || match &progress {
+        Some(progress) => at.tell(progress, &mut last),
+        None => Ok(()),
+    };
+    let fitted = watched(py, &cancel, look, || {
         pool.install(|| match rows.is_double() {
             true => task
                 .fit::<f64>(callback.as_mut())

@@ -6,7 +6,7 @@ use coremix::data::{Blocks, Data, Dense, Sketch, Source};
 use coremix::ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
 use coremix::{Cancel, Element, Error, Float, Result};
 use half::f16;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::ops::Range;
@@ -53,7 +53,7 @@ impl<'py> Input<'py> {
 
     /// An array that is read as it is. What lies under the mask of a masked array is no value.
     fn array(x: &Bound<'py, PyAny>) -> Option<Self> {
-        if x.hasattr("mask").unwrap_or(true) {
+        if !x.is_exact_instance_of::<PyUntypedArray>() && x.hasattr("mask").unwrap_or(true) {
             return None;
         }
         let array = x.extract().ok().map(Self::F32);

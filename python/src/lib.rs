@@ -18,6 +18,7 @@ mod fit;
 mod input;
 mod model;
 mod partition;
+mod predictor;
 mod progress;
 mod report;
 mod settings;
@@ -33,7 +34,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _coremix {
     #[pymodule_export]
-    use super::arrow::Table;
+    use super::arrow::{Arrow, Table};
     #[pymodule_export]
     use super::clusters::take;
     #[pymodule_export]
@@ -42,6 +43,10 @@ mod _coremix {
     use super::model::Model;
     #[pymodule_export]
     use super::partition::{describe, merge, sample, stats, update};
+    #[pymodule_export]
+    use super::predictor::Predictor;
+    #[pymodule_export]
+    use super::settings::settings;
     #[pymodule_export]
     use super::stream::Stream;
     #[pymodule_export]

@@ -5,6 +5,7 @@ use crate::distances::distances;
 use crate::errors::{raise, raise_in};
 use crate::family::{Family, Parameters, sample};
 use crate::input::{Input, Rows, Weights, weights_of_rows};
+use crate::predictor::Predictor;
 use crate::threads;
 use crate::watch::interruptible;
 use coremix::ndarray::{Array2, ArrayView1, s};
@@ -102,7 +103,7 @@ impl Model {
         Ok(info.notes.into_iter().collect())
     }
 
-    fn __repr__(&self) -> PyResult<String> {
+    pub(crate) fn __repr__(&self) -> PyResult<String> {
         let (family, k, d) = (self.family()?, self.components(), self.columns());
         let dtype = self.dtype();
         Ok(format!(
@@ -190,6 +191,11 @@ impl Model {
             Ok(())
         })?);
         Ok(labels.into_pyarray(py))
+    }
+
+    /// Predicts one row at a time.
+    fn predictor(slf: Bound<'_, Self>) -> Predictor {
+        Predictor::new(slf.py(), slf.unbind())
     }
 
     /// The posteriors of all components for the rows of `x` (n, k), on so many `threads`.
@@ -358,7 +364,11 @@ impl Model {
     ) -> PyResult<()> {
         /// Products of a part: a small part of a second on one thread.
         const PRODUCTS: usize = 1 << 32;
-        let (rows, cancel, pool) = (x.rows(), Cancel::new(), threads::pool(threads)?);
+        /// So few rows that they are asked about at once, on one thread: they are one block of the core.
+        const FEW: usize = 32;
+        /// And so few products that starting a thread would take as long.
+        const SHORT: usize = 1 << 21;
+        let (rows, cancel) = (x.rows(), Cancel::new());
         if rows.are_unknown() {
             return Ok(());
         }
@@ -367,10 +377,15 @@ impl Model {
         if self.free_parameters().is_none() {
             each = each.saturating_mul(self.columns());
         }
+        let named = |error| raise_in(error, self.1.as_deref().or(x.names()));
+        let n = rows.len();
+        if n <= FEW && each.saturating_mul(n) <= SHORT {
+            return py.detach(|| ask(&rows, 0..n)).map_err(named);
+        }
         let size = (PRODUCTS / each).max(1 << 10);
+        let pool = threads::pool(threads)?;
         let done = interruptible(py, &cancel, || {
             pool.install(|| {
-                let n = rows.len();
                 for first in (0..n.max(1)).step_by(size) {
                     if cancel.is_cancelled() {
                         return Err(Error::Cancelled);
@@ -382,7 +397,7 @@ impl Model {
                 Ok(())
             })
         })?;
-        done.map_err(|error| raise_in(error, self.1.as_deref().or(x.names())))
+        done.map_err(named)
     }
 }
 

@@ -1,34 +1,111 @@
 //! What a callback is told, and what becomes of its answer.
 
-use coremix::{Float, Progress};
+use coremix::{Float, Progress, Share};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// A Python function that sees each step of a fit.
+/// A Python function that sees each step of a fit, and what a fit is at, for whoever looks meanwhile.
 pub(crate) struct Callback {
-    function: Py<PyAny>,
-    /// What it raised: the fit stops, and then raises it.
+    function: Option<Py<PyAny>>,
+    at: At,
+    /// What the function raised: the fit stops, and then raises it.
     raised: Option<PyErr>,
 }
 
+/// What a fit is at: any thread can look.
+#[derive(Clone, Default)]
+pub(crate) struct At(Arc<Mutex<Option<Stage>>>);
+
+#[derive(Clone)]
+struct Stage {
+    restart: usize,
+    rows: usize,
+    /// Seeds that are chosen, and how many of them are.
+    seeds: Option<(usize, Share)>,
+    /// Iterations so far, most iterations, free energy, and the time since the phase began.
+    iteration: Option<(usize, usize, f64, Duration)>,
+}
+
+impl At {
+    fn see<F: Float>(&self, step: &Progress<'_, F>) {
+        let (restart, rows, seeds, iteration) = match step {
+            Progress::Seeding {
+                restart,
+                rows,
+                clusters,
+                share,
+                ..
+            } => (restart, rows, Some((*clusters, (*share).clone())), None),
+            Progress::Iteration {
+                restart,
+                rows,
+                iteration,
+                limit,
+                free_energy,
+                elapsed,
+                ..
+            } => {
+                let iteration = (*iteration, *limit, *free_energy, *elapsed);
+                (restart, rows, None, Some(iteration))
+            }
+            _ => return,
+        };
+        let stage = Stage {
+            restart: *restart,
+            rows: *rows,
+            seeds,
+            iteration,
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(stage);
+    }
+
+    /// Calls a function with a dictionary of it, at most four times in a second; `last` is when it was called.
+    pub(crate) fn tell(&self, function: &Bound<'_, PyAny>, last: &mut Instant) -> PyResult<()> {
+        const EVERY: Duration = Duration::from_millis(250);
+        let stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(stage) = stage.clone().filter(|_| last.elapsed() >= EVERY) else {
+            return Ok(());
+        };
+        *last = Instant::now();
+        let at = PyDict::new(function.py());
+        at.set_item("restart", stage.restart)?;
+        at.set_item("rows", stage.rows)?;
+        if let Some((clusters, share)) = stage.seeds {
+            at.set_item("clusters", clusters)?;
+            at.set_item("share", share.get())?;
+        }
+        if let Some((iteration, limit, free_energy, elapsed)) = stage.iteration {
+            at.set_item("iteration", iteration)?;
+            at.set_item("limit", limit)?;
+            at.set_item("free_energy", free_energy)?;
+            at.set_item("seconds", elapsed.as_secs_f64())?;
+        }
+        function.call1((at,)).map(drop)
+    }
+}
+
 impl Callback {
-    pub(crate) fn new(function: Py<PyAny>) -> Self {
+    pub(crate) fn new(function: Option<Py<PyAny>>, at: &At) -> Self {
         Self {
             function,
+            at: at.clone(),
             raised: None,
         }
     }
 
     /// Calls the function with a dictionary. `False` and exceptions stop the fit.
     pub(crate) fn see<F: Float>(&mut self, step: &Progress<'_, F>) -> ControlFlow<()> {
+        self.at.see(step);
         // A step is told once it is done.
-        if matches!(step, Progress::Seeding { .. }) {
-            return ControlFlow::Continue(());
-        }
+        let function = match &self.function {
+            Some(function) if !matches!(step, Progress::Seeding { .. }) => function,
+            _ => return ControlFlow::Continue(()),
+        };
         let answer = Python::attach(|py| {
-            let answer = self.function.call1(py, (told(py, step)?,))?;
+            let answer = function.call1(py, (told(py, step)?,))?;
             Ok::<_, PyErr>(answer.bind(py).is(PyBool::new(py, false)))
         });
         match answer {

@@ -1,10 +1,10 @@
 //! The settings of a fit by name.
 
-use crate::errors::{Names, named};
+use crate::errors::{Names, named, raise};
 use crate::model::{Model, each};
-use coremix::m_step::Covariance;
-use coremix::{Algorithm, Cancel};
-use numpy::PyReadonlyArray2;
+use coremix::m_step::{Covariance, DirichletProcess};
+use coremix::{Algorithm, Cancel, Rule};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -41,12 +41,14 @@ pub(crate) fn algorithm(
             "chain" => algorithm.chain(count(own, &value)?),
             "max_iterations" => algorithm.max_iterations(count(own, &value)?),
             "restarts" => algorithm.restarts(count(own, &value)?),
-            "greedy" => algorithm.greedy(value.extract()?),
-            "refined" => algorithm.refined(value.extract()?),
+            "greedy" => algorithm.greedy(flag(own, &value)?),
+            "refined" => algorithm.refined(flag(own, &value)?),
             "epsilon" => algorithm.epsilon(number(own, &value)?),
             "concentration" => algorithm.concentration(number(own, &value)?),
             "tolerance" => algorithm.tolerance(number(own, &value)?),
-            "covariance" => algorithm.covariance(covariance(own, value.extract()?)?),
+            "process" => algorithm.process(process(value.cast()?, names)?),
+            "covariance" => algorithm.covariance(one_of(own, &value, &COVARIANCES)?),
+            "stop_rule" => algorithm.stop_rule(one_of(own, &value, &STOP_RULES)?),
             "centres" => {
                 let centres: PyReadonlyArray2<'_, f64> = value.extract()?;
                 algorithm.centres(centres.as_array().to_owned())
@@ -76,16 +78,78 @@ fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.extract().map_err(wrong)
 }
 
-fn covariance(name: &str, value: &str) -> PyResult<Covariance> {
-    match value {
-        "tied-spherical" => Ok(Covariance::TiedSpherical),
-        "spherical" => Ok(Covariance::Spherical),
-        "diag" => Ok(Covariance::Diagonal),
-        "tied" => Ok(Covariance::Tied),
-        "full" => Ok(Covariance::Full),
-        _ => {
-            let rule = "must be 'full', 'tied', 'diag', 'spherical' or 'tied-spherical'";
-            Err(PyValueError::new_err(format!("{name} = {value:?}: {rule}")))
-        }
+fn flag(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // A bool of NumPy, too.
+    let wrong = |_| PyTypeError::new_err(format!("{name} = {value:?}: must be True or False"));
+    value.extract().map_err(wrong)
+}
+
+/// The names of kinds of covariances.
+const COVARIANCES: [(&str, Covariance); 5] = [
+    ("full", Covariance::Full),
+    ("tied", Covariance::Tied),
+    ("diag", Covariance::Diagonal),
+    ("spherical", Covariance::Spherical),
+    ("tied-spherical", Covariance::TiedSpherical),
+];
+
+/// The names of stop rules.
+const STOP_RULES: [(&str, Rule); 3] = [
+    ("per-coordinate", Rule::PerCoordinate),
+    ("relative-to-free-energy", Rule::RelativeToFreeEnergy),
+    ("remaining", Rule::Remaining),
+];
+
+/// What is meant by a name.
+fn one_of<T: Copy>(name: &str, value: &Bound<'_, PyAny>, all: &[(&str, T)]) -> PyResult<T> {
+    let given = value.extract::<&str>().ok();
+    if let Some((_, meant)) = all.iter().find(|(own, _)| Some(*own) == given) {
+        return Ok(*meant);
     }
+    let known: Vec<_> = all.iter().map(|(own, _)| format!("'{own}'")).collect();
+    let (last, others) = known.split_last().expect("there are names");
+    let rule = format!("must be {} or {last}", others.join(", "));
+    let value = match given {
+        Some(given) => format!("{given:?}"),
+        None => value.repr()?.to_string(),
+    };
+    Err(PyValueError::new_err(format!("{name} = {value}: {rule}")))
+}
+
+/// A Dirichlet process with its concentration and priors by name; those that are `None` have their defaults.
+fn process(priors: &Bound<'_, PyDict>, names: &Names) -> PyResult<DirichletProcess> {
+    let given =
+        |name: &str| Ok::<_, PyErr>(priors.get_item(name)?.filter(|value| !value.is_none()));
+    let as_number = |name: &str| {
+        let own = names.get(name).map_or(name, |own| own);
+        given(name)?.map(|value| number(own, &value)).transpose()
+    };
+    let mut process = DirichletProcess::new(as_number("concentration")?.unwrap_or(1.0));
+    if let Some(precision) = as_number("mean_precision")? {
+        process = process.mean_precision(precision);
+    }
+    if let Some(degrees) = as_number("degrees_of_freedom")? {
+        process = process.degrees_of_freedom(degrees);
+    }
+    if let Some(mean) = given("mean")? {
+        process = process.mean(mean.extract::<PyReadonlyArray1<'_, f64>>()?.as_array());
+    }
+    if let Some(scale) = given("scale")? {
+        process = process.scale(scale.extract::<PyReadonlyArray2<'_, f64>>()?.as_array());
+    }
+    if let Some(merges) = given("merges")? {
+        let own = names.get("merges").map_or("merges", |own| own);
+        process = process.merges(flag(own, &merges)?);
+    }
+    Ok(process)
+}
+
+/// The names of the settings that an algorithm has; without one, the names of all algorithms.
+#[pyfunction]
+#[pyo3(signature = (algorithm=None))]
+pub(crate) fn settings(algorithm: Option<&str>) -> PyResult<Vec<&'static str>> {
+    let Some(name) = algorithm else {
+        return Ok(Algorithm::NAMES.to_vec());
+    };
+    Ok(name.parse::<Algorithm>().map_err(raise)?.settings())
 }

@@ -18,6 +18,16 @@ pub(crate) fn interruptible<T: Send>(
     cancel: &Cancel,
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
+    watched(py, cancel, || Ok(()), work)
+}
+
+/// The same with something to do whenever signals are looked for; an error of it ends the work, too.
+pub(crate) fn watched<T: Send>(
+    py: Python<'_>,
+    cancel: &Cancel,
+    mut look: impl FnMut() -> PyResult<()>,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
     thread::scope(|scope| {
         let (done, waiting) = channel();
         scope.spawn(move || {
@@ -39,7 +49,7 @@ pub(crate) fn interruptible<T: Send>(
                     return Err(PyRuntimeError::new_err("the work ended without a result"));
                 }
             }
-            if let Err(interrupt) = py.check_signals() {
+            if let Err(interrupt) = py.check_signals().and_then(|()| look()) {
                 cancel.cancel();
                 let _ = wait(Duration::MAX);
                 return Err(interrupt);

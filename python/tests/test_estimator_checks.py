@@ -19,6 +19,11 @@ ESTIMATORS = [
     coremix.VcGmm(coreset_size="all"),
     coremix.DGmm(),
     coremix.SparsifiedGmm(),
+    coremix.LazyKMeans(),
+    coremix.LwcsKMeans(),
+    coremix.KMeansCPrime(),
+    coremix.VarGmmS(),
+    coremix.DirichletProcess(),
 ]
 
 

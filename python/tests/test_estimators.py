@@ -25,8 +25,13 @@ ALL = [
     coremix.VcGmm(6, random_state=0),
     coremix.DGmm(6, random_state=0),
     coremix.SparsifiedGmm(6, n_coordinates=3, random_state=0),
+    coremix.VarGmmS(6, random_state=0),
+    coremix.KMeansCPrime(6, c_prime=2, random_state=0),
+    coremix.DirichletProcess(8, random_state=0),
+    coremix.LazyKMeans(6, random_state=0),
+    coremix.LwcsKMeans(6, random_state=0),
 ]
-MIXTURES = ALL[1:]
+MIXTURES = ALL[1:-2]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -55,9 +60,9 @@ def test_mixtures(X, estimator):
     assert model.score(X) == pytest.approx(densities.mean())
     assert model.score(X, sample_weight=weights) == pytest.approx(np.average(densities, weights=weights))
     # Bounds of a Dirichlet process are about the evidence, those of a sketch about the coordinates that it kept.
-    if not isinstance(model, (coremix.BayesianGaussianMixture, coremix.SparsifiedGmm)):
+    if not isinstance(model, (coremix.BayesianGaussianMixture, coremix.DirichletProcess, coremix.SparsifiedGmm)):
         assert model.lower_bound_ <= model.score(X) + 1e-9
-    if not isinstance(model, coremix.BayesianGaussianMixture):
+    if not isinstance(model, (coremix.BayesianGaussianMixture, coremix.DirichletProcess)):
         free = (model.bic(X) + 2 * densities.sum()) / np.log(len(X))
         assert free == pytest.approx((model.aic(X) + 2 * densities.sum()) / 2)
         # A weight of 2 is a row that is there twice.
@@ -82,7 +87,7 @@ def test_mixtures_of_scikit_learn_say_the_same(X, estimator, kind):
     theirs = ours.to_sklearn()
     np.testing.assert_array_equal(theirs.predict(X), ours.predict(X))
     np.testing.assert_allclose(theirs.predict_proba(X), ours.predict_proba(X), atol=1e-8)
-    if not isinstance(ours, coremix.BayesianGaussianMixture):
+    if not isinstance(ours, (coremix.BayesianGaussianMixture, coremix.DirichletProcess)):
         np.testing.assert_allclose(theirs.score_samples(X), ours.score_samples(X), rtol=1e-8)
         if theirs.covariance_type == ours.get_params().get("covariance_type"):
             # The same free parameters, so the same criterion.
@@ -118,7 +123,7 @@ def test_pipelines_output_and_search(X):
 @pytest.mark.parametrize("estimator", ALL, ids=repr)
 def test_what_transforms_has_frames(X, estimator):
     """Mixtures do not transform, so they have no output to set."""
-    assert hasattr(estimator, "set_output") == hasattr(estimator, "transform") == isinstance(estimator, coremix.KMeans)
+    assert hasattr(estimator, "set_output") == hasattr(estimator, "transform") == isinstance(estimator, (coremix.KMeans, coremix.LazyKMeans, coremix.LwcsKMeans))
     if hasattr(estimator, "transform"):
         model = clone(estimator).fit(X)
         plain = model.transform(X)
@@ -214,8 +219,8 @@ def test_forked_processes_fit(X):
         (coremix.GaussianMixture(2, init_params="random"), "init_params = 'random': must be 'kmeans' or 'k-means++'"),
         (coremix.GaussianMixture(2, greedy=True), "greedy = True: init_params='kmeans' does not use it"),
         (coremix.GaussianMixture(2, covariance_type="fuller"), 'covariance_type = "fuller": must be \'full\''),
-        (coremix.VcGmm(2, n_neighbors=0), "n_neighbors = 0: "),
-        (coremix.VcGmm(2, chain_length=0), "chain_length = 0: "),
+        (coremix.VcGmm(2, neighbors=0), "neighbors = 0: "),
+        (coremix.VcGmm(2, chain=0), "chain = 0: "),
         (coremix.DGmm(2, c_prime=0), "c_prime = 0: "),
         (coremix.SparsifiedGmm(2, n_coordinates=9), "n_coordinates = 9: "),
         (coremix.SparsifiedGmm(2, n_coordinates=0), "n_coordinates = 0: must be at least 1"),

@@ -18,7 +18,7 @@ from test_estimators import ALL
 
 @pytest.mark.parametrize("estimator", ALL, ids=repr)
 def test_initial_means_take_the_place_of_seeds(X, estimator):
-    name = "init" if isinstance(estimator, coremix.KMeans) else "means_init"
+    name = estimator._initial()[0]
     clusters = estimator.get_params()[estimator._clusters]
     given = clone(estimator).set_params(**{name: X[:clusters].tolist()})
     fits = [clone(given).set_params(random_state=seed).fit(X) for seed in (1, 1)]
@@ -64,7 +64,7 @@ def test_auto_is_one_restart(X):
 
 def test_verbose_prints_each_step(X, capsys):
     steps = []
-    coremix.KMeans(6, verbose=1, callback=steps.append).fit(X)
+    coremix.KMeans(6, verbose=2, callback=steps.append).fit(X)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(steps) > 2
     assert lines[-1].startswith("KMeans: iteration: restart 0, phase ")

@@ -105,6 +105,8 @@ settings! {
     epsilon: f64,
     /// Concentration of the Dirichlet process. Default 1.
     concentration: f64,
+    /// The Dirichlet process with its priors, in place of `concentration`. Default: with that concentration.
+    process: DirichletProcess,
     /// The kind of the covariances. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
     covariance: Covariance,
     /// As [`Builder::tolerance`]. Default: that of the algorithm.
@@ -176,8 +178,10 @@ algorithms! {
         |s, k| Gaussian own::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
     "sparsified-gmm" [coreset covariance greedy refined] =>
         |_, k| Gaussian own::sparsified_gmm(k);
-    "dp-gmm" [coreset concentration greedy refined] =>
-        |s, k| Dirichlet own::dp_gmm(k, s.concentration.unwrap_or(1.0));
+    "dp-gmm" [coreset concentration process greedy refined] => |s, k| Dirichlet {
+        let own = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
+        own::dp_gmm(k, 1.0).m_step(s.process.clone().unwrap_or_else(own))
+    };
     "fast" [coreset memory] => |_, k| Gaussian own::fast(k);
 }
 
@@ -197,6 +201,12 @@ impl Settings {
 }
 
 impl Algorithm {
+    /// The names of the settings that it has: each is a method.
+    #[must_use]
+    pub fn settings(&self) -> Vec<&'static str> {
+        [COMMON, Self::entry::<f64>(self.name).settings].concat()
+    }
+
     /// As [`Builder::cancel`].
     #[must_use]
     pub fn cancel(mut self, cancel: &Cancel) -> Self {
@@ -298,9 +308,8 @@ impl Algorithm {
     /// As [`Builder::build`]; [`Error::Setting`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let own = Self::entry::<F>(self.name);
-        let has = |given: &&str| COMMON.contains(given) || own.settings.contains(given);
-        if let Some(setting) = self.settings.given().find(|given| !has(given)) {
+        let (own, has) = (Self::entry::<F>(self.name), self.settings());
+        if let Some(setting) = self.settings.given().find(|given| !has.contains(given)) {
             let of = |name: &&str| Self::entry::<F>(name).settings.contains(&setting);
             return Err(Error::Setting {
                 algorithm: self.name,

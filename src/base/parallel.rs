@@ -12,9 +12,9 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) const BLOCK: usize = 512;
 
 /// `f(0), .., f(n - 1)`, in any order: the one place where work spreads over threads. Not generic, so that rayon is compiled
-/// once, and not for every closure of the crate.
+/// once, and not for every closure of the crate. One part wakes no other thread.
 fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    match ALONE.get() {
+    match n == 1 || ALONE.get() {
         true => (0..n).for_each(f),
         false => (0..n).into_par_iter().for_each(f),
     }

@@ -208,21 +208,14 @@ impl<'a, T: Element> Dense<'a, T> {
     ) {
         into.reset(rows.len(), frame.dim());
         let stride = stride(frame.dim());
-        if let Some(basis) = frame.basis() {
-            let mut coordinates = vec![0.0; frame.dim()];
-            for (n, out) in rows.zip(into.values.chunks_exact_mut(stride)) {
-                into.weights.push(self.weight(n));
-                for (out, x) in coordinates.iter_mut().zip(self.row(n)) {
-                    *out = x.widen().to_f64();
-                }
-                basis.enter(&mut coordinates);
-                frame.enter_exact(&coordinates, out);
-            }
-            return;
-        }
         match &self.weights {
             None => into.weights.resize(rows.len(), 1.0),
             Some(weights) => into.weights.extend(rows.clone().map(|n| weights[n])),
+        }
+        if frame.basis().is_some() {
+            let places = rows.zip(into.values.chunks_exact_mut(stride));
+            return places
+                .for_each(|(n, out)| frame.enter(self.row(n).iter().map(|x| x.widen()), out));
         }
         let out = &mut into.values;
         if self.dim > 8 {

@@ -5,6 +5,7 @@ pub(crate) mod candidates;
 mod cells;
 pub(crate) mod posterior;
 pub(crate) mod predict;
+pub(crate) mod predictor;
 pub(crate) mod quantizer;
 pub(crate) mod search;
 pub(crate) mod whitened;
@@ -96,6 +97,14 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// model; [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
     fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
         predict::predict(self.erased(), data)
+    }
+
+    /// Predicts one row at a time, in microseconds, where many questions come one by one.
+    fn predictor(&self) -> predictor::Predictor<F, &Self>
+    where
+        Self: Sized,
+    {
+        predictor::Predictor::new(self)
     }
 
     /// The posteriors of all components ([E2](crate::equations#e2)): (n, k), each row sums to 1.

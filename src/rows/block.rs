@@ -82,14 +82,7 @@ impl<F: Float> Rows<F> {
                 let (what, row) = ("data", i);
                 return Err(Error::NotFinite { what, row, column });
             }
-            match frame.basis() {
-                Some(basis) => {
-                    let mut row: Vec<f64> = row.iter().map(|x| x.to_f64()).collect();
-                    basis.enter(&mut row);
-                    frame.enter_exact(&row, out);
-                }
-                None => frame.enter(&row, out),
-            }
+            frame.enter(row.iter().copied(), out);
         }
         Ok(())
     }

@@ -123,14 +123,7 @@ impl<F: Float> Centres<F> {
         let mut all = Self::with_capacity(centres.nrows(), frame.dim());
         let mut row = vec![F::zero(); stride(frame.dim())];
         for centre in centres.rows() {
-            match frame.basis() {
-                Some(basis) => {
-                    let mut centre: Vec<f64> = centre.iter().map(|x| x.to_f64()).collect();
-                    basis.enter(&mut centre);
-                    frame.enter_exact(&centre, &mut row);
-                }
-                None => frame.enter(&centre.to_vec(), &mut row),
-            }
+            frame.enter(centre.iter().copied(), &mut row);
             all.push(&row);
         }
         all

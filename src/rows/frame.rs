@@ -142,13 +142,17 @@ impl<F: Float> Frame<F> {
         -f64::from(self.exponent) * std::f64::consts::LN_2
     }
 
-    /// One row into the frame; `out` is padded, with zeros. The row has the coordinates of the frame: where there is a basis,
-    /// it has been through it.
+    /// One row in the columns of the data into the frame, through the basis if there is one; `out` is padded, with zeros.
     ///
     /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are clamped there: their squares
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
-    pub(crate) fn enter(&self, row: &[F], out: &mut [F]) {
-        out[..row.len()].copy_from_slice(row);
+    pub(crate) fn enter(&self, row: impl Iterator<Item = F>, out: &mut [F]) {
+        if let Some(basis) = &self.basis {
+            let mut columns: Vec<f64> = row.map(Float::to_f64).collect();
+            basis.enter(&mut columns);
+            return self.enter_exact(&columns, out);
+        }
+        out.iter_mut().zip(row).for_each(|(out, x)| *out = x);
         let scale = F::from_f64(self.inverse_unit);
         features::enter(out, &self.offset, scale, Self::most());
     }
@@ -219,7 +223,7 @@ mod tests {
         let frame = Frame::<f64>::new(&[8.0, -3.0], 6.0);
         assert_eq!(frame.unit(), 8.0);
         let mut z = [0.0; 4];
-        frame.enter(&[9.5, -3.25], &mut z);
+        frame.enter([9.5, -3.25].into_iter(), &mut z);
         assert_eq!(z, [1.5 / 8.0, -0.25 / 8.0, 0.0, 0.0]);
         assert_eq!((frame.leave(0, z[0]), frame.leave(1, z[1])), (9.5, -3.25));
         assert!((frame.log_density_shift() + 8f64.ln()).abs() < 1e-15);

@@ -58,7 +58,7 @@ fn settings_of_seeders_and_searches_reach_them() {
 #[test]
 fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
     type Set = fn(Algorithm) -> Algorithm;
-    let settings: [(&str, &str, Set); 12] = [
+    let settings: [(&str, &str, Set); 13] = [
         (
             "coreset",
             "k-means k-means-c-prime gmm lazy-k-means lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm dp-gmm fast",
@@ -86,6 +86,9 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
         ),
         ("epsilon", "lazy-k-means", |a| a.epsilon(0.5)),
         ("concentration", "dp-gmm", |a| a.concentration(2.0)),
+        ("process", "dp-gmm", |a| {
+            a.process(DirichletProcess::new(2.0))
+        }),
         (
             "covariance",
             "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm",
@@ -95,6 +98,7 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
     for (setting, of, set) in settings {
         for algorithm in Algorithm::NAMES {
             let has = of.split(' ').any(|name| name == algorithm);
+            assert_eq!(named(algorithm).settings().contains(&setting), has);
             match set(named(algorithm)).boxed::<f64>() {
                 Ok(_) => assert!(has, "{algorithm}: {setting}"),
                 Err(error) => {

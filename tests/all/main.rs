@@ -53,6 +53,7 @@ mod own_families;
 mod own_stages;
 mod phases;
 mod pools;
+mod predictor;
 mod processes;
 mod public_api;
 mod reference;

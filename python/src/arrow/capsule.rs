@@ -1,15 +1,21 @@
-//! Batches from the capsules of the Arrow C data interface: the only file with unsafe code.
+//! Batches from the capsules of the Arrow C data interface, and columns to them: the only file with unsafe code.
 #![allow(unsafe_code)]
 
+use super::out::wrong;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{Array, RecordBatch, StructArray};
-use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StructArray};
+use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Schema};
+use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
 use std::ffi::{CStr, c_char};
+use std::panic::AssertUnwindSafe;
+use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// The schema and all batches of a table, a stream of batches, or a batch.
 pub(crate) fn batches(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
@@ -17,14 +23,10 @@ pub(crate) fn batches(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatc
         return stream(of);
     }
     if of.hasattr("__arrow_c_array__")? {
-        return array(of);
+        return batch(of);
     }
     let rule = "not an Arrow table: it has neither __arrow_c_stream__ nor __arrow_c_array__";
     Err(PyTypeError::new_err(format!("{}: {rule}", of.get_type())))
-}
-
-fn wrong(error: ArrowError) -> PyErr {
-    PyValueError::new_err(format!("Arrow: {error}"))
 }
 
 fn gone() -> PyErr {
@@ -64,7 +66,7 @@ fn stream(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     Ok((schema.as_ref().clone(), batches))
 }
 
-fn array(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
+fn batch(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     let pair = of.call_method0("__arrow_c_array__")?;
     let pair = pair.cast::<PyTuple>()?;
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
@@ -88,4 +90,35 @@ fn array(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     }
     let batch = RecordBatch::from(rows);
     Ok((batch.schema().as_ref().clone(), vec![batch]))
+}
+
+/// The numbers of an array that lie one after the other, as a column: the array lives as long.
+pub(super) fn column<T: ArrowPrimitiveType>(
+    x: &Bound<'_, PyArray1<T::Native>>,
+) -> PyResult<ArrayRef>
+where
+    T::Native: Element,
+{
+    let numbers = x.try_readonly()?;
+    let numbers = numbers.as_slice()?;
+    let place = NonNull::from(numbers).cast();
+    let owner = Arc::new(AssertUnwindSafe(x.clone().into_any().unbind()));
+    // SAFETY: the numbers lie at this place as long as the array lives, which the buffer owns. NumPy neither moves nor frees
+    // what an array that others refer to has.
+    let buffer =
+        unsafe { Buffer::from_custom_allocation(place, std::mem::size_of_val(numbers), owner) };
+    let values = ScalarBuffer::new(buffer, 0, numbers.len());
+    Ok(Arc::new(PrimitiveArray::<T>::new(values, None)))
+}
+
+/// A schema in a capsule, which releases it.
+pub(super) fn schema<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(field).map_err(wrong)?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// An array in a capsule, which releases it.
+pub(super) fn array<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyCapsule>> {
+    let array = FFI_ArrowArray::new(&array.to_data());
+    PyCapsule::new_with_value(py, array, c"arrow_array")
 }

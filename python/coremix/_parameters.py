@@ -1,0 +1,80 @@
+"""The parameters of the estimators, each with its default, written once: estimators are data classes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+RandomState: TypeAlias = int | np.random.RandomState | None
+Callback: TypeAlias = Callable[[dict[str, Any]], object]
+Covariance: TypeAlias = Literal["full", "tied", "diag", "spherical", "tied-spherical"]
+StopRule: TypeAlias = Literal["per-coordinate", "relative-to-free-energy", "remaining"]
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class Parameters:
+    """Of all estimators."""
+
+    coreset_size: int | Literal["all"] | None = None
+    n_init: int | Literal["auto"] = 1
+    max_iter: int | None = None
+    tol: float | None = None
+    stop_rule: StopRule | None = None
+    merge_rows: bool | Literal["auto"] = "auto"
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: RandomState = None
+    verbose: int = 0
+    callback: Callback | None = None
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfKMeans(Parameters):
+    """Of k-means."""
+
+    n_clusters: int = field(default=8, kw_only=False)
+    init: Literal["k-means++"] | ArrayLike = "k-means++"
+    compute_labels: bool = True
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfMixture(Parameters):
+    """Of mixtures."""
+
+    n_components: int = field(default=8, kw_only=False)
+    means_init: ArrayLike | None = None
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfSeeds:
+    """Of algorithms that start at seeds of k-means++."""
+
+    greedy: bool = False
+    refined: bool = False
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfStart:
+    """The same, in the words of scikit-learn."""
+
+    init_params: Literal["kmeans", "k-means++"] = "kmeans"
+    greedy: bool = False
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfChains:
+    """Of algorithms that draw their seeds by chains."""
+
+    chain: int | None = None
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfTruncated(OfChains):
+    """Of truncated mixtures."""
+
+    covariance_type: Covariance = "tied-spherical"
+    c_prime: int = 3

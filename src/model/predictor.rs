@@ -1,0 +1,58 @@
+//! Predictions of one row at a time.
+
+use crate::base::error::{Result, same_columns};
+use crate::base::float::Float;
+use crate::data::check_rows;
+use crate::kernels::select;
+use crate::model::Mixture;
+use crate::rows::{Rows, Scores, some_scores};
+use ndarray::{Axis, aview1};
+use std::ops::Deref;
+
+/// Predicts one row at a time: see [`Mixture::predictor`]. `M` holds the model, as a reference or a box does.
+#[derive(Clone, Debug)]
+pub struct Predictor<F, M> {
+    model: M,
+    row: Rows<F>,
+    ids: Vec<u32>,
+    scores: Vec<F>,
+}
+
+impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
+    /// For this model.
+    pub fn new(model: M) -> Self {
+        Self {
+            row: Rows::default(),
+            ids: (0..model.components() as u32).collect(),
+            scores: Vec::new(),
+            model,
+        }
+    }
+
+    /// The label of a row (d), as [`Mixture::predict`] finds it, and the squared distance to the mean of that component, in the
+    /// data's own unit, squared. Only the first call allocates memory; with full or tied covariances and models of a
+    /// sketch, all take some vectors of d numbers. Errors are those of [`Dense::new`](crate::data::Dense::new) and `predict`.
+    pub fn predict(&mut self, row: &[F]) -> Result<(u32, f64)> {
+        self.load(row)?;
+        let (mut label, mut score) = ([0], [F::zero()]);
+        some_scores(&*self.model, &self.row, 0, &self.ids, &mut self.scores);
+        select::smallest(&self.ids, &self.scores, &mut label, &mut score);
+        (self.row).distances_to_own(self.model.centres(), &label, &mut score);
+        Ok((label[0], self.model.frame().leave_square(score[0].to_f64())))
+    }
+
+    /// The log-density of a row, as in [`Mixture::log_densities`]; errors as in [`predict`](Self::predict).
+    pub fn log_density(&mut self, row: &[F]) -> Result<f64> {
+        self.load(row)?;
+        Ok(self.model.judge(&self.row, None)[0])
+    }
+
+    fn load(&mut self, row: &[F]) -> Result<()> {
+        same_columns("data", self.model.frame().dim(), row.len())?;
+        check_rows(aview1(row).insert_axis(Axis(0)), None, "data", F::LIMIT, 0)?;
+        self.row.reset(1, row.len());
+        self.row.weights.push(1.0);
+        (self.model.frame()).enter(row.iter().copied(), &mut self.row.values);
+        Ok(())
+    }
+}
