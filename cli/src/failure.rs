@@ -60,7 +60,7 @@ impl Failure {
 }
 
 /// Settings that are options, with hyphens.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "coreset",
     "covariance",
     "c_prime",
@@ -70,6 +70,7 @@ const OPTIONS: [&str; 9] = [
     "max_iterations",
     "restarts",
     "held_out",
+    "memory",
 ];
 
 /// What the crate says, with the options of the command in place of its settings.

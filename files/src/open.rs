@@ -13,6 +13,7 @@ use crate::parquet::{self, ParquetFile};
 use crate::partitions::{self, Folders};
 use crate::plain;
 use crate::source::Made;
+use crate::table::Until;
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
@@ -97,6 +98,8 @@ pub struct Opened {
     pub weights: Option<Vec<f64>>,
     /// The key columns, if some were named.
     pub keys: Option<Keys>,
+    /// The same columns, to read them again.
+    pub key_columns: KeyColumns,
     /// The files, in the order of their rows.
     pub files: Vec<PathBuf>,
     /// The names of the columns of the rows, in their order; none in formats without names.
@@ -152,6 +155,16 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
     opened(parts.collect::<Result<_>>()?, files.to_vec(), options)
 }
 
+/// The rows of bytes in a format that has columns.
+pub(crate) fn of_bytes(
+    bytes: Arc<dyn ReadAt>,
+    format: Format,
+    options: &Options,
+) -> Result<Opened> {
+    let part = Part::of(bytes, format, Path::new(""), Path::new(""), options)?;
+    opened(vec![part], Vec::new(), options)
+}
+
 fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Result<Opened> {
     // Text without rows may hold anything.
     if parts.iter().any(Part::has_rows) {
@@ -170,14 +183,9 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
             .features(&options)
             .map_err(|what| part.fault(what))?;
         let name = |place: usize| &columns.each[place].name;
-        let known: Vec<&String> = options.weight.iter().chain(&options.keys).collect();
-        let others = columns.each.iter().enumerate();
-        let others =
-            others.filter(|(place, one)| !used.contains(place) && !known.contains(&&one.name));
-        not_used = others
-            .map(|(_, one)| (one.name.clone(), one.words.clone()))
-            .collect();
-        options.columns = Some(used.iter().map(|place| name(*place).clone()).collect());
+        let used: Vec<String> = used.iter().map(|place| name(*place).clone()).collect();
+        not_used = columns.not_used(|name| used.contains(name), &options);
+        options.columns = Some(used);
     }
     let options = &options;
     let element = match options.element {
@@ -199,20 +207,51 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         ElementType::F32 => AnySource::F32(rows(&parts, options, dropped)?),
         ElementType::F64 => AnySource::F64(rows(&parts, options, dropped)?),
     };
-    let keys = keys(&parts, options)?;
+    let weights = weights(&parts, options, dropped)?;
+    let columns = options.columns.clone().unwrap_or_default();
+    let key_columns = KeyColumns {
+        options: options.clone(),
+        dropped: dropped.clone(),
+        parts,
+    };
     Ok(Opened {
         rows,
-        weights: weights(&parts, options, dropped)?,
-        keys: match dropped {
-            Some(dropped) => keys.map(|keys| keys.without(Arc::clone(dropped))),
-            None => keys,
-        },
+        weights,
+        keys: key_columns.read()?,
+        key_columns,
         files,
         guessed_header,
         missing,
-        columns: options.columns.clone().unwrap_or_default(),
+        columns,
         not_used,
     })
+}
+
+/// The key columns of files that are open, or none.
+pub struct KeyColumns {
+    parts: Vec<Part>,
+    options: Options,
+    dropped: Dropped,
+}
+
+impl fmt::Debug for KeyColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.options.keys).finish()
+    }
+}
+
+impl KeyColumns {
+    /// The keys from the first row on, if some were named.
+    ///
+    /// # Errors
+    /// [`Error::File`] where they cannot be read.
+    pub fn read(&self) -> Result<Option<Keys>> {
+        let keys = keys(&self.parts, &self.options)?;
+        Ok(match &self.dropped {
+            Some(dropped) => keys.map(|keys| keys.without(Arc::clone(dropped))),
+            None => keys,
+        })
+    }
 }
 
 /// The files that a path names, in the order of their names.
@@ -283,7 +322,7 @@ impl Part {
     fn open(file: &Path, below: &Path, options: &Options) -> Result<Self> {
         let name = file.display().to_string();
         let named = |error: io::Error| fault(&name, error);
-        let mut bytes = if is_input(file) {
+        let bytes = if is_input(file) {
             let from = |to: &mut File| io::copy(&mut io::stdin().lock(), to).map(|_| ());
             plain::spooled(INPUT, options, from).map_err(named)?
         } else if is_pipe(file) {
@@ -302,6 +341,20 @@ impl Part {
                 return Err(fault(&name, what));
             }
         };
+        Self::of(bytes, format, file, below, options)
+    }
+
+    /// A part of these bytes, of a file that was found below a path.
+    fn of(
+        mut bytes: Arc<dyn ReadAt>,
+        format: Format,
+        file: &Path,
+        below: &Path,
+        options: &Options,
+    ) -> Result<Self> {
+        if let Some(cancel) = &options.cancel {
+            bytes = Arc::new(Until(bytes, cancel.clone()));
+        }
         let mut guessed = false;
         let columns = match format {
             Format::Npy | Format::Vectors(_) => Ok(None),

@@ -1,6 +1,7 @@
 //! What to read from a file, and how.
 
 use crate::numbers::ElementType;
+use coremix::Cancel;
 use std::path::{Path, PathBuf};
 
 /// A format of files.
@@ -83,6 +84,7 @@ pub struct Options {
     /// A value that is missing is read as NaN: rows that have one are dropped.
     pub(crate) lenient: bool,
     pub(crate) spool: Option<PathBuf>,
+    pub(crate) cancel: Option<Cancel>,
 }
 
 impl Options {
@@ -202,6 +204,13 @@ impl Options {
     #[must_use]
     pub fn spool(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spool = Some(folder.into());
+        self
+    }
+
+    /// A flag that ends reading, also while [`open`](crate::open) goes through the files: from then on every read is an error.
+    #[must_use]
+    pub fn cancel(mut self, cancel: &Cancel) -> Self {
+        self.cancel = Some(cancel.clone());
         self
     }
 }

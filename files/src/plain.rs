@@ -44,15 +44,20 @@ fn head(from: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// A file that has no name, and goes when it is closed.
+pub(crate) fn temporary(options: &Options) -> io::Result<File> {
+    let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
+    let at = |error| invalid(format!("{}: {error}", folder.display()));
+    tempfile::tempfile_in(&folder).map_err(at)
+}
+
 /// The bytes of a stream, in a temporary file that has no name and goes when it is closed.
 pub(crate) fn spooled(
     name: &str,
     options: &Options,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<Arc<dyn ReadAt>> {
-    let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
-    let at = |error| invalid(format!("{}: {error}", folder.display()));
-    let mut file = tempfile::tempfile_in(&folder).map_err(at)?;
+    let mut file = temporary(options)?;
     let written = write(&mut file);
     let bytes = OnDisk::of(file, name.into())?;
     written.map_err(|error| {

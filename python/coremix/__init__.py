@@ -4,10 +4,11 @@ from typing import Any
 
 from . import partitions, plots
 from ._bayesian import BayesianGaussianMixture
-from ._coremix import Model, __version__
+from ._coremix import Model, Scan, __version__
 from ._gaussian import DGmm, GaussianMixture, SparsifiedGmm, VcGmm
 from ._kmeans import KMeans
 from ._report import Report
+from ._scan import scan
 from ._sweep import Sweep, sweep
 from .partitions import assign, merge, sample, stats, update
 
@@ -18,6 +19,7 @@ __all__ = [
     "KMeans",
     "Model",
     "Report",
+    "Scan",
     "SparsifiedGmm",
     "Sweep",
     "VcGmm",
@@ -27,6 +29,7 @@ __all__ = [
     "partitions",
     "plots",
     "sample",
+    "scan",
     "stats",
     "sweep",
     "update",

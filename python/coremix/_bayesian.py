@@ -27,7 +27,7 @@ class BayesianGaussianMixture(CoremixMixture):
         Most iterations. None: 1,000.
     tol : float or None, default=None
         The fit ends when the lower bound gains less than half of this per row and column. None: 1e-5.
-    coreset_size, init_params, greedy, n_init, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    coreset_size, init_params, greedy, n_init, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -80,6 +80,7 @@ class BayesianGaussianMixture(CoremixMixture):
         max_iter: int | None = None,
         tol: float | None = None,
         means_init: ArrayLike | None = None,
+        memory: int | str | None = None,
         merge_rows: bool | Literal["auto"] = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,

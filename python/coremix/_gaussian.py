@@ -34,7 +34,7 @@ class GaussianMixture(CoremixMixture):
         Several candidates for each seed of ``init_params="k-means++"``.
     means_init : array of shape (n_components, n_features) or None, default=None
         Where the means start, in place of what ``init_params`` says.
-    merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`KMeans`. A warm start keeps proportions and covariances, too.
 
     Attributes
@@ -89,6 +89,7 @@ class GaussianMixture(CoremixMixture):
         init_params: Literal["kmeans", "k-means++"] = "kmeans",
         greedy: bool = False,
         means_init: ArrayLike | None = None,
+        memory: int | str | None = None,
         merge_rows: bool | Literal["auto"] = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -126,7 +127,7 @@ class VcGmm(CoremixMixture):
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
-    n_init, max_iter, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    n_init, max_iter, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -170,6 +171,7 @@ class VcGmm(CoremixMixture):
         max_iter: int | None = None,
         tol: float | None = None,
         means_init: ArrayLike | None = None,
+        memory: int | str | None = None,
         merge_rows: bool | Literal["auto"] = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -207,7 +209,7 @@ class DGmm(CoremixMixture):
         Components drawn per row and search.
     chain_length : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²).
-    covariance_type, n_init, max_iter, tol, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    covariance_type, n_init, max_iter, tol, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`VcGmm`.
 
     Attributes
@@ -248,6 +250,7 @@ class DGmm(CoremixMixture):
         max_iter: int | None = None,
         tol: float | None = None,
         means_init: ArrayLike | None = None,
+        memory: int | str | None = None,
         merge_rows: bool | Literal["auto"] = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -282,7 +285,7 @@ class SparsifiedGmm(CoremixMixture):
         As in :class:`GaussianMixture`; variances of ``"diag"`` are those of the coordinates.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
-    coreset_size, greedy, n_init, max_iter, means_init, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    coreset_size, greedy, n_init, max_iter, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -319,6 +322,7 @@ class SparsifiedGmm(CoremixMixture):
         max_iter: int | None = None,
         tol: float | None = None,
         means_init: ArrayLike | None = None,
+        memory: int | str | None = None,
         merge_rows: bool | Literal["auto"] = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,

@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 from ._base import Callback, CoremixEstimator, RandomState, threads_of
-from ._input import Rows, weights_of
+from ._coremix import Scan
+from ._input import Rows, kept, weights_of
 
 # Names in the core, and parameters that the algorithm has beside those of all.
 ALGORITHMS: dict[str, tuple[str, list[str]]] = {
-    "fast": ("fast", ["memory"]),
+    "fast": ("fast", []),
     "lloyd": ("k-means", ["greedy"]),
     "k-means-c-prime": ("k-means-c-prime", ["c_prime", "greedy"]),
     "lazy-k-means": ("lazy-k-means", ["epsilon", "greedy"]),
@@ -49,9 +50,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         How much nearer a cluster must be, of ``lazy-k-means``.
     greedy : bool, default=False
         Several candidates for each seed of k-means++; ``fast`` has seeds of its own.
-    memory : int or None, default=None
-        Bytes that ``fast`` may take beside the rows: for memory maps that are larger than memory. Less than a fit needs in any
-        case is an error. None: no limit.
+    memory : int, str or None, default=None
+        What the fit may take, as bytes or text such as ``"1GiB"``: ``fast`` works on smaller coresets, and less than a fit needs in
+        any case is an error that says how much that is. Rows in memory, and memory maps, do not count, nor the copies that
+        ``merge_rows`` makes of them; rows of :func:`coremix.scan` do. None: no limit, and that of the scan.
     compute_labels : bool, default=True
         Whether ``fit`` computes ``labels_`` and ``inertia_``: up to two passes over all rows and clusters.
     merge_rows : {"auto", True, False}, default="auto"
@@ -72,7 +74,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,)
-        The nearest centre of each row, exactly.
+        The nearest centre of each row, exactly. A fit of rows that are not in memory, such as a :func:`coremix.scan`, has none:
+        call ``predict`` or ``assign``.
     inertia_ : float
         Sum of weighted squared distances of the rows to their nearest centres. After ``partial_fit`` it is about the rows of
         the coreset.
@@ -127,7 +130,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
         c_prime: int = 3,
         epsilon: float = 0.1,
         greedy: bool = False,
-        memory: int | None = None,
+        memory: int | str | None = None,
         compute_labels: bool = True,
         merge_rows: bool | Literal["auto"] = "auto",
         warm_start: bool = False,
@@ -145,7 +148,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
             raise TypeError(f"compute_labels = {self.compute_labels!r}: must be True or False")
         name, own = ALGORITHMS[self.algorithm]
         default = type(self)()
-        for parameter in ("memory", "greedy", "c_prime", "epsilon"):
+        for parameter in ("greedy", "c_prime", "epsilon"):
             if parameter not in own and getattr(self, parameter) != getattr(default, parameter):
                 have = " and ".join(repr(other) for other, (_, its) in ALGORITHMS.items() if parameter in its)
                 raise ValueError(
@@ -170,8 +173,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or an Arrow table
-            Read without a copy if it is an array of float32, float64, float16, uint8 or int8.
+        X : array-like of shape (n_samples, n_features), an Arrow table, or rows that are not in memory
+            Read without a copy if it is an array of float32, float64, float16, uint8 or int8. :func:`coremix.scan` says which
+            rows need not be in memory.
         y : ignored
         sample_weight : array-like of shape (n_samples,) or None
             A row of weight w counts as w copies of it, a row of weight 0 as absent.
@@ -188,15 +192,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         if self.compute_labels:
             threads = threads_of(self.n_jobs)
-            labels = found["labels"]
-            self.labels_ = self._model.predict(rows, threads) if labels is None else labels
+            labels, sizes = found["labels"], found["sizes"]
+            if not isinstance(rows, Scan):
+                self.labels_ = self._model.predict(rows, threads) if labels is None else labels
+                sizes = np.bincount(self.labels_, weights, len(self.cluster_centers_)).astype(np.float64)
             self.inertia_ = self._model.quantization_error(rows, weights, threads)
-            self.sizes_ = np.bincount(self.labels_, weights, len(self.cluster_centers_)).astype(np.float64)
+            self.sizes_ = self._model.sizes(rows, weights, threads) if sizes is None else sizes
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """Finds the centres, and returns the nearest one of each row: shape (n_samples,)."""
+        X = kept(X)
         self.fit(X, y, sample_weight)
-        return self.labels_ if self.compute_labels else self.predict(X)
+        return self.labels_ if "labels_" in self.__dict__ else self.predict(X)
 
     def transform(self, X: Rows) -> NDArray[np.floating]:
         """The distances to all centres: shape (n_samples, n_clusters)."""
@@ -207,7 +214,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Co
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the sum of weighted squared distances to the nearest centres."""
         rows = self._ask(X)
-        weights = weights_of(sample_weight, len(rows))
+        weights = weights_of(sample_weight, rows)
         return -self._model.quantization_error(rows, weights, threads_of(self.n_jobs))
 
     def to_sklearn(self) -> Any:

@@ -1,9 +1,10 @@
-//! The native part of the Python package `coremix`: arrays and tables in, fits and models out.
+//! The native part of the Python package `coremix`: arrays, tables and scans of files in, fits and models out.
 //!
 //! What scikit-learn asks of an estimator is in Python (`python/coremix`). Here is what needs the core: rows without a copy,
 //! fits that can be interrupted, models, and the sums of partitions.
 
 mod arrow;
+mod asked;
 mod clusters;
 mod distances;
 mod distinct;
@@ -11,10 +12,12 @@ mod errors;
 mod family;
 mod fit;
 mod input;
+mod memory;
 mod model;
 mod partition;
 mod progress;
 mod report;
+mod scan;
 mod settings;
 mod stream;
 mod strided;
@@ -37,6 +40,8 @@ mod _coremix {
     use super::model::Model;
     #[pymodule_export]
     use super::partition::{describe, merge, sample, stats, update};
+    #[pymodule_export]
+    use super::scan::Scan;
     #[pymodule_export]
     use super::stream::Stream;
     #[pymodule_export]

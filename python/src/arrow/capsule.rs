@@ -33,19 +33,24 @@ fn pointer<T>(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<*mut T> {
 }
 
 fn stream(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
+    let reader = reader(of)?;
+    let schema = arrow_array::RecordBatchReader::schema(&reader);
+    let batches = reader.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    Ok((schema.as_ref().clone(), batches))
+}
+
+/// What reads the batches of a stream, one after the other.
+pub(crate) fn reader(of: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
     let capsule = of.call_method0("__arrow_c_stream__")?;
     let pointer: *mut FFI_ArrowArrayStream = pointer(&capsule, c"arrow_array_stream")?;
     // SAFETY: a capsule of this name holds a valid stream (Arrow PyCapsule interface). Reading moves the stream out and
     // leaves a released one behind, which the capsule's destructor accepts; the capsule lives until then.
     let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer) };
-    let reader = reader.map_err(|_| {
+    reader.map_err(|_| {
         PyValueError::new_err(
             "X is a column: give a frame or a table that has it, as frame[[name]]",
         )
-    })?;
-    let schema = arrow_array::RecordBatchReader::schema(&reader);
-    let batches = reader.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    Ok((schema.as_ref().clone(), batches))
+    })
 }
 
 fn array(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
