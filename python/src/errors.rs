@@ -54,8 +54,8 @@ pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> 
         } => io::Error::new(*kind, error.to_string()).into(),
         Error::File { what, .. } => {
             // A file that cannot be opened says so with the number of the system; all else is about what it holds.
-            let code = what.rsplit_once("(os error ").and_then(|(_, code)| {
-                let code: i32 = code.strip_suffix(')')?.parse().ok()?;
+            let code = what.split_once("(os error ").and_then(|(_, code)| {
+                let code: i32 = code.split_once(')')?.0.parse().ok()?;
                 Some(io::Error::from_raw_os_error(code).kind())
             });
             unread(code.unwrap_or(ErrorKind::InvalidData), &error.to_string())

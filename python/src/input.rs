@@ -415,7 +415,11 @@ impl<'a> Rows<'a> {
 
     /// Whether nothing is known of them, not even how many columns there are: lists of any length, of which there are none.
     pub(crate) fn are_unknown(&self) -> bool {
-        matches!(self, Self::Table(table, _) if table.columns() == 0)
+        match self {
+            Self::Table(table, _) => table.columns() == 0,
+            Self::Scan(reading, _) => reading.shape() == (0, 0),
+            _ => false,
+        }
     }
 
     /// A sketch of the rows: `q` coordinates of each. [`Error::Cancelled`] if the flag is set meanwhile.

@@ -395,7 +395,9 @@ impl Chosen {
                     let wrong = || PyValueError::new_err(format!("format = {named:?}: {rule}"));
                     let format = Format::named(named).ok_or_else(wrong)?;
                     let options = options.format(format);
-                    match named.starts_with("tsv") && !given.contains("delimiter")? {
+                    let delimiter = given.get_item("delimiter")?;
+                    let has_one = delimiter.is_some_and(|delimiter| !delimiter.is_none());
+                    match named.starts_with("tsv") && !has_one {
                         true => options.delimiter(b'\t'),
                         false => options,
                     }
