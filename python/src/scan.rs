@@ -373,8 +373,9 @@ impl Chosen {
             };
             let byte = || {
                 let rule = "must be one ASCII character";
-                let wrong = |_| PyValueError::new_err(format!("{name} = {value}: {rule}"));
-                u8::try_from(sign()?).map_err(wrong)
+                let wrong = || PyValueError::new_err(format!("{name} = {value}: {rule}"));
+                let byte = u8::try_from(sign()?).ok().filter(u8::is_ascii);
+                byte.ok_or_else(wrong)
             };
             options = match name {
                 "columns" => options.columns(value.extract::<Vec<String>>()?),
