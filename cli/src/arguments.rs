@@ -1,9 +1,9 @@
 //! The commands and options after `coremix`.
 
-use crate::bytes::Bytes;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use coremix::Algorithm;
+use coremix_files::Bytes;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -259,7 +259,7 @@ pub(crate) struct Fit {
     /// Where to save the model
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: Option<PathBuf>,
-    /// Where to write the cluster of every row: .csv or .parquet, with the --key columns, or .npy; - for the standard output
+    /// Where to write the cluster of every row: .csv, .parquet or .arrow, with the --key columns, or .npy; - for the standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: Option<PathBuf>,
     /// Where to write what the fit did and cost, as JSON
@@ -369,7 +369,7 @@ pub(crate) struct Assign {
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Where to write the cluster of every row: .csv or .parquet, with the --key columns, or .npy; - for the standard output
+    /// Where to write the cluster of every row: .csv, .parquet or .arrow, with the --key columns, or .npy; - for the standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
     /// Write the log density of every row as well (not to .npy)

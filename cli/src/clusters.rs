@@ -4,7 +4,6 @@ use crate::arguments::Clusters;
 use crate::failure::{Failure, Result};
 use crate::fit::{common, has_one_variance};
 use crate::found;
-use crate::memory::Room;
 use crate::outputs::{is_quiet, say, warn};
 use crate::progress::Bar;
 use crate::rows::{self, Shared, with_rows};
@@ -14,6 +13,7 @@ use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::selection::{Criterion, Selection, Sweep};
 use coremix::{BoxedMixture, BoxedObserver, Element, Estimator, Float};
+use coremix_files::Room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

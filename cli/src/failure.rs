@@ -54,7 +54,7 @@ impl Failure {
 }
 
 /// Settings that are options, with hyphens.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "coreset",
     "covariance",
     "c_prime",
@@ -64,6 +64,7 @@ const OPTIONS: [&str; 9] = [
     "max_iterations",
     "restarts",
     "held_out",
+    "memory",
 ];
 
 /// The message of the crate, with the options of the command in place of its settings.

@@ -1,14 +1,13 @@
 //! `coremix info`
 
 use crate::arguments::Info;
-use crate::bytes::Bytes;
 use crate::failure::{Failure, Result};
 use crate::fit::{MEMORY, NUMBERS, SIZES};
 use crate::found::range;
 use crate::outputs::{self, Output, item, say, short};
 use crate::{parameters, rows};
 use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
-use coremix_files::Missing;
+use coremix_files::{Bytes, Missing};
 use std::path::Path;
 
 pub(crate) fn run(info: &Info) -> Result<()> {

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod assign;
-mod bytes;
 mod clusters;
 mod failure;
 mod fit;
@@ -10,7 +9,6 @@ mod found;
 mod info;
 mod interrupt;
 mod labels;
-mod memory;
 mod outputs;
 mod parameters;
 mod progress;

@@ -269,6 +269,9 @@ fn what_is_wrong_is_said_in_one_line() {
             "--checkpoint-every",
         ),
         (fit(&["rows.csv", "--format", "docx"]), 2, "docx"),
+        (fit(&["rows.csv", "--delimiter", "é"]), 2, "one ASCII"),
+        (fit(&["rows.csv", "--comment", "§"]), 2, "one ASCII"),
+        (fit(&["rows.csv", "--comment", "→"]), 2, "one ASCII"),
         (
             folder.fails(&["score", "rows.csv", "rows.csv"]),
             1,

@@ -235,7 +235,27 @@ impl Columns {
 
     /// The places of the key columns.
     pub(crate) fn keys(&self, options: &Options) -> Result<Vec<usize>, String> {
-        options.keys.iter().map(|name| self.find(name)).collect()
+        self.places(&options.keys)
+    }
+
+    /// The columns that are neither used, nor weights or keys: their names, and what they hold.
+    pub(crate) fn not_used(
+        &self,
+        used: impl Fn(&String) -> bool,
+        options: &Options,
+    ) -> Vec<(String, String)> {
+        let known = |name: &String| {
+            let mut others = options.weight.iter().chain(&options.keys);
+            used(name) || others.any(|other| other == name)
+        };
+        let others = self.each.iter().filter(|one| !known(&one.name));
+        let others = others.map(|one| (one.name.clone(), one.words.clone()));
+        others.collect()
+    }
+
+    /// The places of the columns of these names.
+    pub(crate) fn places(&self, names: &[String]) -> Result<Vec<usize>, String> {
+        names.iter().map(|name| self.find(name)).collect()
     }
 }
 

@@ -19,6 +19,13 @@ pub(crate) fn unread(path: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{path}: {error}"))
 }
 
+/// An error of rows that were read: it begins with the name of the file.
+pub(crate) fn of_rows(error: &io::Error) -> Error {
+    let text = error.to_string();
+    let (path, what) = text.split_once(": ").unwrap_or(("rows", &text));
+    fault(path, what)
+}
+
 /// An error of the content of a file.
 pub(crate) fn invalid(what: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())

@@ -61,7 +61,13 @@ impl Keys {
                 let kind = match field.data_type() {
                     // Batches with dictionaries of their own have more values together than each.
                     DataType::Dictionary(_, values) => {
-                        DataType::Dictionary(Box::new(DataType::Int32), values.clone())
+                        // No writer of Parquet takes views in dictionaries, as polars has them.
+                        let values = match **values {
+                            DataType::Utf8View => DataType::Utf8,
+                            DataType::BinaryView => DataType::Binary,
+                            ref values => values.clone(),
+                        };
+                        DataType::Dictionary(Box::new(DataType::Int32), Box::new(values))
                     }
                     kind => kind.clone(),
                 };

@@ -3,7 +3,8 @@
 //! [`open`] opens files of any format. [`ParquetFile`], [`ArrowFile`], [`CsvFile`], [`NpyFile`], [`VectorFile`] and [`Spool`] are sources of one
 //! kind each; [`Blocks`](coremix::data::Blocks) makes data of a source, for every algorithm. Fits are those of the same
 //! rows in memory, bit for bit. [`ReadAhead`] reads while others compute.
-//! [`NpyWriter`] and [`LabelWriter`] write labels, block by block.
+//! [`NpyWriter`] and [`LabelWriter`] write labels, block by block. [`Room`] says whether rows and their fit have room in a limit of
+//! memory.
 //!
 #![doc = include_str!("../docs/formats.md")]
 
@@ -16,6 +17,7 @@ compile_error!("numbers of files are read as little-endian");
 struct Guide;
 
 mod batch;
+mod bytes;
 mod choice;
 mod csv;
 mod fault;
@@ -31,23 +33,26 @@ mod partitions;
 mod plain;
 mod pool;
 mod read_ahead;
+mod room;
 mod source;
 mod spool;
 mod table;
 mod vectors;
 mod write;
 
+pub use bytes::Bytes;
 pub use csv::CsvFile;
 pub use ipc::ArrowFile;
 pub use keys::Keys;
 pub use missing::Found;
 pub use npy::NpyFile;
 pub use numbers::{ElementType, Number};
-pub use open::{AnySource, Opened, Rows, open, open_all};
+pub use open::{AnySource, KeyColumns, Opened, Rows, open, open_all};
 pub use options::{Format, Missing, Options};
 pub use parquet::ParquetFile;
 pub use read_ahead::ReadAhead;
-pub use spool::Spool;
+pub use room::Room;
+pub use spool::{Batches, Spool};
 pub use table::{OnDisk, ReadAt};
 pub use vectors::{VectorFile, VectorFormat};
 pub use write::{LabelWriter, NpyNumber, NpyWriter};

@@ -1,6 +1,6 @@
 //! Rows with a value that is missing: where they are, and the other rows.
 
-use crate::fault::fault;
+use crate::fault::of_rows;
 use crate::numbers::Number;
 use crate::open::Rows;
 use crate::options::{Missing, Options};
@@ -51,10 +51,7 @@ pub(crate) fn scan(
                     found.first.get_or_insert(error.to_string());
                     break;
                 }
-                // It begins with the name of the file.
-                let text = error.to_string();
-                let (path, what) = text.split_once(": ").unwrap_or(("rows", &text));
-                return Err(fault(path, what));
+                return Err(of_rows(&error));
             }
             for (row, values) in values.chunks_exact(dim.max(1)).enumerate() {
                 let count = values.iter().filter(|x| x.is_nan()).count();

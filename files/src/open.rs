@@ -13,6 +13,7 @@ use crate::parquet::{self, ParquetFile};
 use crate::partitions::{self, Folders};
 use crate::plain;
 use crate::source::{self, Made, by_parts};
+use crate::table::Until;
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
@@ -97,6 +98,8 @@ pub struct Opened {
     pub weights: Option<Vec<f64>>,
     /// The key columns, if some were named.
     pub keys: Option<Keys>,
+    /// The same columns, to read them again.
+    pub key_columns: KeyColumns,
     /// The files, in the order of their rows.
     pub files: Vec<PathBuf>,
     /// The names of the columns of the rows, in their order; none in formats without names.
@@ -152,6 +155,16 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
     opened(parts.collect::<Result<_>>()?, files.to_vec(), options)
 }
 
+/// The rows of bytes in a format that has columns.
+pub(crate) fn of_bytes(
+    bytes: Arc<dyn ReadAt>,
+    format: Format,
+    options: &Options,
+) -> Result<Opened> {
+    let part = Part::of(bytes, format, Path::new(""), Path::new(""), options)?;
+    opened(vec![part], Vec::new(), options)
+}
+
 fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Result<Opened> {
     // Text without rows may hold anything.
     if parts.iter().any(Part::has_rows) {
@@ -166,14 +179,10 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         guessed_header = part.guessed.then_some(columns.named);
         let used = columns.features(&options);
         let used = used.map_err(|what| part.fault(what))?;
-        for (place, one) in columns.each.iter().enumerate() {
-            let mut known = options.weight.iter().chain(&options.keys);
-            if !used.contains(&place) && known.all(|name| *name != one.name) {
-                not_used.push((one.name.clone(), one.words.clone()));
-            }
-        }
-        let names = used.iter().map(|place| columns.each[*place].name.clone());
-        options.columns = Some(names.collect());
+        let name = |place: &usize| columns.each[*place].name.clone();
+        let used: Vec<String> = used.iter().map(name).collect();
+        not_used = columns.not_used(|name| used.contains(name), &options);
+        options.columns = Some(used);
     }
     if options.element.is_none() {
         let elements = parts.iter().map(|part| part.element(&options));
@@ -187,16 +196,47 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         Some(ElementType::F32) => AnySource::F32(rows(&parts, options, dropped)?),
         _ => AnySource::U8(rows(&parts, options, dropped)?),
     };
+    let weights = weights(&parts, options, dropped)?;
+    let columns = options.columns.clone().unwrap_or_default();
+    let key_columns = KeyColumns {
+        options: options.clone(),
+        dropped: dropped.clone(),
+        parts,
+    };
     Ok(Opened {
         rows,
-        weights: weights(&parts, options, dropped)?,
-        keys: keys(&parts, options, dropped)?,
+        weights,
+        keys: key_columns.read()?,
+        key_columns,
         files,
         guessed_header,
         missing,
-        columns: options.columns.clone().unwrap_or_default(),
+        columns,
         not_used,
     })
+}
+
+/// The key columns of files that are open, or none.
+pub struct KeyColumns {
+    parts: Vec<Part>,
+    options: Options,
+    dropped: Dropped,
+}
+
+impl fmt::Debug for KeyColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.options.keys).finish()
+    }
+}
+
+impl KeyColumns {
+    /// The keys from the first row on, if some were named.
+    ///
+    /// # Errors
+    /// [`Error::File`] where they cannot be read.
+    pub fn read(&self) -> Result<Option<Keys>> {
+        keys(&self.parts, &self.options, &self.dropped)
+    }
 }
 
 /// The files that a path names, in the order of their names.
@@ -267,7 +307,7 @@ impl Part {
     fn open(file: &Path, below: &Path, options: &Options) -> Result<Self> {
         let name = file.display().to_string();
         let named = |error: io::Error| fault(&name, error);
-        let mut bytes = if is_input(file) {
+        let bytes = if is_input(file) {
             plain::spooled(INPUT, options, &mut io::stdin().lock(), None).map_err(named)?
         } else if is_pipe(file) {
             let mut pipe = File::open(file).map_err(named)?;
@@ -285,6 +325,20 @@ impl Part {
                 return Err(fault(&name, what));
             }
         };
+        Self::of(bytes, format, file, below, options)
+    }
+
+    /// A part of these bytes, of a file that was found below a path.
+    fn of(
+        mut bytes: Arc<dyn ReadAt>,
+        format: Format,
+        file: &Path,
+        below: &Path,
+        options: &Options,
+    ) -> Result<Self> {
+        if let Some(cancel) = &options.cancel {
+            bytes = Arc::new(Until(bytes, cancel.clone()));
+        }
         let mut guessed = false;
         let columns = guarded(|| match format {
             Format::Npy | Format::Vectors(_) => Ok(None),

@@ -2,6 +2,7 @@
 
 use crate::VectorFormat;
 use crate::numbers::ElementType;
+use coremix::Cancel;
 use std::path::{Path, PathBuf};
 
 /// A format of files.
@@ -102,6 +103,7 @@ pub struct Options {
     /// A value that is missing is read as NaN: rows that have one are dropped.
     pub(crate) lenient: bool,
     pub(crate) spool: Option<PathBuf>,
+    pub(crate) cancel: Option<Cancel>,
 }
 
 impl Options {
@@ -171,4 +173,6 @@ options! {
     missing(missing: Missing) = Some(missing);
     /// The folder for what cannot be read at any place, such as a pipe or text that is compressed: that for temporary files without this.
     spool(folder: impl Into<PathBuf>) = Some(folder.into());
+    /// A flag that ends reading, also while [`open`](crate::open) goes through the files: from then on every read is an error.
+    cancel(cancel: &Cancel) = Some(cancel.clone());
 }

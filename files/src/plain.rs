@@ -44,6 +44,13 @@ fn head(from: &mut dyn Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// A file that has no name, and goes when it is closed.
+pub(crate) fn temporary(options: &Options) -> io::Result<File> {
+    let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
+    let at = |error| invalid(format!("{}: {error}", folder.display()));
+    tempfile::tempfile_in(&folder).map_err(at)
+}
+
 /// The bytes of a stream, or its text in UTF-8, in a temporary file that has no name and goes when it is closed.
 pub(crate) fn spooled(
     name: &str,
@@ -51,9 +58,7 @@ pub(crate) fn spooled(
     from: &mut dyn Read,
     encoding: Option<&'static Encoding>,
 ) -> io::Result<Arc<dyn ReadAt>> {
-    let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
-    let at = |error| invalid(format!("{}: {error}", folder.display()));
-    let mut file = tempfile::tempfile_in(&folder).map_err(at)?;
+    let mut file = temporary(options)?;
     let written = match encoding {
         Some(encoding) => decode(from, &mut file, encoding),
         None => io::copy(from, &mut file).map(|_| ()),

@@ -1,20 +1,26 @@
 //! Rows that can be read only one after the other: they are written to a temporary file, and read from there.
 
 use crate::batch::Conversion;
-use crate::choice::Columns;
+use crate::choice::{self, Columns};
 use crate::fault::{fault, guarded};
 use crate::numbers::{Kind, Number};
-use crate::options::Options;
+use crate::open::{self, Opened};
+use crate::options::{Format, Options};
+use crate::plain::temporary;
 use crate::source::source;
-use crate::table::{Layout, OnDisk, Table};
+use crate::table::{Layout, OnDisk, ReadAt, Table};
 use crate::write::NpyNumber;
 use arrow_array::RecordBatch;
 use arrow_buffer::ToByteSlice;
-use arrow_schema::ArrowError;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, Field, Schema};
 use coremix::Result;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use tempfile::TempPath;
+
+/// What batches are called in errors.
+const NAME: &str = "record batches";
 
 /// The rows of a stream that cannot be read twice, such as a query or a pipe: a [`Source`](coremix::data::Source).
 ///
@@ -50,7 +56,6 @@ impl<T: Number + NpyNumber> Spool<T> {
         batches: impl IntoIterator<Item = std::result::Result<RecordBatch, ArrowError>>,
         options: &Options,
     ) -> Result<Self> {
-        const NAME: &str = "record batches";
         let named = |error: io::Error| fault(NAME, error);
         let folder = options.spool.clone().unwrap_or_else(std::env::temp_dir);
         let at = |error: io::Error| fault(&folder.display().to_string(), error);
@@ -90,3 +95,84 @@ impl<T: Number + NpyNumber> Spool<T> {
 }
 
 source!(Spool, table);
+
+/// Rows of a batch that is written: decoding one for few of its rows takes little.
+const ROWS: usize = 1 << 14;
+
+/// Record batches that came once, with weights, keys and text among their columns, in a temporary file: [`open`](Self::open)
+/// reads it as [`open`](crate::open) reads a file of Arrow.
+///
+/// The file has no name, and goes when what was opened is dropped. It lies in the folder of [`Options::spool`], or in that for
+/// temporary files.
+#[derive(Debug)]
+pub struct Batches {
+    bytes: Arc<OnDisk>,
+    columns: Columns,
+}
+
+impl Batches {
+    /// Writes batches of this schema, one at a time: those of their columns that will be read.
+    ///
+    /// # Errors
+    /// What a batch is, if it is an error; [`Error::File`](coremix::Error::File) where the columns are not there, a batch has
+    /// others, or the file cannot be written: a disk is full.
+    pub fn write(
+        schema: &Schema,
+        batches: impl IntoIterator<Item = Result<RecordBatch>>,
+        options: &Options,
+    ) -> Result<Self> {
+        let (columns, named) = (Columns::of(schema), |what: String| fault(NAME, what));
+        let mut places = columns.features(options).map_err(named)?;
+        places.extend(columns.keys(options).map_err(named)?);
+        places.extend(columns.places(options.weight.as_slice()).map_err(named)?);
+        let places = choice::in_order(&places).0;
+        let named = |error: io::Error| fault(NAME, error);
+        let mut file = temporary(options).map_err(named)?;
+        let arrow = |error: ArrowError| fault(NAME, error);
+        let own = schema.project(&places).map_err(arrow)?;
+        // Batches of a stream may have dictionaries of their own.
+        let writer = StreamWriter::try_new(BufWriter::new(&mut file), &own);
+        let mut writer = writer.map_err(arrow)?;
+        for batch in batches {
+            let batch = batch?.project(&places).map_err(arrow)?;
+            let kind = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
+            if !batch
+                .schema()
+                .fields()
+                .iter()
+                .map(kind)
+                .eq(own.fields().iter().map(kind))
+            {
+                let what = "a batch whose columns are not those of the first one, and must be";
+                return Err(fault(NAME, what));
+            }
+            for first in (0..batch.num_rows()).step_by(ROWS) {
+                let some = batch.slice(first, ROWS.min(batch.num_rows() - first));
+                writer.write(&some).map_err(arrow)?;
+            }
+        }
+        writer.finish().map_err(arrow)?;
+        writer.get_mut().flush().map_err(named)?;
+        drop(writer);
+        let bytes = Arc::new(OnDisk::of(file, NAME.into()).map_err(named)?);
+        Ok(Self { bytes, columns })
+    }
+
+    /// Bytes of the file.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    /// The rows, and what belongs to them.
+    ///
+    /// # Errors
+    /// As [`open`](crate::open).
+    pub fn open(&self, options: &Options) -> Result<Opened> {
+        let bytes: Arc<OnDisk> = Arc::clone(&self.bytes);
+        let mut opened = open::of_bytes(bytes, Format::Arrow, options)?;
+        let used = |name: &String| opened.columns.contains(name);
+        opened.not_used = self.columns.not_used(used, options);
+        Ok(opened)
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::fault::{fault, invalid};
 use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
-use coremix::Result;
+use coremix::{Cancel, Result};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -60,6 +60,26 @@ impl<B: ReadAt + ?Sized> ReadAt for Arc<B> {
 
     fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
         (**self).read_at(from, out)
+    }
+}
+
+/// Bytes that are there until a flag is set.
+pub(crate) struct Until(pub(crate) Arc<dyn ReadAt>, pub(crate) Cancel);
+
+impl ReadAt for Until {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
+        match self.1.is_cancelled() {
+            true => Err(io::Error::other("cancelled")),
+            false => self.0.read_at(from, out),
+        }
     }
 }
 

@@ -4,10 +4,11 @@ from typing import Any
 
 from . import partitions, plots
 from ._bayesian import BayesianGaussianMixture, DirichletProcess
-from ._coremix import Arrow, Model, Predictor, __version__
+from ._coremix import Arrow, Model, Predictor, Scan, __version__
 from ._gaussian import DGmm, GaussianMixture, KMeansCPrime, SparsifiedGmm, VarGmmS, VcGmm
 from ._kmeans import KMeans, LazyKMeans, LwcsKMeans
 from ._report import Report
+from ._scan import scan
 from ._sweep import Sweep, sweep
 from .partitions import assign, merge, sample, stats, update
 
@@ -24,6 +25,7 @@ __all__ = [
     "Model",
     "Predictor",
     "Report",
+    "Scan",
     "SparsifiedGmm",
     "Sweep",
     "VarGmmS",
@@ -34,6 +36,7 @@ __all__ = [
     "partitions",
     "plots",
     "sample",
+    "scan",
     "stats",
     "sweep",
     "update",

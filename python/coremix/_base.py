@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _coremix
+from ._coremix import Scan
 from ._input import Rows, batch_weights, rows_of, unmasked, weights_of
 from ._parameters import Callback, Parameters, RandomState
 from ._progress import Line
@@ -128,13 +129,15 @@ class CoremixEstimator(Parameters, BaseEstimator):
             self.finish()
             if name in self.__dict__:
                 return self.__dict__[name]
+        if name == "labels_" and "_scanned" in self.__dict__:
+            raise AttributeError("labels_ are not kept of rows that are not in memory: call predict(X), or assign(X, path) for a file")
         way = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way}")
 
     def _settings(self) -> dict[str, Any]:
         """The algorithm of the core, and its settings that are parameters, by name."""
         known = self._get_param_names()
-        names = {name: self._names.get(name, name) for name in _coremix.settings(self._algorithm)}
+        names = {name: self._names.get(name, name) for name in _coremix.settings(self._algorithm) if name != "memory"}
         return {"algorithm": self._algorithm} | {name: getattr(self, own) for name, own in names.items() if own in known}
 
     def _initial(self) -> tuple[str, ArrayLike | None]:
@@ -163,7 +166,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
         """
         first = "_stream" not in self.__dict__
         rows = rows_of(self, X, reset=first)
-        weights = batch_weights(sample_weight, len(rows))
+        weights = batch_weights(sample_weight, rows)
         if first:
             clusters = self._count(self._clusters)
             own = self.coreset_size
@@ -213,11 +216,12 @@ class CoremixEstimator(Parameters, BaseEstimator):
         """Fits, and stores the model and the report."""
         self.__dict__.pop("_stream", None)
         rows = rows_of(self, X, reset=True)
-        self._fit_rows(rows, weights_of(sample_weight, len(rows)))
+        self._fit_rows(rows, weights_of(sample_weight, rows))
 
     def _fit_rows(self, rows: Any, weights: NDArray[np.float64] | None, of_stream: bool = False) -> None:
         """Fits rows that were checked. ``of_stream``: they are a coreset, so that there are no labels of all rows."""
         n_samples = len(rows)
+        self.__dict__.pop("_scanned", None)
         clusters = self._count(self._clusters)
         if clusters > n_samples:
             raise ValueError(f"n_samples={n_samples} should be >= {self._clusters}={clusters}.")
@@ -251,6 +255,8 @@ class CoremixEstimator(Parameters, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        if isinstance(rows, Scan):
+            self._scanned = True
         self._after_fit(rows, weights, found)
         if of_stream:
             for name in ("labels_", "sizes_"):
@@ -266,6 +272,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
             "seed": seed_of(self.random_state),
             "centres": self._centres(clusters),
             "start_from": self.__dict__.get("_model") if self.warm_start else None,
+            "memory": self.memory,
         }
         return settings, {**self._names, "clusters": self._clusters}
 
@@ -372,14 +379,32 @@ class CoremixEstimator(Parameters, BaseEstimator):
         The rows of a cluster are those that :meth:`predict` gives its number. Rows whose ``sample_weight`` is 0 are left out.
         """
         rows = self._ask(X)
-        weights = batch_weights(sample_weight, len(rows))
+        weights = batch_weights(sample_weight, rows)
         return self._model.medoids(rows, weights, threads_of(self.n_jobs))
 
     def sizes(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
         """The sum of ``sample_weight`` over the rows of ``X`` in each cluster, or their number: shape (n_clusters,)."""
         rows = self._ask(X)
-        labels = self._model.predict(rows, threads_of(self.n_jobs))
-        return np.bincount(labels, batch_weights(sample_weight, len(rows)), self._model.components).astype(np.float64)
+        return self._model.sizes(rows, batch_weights(sample_weight, rows), threads_of(self.n_jobs))
+
+    def assign(self, X: Rows, path: str | PathLike[str], *, log_density: bool = False, force: bool = False) -> None:
+        """Writes the likeliest component of each row to a file: a block of rows is in memory at a time.
+
+        The columns are those that ``key`` named for :func:`coremix.scan`, then ``label``. The file gets its name when it is
+        whole.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Arrow table, or Scan
+        path : path
+            ``.parquet``, ``.arrow``, ``.csv``, or ``.npy`` for labels alone.
+        log_density : bool, default=False
+            Whether there is a column ``log_density``, too, in nats.
+        force : bool, default=False
+            Whether a file that is there is replaced even if it holds no such labels.
+        """
+        rows = self._ask(X)
+        self._model.assign(rows, path, densities=log_density, force=force, threads=threads_of(self.n_jobs))
 
     def explain(self, columns: Iterable[Any] | None = None, top: int = 5) -> list[dict[str, Any]]:
         """The columns that set each cluster apart: those in which its mean is farthest from the mean of all rows.

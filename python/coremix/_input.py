@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from os import PathLike
 from typing import Any, Protocol, TypeAlias
@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from . import _coremix
+from ._coremix import Scan
+from ._scan import is_apart, scan
 from ._sklearn import BaseEstimator
 
 # Of these numbers an array passes as it is, in the byte order of the machine.
@@ -32,18 +34,24 @@ class ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> Any: ...
 
 
-Rows: TypeAlias = ArrayLike | ArrowStream | ArrowArray | _coremix.Table
+# A dataset of pyarrow, a relation of DuckDB, a LazyFrame of polars and batches of rows are not more than objects here.
+Rows: TypeAlias = ArrayLike | ArrowStream | ArrowArray | _coremix.Table | Scan | Iterable[Any] | Callable[[], Iterable[Any]]
 
 
-def table_of(X: Any, columns: list[str] | None = None) -> _coremix.Table | None:
-    """X as a table, if it is one of the Arrow C data interface; frames of pandas go through NumPy.
+def table_of(X: Any, columns: list[str] | None = None) -> _coremix.Table | Scan | None:
+    """X as a table, if it is one of the Arrow C data interface, or as a scan, if its rows are not in memory; frames of pandas go
+    through NumPy.
 
-    Only these columns, in this order, if X has names.
+    Only these columns of a table, in this order, if X has names.
     """
-    if isinstance(X, _coremix.Table):
+    if isinstance(X, (_coremix.Table, Scan)):
         return X
+    if isinstance(X, np.ndarray):
+        return None
     if isinstance(X, (str, PathLike)):
-        raise TypeError(f"X = {X!r} is no rows: give what it holds, such as np.load(X) or pandas.read_csv(X)")
+        raise TypeError(f"X = {X!r} is no rows: give what it holds, such as np.load(X) or pandas.read_csv(X), or coremix.scan(X)")
+    if is_apart(X):
+        return scan(X)
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise TypeError(f"a {type(X).__name__} has no rows before they are collected: give X.collect()")
     if type(X).__module__.partition(".")[0] == "pandas":
@@ -51,6 +59,11 @@ def table_of(X: Any, columns: list[str] | None = None) -> _coremix.Table | None:
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         return _coremix.Table(X, columns)
     return None
+
+
+def kept(X: Any) -> Any:
+    """X, to be read more than once: rows that are not in memory as a scan."""
+    return X if isinstance(X, np.ndarray) or not is_apart(X) else scan(X)
 
 
 def rows_of(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Any:
@@ -130,10 +143,14 @@ def _numbers(X: Any, check: Callable[..., NDArray[Any]]) -> NDArray[Any]:
     return found
 
 
-def weights_of(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
-    """Weights (n_samples,), or None."""
+def weights_of(sample_weight: ArrayLike | None, rows: Any) -> NDArray[np.float64] | None:
+    """The weights of these rows (n_samples,), or None: those of a scan, if it has some."""
+    n_samples = len(rows)
+    own = rows.weights if isinstance(rows, Scan) else None
     if sample_weight is None:
-        return None
+        return own
+    if own is not None:
+        raise ValueError("sample_weight: the scan has weights of its own: leave one of both out")
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_samples, sample_weight)
     weights = check_array(
@@ -151,14 +168,14 @@ def weights_of(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.fl
     return weights
 
 
-def batch_weights(weights: ArrayLike | None, n_samples: int) -> NDArray[np.float64] | None:
+def batch_weights(weights: ArrayLike | None, rows: Any) -> NDArray[np.float64] | None:
     """As :func:`weights_of`; a batch may have no weight at all."""
     if weights is not None and not np.any(weights):
-        return np.zeros(n_samples)
-    return weights_of(weights, n_samples)
+        return np.zeros(len(rows))
+    return weights_of(weights, rows)
 
 
-def _check_table(estimator: BaseEstimator, table: _coremix.Table, reset: bool) -> None:
+def _check_table(estimator: BaseEstimator, table: _coremix.Table | Scan, reset: bool) -> None:
     names = None if table.names is None else np.asarray(table.names, dtype=object)
     if reset:
         estimator.n_features_in_ = table.columns

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _coremix
 from ._base import CoremixEstimator, threads_of
-from ._input import Rows, weights_of
+from ._coremix import Scan
+from ._input import Rows, kept, weights_of
 from ._parameters import OfChains, OfKMeans, OfSeeds
 from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
@@ -61,8 +62,9 @@ class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or an Arrow table
-            Read without a copy if it is an array of float32, float64, float16, uint8 or int8.
+        X : array-like of shape (n_samples, n_features), an Arrow table, or rows that are not in memory
+            Read without a copy if it is an array of float32, float64, float16, uint8 or int8. :func:`coremix.scan` says which
+            rows need not be in memory.
         y : ignored
         sample_weight : array-like of shape (n_samples,) or None
             A row of weight w counts as w copies of it, a row of weight 0 as absent.
@@ -79,15 +81,18 @@ class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         if self.compute_labels:
             threads = threads_of(self.n_jobs)
-            labels = found["labels"]
-            self.labels_ = self._model.predict(rows, threads) if labels is None else labels
+            labels, sizes = found["labels"], found["sizes"]
+            if not isinstance(rows, Scan):
+                self.labels_ = self._model.predict(rows, threads) if labels is None else labels
+                sizes = np.bincount(self.labels_, weights, len(self.cluster_centers_)).astype(np.float64)
             self.inertia_ = self._model.quantization_error(rows, weights, threads)
-            self.sizes_ = np.bincount(self.labels_, weights, len(self.cluster_centers_)).astype(np.float64)
+            self.sizes_ = self._model.sizes(rows, weights, threads) if sizes is None else sizes
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """:meth:`fit` on ``X``, ``y`` and ``sample_weight``, then the nearest centre of each row: shape (n_samples,)."""
+        X = kept(X)
         self.fit(X, y, sample_weight)
-        return self.labels_ if self.compute_labels else self.predict(X)
+        return self.labels_ if "labels_" in self.__dict__ else self.predict(X)
 
     def transform(self, X: Rows) -> NDArray[np.floating]:
         """The distances of the rows of ``X`` to all centres: shape (n_samples, n_clusters)."""
@@ -101,7 +106,7 @@ class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         ``y`` is ignored.
         """
         rows = self._ask(X)
-        weights = weights_of(sample_weight, len(rows))
+        weights = weights_of(sample_weight, rows)
         return -self._model.quantization_error(rows, weights, threads_of(self.n_jobs))
 
     def to_sklearn(self) -> Any:
@@ -157,9 +162,10 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
         Start at the means of ``fast``, not at seeds of k-means++.
     chain : int or None, default=None
         Length of the chains that draw the seeds, of ``lwcs-k-means`` (AFK-MC²). None: 20.
-    memory : int or None, default=None
-        Bytes that ``fast`` may take beside the rows: for memory maps that are larger than memory. Less than a fit needs in any
-        case is an error. None: no limit.
+    memory : int, str or None, default=None
+        What the fit may take, as bytes or text such as ``"1GiB"``: ``fast`` works on smaller coresets, and less than a fit needs in
+        any case is an error that says how much that is. Rows in memory, and memory maps, do not count, nor the copies that
+        ``merge_rows`` makes of them; rows of :func:`coremix.scan` do. None: no limit, and that of the scan.
     compute_labels : bool, default=True
         Whether ``fit`` computes ``labels_`` and ``inertia_``: up to two passes over all rows and clusters.
     merge_rows : {"auto", True, False}, default="auto"
@@ -180,7 +186,8 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,)
-        The nearest centre of each row, exactly.
+        The nearest centre of each row, exactly. A fit of rows that are not in memory, such as a :func:`coremix.scan`, has none:
+        call ``predict`` or ``assign``.
     inertia_ : float
         Sum of weighted squared distances of the rows to their nearest centres. After ``partial_fit`` it is about the rows of
         the coreset.
@@ -217,7 +224,6 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
     algorithm: Literal["fast", "lloyd", "k-means-c-prime", "lazy-k-means", "lwcs-k-means"] = "fast"
     c_prime: int = 3
     epsilon: float = 0.1
-    memory: int | None = None
 
     def _settings(self) -> dict[str, Any]:
         if self.algorithm not in ALGORITHMS:
@@ -227,7 +233,7 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
         found = {"algorithm": ALGORITHMS[self.algorithm]}
         for core in sorted({setting for names in settings.values() for setting in names}):
             name = self._names.get(core, core)
-            if name not in self._get_param_names():
+            if name == "memory" or name not in self._get_param_names():
                 continue
             value = getattr(self, name)
             if core in own:
@@ -254,7 +260,7 @@ class LazyKMeans(OfSeeds, CoremixKMeans):
         Several candidates for each seed of k-means++.
     refined : bool, default=False
         Start at the means of ``fast``, not at seeds of k-means++.
-    init, n_init, max_iter, tol, stop_rule, coreset_size, compute_labels, merge_rows, warm_start, n_jobs, random_state, \
+    init, n_init, max_iter, tol, stop_rule, coreset_size, compute_labels, memory, merge_rows, warm_start, n_jobs, random_state, \
 verbose, callback
         As in :class:`KMeans`. There is a coreset only if ``coreset_size`` is given.
 
@@ -294,7 +300,7 @@ class LwcsKMeans(OfChains, CoremixKMeans):
         Draws of the coreset. None: 100 per cluster, and at least 8,192.
     chain : int or None, default=None
         Length of the chains that draw the seeds. None: 20.
-    init, n_init, max_iter, tol, stop_rule, compute_labels, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    init, n_init, max_iter, tol, stop_rule, compute_labels, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`KMeans`.
 
     Attributes

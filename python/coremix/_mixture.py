@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import CoremixEstimator, seed_of, threads_of
-from ._input import Rows, weights_of
+from ._input import Rows, kept, weights_of
 from ._parameters import OfMixture, OfStart
 from ._sklearn import DensityMixin
 
@@ -39,8 +39,9 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or an Arrow table
-            Read without a copy if it is an array of float32, float64, float16, uint8 or int8.
+        X : array-like of shape (n_samples, n_features), an Arrow table, or rows that are not in memory
+            Read without a copy if it is an array of float32, float64, float16, uint8 or int8. :func:`coremix.scan` says which
+            rows need not be in memory.
         y : ignored
         sample_weight : array-like of shape (n_samples,) or None
             A row of weight w counts as w copies of it, a row of weight 0 as absent.
@@ -83,6 +84,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """:meth:`fit` on ``X``, ``y`` and ``sample_weight``, then the likeliest component of each row: shape (n_samples,)."""
+        X = kept(X)
         return self.fit(X, y, sample_weight).predict(X)
 
     def predict_proba(self, X: Rows) -> NDArray[np.floating]:
@@ -150,13 +152,10 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         return mixture(self)
 
     def _likelihood(self, X: Rows, sample_weight: ArrayLike | None) -> tuple[float, float]:
-        densities = self.score_samples(X)
-        weights = weights_of(sample_weight, len(densities))
-        if weights is None:
-            return float(densities.sum()), float(len(densities))
-        # A row of weight 0 is absent, also where its density is 0 and the logarithm minus infinity.
-        there = weights > 0
-        return float(densities[there] @ weights[there]), float(weights.sum())
+        rows = self._ask(X)
+        weights = weights_of(sample_weight, rows)
+        likelihood = self._model.log_likelihood(rows, weights, threads_of(self.n_jobs))
+        return likelihood, float(len(rows)) if weights is None else float(weights.sum())
 
     def _free_parameters(self) -> int:
         check_is_fitted(self, "_model")

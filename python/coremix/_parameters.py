@@ -24,6 +24,7 @@ class Parameters:
     max_iter: int | None = None
     tol: float | None = None
     stop_rule: StopRule | None = None
+    memory: int | str | None = None
     merge_rows: bool | Literal["auto"] = "auto"
     warm_start: bool = False
     n_jobs: int | None = None

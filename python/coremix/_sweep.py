@@ -106,7 +106,8 @@ def sweep(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features), or an Arrow table
+    X : array-like of shape (n_samples, n_features), an Arrow table, or rows that are not in memory
+        Without a ``coreset_size``, rows of :func:`coremix.scan` must fit in its ``memory`` twice.
     clusters : iterable of int
         Such as ``range(2, 13)``.
     estimator : estimator of this package
@@ -143,7 +144,7 @@ def sweep(
         raise TypeError(f"estimator = {estimator!r}: must be an estimator of coremix, such as coremix.GaussianMixture()")
     own = clone(estimator)
     rows = rows_of(own, X, reset=True)
-    weights = weights_of(sample_weight, len(rows))
+    weights = weights_of(sample_weight, rows)
     numbers = sorted({int(k) for k in clusters})
     if not numbers or numbers[0] < 1:
         raise ValueError(f"clusters = {numbers}: must be at least one number, and each at least 1")

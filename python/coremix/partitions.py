@@ -56,7 +56,7 @@ def stats(
     return _coremix.stats(
         rows,
         model,
-        weights=batch_weights(weights, len(rows)),
+        weights=batch_weights(weights, rows),
         width=width,
         threads=threads_of(n_jobs),
     )
@@ -93,7 +93,7 @@ def sample(
     columns: give it batches whose columns have this order. ``n_jobs`` is the number of threads.
     """
     rows = rows_alone(batch)
-    return _coremix.sample(rows, size, seed_of(seed), weights=batch_weights(weights, len(rows)), threads=threads_of(n_jobs))
+    return _coremix.sample(rows, size, seed_of(seed), weights=batch_weights(weights, rows), threads=threads_of(n_jobs))
 
 
 def assign(batch: Rows, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:

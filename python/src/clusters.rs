@@ -1,11 +1,12 @@
 //! Questions about many clusters: the likeliest few of each row, and a row that stands for each.
 
-use crate::input::{Input, Number, Rows as Given};
+use crate::errors::raise;
+use crate::input::{Input, Number};
 use coremix::data::{Data, Rows};
-use coremix::ndarray::{Array2, Axis};
-use coremix::{Float, Mixture, Result};
+use coremix::ndarray::Array2;
+use coremix::{Cancel, Error, Float, Mixture, Result};
 use numpy::IntoPyArray;
-use pyo3::exceptions::{PyIndexError, PyOSError};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
@@ -79,24 +80,26 @@ pub(crate) fn take<'py>(
     x: Input<'py>,
     ids: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let rows = x.rows();
-    if let Some(wrong) = ids.iter().find(|id| **id >= rows.len()) {
+    if let Some(wrong) = ids.iter().find(|id| **id >= x.len()) {
         return Err(PyIndexError::new_err(format!("there is no row {wrong}")));
     }
-    Ok(match rows.is_double() {
-        true => taken::<f64>(&rows, &ids)?.into_pyarray(py).into_any(),
-        false => taken::<f32>(&rows, &ids)?.into_pyarray(py).into_any(),
+    Ok(match x.is_double() {
+        true => taken::<f64>(py, &x, &ids)?.into_pyarray(py).into_any(),
+        false => taken::<f32>(py, &x, &ids)?.into_pyarray(py).into_any(),
     })
 }
 
-fn taken<F: Number>(rows: &Given<'_>, ids: &[usize]) -> PyResult<Array2<F>> {
-    let source = F::read(rows);
-    let mut values = vec![F::default(); source.dim()];
-    let mut out = Array2::default((ids.len(), source.dim()));
-    for (id, mut out) in ids.iter().zip(out.axis_iter_mut(Axis(0))) {
-        let read = source.read(*id, &mut values);
-        read.map_err(|error| PyOSError::new_err(error.to_string()))?;
-        out.iter_mut().zip(&values).for_each(|(out, x)| *out = *x);
-    }
-    Ok(out)
+fn taken<F: Number>(py: Python<'_>, x: &Input<'_>, ids: &[usize]) -> PyResult<Array2<F>> {
+    let taken = x.work(py, &Cancel::new(), 0, |rows| {
+        let source = F::read(rows);
+        let mut out = vec![F::default(); ids.len() * source.dim()];
+        for (id, out) in ids.iter().zip(out.chunks_exact_mut(source.dim().max(1))) {
+            source.read(*id, out).map_err(|error| Error::Stage {
+                stage: source.name(),
+                what: error.to_string(),
+            })?;
+        }
+        Ok(Array2::from_shape_vec((ids.len(), source.dim()), out).expect("n x d numbers"))
+    })?;
+    taken.map_err(raise)
 }

@@ -4,7 +4,7 @@ use coremix::{Error, FileFault};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, ErrorKind};
 
 /// The name of a parameter in Python, where it is another than the core's.
 pub(crate) type Names = HashMap<String, String>;
@@ -52,7 +52,23 @@ pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> 
             fault: FileFault::System { kind, .. },
             ..
         } => io::Error::new(*kind, error.to_string()).into(),
-        Error::File { .. } | Error::Checkpoint { .. } => PyOSError::new_err(error.to_string()),
+        Error::File { what, .. } => {
+            // A file that cannot be opened says so with the number of the system; all else is about what it holds.
+            let code = what.split_once("(os error ").and_then(|(_, code)| {
+                let code: i32 = code.split_once(')')?.0.parse().ok()?;
+                Some(io::Error::from_raw_os_error(code).kind())
+            });
+            unread(code.unwrap_or(ErrorKind::InvalidData), &error.to_string())
+        }
+        Error::Checkpoint { .. } => PyOSError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for rows of files: about what a file holds, or about the file.
+pub(crate) fn unread(kind: ErrorKind, text: &str) -> PyErr {
+    match kind {
+        ErrorKind::InvalidData | ErrorKind::InvalidInput => PyValueError::new_err(text.to_owned()),
+        kind => io::Error::new(kind, text.to_owned()).into(),
     }
 }

@@ -3,15 +3,15 @@
 use crate::distinct::distinct;
 use crate::errors::{Names, named};
 use crate::input::{Input, Number, Rows, Weights};
+use crate::memory::{Made, within};
 use crate::model::{Model, OfType};
 use crate::progress::{At, Callback};
 use crate::report::report;
-use crate::settings::algorithm;
-use crate::threads;
-use crate::watch::watched;
+use crate::settings::{algorithm, limit};
 use coremix::data::{Data, Dense, Sketch};
 use coremix::ndarray::{Array1, ArrayView1};
-use coremix::{Algorithm, BoxedMixture, Cancel, Error, Fit, Report, Result, Save};
+use coremix::{Algorithm, BoxedMixture, Cancel, Estimator, Fit, Report, Result, Save};
+use coremix_files::Bytes;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -31,6 +31,8 @@ struct Found {
     report: Report,
     /// Of all rows, if the fit found them, and exactly.
     labels: Option<Array1<u32>>,
+    /// The weight of the rows of each component, if it found their labels.
+    sizes: Option<Vec<f64>>,
     /// Of the rows that the free energy is about.
     weight: f64,
     /// Number of distinct rows, if equal ones were merged.
@@ -40,8 +42,10 @@ struct Found {
 }
 
 /// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (of
-/// all rows if the fit found them exactly, or None), `weight`, `distinct` (distinct rows, if equal ones were merged), `columns`
-/// (their means and variances, or None). The model has the names of the columns. While it runs, `progress` is called with what it is at.
+/// all rows if the fit found them exactly and rows are in memory, or None), `sizes` (the weight of the rows of each cluster, where
+/// the fit found exact labels, or None), `weight`, `distinct` (distinct rows, if equal ones were merged), `columns`
+/// (their means and variances, or None). The model has the names of the columns. While it runs, `progress` is called with what it
+/// is at.
 #[pyfunction]
 #[pyo3(signature = (x, settings, *, weights=None, names=None, columns=None, merge=None, sketch=None, threads=0, callback=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -61,38 +65,34 @@ pub(crate) fn fit<'py>(
     let cancel = Cancel::new();
     let names = names.unwrap_or_default();
     let algorithm = algorithm(settings, &names, &cancel)?;
-    let rows = x.rows();
     let weights = weights.as_ref().map(|weights| weights.as_array());
     let at = At::default();
     let sees = callback.is_some() || progress.is_some();
     let mut callback = sees.then(|| Callback::new(callback, &at));
-    let memory = settings.get_item("memory")?;
-    let memory = memory.map_or(Ok(None), |memory| memory.extract())?;
-    let preparation = Preparation { merge, sketch };
-    let task = Task {
-        rows: &rows,
-        weights,
-        algorithm: &algorithm,
-        preparation,
-        memory,
-        cancel: &cancel,
-    };
-    // Chosen here: a callback that fits is on a thread of another pool.
-    let pool = threads::pool(threads)?;
     let mut last = Instant::now();
     let look = || match &progress {
         Some(progress) => at.tell(progress, &mut last),
         None => Ok(()),
     };
-    let fitted = watched(py, &cancel, look, || {
-        pool.install(|| match rows.is_double() {
+    let memory = limit(settings)?;
+    let preparation = Preparation { merge, sketch };
+    let fitted = x.watched(py, &cancel, threads, look, |rows| {
+        let task = Task {
+            rows,
+            weights,
+            algorithm: &algorithm,
+            preparation,
+            memory,
+            cancel: &cancel,
+        };
+        match rows.is_double() {
             true => task
                 .fit::<f64>(callback.as_mut())
                 .map(|(m, f)| (OfType::Double(m), f)),
             false => task
                 .fit::<f32>(callback.as_mut())
                 .map(|(m, f)| (OfType::Single(m), f)),
-        })
+        }
     })?;
     callback.map_or(Ok(()), Callback::result)?;
     let (model, found) = fitted.map_err(|error| named(error, &names, columns.as_deref()))?;
@@ -100,58 +100,81 @@ pub(crate) fn fit<'py>(
     result.set_item("report", report(py, &found.report)?)?;
     let labels = found.labels.map(|l| l.mapv(|c| c as i32).into_pyarray(py));
     result.set_item("labels", labels)?;
+    result.set_item("sizes", found.sizes.map(|sizes| sizes.into_pyarray(py)))?;
     result.set_item("weight", found.weight)?;
     result.set_item("distinct", found.distinct)?;
     result.set_item("columns", found.columns)?;
     Ok((Model(model, columns), result))
 }
 
-struct Task<'a> {
-    rows: &'a Rows<'a>,
-    weights: Option<ArrayView1<'a, f64>>,
+struct Task<'a, 'x> {
+    rows: &'a Rows<'x>,
+    weights: Option<ArrayView1<'x, f64>>,
     algorithm: &'a Algorithm,
     preparation: Preparation,
     /// Its limit, if there is one.
-    memory: Option<usize>,
+    memory: Option<Bytes>,
     cancel: &'a Cancel,
 }
 
-impl Task<'_> {
+impl Task<'_, '_> {
     fn fit<F: Number>(&self, callback: Option<&mut Callback>) -> Result<(BoxedMixture<F>, Found)> {
+        let (algorithm, loaded) = self.within::<F>()?;
+        let estimator = algorithm.boxed::<F>()?;
         if let Some(least) = self.preparation.merge {
             let (merged, rows): (Dense<'_, F>, _) = distinct(self.rows, self.weights, least)?;
             let (model, mut found) = match self.preparation.sketch {
-                Some((q, seed)) => self.of_sketch(Sketch::of_dense(&merged, q, seed)?, callback)?,
-                None => self.of_dense(&merged, callback)?,
+                Some((q, seed)) => {
+                    let sketch = Sketch::of_dense(&merged, q, seed)?;
+                    self.of_sketch(&*estimator, sketch, callback)?
+                }
+                None => self.of_dense(&*estimator, &merged, callback)?,
             };
-            found.labels = None;
+            (found.labels, found.sizes) = (None, None);
             found.distinct = Some(rows);
             return Ok((model, found));
         }
         if let Some(sketch) = self.preparation.sketch {
             let sketch = self.rows.sketch(self.weights, sketch, self.cancel)?;
-            return self.of_sketch(sketch, callback);
+            return self.of_sketch(&*estimator, sketch, callback);
         }
-        self.of_dense(&*self.rows.data(self.weights)?, callback)
+        let data = match loaded {
+            true => self.rows.loaded(self.weights),
+            false => self.rows.data(self.weights),
+        };
+        self.of_dense(&*estimator, &*data?, callback)
+    }
+
+    /// The algorithm in the limit of memory, and whether rows of a scan are loaded.
+    fn within<F: Number>(&self) -> Result<(Algorithm, bool)> {
+        let (n, number) = (self.rows.len(), size_of::<F>());
+        let Preparation { merge, sketch } = self.preparation;
+        let of_sketch = sketch.map(|(q, _)| Made {
+            what: "the sketch",
+            bytes: n
+                .saturating_mul(q)
+                .saturating_mul(number + size_of::<u32>()),
+            each: 0,
+        });
+        // Copies of rows that are in memory anyway do not count.
+        let merge = merge.filter(|_| matches!(self.rows, Rows::Scan(..)));
+        let of_merged = merge.map(|_| Made {
+            what: "merge_rows",
+            bytes: n.saturating_mul(5 * size_of::<usize>()),
+            each: 2 * number,
+        });
+        let weighted = self.weights.is_some();
+        let made = of_merged.or(of_sketch);
+        let algorithm = self.algorithm.clone();
+        within::<F>(self.rows, weighted, algorithm, self.memory, (1, true), made)
     }
 
     fn of_dense<F: Number>(
         &self,
+        estimator: &dyn Estimator<F>,
         data: &dyn Data<F>,
         callback: Option<&mut Callback>,
     ) -> Result<(BoxedMixture<F>, Found)> {
-        let estimator = self.algorithm.boxed::<F>()?;
-        if let Some(memory) = self.memory {
-            let needed = self.algorithm.peak_memory::<F>(data.len(), data.dim())?;
-            if needed > memory {
-                let mib = needed.div_ceil(1 << 20);
-                return Err(Error::Parameter {
-                    name: "memory",
-                    value: format!("{memory} bytes, where {} needs {mib} MiB", self.algorithm),
-                    rule: "give more, or take fewer clusters",
-                });
-            }
-        }
         let fit = match callback {
             Some(callback) => estimator.fit_observed(data, &mut |step| callback.see(step))?,
             None => estimator.fit(data)?,
@@ -159,9 +182,18 @@ impl Task<'_> {
         let weight = weight_of(&fit, data.summary().total_weight);
         let own = fit.exact && fit.coreset.is_none();
         let labels = own.then_some(fit.search_labels);
+        let sizes = labels.as_ref().map(|labels| {
+            let mut sizes = vec![0.0; fit.model.components()];
+            for (row, label) in labels.iter().enumerate() {
+                sizes[*label as usize] += data.weight(row);
+            }
+            sizes
+        });
         let found = Found {
             report: fit.report,
-            labels,
+            // They are as many as the rows, which are not in memory.
+            labels: labels.filter(|_| !matches!(self.rows, Rows::Scan(..))),
+            sizes,
             weight,
             distinct: None,
             columns: Some((data.summary().mean.clone(), data.summary().variance.clone())),
@@ -171,10 +203,10 @@ impl Task<'_> {
 
     fn of_sketch<F: Number>(
         &self,
+        estimator: &dyn Estimator<F>,
         sketch: Sketch<F>,
         callback: Option<&mut Callback>,
     ) -> Result<(BoxedMixture<F>, Found)> {
-        let estimator = self.algorithm.boxed::<F>()?;
         let fit = match callback {
             Some(callback) => estimator.fit_observed(&sketch, &mut |step| callback.see(step))?,
             None => estimator.fit(&sketch)?,
@@ -185,6 +217,7 @@ impl Task<'_> {
         let found = Found {
             report: fit.report,
             labels: None,
+            sizes: None,
             weight,
             distinct: None,
             columns: None,

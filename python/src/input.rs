@@ -1,18 +1,26 @@
-//! Arrays as data of the core: views of their memory.
+//! Rows from Python as data of the core: views of the memory of arrays and tables, and scans of files.
 
 use crate::arrow::Table;
+use crate::asked::Asked;
+use crate::scan::{Ahead, Reading, Scan};
 use crate::strided::Strided;
+use crate::threads;
+use crate::watch::watched;
 use coremix::data::{Blocks, Data, Dense, Sketch, Source};
-use coremix::ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
+use coremix::ndarray::{Array2, ArrayView1, ArrayView2, s};
 use coremix::{Cancel, Element, Error, Float, Result};
+use coremix_files::Keys;
 use half::f16;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 
-/// An array that is only read as long as this lives, by its number type, or a table.
+/// An array that is only read as long as this lives, by its number type, a table, or rows that are not in memory.
 pub(crate) enum Input<'py> {
+    Scan(Py<Scan>),
     Table(Py<Table>),
     F32(PyReadonlyArray2<'py, f32>),
     F64(PyReadonlyArray2<'py, f64>),
@@ -35,17 +43,39 @@ impl<'py> Input<'py> {
         if let Some(array) = Self::array(x) {
             return Ok(array);
         }
+        if let Ok(scan) = x.cast::<Scan>() {
+            return Self::scan(scan, columns);
+        }
         // Lists, other numbers, frames and tables.
         let read = x.py().import("coremix._input")?;
         let read = read.call_method1("rows_alone", (x, columns))?;
+        if let Ok(scan) = read.cast::<Scan>() {
+            return Self::scan(scan, columns);
+        }
         let known = Self::array(&read).or_else(|| read.extract().ok().map(Self::Table));
         let rule = "X must be a table, or a matrix of float32, float64, float16, uint8 or int8";
         known.ok_or_else(|| PyTypeError::new_err(rule))
     }
 
+    /// The rows of a scan, whose columns are these where both have names.
+    fn scan(scan: &Bound<'_, Scan>, columns: Option<&[String]>) -> PyResult<Self> {
+        let own = scan.get();
+        own.unchanged()?;
+        match (&own.names, columns) {
+            (Some(names), Some(columns)) if names != columns => {
+                Err(PyValueError::new_err(format!(
+                    "the scan has the columns {names:?}, and the model was fitted to {columns:?}: name these, as \
+                     coremix.scan(..., columns=[...])"
+                )))
+            }
+            _ => Ok(Self::Scan(scan.clone().unbind())),
+        }
+    }
+
     /// The names of the columns, where the rows have them.
     pub(crate) fn names(&self) -> Option<&[String]> {
         match self {
+            Self::Scan(scan) => scan.get().names.as_deref(),
             Self::Table(table) => table.get().names.as_deref(),
             _ => None,
         }
@@ -64,9 +94,79 @@ impl<'py> Input<'py> {
             .or_else(|| x.extract().ok().map(Self::F16))
     }
 
-    /// What the threads of a fit read.
-    pub(crate) fn rows(&self) -> Rows<'_> {
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
         match self {
+            Self::Scan(scan) => scan.get().len(),
+            _ => self.rows(&Cancel::new()).len(),
+        }
+    }
+
+    /// The keys of a scan, from the first row on, and the names of their columns.
+    pub(crate) fn keys(&self) -> Result<(Option<Keys>, &[String])> {
+        match self {
+            Self::Scan(scan) => scan.get().keys(),
+            _ => Ok((None, &[])),
+        }
+    }
+
+    /// Whether the rows are those of this file.
+    pub(crate) fn reads(&self, path: &Path) -> bool {
+        matches!(self, Self::Scan(scan) if scan.get().reads(path))
+    }
+
+    /// Whether fits are computed in `f64`.
+    pub(crate) fn is_double(&self) -> bool {
+        match self {
+            Self::Scan(scan) => scan.get().is_double(),
+            Self::Table(table) => table.get().is_double(),
+            other => matches!(other, Self::F64(_)),
+        }
+    }
+
+    /// Does the work with the rows on so many threads, without holding the interpreter: Ctrl-C sets the flag and ends it. An
+    /// error of a file comes first.
+    pub(crate) fn work<'x, T: Send>(
+        &'x self,
+        py: Python<'_>,
+        cancel: &Cancel,
+        threads: usize,
+        work: impl FnOnce(&Rows<'x>) -> Result<T> + Send,
+    ) -> PyResult<Result<T>> {
+        self.watched(py, cancel, threads, || Ok(()), work)
+    }
+
+    /// [Work](Self::work) with something to do whenever signals are looked for.
+    pub(crate) fn watched<'x, T: Send>(
+        &'x self,
+        py: Python<'_>,
+        cancel: &Cancel,
+        threads: usize,
+        look: impl FnMut() -> PyResult<()>,
+        work: impl FnOnce(&Rows<'x>) -> Result<T> + Send,
+    ) -> PyResult<Result<T>> {
+        // Chosen here: a callback that fits is on a thread of another pool.
+        let (rows, pool) = (self.rows(cancel), threads::pool(threads)?);
+        let done = watched(py, cancel, look, || pool.install(|| work(&rows)))?;
+        if let (Rows::Scan(reading, _), Err(_)) = (&rows, &done)
+            && let Some(fault) = reading.fault()
+        {
+            return Err(fault);
+        }
+        match self {
+            Self::Scan(scan) => scan.get().unchanged()?,
+            _ => {}
+        }
+        Ok(done)
+    }
+
+    /// What the threads of a fit read, until the flag is set.
+    pub(crate) fn rows(&self, cancel: &Cancel) -> Rows<'_> {
+        match self {
+            Self::Scan(scan) => {
+                let scan = scan.get();
+                Rows::Scan(Arc::new(scan.reading(cancel)), 0..scan.len())
+            }
             Self::Table(table) => {
                 let table = table.get();
                 Rows::Table(table, 0..table.len())
@@ -94,6 +194,7 @@ pub(crate) fn weights_of_rows(weights: usize, rows: usize) -> std::result::Resul
 /// Rows by the type of their numbers.
 #[derive(Clone)]
 pub(crate) enum Rows<'a> {
+    Scan(Arc<Reading>, Range<usize>),
     Table(&'a Table, Range<usize>),
     F32(ArrayView2<'a, f32>),
     F64(ArrayView2<'a, f64>),
@@ -116,6 +217,12 @@ pub(crate) trait Number: Float + Element<Float = Self> {
         weights: Option<ArrayView1<'a, f64>>,
     ) -> Option<Result<Known<'a, Self>>>;
 
+    /// Rows of a scan that are of this type, read into memory.
+    fn loaded<'a>(
+        reading: &Reading,
+        weights: Option<ArrayView1<'a, f64>>,
+    ) -> Option<Result<Known<'a, Self>>>;
+
     /// All others. Numbers that are wider are rounded.
     fn read<'a>(rows: &Rows<'a>) -> Read<'a, Self>;
 }
@@ -132,6 +239,34 @@ fn dense<'a, T: Element>(
     Some(data.map(|data| Box::new(data) as Known<'a, T::Float>))
 }
 
+/// The rows of a scan in memory, as they are stored.
+fn load<'a, T: Element>(
+    reading: &Reading,
+    rows: &impl Source<Element = T>,
+    weights: Option<ArrayView1<'_, f64>>,
+) -> Result<Known<'a, T::Float>> {
+    let (n, dim) = reading.shape();
+    let mut values = vec![T::default(); n * dim];
+    for (piece, out) in values.chunks_mut(BLOCK * dim.max(1)).enumerate() {
+        let read = reading.read(rows, piece * BLOCK, out);
+        read.map_err(|error| unread("scan", &error))?;
+    }
+    let values = Array2::from_shape_vec((n, dim), values).expect("n x d numbers");
+    Ok(match weights {
+        Some(weights) => Box::new(Dense::owned_weighted(values, weights.to_vec())?),
+        None => Box::new(Dense::owned(values)?),
+    })
+}
+
+/// Rows that could not be read.
+fn unread(stage: &'static str, error: &std::io::Error) -> Error {
+    let what = error.to_string();
+    Error::Stage { stage, what }
+}
+
+/// Rows that are read at a time.
+const BLOCK: usize = 4096;
+
 macro_rules! number {
     ($t:ty, $($own:ident)|+, $from_f64:expr) => {
         impl Number for $t {
@@ -145,8 +280,20 @@ macro_rules! number {
                 }
             }
 
+            fn loaded<'a>(
+                reading: &Reading,
+                weights: Option<ArrayView1<'a, f64>>,
+            ) -> Option<Result<Known<'a, Self>>> {
+                match &reading.ahead {
+                    $(Ahead::$own(rows) => Some(load(reading, rows, weights)),)+
+                    #[allow(unreachable_patterns, reason = "f32 and f64 have other types")]
+                    _ => None,
+                }
+            }
+
             fn read<'a>(rows: &Rows<'a>) -> Read<'a, Self> {
                 match rows {
+                    Rows::Scan(reading, range) => Box::new(reading.source::<$t>(range.clone())),
                     Rows::Table(table, range) => Box::new(table.source::<$t>(range.clone())),
                     Rows::F32(view) => Box::new(Strided::new(*view, |x| x.into())),
                     Rows::F64(view) => Box::new(Strided::new(*view, $from_f64)),
@@ -182,11 +329,67 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// The same in memory, if they are the rows of a scan.
+    pub(crate) fn loaded<F: Number>(
+        &self,
+        weights: Option<ArrayView1<'a, f64>>,
+    ) -> Result<Known<'a, F>> {
+        let loaded = match self {
+            Self::Scan(reading, _) => F::loaded(reading, weights),
+            _ => None,
+        };
+        loaded.unwrap_or_else(|| self.data(weights))
+    }
+
+    /// The data to ask a model about: those of a scan are read once.
+    pub(crate) fn asked<F: Number>(
+        &self,
+        weights: Option<ArrayView1<'a, f64>>,
+    ) -> Result<Known<'a, F>> {
+        match self {
+            Self::Scan(..) => {
+                let weights = weights.map(|weights| weights.to_vec());
+                Ok(Box::new(Asked::new(F::read(self), weights)))
+            }
+            _ => self.data(weights),
+        }
+    }
+
+    /// Goes through the rows in order, a block at a time, with their weights. [`Error::Cancelled`] if the flag is set meanwhile.
+    pub(crate) fn each_block<F: Number>(
+        &self,
+        weights: Option<ArrayView1<'_, f64>>,
+        cancel: &Cancel,
+        mut see: impl FnMut(ArrayView2<'_, F>, Option<ArrayView1<'_, f64>>) -> Result<()>,
+    ) -> Result<()> {
+        let source = F::read(self);
+        let (n, dim) = (source.len(), source.dim());
+        let mut values = Vec::new();
+        for first in (0..n).step_by(BLOCK) {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let rows = first..n.min(first + BLOCK);
+            values.resize(rows.len() * dim, F::default());
+            let read = source.read(first, &mut values);
+            read.map_err(|error| unread(source.name(), &error))?;
+            let block = ArrayView2::from_shape((rows.len(), dim), &values).expect("n x d numbers");
+            see(
+                block,
+                weights.as_ref().map(|weights| weights.slice(s![rows])),
+            )?;
+        }
+        Ok(())
+    }
+
     /// Some of the rows.
     pub(crate) fn part(&self, range: &Range<usize>) -> Rows<'a> {
         let (first, last) = (range.start, range.end);
         let chosen = s![first..last, ..];
         match self {
+            Self::Scan(reading, all) => {
+                Rows::Scan(Arc::clone(reading), all.start + first..all.start + last)
+            }
             Self::Table(table, all) => Rows::Table(table, all.start + first..all.start + last),
             Self::F32(view) => Rows::F32(view.slice_move(chosen)),
             Self::F64(view) => Rows::F64(view.slice_move(chosen)),
@@ -199,7 +402,7 @@ impl<'a> Rows<'a> {
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Table(_, all) => all.len(),
+            Self::Scan(_, all) | Self::Table(_, all) => all.len(),
             Self::F32(view) => view.nrows(),
             Self::F64(view) => view.nrows(),
             Self::U8(view) => view.nrows(),
@@ -208,9 +411,27 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Rows and columns.
+    pub(crate) fn shape(&self) -> (usize, usize) {
+        let columns = match self {
+            Self::Scan(reading, _) => reading.shape().1,
+            Self::Table(table, _) => table.columns(),
+            Self::F32(view) => view.ncols(),
+            Self::F64(view) => view.ncols(),
+            Self::U8(view) => view.ncols(),
+            Self::I8(view) => view.ncols(),
+            Self::F16(view) => view.ncols(),
+        };
+        (self.len(), columns)
+    }
+
     /// Whether nothing is known of them, not even how many columns there are: lists of any length, of which there are none.
     pub(crate) fn are_unknown(&self) -> bool {
-        matches!(self, Self::Table(table, _) if table.columns() == 0)
+        match self {
+            Self::Table(table, _) => table.columns() == 0,
+            Self::Scan(reading, _) => reading.shape() == (0, 0),
+            _ => false,
+        }
     }
 
     /// A sketch of the rows: `q` coordinates of each. [`Error::Cancelled`] if the flag is set meanwhile.
@@ -220,29 +441,11 @@ impl<'a> Rows<'a> {
         (q, seed): (usize, u64),
         cancel: &Cancel,
     ) -> Result<Sketch<F>> {
-        /// Rows that are read at a time.
-        const BLOCK: usize = 4096;
-        let source = F::read(self);
-        let (n, dim) = (source.len(), source.dim());
-        let mut builder = Sketch::builder(dim, q, seed);
-        let ones = Array1::ones(BLOCK);
-        for first in (0..n).step_by(BLOCK) {
-            if cancel.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let rows = first..n.min(first + BLOCK);
-            let mut block = Array2::<F>::default((rows.len(), dim));
-            if let Some(out) = block.as_slice_mut() {
-                source.read(first, out).map_err(|error| Error::Stage {
-                    stage: source.name(),
-                    what: error.to_string(),
-                })?;
-            }
-            match weights {
-                Some(weights) => builder.push_weighted(block.view(), weights.slice(s![rows]))?,
-                None => builder.push_weighted(block.view(), ones.slice(s![..rows.len()]))?,
-            }
-        }
+        let mut builder = Sketch::builder(self.shape().1, q, seed);
+        self.each_block::<F>(weights, cancel, |block, weights| match weights {
+            Some(weights) => builder.push_weighted(block, weights),
+            None => builder.push(block),
+        })?;
         builder.finish()
     }
 
@@ -250,6 +453,7 @@ impl<'a> Rows<'a> {
     pub(crate) fn is_double(&self) -> bool {
         match self {
             Self::F64(_) => true,
+            Self::Scan(reading, _) => reading.is_double(),
             Self::Table(table, _) => table.is_double(),
             _ => false,
         }

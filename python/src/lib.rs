@@ -1,4 +1,4 @@
-//! The native part of the Python package `coremix`: arrays and tables in, fits and models out.
+//! The native part of the Python package `coremix`: arrays, tables and scans of files in, fits and models out.
 //!
 //! What scikit-learn asks of an estimator is in Python (`python/coremix`). Here is what needs the core: rows without a copy,
 //! fits that can be interrupted, models, and the sums of partitions.
@@ -9,6 +9,7 @@
 //! emptied under the lock of the object.
 
 mod arrow;
+mod asked;
 mod clusters;
 mod distances;
 mod distinct;
@@ -16,11 +17,13 @@ mod errors;
 mod family;
 mod fit;
 mod input;
+mod memory;
 mod model;
 mod partition;
 mod predictor;
 mod progress;
 mod report;
+mod scan;
 mod settings;
 mod stream;
 mod strided;
@@ -45,6 +48,8 @@ mod _coremix {
     use super::partition::{describe, merge, sample, stats, update};
     #[pymodule_export]
     use super::predictor::Predictor;
+    #[pymodule_export]
+    use super::scan::Scan;
     #[pymodule_export]
     use super::settings::settings;
     #[pymodule_export]

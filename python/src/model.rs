@@ -4,18 +4,17 @@ use crate::clusters::Medoids;
 use crate::distances::distances;
 use crate::errors::{raise, raise_in};
 use crate::family::{Family, Parameters, sample};
-use crate::input::{Input, Rows, Weights, weights_of_rows};
+use crate::input::{Input, Number, Rows, Weights, weights_of_rows};
 use crate::predictor::Predictor;
-use crate::threads;
-use crate::watch::interruptible;
 use coremix::ndarray::{Array2, ArrayView1, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
+use coremix_files::LabelWriter;
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
 /// A mixture model of any family, and the names of its columns, if they are known. It does not change. Rows with names are read
@@ -184,9 +183,9 @@ impl Model {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let x = Input::read(x, self.1.as_deref())?;
-        let mut labels = Vec::with_capacity(x.rows().len());
+        let mut labels = Vec::with_capacity(x.len());
         each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
-            let found = model.predict(&*rows.data::<F>(None)?)?;
+            let found = model.predict(&*rows.asked::<F>(None)?)?;
             labels.extend(found.into_iter().map(|c| c as i32));
             Ok(())
         })?);
@@ -208,9 +207,9 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
-            let mut all = Array2::<F>::default((x.rows().len(), model.components()));
+            let mut all = Array2::<F>::default((x.len(), model.components()));
             self.asked(py, &x, threads, |rows, part| {
-                let found = model.responsibilities(&*rows.data::<F>(None)?)?;
+                let found = model.responsibilities(&*rows.asked::<F>(None)?)?;
                 all.slice_mut(s![part, ..]).assign(&found);
                 Ok(())
             })?;
@@ -230,10 +229,10 @@ impl Model {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
-            let shape = (x.rows().len(), m.min(model.components()));
+            let shape = (x.len(), m.min(model.components()));
             let (mut ids, mut shares) = (Array2::<i32>::default(shape), Array2::<F>::default(shape));
             self.asked(py, &x, threads, |rows, part| {
-                let found = model.truncated_responsibilities(&*rows.data::<F>(None)?, m)?;
+                let found = model.truncated_responsibilities(&*rows.asked::<F>(None)?, m)?;
                 ids.slice_mut(s![part.clone(), ..]).assign(&found.0.mapv(|c| c as i32));
                 shares.slice_mut(s![part, ..]).assign(&found.1);
                 Ok(())
@@ -258,7 +257,7 @@ impl Model {
         each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
             let own = weights.map(|weights| weights.slice_move(s![part.clone()]));
             if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
-                medoids.see(&**model, &*rows.data::<F>(own)?, part.start)?;
+                medoids.see(&**model, &*rows.asked::<F>(own)?, part.start)?;
             }
             Ok(())
         })?);
@@ -274,9 +273,9 @@ impl Model {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let x = Input::read(x, self.1.as_deref())?;
-        let mut densities = Vec::with_capacity(x.rows().len());
+        let mut densities = Vec::with_capacity(x.len());
         each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
-            densities.extend(model.log_densities(&*rows.data::<F>(None)?)?);
+            densities.extend(model.log_densities(&*rows.asked::<F>(None)?)?);
             Ok(())
         })?);
         Ok(densities.into_pyarray(py))
@@ -292,9 +291,9 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
-            let mut all = Array2::<F>::default((x.rows().len(), model.components()));
+            let mut all = Array2::<F>::default((x.len(), model.components()));
             self.asked(py, &x, threads, |rows, part| {
-                let data = rows.data::<F>(None)?;
+                let data = rows.asked::<F>(None)?;
                 distances(&**model, &*data, all.slice_mut(s![part, ..]))
             })?;
             Ok(all.into_pyarray(py).into_any())
@@ -317,11 +316,111 @@ impl Model {
             let own = weights.map(|weights| weights.slice_move(s![part]));
             // Rows without weight are no data.
             if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
-                total += model.quantization_error(&*rows.data::<F>(own)?)?;
+                total += model.quantization_error(&*rows.asked::<F>(own)?)?;
             }
             Ok(())
         })?);
         Ok(total)
+    }
+
+    /// The sum of the weighted log-densities, in nats.
+    #[pyo3(signature = (x, weights=None, threads=0))]
+    fn log_likelihood<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        weights: Weights<'py>,
+        threads: usize,
+    ) -> PyResult<f64> {
+        let x = Input::read(x, self.1.as_deref())?;
+        let weights = weights_for(&weights, &x)?;
+        let mut total = 0.0;
+        each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
+            let own = weights.map(|weights| weights.slice_move(s![part]));
+            // Rows without weight are no data.
+            if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
+                total += model.log_likelihood(&*rows.asked::<F>(own)?)?;
+            }
+            Ok(())
+        })?);
+        Ok(total)
+    }
+
+    /// The sum of the weights of the rows of each component (k).
+    #[pyo3(signature = (x, weights=None, threads=0))]
+    fn sizes<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        weights: Weights<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let x = Input::read(x, self.1.as_deref())?;
+        let weights = weights_for(&weights, &x)?;
+        let mut sizes = vec![0.0; self.components()];
+        each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
+            let labels = model.predict(&*rows.asked::<F>(None)?)?;
+            for (row, label) in part.zip(labels) {
+                sizes[label as usize] += weights.map_or(1.0, |weights| weights[row]);
+            }
+            Ok(())
+        })?);
+        Ok(sizes.into_pyarray(py))
+    }
+
+    /// Writes the likeliest component of each row to a file, with the keys of a scan: see [`LabelWriter`]. `densities`: the
+    /// log-densities, too. `force`: also over a file that holds no such labels.
+    #[pyo3(signature = (x, path, *, densities=false, force=false, threads=0))]
+    fn assign(
+        &self,
+        py: Python<'_>,
+        x: &Bound<'_, PyAny>,
+        path: PathBuf,
+        densities: bool,
+        force: bool,
+        threads: usize,
+    ) -> PyResult<()> {
+        const LOG_DENSITY: &str = "log_density";
+        let x = Input::read(x, self.1.as_deref())?;
+        let columns: &[&str] = if densities { &[LOG_DENSITY] } else { &[] };
+        LabelWriter::check(&path, columns).map_err(raise)?;
+        let (keys, names) = x.keys().map_err(raise)?;
+        if x.reads(&path) {
+            let what = "is read as an input: choose another name for the labels";
+            return Err(PyValueError::new_err(format!("{}: {what}", path.display())));
+        }
+        let others: Vec<&str> = names
+            .iter()
+            .map(|key| &**key)
+            .chain([LOG_DENSITY])
+            .collect();
+        let there = path
+            .metadata()
+            .is_ok_and(|there| !there.is_file() || there.len() > 0);
+        if there && !force && !LabelWriter::wrote(&path, &others) {
+            let what = "is there, and is no file of labels of coremix: choose another name, or replace it with force=True";
+            return Err(PyFileExistsError::new_err(format!(
+                "{}: {what}",
+                path.display()
+            )));
+        }
+        let (mut writer, cancel) = (
+            LabelWriter::create(&path, keys, columns).map_err(raise)?,
+            Cancel::new(),
+        );
+        let written = each!(self, model: F => x.work(py, &cancel, threads, |rows| {
+            if !rows.are_unknown() {
+                writer.label(&**model, &F::read(rows), |_| match cancel.is_cancelled() {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                })?;
+            }
+            match cancel.is_cancelled() {
+                true => Err(Error::Cancelled),
+                false => writer.finish(),
+            }
+        })?);
+        written.map_err(|error| raise_in(error, self.1.as_deref().or(x.names())))
     }
 
     /// Draws `n` points from the model with this `seed`: points (n, d) and their components (n).
@@ -368,34 +467,36 @@ impl Model {
         const FEW: usize = 32;
         /// And so few products that starting a thread would take as long.
         const SHORT: usize = 1 << 21;
-        let (rows, cancel) = (x.rows(), Cancel::new());
-        if rows.are_unknown() {
-            return Ok(());
-        }
+        let cancel = Cancel::new();
         let mut each = self.components().saturating_mul(self.columns()).max(1);
         // The Dirichlet process, which has no fixed number of parameters, has a matrix per component.
         if self.free_parameters().is_none() {
             each = each.saturating_mul(self.columns());
         }
         let named = |error| raise_in(error, self.1.as_deref().or(x.names()));
-        let n = rows.len();
-        if n <= FEW && each.saturating_mul(n) <= SHORT {
-            return py.detach(|| ask(&rows, 0..n)).map_err(named);
+        if !matches!(x, Input::Scan(_)) {
+            let rows = x.rows(&cancel);
+            let n = rows.len();
+            if n <= FEW && each.saturating_mul(n) <= SHORT && !rows.are_unknown() {
+                return py.detach(|| ask(&rows, 0..n)).map_err(named);
+            }
         }
         let size = (PRODUCTS / each).max(1 << 10);
-        let pool = threads::pool(threads)?;
-        let done = interruptible(py, &cancel, || {
-            pool.install(|| {
-                for first in (0..n.max(1)).step_by(size) {
-                    if cancel.is_cancelled() {
-                        return Err(Error::Cancelled);
-                    }
-                    let part = first..n.min(first + size);
-                    let asked = ask(&rows.part(&part), part);
-                    asked.map_err(|error| numbered(error, first))?;
+        let done = x.work(py, &cancel, threads, |rows| {
+            let n = if rows.are_unknown() {
+                0
+            } else {
+                rows.len().max(1)
+            };
+            for first in (0..n).step_by(size) {
+                if cancel.is_cancelled() {
+                    return Err(Error::Cancelled);
                 }
-                Ok(())
-            })
+                let part = first..rows.len().min(first + size);
+                let asked = ask(&rows.part(&part), part);
+                asked.map_err(|error| numbered(error, first))?;
+            }
+            Ok(())
         })?;
         done.map_err(named)
     }
@@ -408,7 +509,7 @@ fn weights_for<'a>(
 ) -> PyResult<Option<ArrayView1<'a, f64>>> {
     let weights = weights.as_ref().map(|weights| weights.as_array());
     if let Some(weights) = weights {
-        weights_of_rows(weights.len(), x.rows().len()).map_err(PyValueError::new_err)?;
+        weights_of_rows(weights.len(), x.len()).map_err(PyValueError::new_err)?;
     }
     Ok(weights)
 }

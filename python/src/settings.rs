@@ -1,9 +1,11 @@
 //! The settings of a fit by name.
 
 use crate::errors::{Names, named, raise};
+use crate::memory::bytes_of;
 use crate::model::{Model, each};
 use coremix::m_step::{Covariance, DirichletProcess};
 use coremix::{Algorithm, Cancel, Rule};
+use coremix_files::Bytes;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -30,10 +32,10 @@ pub(crate) fn algorithm(
         let name: &str = name.extract()?;
         let own = names.get(name).map_or(name, |own| own);
         algorithm = match name {
-            "algorithm" => algorithm,
+            // The rows decide what becomes of a limit.
+            "algorithm" | "memory" => algorithm,
             "clusters" => algorithm.clusters(count(own, &value)?),
             "coreset" => algorithm.coreset(count(own, &value)?),
-            "memory" => algorithm.memory(count(own, &value)?),
             "c_prime" => algorithm.c_prime(count(own, &value)?),
             "neighbors" => algorithm.neighbors(count(own, &value)?),
             "random" => algorithm.random(count(own, &value)?),
@@ -62,6 +64,14 @@ pub(crate) fn algorithm(
         };
     }
     Ok(algorithm)
+}
+
+/// The limit of memory among settings, if there is one.
+pub(crate) fn limit(settings: &Bound<'_, PyDict>) -> PyResult<Option<Bytes>> {
+    let limit = settings
+        .get_item("memory")?
+        .filter(|limit| !limit.is_none());
+    limit.map(|limit| bytes_of("memory", &limit)).transpose()
 }
 
 /// A number of something: negative ones are errors that name the parameter.

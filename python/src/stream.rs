@@ -2,15 +2,11 @@
 
 use crate::errors::{raise, raise_in};
 use crate::input::{Input, Number, Rows, Weights};
-use crate::threads;
 use coremix::coreset::OnePass;
-use coremix::ndarray::{Array1, Array2, ArrayView1, s};
-use coremix::{Error, Result};
+use coremix::ndarray::{Array1, Array2, ArrayView1};
+use coremix::{Cancel, Error, Result};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-
-/// Rows that are read at a time.
-const BLOCK: usize = 4096;
 
 /// Rows of either number type.
 #[derive(Clone)]
@@ -60,19 +56,17 @@ impl Stream {
         weights: Weights<'_>,
         threads: usize,
     ) -> PyResult<()> {
-        let rows = x.rows();
         let weights = weights.as_ref().map(|weights| weights.as_array());
-        let begun = self.coreset.clone();
-        let work = || {
+        let (begun, cancel) = (self.coreset.clone(), Cancel::new());
+        let coreset = x.work(py, &cancel, threads, |rows| {
             let mut coreset = match begun {
                 Some(begun) => begun,
-                None if rows.is_double() => OfType::Double(self.start(&rows)?),
-                None => OfType::Single(self.start(&rows)?),
+                None if rows.is_double() => OfType::Double(self.start(rows)?),
+                None => OfType::Single(self.start(rows)?),
             };
-            each!(&mut coreset, own => push(own, &rows, weights))?;
+            each!(&mut coreset, own => push(own, rows, weights, &cancel))?;
             Ok(coreset)
-        };
-        let coreset = py.detach(|| threads::on(threads, work))?;
+        })?;
         self.coreset = Some(coreset.map_err(|error| raise_in(error, x.names()))?);
         Ok(())
     }
@@ -103,7 +97,7 @@ impl Stream {
 
 impl Stream {
     fn start<F: Number>(&self, rows: &Rows<'_>) -> Result<OnePass<F>> {
-        OnePass::new(F::read(rows).dim(), self.size, self.seed)
+        OnePass::new(rows.shape().1, self.size, self.seed)
     }
 }
 
@@ -112,10 +106,12 @@ fn push<F: Number>(
     coreset: &mut OnePass<F>,
     rows: &Rows<'_>,
     weights: Option<ArrayView1<'_, f64>>,
+    cancel: &Cancel,
 ) -> Result<()> {
-    let source = F::read(rows);
-    let (n, dim) = (source.len(), source.dim());
-    let given = weights.map_or(n, |weights| weights.len());
+    let (n, given) = (
+        rows.len(),
+        weights.map_or(rows.len(), |weights| weights.len()),
+    );
     if given != n {
         return Err(Error::LengthMismatch {
             what: "weights",
@@ -123,32 +119,20 @@ fn push<F: Number>(
             found: given,
         });
     }
-    for first in (0..n).step_by(BLOCK) {
-        let last = n.min(first + BLOCK);
-        let mut values = vec![F::default(); (last - first) * dim];
-        source
-            .read(first, &mut values)
-            .map_err(|error| Error::Stage {
-                stage: source.name(),
-                what: error.to_string(),
-            })?;
-        let block = Array2::from_shape_vec((last - first, dim), values).expect("n x d numbers");
-        match weights {
-            Some(weights) => coreset.push_weighted(block.view(), weights.slice(s![first..last]))?,
-            None => coreset.push(block.view())?,
-        }
-    }
-    Ok(())
+    rows.each_block::<F>(weights, cancel, |block, weights| match weights {
+        Some(weights) => coreset.push_weighted(block, weights),
+        None => coreset.push(block),
+    })
 }
 
 /// Draws of the rows, with their weights: in one pass, and the same for any number of threads.
 pub(crate) fn sample<F: Number>(
     rows: &Rows<'_>,
     weights: Option<ArrayView1<'_, f64>>,
-    size: usize,
-    seed: u64,
+    (size, seed): (usize, u64),
+    cancel: &Cancel,
 ) -> Result<(Array2<F>, Array1<f64>)> {
-    let mut coreset = OnePass::<F>::new(F::read(rows).dim(), size, seed)?;
-    push(&mut coreset, rows, weights)?;
+    let mut coreset = OnePass::<F>::new(rows.shape().1, size, seed)?;
+    push(&mut coreset, rows, weights, cancel)?;
     coreset.finish()
 }

@@ -2,15 +2,15 @@
 
 use crate::errors::{Names, named};
 use crate::input::{Input, Number, Rows, Weights};
+use crate::memory::{Made, within};
 use crate::model::{Model, OfType};
 use crate::report::report;
-use crate::settings::algorithm;
-use crate::threads;
-use crate::watch::interruptible;
+use crate::settings::{algorithm, limit};
 use coremix::coreset::Lightweight;
 use coremix::ndarray::ArrayView1;
 use coremix::selection::{Candidate, Criterion, Selection, Sweep};
 use coremix::{Algorithm, BoxedMixture, Cancel, Error, Report, Result, Save};
+use coremix_files::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -25,9 +25,9 @@ struct Found {
 }
 
 /// How rows are prepared and models are compared.
-struct Task<'a> {
-    rows: &'a Rows<'a>,
-    weights: Option<ArrayView1<'a, f64>>,
+struct Task<'a, 'x> {
+    rows: &'a Rows<'x>,
+    weights: Option<ArrayView1<'x, f64>>,
     algorithm: &'a Algorithm,
     clusters: &'a [usize],
     held_out: f64,
@@ -36,6 +36,8 @@ struct Task<'a> {
     seed: u64,
     /// Coordinates that are kept of each row, and the seed of the sketch.
     sketch: Option<(usize, u64)>,
+    /// Its limit, if there is one.
+    memory: Option<Bytes>,
     cancel: &'a Cancel,
 }
 
@@ -65,25 +67,26 @@ pub(crate) fn sweep<'py>(
     let cancel = Cancel::new();
     let names = names.unwrap_or_default();
     let algorithm = algorithm(settings, &names, &cancel)?;
-    let rows = x.rows();
-    let task = Task {
-        rows: &rows,
-        weights: weights.as_ref().map(|weights| weights.as_array()),
-        algorithm: &algorithm,
-        clusters: &clusters,
-        held_out,
-        coreset,
-        warm_starts,
-        seed,
-        sketch,
-        cancel: &cancel,
-    };
-    let pool = threads::pool(threads)?;
-    let found = interruptible(py, &cancel, || {
-        pool.install(|| match rows.is_double() {
+    let (memory, weights) = (limit(settings)?, weights.as_ref());
+    let weights = weights.map(|weights| weights.as_array());
+    let found = x.work(py, &cancel, threads, |rows| {
+        let task = Task {
+            rows,
+            weights,
+            algorithm: &algorithm,
+            clusters: &clusters,
+            held_out,
+            coreset,
+            warm_starts,
+            seed,
+            sketch,
+            memory,
+            cancel: &cancel,
+        };
+        match rows.is_double() {
             true => task.run::<f64>(OfType::Double),
             false => task.run::<f32>(OfType::Single),
-        })
+        }
     })?;
     let found = found.map_err(|error| named(error, &names, columns.as_deref()))?;
     let tell = |one: Found| {
@@ -101,7 +104,7 @@ pub(crate) fn sweep<'py>(
     found.into_iter().map(tell).collect()
 }
 
-impl Task<'_> {
+impl Task<'_, '_> {
     fn run<F: Number>(&self, wrap: impl Fn(BoxedMixture<F>) -> OfType) -> Result<Vec<Found>> {
         let mut sweep = Sweep::new(self.clusters.iter().copied())
             .held_out(self.held_out)
@@ -110,10 +113,29 @@ impl Task<'_> {
         if let Some(draws) = self.coreset {
             sweep = sweep.coreset(Lightweight::new(draws));
         }
-        let build = |k| self.algorithm.clone().clusters(k).boxed::<F>();
-        let selection = match self.sketch {
-            Some(sketch) => sweep.run(&self.rows.sketch(self.weights, sketch, self.cancel)?, build),
-            None => sweep.run(&*self.rows.data::<F>(self.weights)?, build),
+        let of_sketch = self.sketch.map(|(q, _)| Made {
+            what: "the sketch",
+            bytes: (2 * self.rows.len()).saturating_mul(q * (size_of::<F>() + size_of::<u32>())),
+            each: 0,
+        });
+        let most = self.clusters.iter().copied().max().unwrap_or(1);
+        // Without a coreset, the rows that are not held out are copied.
+        let copies = if self.coreset.is_some() { 1 } else { 2 };
+        let (algorithm, loaded) = within::<F>(
+            self.rows,
+            self.weights.is_some(),
+            self.algorithm.clone().clusters(most),
+            self.memory,
+            (copies, self.coreset.is_some()),
+            of_sketch,
+        )?;
+        let build = |k| algorithm.clone().clusters(k).boxed::<F>();
+        let selection = match (self.sketch, loaded) {
+            (Some(sketch), _) => {
+                sweep.run(&self.rows.sketch(self.weights, sketch, self.cancel)?, build)
+            }
+            (None, true) => sweep.run(&*self.rows.loaded::<F>(self.weights)?, build),
+            (None, false) => sweep.run(&*self.rows.data::<F>(self.weights)?, build),
         }?;
         let best = Criterion::ALL.map(|one| (one, selection.best(one).map(|found| found.clusters)));
         let all = Selection::into_candidates(selection).into_iter();

@@ -9,12 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Pools by process and size. A forked process has no threads of its parent, so it makes its own.
 static POOLS: Mutex<BTreeMap<(u32, usize), Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
 
-/// Does the work on so many threads; 0 means one per processor, or `RAYON_NUM_THREADS`.
-pub(crate) fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    Ok(pool(threads)?.install(work))
-}
-
-/// A pool of so many threads.
+/// A pool of so many threads; 0 means one per processor, or `RAYON_NUM_THREADS`.
 pub(crate) fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
     // A callback runs on a thread of its pool: a fit that it starts must not wait for that thread.
     if rayon::current_thread_index().is_some() {

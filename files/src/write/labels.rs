@@ -2,12 +2,16 @@
 
 use super::npy::{self, NpyWriter};
 use super::output::Output;
-use crate::fault::fault;
+use crate::fault::{fault, guarded, invalid, of_rows};
 use crate::keys::Keys;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_csv::WriterBuilder;
+use arrow_ipc::reader::FileReader as ArrowReader;
+use arrow_ipc::writer::FileWriter as ArrowFileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use coremix::Result;
+use coremix::data::{Dense, Source};
+use coremix::ndarray::ArrayView2;
+use coremix::{Element, Error, Mixture, Result};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -16,12 +20,13 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Writes a file of results, block by block: the keys of the rows, their labels, and columns of `f64`, such as scores.
 ///
-/// How its name ends is its format: `.parquet`, `.csv`, or `.npy` for labels alone. The columns are the key columns, `label`
+/// How its name ends is its format: `.parquet`, `.arrow`, `.csv`, or `.npy` for labels alone. The columns are the key columns, `label`
 /// (u32), and those that are named. The file gets its name in [`finish`](Self::finish), when all of it is on the disk. Until
 /// then, and after an error, what was there before stays as it was. In memory is one row group of 65,536 rows.
 ///
@@ -48,11 +53,12 @@ pub struct LabelWriter {
 enum To {
     Npy(NpyWriter<u32>),
     Parquet(Box<ArrowWriter<Output>>),
+    Arrow(Box<ArrowFileWriter<Output>>),
     Csv(Output),
     Stream(Box<dyn Write + Send>),
 }
 
-/// The entry in the metadata of a Parquet file of labels: its name and its value.
+/// The entry in the metadata of a Parquet or Arrow file of labels: its name and its value.
 const MARK: (&str, &str) = ("coremix", "labels");
 
 impl fmt::Debug for LabelWriter {
@@ -67,6 +73,10 @@ impl fmt::Debug for LabelWriter {
 /// Rows of a row group.
 const GROUP: usize = 1 << 16;
 
+/// Rows that are labelled in one batch take at most this many bytes, and are at most `BATCH_ROWS`.
+const BATCH_BYTES: usize = 8 << 20;
+const BATCH_ROWS: usize = 1 << 16;
+
 impl LabelWriter {
     /// An error if labels and these columns have no place in a file of this name.
     ///
@@ -76,10 +86,12 @@ impl LabelWriter {
         let path = path.as_ref();
         let what = match path.extension().and_then(|ending| ending.to_str()) {
             Some("npy") if !columns.is_empty() => {
-                "an .npy file holds labels alone: .csv and .parquet have room for more"
+                "an .npy file holds labels alone: .csv, .parquet and .arrow have room for more"
             }
-            Some("npy" | "csv" | "parquet") => return Ok(()),
-            _ => "labels are written as .csv, .parquet or .npy: choose one of these endings",
+            Some("npy" | "csv" | "parquet" | "arrow") => return Ok(()),
+            _ => {
+                "labels are written as .csv, .parquet, .arrow or .npy: choose one of these endings"
+            }
         };
         Err(fault(&path.display().to_string(), what))
     }
@@ -101,6 +113,11 @@ impl LabelWriter {
         Self::begin(&name, keys, columns, |schema| {
             if name.ends_with(".csv") {
                 return names(&mut output, schema).map(|()| To::Csv(output));
+            }
+            if name.ends_with(".arrow") {
+                let mut writer = ArrowFileWriter::try_new(output, schema)?;
+                writer.write_metadata(MARK.0, MARK.1);
+                return Ok(To::Arrow(Box::new(writer)));
             }
             let mark = KeyValue::new(MARK.0.to_owned(), MARK.1.to_owned());
             let properties = WriterProperties::builder()
@@ -129,7 +146,7 @@ impl LabelWriter {
         })
     }
 
-    /// Whether a file holds labels that this type wrote, as far as the file tells: a Parquet file says so, an `.npy` file has one
+    /// Whether a file holds labels that this type wrote, as far as the file tells: a Parquet or Arrow file says so, an `.npy` file has one
     /// `u32` for each row, and a CSV file has no columns but `label`, with whole numbers, and some of those called `others`, such
     /// as its keys.
     #[must_use]
@@ -146,6 +163,12 @@ impl LabelWriter {
                     |mark: &KeyValue| (&*mark.key, mark.value.as_deref()) == (MARK.0, Some(MARK.1));
                 marks.is_some_and(|marks| marks.iter().any(is_mark))
             }),
+            Some("arrow") => guarded(|| ArrowReader::try_new(file, None).map_err(invalid))
+                .is_ok_and(|file| {
+                    file.custom_metadata()
+                        .get(MARK.0)
+                        .is_some_and(|own| own == MARK.1)
+                }),
             _ => {
                 let mut rows = csv::Reader::from_reader(file);
                 let names = rows.headers().cloned().unwrap_or_default();
@@ -219,9 +242,45 @@ impl LabelWriter {
         match &mut self.to {
             To::Npy(_) => Ok(()),
             To::Parquet(writer) => writer.write(&batch).map_err(|error| named(&error)),
+            To::Arrow(writer) => writer.write(&batch).map_err(|error| named(&error)),
             To::Csv(to) => lines(to, &batch).map_err(|error| named(&error)),
             To::Stream(to) => lines(to, &batch).map_err(|error| named(&error)),
         }
+    }
+
+    /// Writes the label of every row of a source: its likeliest component under a model. Where a column was named, it gets the
+    /// log-densities. A block of rows is in memory at a time. `see` is told after each how many rows are done, and can end it
+    /// there.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write). [`Error::File`](coremix::Error::File) for rows that cannot be read, with the row, and errors
+    /// of the model about rows that it does not take.
+    pub fn label<T: Element>(
+        &mut self,
+        model: &dyn Mixture<T::Float>,
+        rows: &impl Source<Element = T>,
+        mut see: impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (n, dim) = (rows.len(), rows.dim());
+        let at_once = (BATCH_BYTES / (dim * size_of::<T>()).max(1)).clamp(1, BATCH_ROWS);
+        let mut values = Vec::new();
+        for first in (0..n).step_by(at_once) {
+            let count = at_once.min(n - first);
+            values.resize(count * dim, T::default());
+            rows.read(first, &mut values)
+                .map_err(|error| of_rows(&error))?;
+            let block = ArrayView2::from_shape((count, dim), &values).expect("rows of d numbers");
+            let data = Dense::batch(block).map_err(|error| numbered(error, first))?;
+            let found = model.predict(&data)?.to_vec();
+            let densities = (self.more > 0).then(|| model.log_densities(&data));
+            let densities = densities.transpose()?.map(|densities| densities.to_vec());
+            let columns: Vec<&[f64]> = densities.iter().map(Vec::as_slice).collect();
+            self.write(&found, &columns)?;
+            if see(first + count).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Ends the file, and gives it its name.
@@ -235,10 +294,22 @@ impl LabelWriter {
                 let output = writer.into_inner();
                 output.map_err(|error| fault(&self.path, error))?.finish()
             }
+            To::Arrow(writer) => {
+                let output = writer.into_inner();
+                output.map_err(|error| fault(&self.path, error))?.finish()
+            }
             To::Csv(output) => output.finish(),
             To::Stream(mut to) => to.flush().map_err(|error| fault(&self.path, error)),
         }
     }
+}
+
+/// The error, with the number of its row in the file.
+fn numbered(mut error: Error, first: usize) -> Error {
+    if let Error::NotFinite { row, .. } | Error::TooLarge { row, .. } = &mut error {
+        *row += first;
+    }
+    error
 }
 
 /// Writes the names of the columns, also where no rows follow.

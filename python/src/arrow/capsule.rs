@@ -47,6 +47,14 @@ fn moved<T>(capsule: &Bound<'_, PyAny>, name: &CStr, empty: T) -> PyResult<T> {
 }
 
 fn stream(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
+    let reader = reader(of)?;
+    let schema = arrow_array::RecordBatchReader::schema(&reader);
+    let batches = reader.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    Ok((schema.as_ref().clone(), batches))
+}
+
+/// What reads the batches of a stream, one after the other.
+pub(crate) fn reader(of: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
     let capsule = of.call_method0("__arrow_c_stream__")?;
     let stream = moved(
         &capsule,
@@ -56,14 +64,11 @@ fn stream(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     if stream.release.is_none() {
         return Err(gone());
     }
-    let reader = ArrowArrayStreamReader::try_new(stream).map_err(|_| {
+    ArrowArrayStreamReader::try_new(stream).map_err(|_| {
         PyValueError::new_err(
             "X is a column: give a frame or a table that has it, as frame[[name]]",
         )
-    })?;
-    let schema = arrow_array::RecordBatchReader::schema(&reader);
-    let batches = reader.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    Ok((schema.as_ref().clone(), batches))
+    })
 }
 
 fn batch(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {

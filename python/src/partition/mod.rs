@@ -4,11 +4,10 @@ use crate::errors::{raise, raise_in};
 use crate::family::Family;
 use crate::input::{Input, Number, Rows, Weights};
 use crate::model::{Model, OfType, each};
-use crate::threads;
 use coremix::data::Dense;
 use coremix::m_step::{ExactSums, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView1};
-use coremix::{BoxedMixture, Error, Result};
+use coremix::{BoxedMixture, Cancel, Error, Result};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -38,7 +37,7 @@ fn sums_of<F: Number>(
         let none = Array2::zeros((0, columns));
         return ExactSums::e_step(model, &Dense::<F>::batch(&none)?, weights, width);
     }
-    ExactSums::e_step(model, &*rows.data::<F>(None)?, weights, width)
+    ExactSums::e_step(model, &*rows.asked::<F>(None)?, weights, width)
 }
 
 fn read(sums: &[u8]) -> PyResult<ExactSums> {
@@ -57,10 +56,16 @@ pub(crate) fn stats<'py>(
     width: Option<usize>,
     threads: usize,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let rows = x.rows();
-    let weights = weights.as_ref().map(|weights| weights.as_array());
-    let work = || each!(model, own: F => sums_of::<F>(&rows, weights, own, width));
-    let sums = py.detach(|| threads::on(threads, work))?;
+    let (weights, cancel) = (
+        weights.as_ref().map(|weights| weights.as_array()),
+        Cancel::new(),
+    );
+    let sums = x.work(
+        py,
+        &cancel,
+        threads,
+        |rows| each!(model, own: F => sums_of::<F>(rows, weights, own, width)),
+    )?;
     let sums = sums.map_err(|error| raise_in(error, model.1.as_deref().or(x.names())))?;
     Ok(PyBytes::new(py, &sums.to_bytes()))
 }
@@ -115,12 +120,15 @@ pub(crate) fn sample<'py>(
     weights: Weights<'py>,
     threads: usize,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
-    let rows = x.rows();
-    let weights = weights.as_ref().map(|weights| weights.as_array());
+    let (weights, cancel) = (
+        weights.as_ref().map(|weights| weights.as_array()),
+        Cancel::new(),
+    );
     macro_rules! drawn {
         ($of:ty) => {{
-            let draw = || crate::stream::sample::<$of>(&rows, weights, size, seed);
-            let drawn = py.detach(|| threads::on(threads, draw))?;
+            let drawn = x.work(py, &cancel, threads, |rows| {
+                crate::stream::sample::<$of>(rows, weights, (size, seed), &cancel)
+            })?;
             let drawn = drawn.map_err(|error| raise_in(error, x.names()))?;
             (
                 drawn.0.into_pyarray(py).into_any(),
@@ -128,7 +136,7 @@ pub(crate) fn sample<'py>(
             )
         }};
     }
-    Ok(match rows.is_double() {
+    Ok(match x.is_double() {
         true => drawn!(f64),
         false => drawn!(f32),
     })

@@ -3,9 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// An amount of memory.
+/// An amount of memory: read from text such as `4GiB`, `500MB` or `1073741824`, printed in the largest unit of which there is at
+/// least one.
+///
+/// ```
+/// use coremix_files::Bytes;
+///
+/// assert_eq!("1.5GiB".parse(), Ok(Bytes(3 << 29)));
+/// assert_eq!(Bytes(3 << 29).to_string(), "1.5 GiB");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bytes(pub(crate) u64);
+pub struct Bytes(pub u64);
 
 const UNITS: [(&str, u64); 9] = [
     ("", 1),
@@ -45,7 +53,6 @@ impl FromStr for Bytes {
     }
 }
 
-/// In the largest unit of which there is at least one.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];

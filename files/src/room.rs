@@ -1,0 +1,126 @@
+//! Whether rows and their fit have room in a limit of memory.
+
+use crate::Bytes;
+use coremix::{Algorithm, Element, Error, Float, Result};
+
+/// Bytes that are there in any case: the program, blocks of rows, and rows that are read ahead.
+const PROGRAM: u64 = 64 << 20;
+
+/// The room for rows and their fit, in a limit of memory: what the command and Python do about rows of files.
+///
+/// Rows that fit beside what the fit takes are loaded. Others stay in their file, and the fit is the one that takes less; where
+/// none does, it is refused before the work.
+///
+/// ```
+/// use coremix::Algorithm;
+/// use coremix_files::{Bytes, Room};
+///
+/// let algorithm = "fast".parse::<Algorithm>()?.clusters(10);
+/// let room = Room::new(Bytes(1 << 30), (1_000_000, 16), false);
+/// assert!(room.holds::<f32>(&algorithm, 1)?);
+/// let room = Room::new(Bytes(65 << 20), (1_000_000, 16), false);
+/// assert!(!room.holds::<f32>(&algorithm, 1)? && room.within::<f32>(algorithm).is_err());
+/// # Ok::<(), coremix::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    limit: Bytes,
+    /// Bytes that are taken in any case, and those that are left.
+    taken: u64,
+    left: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl Room {
+    /// That of so many rows and columns, and of a weight for each row, in a limit for the whole program.
+    #[must_use]
+    pub fn new(limit: Bytes, (rows, columns): (usize, usize), weighted: bool) -> Self {
+        let weights = if weighted { 8 * rows as u64 } else { 0 };
+        let taken = PROGRAM + weights;
+        let left = limit.0.saturating_sub(taken);
+        Self {
+            limit,
+            taken,
+            left: usize::try_from(left).unwrap_or(usize::MAX),
+            rows,
+            columns,
+        }
+    }
+
+    /// That of what is computed with rows that are in memory in any case: neither they nor the program count.
+    #[must_use]
+    pub fn beside(limit: Bytes, (rows, columns): (usize, usize)) -> Self {
+        Self {
+            limit,
+            taken: 0,
+            left: usize::try_from(limit.0).unwrap_or(usize::MAX),
+            rows,
+            columns,
+        }
+    }
+
+    /// Whether so many copies of the rows have room, with what the fit takes beside them.
+    ///
+    /// # Errors
+    /// Those of [`Algorithm::peak_memory`].
+    pub fn holds<T: Element>(self, algorithm: &Algorithm, copies: usize) -> Result<bool> {
+        let beside = algorithm.peak_memory::<T::Float>(self.rows, self.columns)?;
+        Ok(self.of_rows(copies * size_of::<T>()).saturating_add(beside) <= self.left)
+    }
+
+    /// The algorithm, for rows that stay where they are.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] with the bytes that are needed, if it takes more, or reads rows in an order that no file has.
+    pub fn within<F: Float>(self, algorithm: Algorithm) -> Result<Algorithm> {
+        let name = algorithm.to_string();
+        let (algorithm, hint) = match &*name {
+            "fast" => (
+                algorithm.memory(self.left),
+                "give more, or ask for fewer clusters",
+            ),
+            "vc-gmm" | "lwcs-k-means" => (algorithm, "give more, or ask for a smaller coreset"),
+            _ => (algorithm, "give more; fast and vc-gmm need less"),
+        };
+        let mut needed = algorithm.peak_memory::<F>(self.rows, self.columns)?;
+        if matches!(&*name, "var-gmm-s" | "d-gmm") {
+            // They read rows by component.
+            needed = needed.saturating_add(self.of_rows(size_of::<F>()));
+        } else if needed <= self.left {
+            return Ok(algorithm);
+        }
+        Err(self.too_small(&name, needed, hint))
+    }
+
+    /// An error if what needs so many bytes, and such for each number of the rows, has no room.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] with the bytes that are needed.
+    pub fn check(
+        self,
+        what: &str,
+        (bytes, each): (usize, usize),
+        rule: &'static str,
+    ) -> Result<()> {
+        let needed = self.of_rows(each).saturating_add(bytes);
+        match needed <= self.left {
+            true => Ok(()),
+            false => Err(self.too_small(what, needed, rule)),
+        }
+    }
+
+    fn of_rows(self, each: usize) -> usize {
+        let numbers = self.rows.saturating_mul(self.columns);
+        numbers.saturating_mul(each)
+    }
+
+    fn too_small(self, what: &str, needed: usize, rule: &'static str) -> Error {
+        let mib = self.taken.saturating_add(needed as u64).div_ceil(1 << 20);
+        Error::Parameter {
+            name: "memory",
+            value: format!("{}, where {what} needs {mib} MiB", self.limit),
+            rule,
+        }
+    }
+}
