@@ -405,7 +405,7 @@ def test_where_labels_cannot_go(tmp_path):
     with pytest.raises(ValueError, match="would have two columns"):
         pa.parquet.write_table(table_of(x, label=np.arange(len(x))), tmp_path / "label.parquet")
         labelled = coremix.scan(tmp_path / "label.parquet", ["x0", "x1", "x2"], key="label")
-        model.assign(labelled, tmp_path / "labels.csv")
+        coremix.KMeans(4).fit(labelled).assign(labelled, tmp_path / "labels.csv")
 
 
 @pytest.mark.parametrize("kind", ["dataset", pytest.param("duckdb", marks=with_duckdb), pytest.param("polars", marks=with_polars), "frames"])
