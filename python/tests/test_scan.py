@@ -378,7 +378,7 @@ def test_labels_go_to_files(tmp_path, ending):
     for other in [x, of_arrays(x)]:
         model.assign(other, path, force=True)
         assert list(read(path).columns) == ["label"]
-    # What is there and holds no labels stays.
+    # A file that is there and holds no labels stays.
     path.write_bytes(b"important")
     with pytest.raises(FileExistsError, match="no file of labels of coremix: choose another name, or replace it with force=True"):
         model.assign(rows, path)

@@ -58,7 +58,7 @@ enum To {
     Stream(Box<dyn Write + Send>),
 }
 
-/// What the metadata of a Parquet or Arrow file of labels have: its name, and its value.
+/// An entry in the metadata of a Parquet or Arrow file of labels: its name, and its value.
 const MARK: (&str, &str) = ("coremix", "labels");
 
 impl fmt::Debug for LabelWriter {
