@@ -155,7 +155,7 @@ fn reading_ends_with_a_flag() {
 #[test]
 fn rows_are_labelled_block_by_block() {
     use coremix::data::Dense;
-    use coremix::{BoxedMixture, Error, algorithms};
+    use coremix::{BoxedMixture, Error, Mixture as _, algorithms};
     use std::ops::ControlFlow;
     let folder = tempfile::tempdir().unwrap();
     let rows = Array2::from_shape_fn((200_000, 2), |(i, j)| ((i % 7) * (j + 1)) as f32);
