@@ -355,7 +355,7 @@ fn names(lists: &[Names]) -> Vec<String> {
 /// A sign of one byte.
 fn byte(option: &str, sign: char) -> Result<u8> {
     let wide = || Failure::arguments(format!("{option} {sign}: must be one ASCII character"));
-    // Of other signs some are one byte in Latin-1, but not in the files.
+    // Some other signs are one byte in Latin-1, but not in the files.
     let byte = u8::try_from(sign).ok().filter(u8::is_ascii);
     byte.ok_or_else(wide)
 }

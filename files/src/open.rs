@@ -98,7 +98,7 @@ pub struct Opened {
     pub weights: Option<Vec<f64>>,
     /// The key columns, if some were named.
     pub keys: Option<Keys>,
-    /// The same columns, to read them again.
+    /// These columns, to read them again.
     pub key_columns: KeyColumns,
     /// The files, in the order of their rows.
     pub files: Vec<PathBuf>,

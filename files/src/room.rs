@@ -33,7 +33,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// That of so many rows and columns, and of a weight for each row, in a limit for the whole program.
+    /// The room of so many rows and columns, and of a weight for each row, in a limit for the whole program.
     #[must_use]
     pub fn new(limit: Bytes, (rows, columns): (usize, usize), weighted: bool) -> Self {
         let weights = if weighted { 8 * rows as u64 } else { 0 };
@@ -48,7 +48,7 @@ impl Room {
         }
     }
 
-    /// That of what is computed with rows that are in memory in any case: neither they nor the program count.
+    /// The room beside rows that are in memory in any case: neither they nor the program count.
     #[must_use]
     pub fn beside(limit: Bytes, (rows, columns): (usize, usize)) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Room {
     /// Whether so many copies of the rows have room, with what the fit takes beside them.
     ///
     /// # Errors
-    /// Those of [`Algorithm::peak_memory`].
+    /// As [`Algorithm::peak_memory`].
     pub fn holds<T: Element>(self, algorithm: &Algorithm, copies: usize) -> Result<bool> {
         let beside = algorithm.peak_memory::<T::Float>(self.rows, self.columns)?;
         Ok(self.of_rows(copies * size_of::<T>()).saturating_add(beside) <= self.left)

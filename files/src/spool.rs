@@ -19,7 +19,7 @@ use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use tempfile::TempPath;
 
-/// What batches are called in errors.
+/// The name of batches in errors.
 const NAME: &str = "record batches";
 
 /// The rows of a stream that cannot be read twice, such as a query or a pipe: a [`Source`](coremix::data::Source).
@@ -114,7 +114,7 @@ impl Batches {
     /// Writes batches of this schema, one at a time: those of their columns that will be read.
     ///
     /// # Errors
-    /// What a batch is, if it is an error; [`Error::File`](coremix::Error::File) where the columns are not there, a batch has
+    /// The error that a batch is; [`Error::File`](coremix::Error::File) where the columns are not there, a batch has
     /// others, or the file cannot be written: a disk is full.
     pub fn write(
         schema: &Schema,

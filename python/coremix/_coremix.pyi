@@ -27,7 +27,7 @@ class Table:
 
 @final
 class Scan:
-    """What :func:`coremix.scan` returns: rows of files, which are read block by block, or of batches that were written to a
+    """The result of :func:`coremix.scan`: rows of files, which are read block by block, or of batches that were written to a
     temporary file. It can be given wherever an array can. Printed, it says what is read. It is pickled as what it was made of."""
 
     @staticmethod

@@ -110,7 +110,7 @@ def scan(
         "spool": spool,
     }
     if isinstance(rows, (list, tuple)):
-        # What is remembered must not change.
+        # The list is kept for pickling, so it must not change.
         rows = list(rows)
     again = partial(scan, rows, memory=memory, **arguments)
     paths = _paths(rows)
@@ -169,7 +169,7 @@ def _is_batch(X: Any) -> bool:
 
 
 def _stream(rows: Any, columns: list[str] | None) -> Any:
-    """What the native part reads: an Arrow stream, or an iterator of batches. ``columns``: those that are read, if they are known."""
+    """An Arrow stream, or an iterator of batches, for the native part. ``columns``: those that are read, if they are known."""
     if _is_dataset(rows):
         # Other columns are not even decoded.
         return rows.scanner(columns=columns, batch_size=ROWS).to_reader()

@@ -153,14 +153,13 @@ impl<'py> Input<'py> {
         {
             return Err(fault);
         }
-        match self {
-            Self::Scan(scan) => scan.get().unchanged()?,
-            _ => {}
+        if let Self::Scan(scan) = self {
+            scan.get().unchanged()?;
         }
         Ok(done)
     }
 
-    /// What the threads of a fit read, until the flag is set.
+    /// The rows for the threads of a fit, until the flag is set.
     pub(crate) fn rows(&self, cancel: &Cancel) -> Rows<'_> {
         match self {
             Self::Scan(scan) => {
@@ -329,7 +328,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// The same in memory, if they are the rows of a scan.
+    /// These rows in memory, if they are those of a scan.
     pub(crate) fn loaded<F: Number>(
         &self,
         weights: Option<ArrayView1<'a, f64>>,

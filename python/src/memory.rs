@@ -27,7 +27,8 @@ pub(crate) fn bytes_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Bytes> 
     }
 }
 
-/// What is made of the rows before the fit: bytes, and such for each of their numbers. Rows of files are not loaded for it.
+/// Something that is made of the rows before the fit: its bytes, and those for each number of the rows. Rows of files are not
+/// loaded for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Made {
     pub(crate) what: &'static str,

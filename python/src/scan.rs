@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-/// What `coremix.scan` returns: rows of files, which are read block by block, or of batches that were written to a temporary
+/// The result of `coremix.scan`: rows of files, which are read block by block, or of batches that were written to a temporary
 /// file. It can be given wherever an array can.
 #[pyclass(frozen, module = "coremix._coremix")]
 pub(crate) struct Scan {
@@ -49,7 +49,7 @@ enum Shared {
     F64(Arc<Rows<f64>>),
 }
 
-/// What a file says of itself: bytes, and the time of the last change. `None` for pipes.
+/// Bytes of a file, and the time of its last change. `None` for pipes.
 type Stamp = Option<(u64, Option<SystemTime>)>;
 
 fn stamp(path: &Path) -> Stamp {
@@ -134,7 +134,7 @@ impl Scan {
         self.names.clone()
     }
 
-    /// What numbers are read as: `float32`, `float64` or `uint8`.
+    /// The type that numbers are read as: `float32`, `float64` or `uint8`.
     #[getter]
     fn dtype(&self) -> &'static str {
         match &self.rows {
@@ -277,7 +277,7 @@ impl Scan {
         }
     }
 
-    /// What it is, line by line.
+    /// The text that is printed, line by line.
     fn said(&self) -> String {
         /// Names that are printed.
         const SHOWN: usize = 6;
@@ -345,7 +345,7 @@ impl Scan {
     }
 }
 
-/// What was asked for.
+/// The options that were given.
 #[derive(Default)]
 struct Chosen {
     options: Options,
@@ -440,7 +440,7 @@ impl Chosen {
 pub(crate) struct Reading {
     pub(crate) ahead: Ahead,
     cancel: Cancel,
-    /// What went wrong first: its kind, and a text with the file, the row and the column.
+    /// The first error of reading: its kind, and a text with the file, the row and the column.
     fault: OnceLock<(io::ErrorKind, String)>,
     /// The limit of the scan.
     pub(crate) memory: Bytes,
@@ -453,7 +453,7 @@ pub(crate) enum Ahead {
     F64(ReadAhead<Arc<Rows<f64>>>),
 }
 
-/// The same for rows of any type.
+/// Does something with rows of any type.
 macro_rules! each {
     ($ahead:expr, $rows:ident => $do:expr) => {
         match $ahead {
@@ -474,7 +474,7 @@ impl Reading {
         matches!(self.ahead, Ahead::F64(_))
     }
 
-    /// What went wrong, if rows could not be read.
+    /// The exception, if rows could not be read.
     pub(crate) fn fault(&self) -> Option<PyErr> {
         let (kind, text) = self.fault.get()?;
         Some(unread(*kind, text))

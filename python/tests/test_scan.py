@@ -378,7 +378,7 @@ def test_labels_go_to_files(tmp_path, ending):
     for other in [x, of_arrays(x)]:
         model.assign(other, path, force=True)
         assert list(read(path).columns) == ["label"]
-    # What is there and holds no labels stays.
+    # A file that is there and holds no labels stays.
     path.write_bytes(b"important")
     with pytest.raises(FileExistsError, match="no file of labels of coremix: choose another name, or replace it with force=True"):
         model.assign(rows, path)
@@ -405,7 +405,7 @@ def test_where_labels_cannot_go(tmp_path):
     with pytest.raises(ValueError, match="would have two columns"):
         pa.parquet.write_table(table_of(x, label=np.arange(len(x))), tmp_path / "label.parquet")
         labelled = coremix.scan(tmp_path / "label.parquet", ["x0", "x1", "x2"], key="label")
-        model.assign(labelled, tmp_path / "labels.csv")
+        coremix.KMeans(4).fit(labelled).assign(labelled, tmp_path / "labels.csv")
 
 
 @pytest.mark.parametrize("kind", ["dataset", pytest.param("duckdb", marks=with_duckdb), pytest.param("polars", marks=with_polars), "frames"])

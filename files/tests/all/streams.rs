@@ -204,7 +204,7 @@ fn rows_are_labelled_block_by_block() {
         writer.label(&*model, &source, see).unwrap();
         assert_eq!(blocks, 1);
     }
-    // What cannot be read is an error with the file and the row.
+    // A row that cannot be read is an error with the file and the row.
     let mut writer = NpyWriter::<f32>::rows(&path, 2).unwrap();
     let mut values = rows.into_raw_vec_and_offset().0;
     values[150_001] = f32::NAN;

@@ -53,7 +53,7 @@ fn stream(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     Ok((schema.as_ref().clone(), batches))
 }
 
-/// What reads the batches of a stream, one after the other.
+/// Reads the batches of a stream, one after the other.
 pub(crate) fn reader(of: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
     let capsule = of.call_method0("__arrow_c_stream__")?;
     let stream = moved(
