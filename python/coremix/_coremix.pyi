@@ -8,7 +8,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._input import Rows
 
-__all__ = ["Model", "Stream", "Table", "__version__", "describe", "fit", "merge", "sample", "stats", "sweep", "take", "update"]
+__all__ = [
+    "Arrow",
+    "Model",
+    "Predictor",
+    "Scan",
+    "Stream",
+    "Table",
+    "__version__",
+    "describe",
+    "fit",
+    "merge",
+    "sample",
+    "settings",
+    "stats",
+    "sweep",
+    "take",
+    "update",
+]
 
 __version__: str
 
@@ -102,7 +119,7 @@ class Model:
 class Predictor:
     """Predicts one row at a time, in microseconds."""
 
-    def __init__(self, model: Model) -> None: ...
+    def __new__(cls, model: Model) -> Self: ...
     def __call__(self, row: ArrayLike) -> int: ...
     def nearest(self, row: ArrayLike) -> tuple[int, float]: ...
     def log_density(self, row: ArrayLike) -> float: ...
@@ -111,7 +128,7 @@ class Predictor:
 class Arrow:
     """Columns of numbers for all that reads the Arrow C data interface. They are not copied."""
 
-    def __init__(self, columns: list[NDArray[Any]], names: list[str] | None = None) -> None: ...
+    def __new__(cls, columns: list[NDArray[Any]], names: list[str] | None = None) -> Self: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
     def __len__(self) -> int: ...
