@@ -88,7 +88,7 @@ fn batches_with_all_that_belongs_to_them() {
         unreachable!("numbers of f64");
     };
     same_rows(
-        &*rows,
+        rows,
         &Array2::from_shape_fn((6, 1), |(i, _)| 3.0 * i as f64),
     );
     // Keys are read as often as they are asked for, by each writer.
