@@ -48,7 +48,7 @@ impl ModelInfo {
     /// The header of a file. The rest is not read, and the checksum not compared.
     ///
     /// # Errors
-    /// [`Error::Model`] if the file cannot be read or is no model.
+    /// [`Error::Model`](crate::Error::Model) if the file cannot be read or is no model.
     pub fn of_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let read = || Self::of_start(std::fs::File::open(path)?);
@@ -58,7 +58,7 @@ impl ModelInfo {
     /// The header of a model's [bytes](crate::Save::to_bytes). No more than the header is read.
     ///
     /// # Errors
-    /// [`Error::Model`] if they cannot be read or are no model.
+    /// [`Error::Model`](crate::Error::Model) if they cannot be read or are no model.
     pub fn read_from(from: impl Read) -> Result<Self> {
         Self::of_start(from).map_err(FileFault::of_bytes)
     }
