@@ -4,7 +4,7 @@ use crate::errors::raise_in;
 use crate::input::{Input, Number};
 use crate::model::{Model, OfType};
 use coremix::data::Source;
-use coremix::{BoxedMixture, Float, Predictor as OneRow, Result};
+use coremix::{BoxedMixture, Cancel, Float, Predictor as OneRow, Result};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -91,7 +91,7 @@ impl<'py> Row<'py> {
             return Ok(Self::Other(values));
         }
         let rows = Input::read(PyList::new(x.py(), [x])?.as_any(), names)?;
-        let rows = f64::read(&rows.rows());
+        let rows = f64::read(&rows.rows(&Cancel::new()));
         let mut values = vec![0.0; rows.dim()];
         rows.read(0, &mut values)?;
         Ok(Self::Other(values))
