@@ -481,7 +481,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
             free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         except (AttributeError, OSError, ValueError):
             return
-        needed = n_rows * self._model.components * (8 if self._model.dtype == "f64" else 4)
+        needed = n_rows * self._model.components * (8 if self._model.dtype == "float64" else 4)
         if needed > free:
             warnings.warn(
                 f"{what} makes {n_rows} x {self._model.components} numbers, {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} GiB of "

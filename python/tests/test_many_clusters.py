@@ -112,6 +112,14 @@ def test_arrays_that_do_not_fit_warn(monkeypatch):
     for ask in [model.predict_proba, means.transform]:
         with pytest.warns(ResourceWarning, match="predict_top"):
             ask(X)
+    # 250 x 5 numbers of 8 bytes do not fit in 6,400 bytes; of 4 bytes they do.
+    monkeypatch.setattr("os.sysconf", lambda name: 80)
+    with pytest.warns(ResourceWarning, match="predict_top"):
+        model.predict_proba(X)
+    narrow = coremix.GaussianMixture(5, random_state=0).fit(X.astype(np.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        narrow.predict_proba(X.astype(np.float32))
 
 
 def test_shapes_of_covariances_and_precisions():
