@@ -51,12 +51,10 @@ impl<F: Float, M: MStep<F>> MeansOf<F, M> {
 
 impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
     fn check(&self, clusters: usize) -> Result<()> {
-        let rule = "must be the number of clusters of the fit that starts from its means";
-        let (name, own) = (
-            "clusters of the fit for the seeds",
-            self.0.settings.clusters,
-        );
-        require(own == clusters, name, own, rule)
+        let own = self.0.settings.clusters;
+        let name = "clusters of the fit for the seeds and of this fit";
+        let value = format!("{own} and {clusters}");
+        require(own == clusters, name, value, "must be equal")
     }
 }
 

@@ -52,8 +52,8 @@ impl WarmStart {
                 let ratio = model.frame().unit() * frame.inverse_unit;
                 let LogJoint { gamma, beta, .. } = found.log_joint();
                 let numbers = (ratio * ratio).is_finite() && gamma.is_finite() && beta > 0.0;
-                let value = format!("variances in a unit {ratio:.1e} times that of the data");
-                let rule = "must be numbers in the unit of the data: start from means alone, or from seeds";
+                let value = format!("a model whose unit is {ratio:.1e} times that of the data");
+                let rule = "its variances over- or underflow: start from its means (`Given`), or from seeds";
                 require(numbers, "start_from", value, rule)?;
                 Ok((found, true))
             }
