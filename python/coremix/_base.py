@@ -460,9 +460,9 @@ class CoremixEstimator(Parameters, BaseEstimator):
         return self._model.predictor()
 
     def to_arrow(self, what: Literal["centres", "labels"]) -> _coremix.Arrow:
-        """A result that ``pyarrow.array``, ``polars.from_arrow`` and all else take that reads the Arrow C data interface.
+        """A result of the fit for ``pyarrow.array``, ``polars.from_arrow`` and all else that reads the Arrow C data interface.
 
-        ``"centres"``: the means, a column for each feature, with its name. ``"labels"``: the ``labels_`` of a fit, not copied.
+        ``what`` is ``"centres"``: the means, a column for each feature, with its name; or ``"labels"``: the ``labels_`` of a fit, not copied.
         Labels of other rows are arrays of NumPy, which these libraries take, too: ``pyarrow.array(estimator.predict(X))``.
         """
         check_is_fitted(self, "_model")

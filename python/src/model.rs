@@ -323,7 +323,7 @@ impl Model {
         Ok(total)
     }
 
-    /// The sum of the weighted log-densities, in nats.
+    /// The sum of the log-densities of the rows of `x`, times their `weights`, in nats, on this number of `threads`.
     #[pyo3(signature = (x, weights=None, threads=0))]
     fn log_likelihood<'py>(
         &self,
@@ -346,7 +346,7 @@ impl Model {
         Ok(total)
     }
 
-    /// The sum of the weights of the rows of each component (k).
+    /// The sum of the `weights` of the rows of `x` in each component (k), on this number of `threads`.
     #[pyo3(signature = (x, weights=None, threads=0))]
     fn sizes<'py>(
         &self,
@@ -368,8 +368,8 @@ impl Model {
         Ok(sizes.into_pyarray(py))
     }
 
-    /// Writes the likeliest component of each row to a file, with the keys of a scan: see [`LabelWriter`]. `densities`: the
-    /// log-densities, too. `force`: also over a file that holds no such labels.
+    /// Writes the likeliest component of each row of `x` to the file `path`, on this number of `threads`, with the keys of a scan:
+    /// see [`LabelWriter`]. `densities`: the log-densities, too. `force`: also over a file that holds no such labels.
     #[pyo3(signature = (x, path, *, densities=false, force=false, threads=0))]
     fn assign(
         &self,

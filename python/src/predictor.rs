@@ -146,7 +146,7 @@ impl Predictor {
         ask!(self, row, |own, row| Ok(own.predict(row)?.0))
     }
 
-    /// The likeliest component, and the distance to its mean.
+    /// The likeliest component of `row`, and the distance to its mean.
     fn nearest(&self, row: &Bound<'_, PyAny>) -> PyResult<(u32, f64)> {
         let (label, squared) = ask!(self, row, |own, row| own.predict(row))?;
         Ok((label, squared.sqrt()))

@@ -59,7 +59,8 @@ fn stamp(path: &Path) -> Stamp {
 
 #[pymethods]
 impl Scan {
-    /// The rows of files, or of one folder or pattern. `again` makes them once more, when they are unpickled.
+    /// The rows of files `paths`, or of one folder or pattern, as :func:`coremix.scan` makes them from its other arguments, the
+    /// `options`, within a limit of `memory`. `again` makes them once more, when they are unpickled.
     #[staticmethod]
     fn of_files(
         py: Python<'_>,
@@ -78,8 +79,8 @@ impl Scan {
         Self::of(py, opened.map_err(raise)?, chosen, memory, again)
     }
 
-    /// The rows of an Arrow stream, or of an iterator of batches: of tables, or of pairs of an array and the names of its
-    /// columns. They are written to a temporary file.
+    /// The rows of `batches`, an Arrow stream or an iterator of tables, or of pairs of an array and the names of its columns. They
+    /// are written to a temporary file. `options`, `memory` and `again` are as for files.
     #[staticmethod]
     fn of_batches(
         batches: &Bound<'_, PyAny>,

@@ -75,10 +75,7 @@ fn cholesky_takes_columns_of_any_unit() {
     let correlations = [1.0, 0.5, 0.2, 0.5, 1.0, 0.4, 0.2, 0.4, 1.0];
     let entry = |i: usize| correlations[i] * units[i / 3] * units[i % 3];
     let matrix: Vec<f64> = (0..9).map(entry).collect();
-    let found = |matrix: &[f64], dim| {
-        let found = Cholesky::of(matrix, dim, None).unwrap();
-        found
-    };
+    let found = |matrix: &[f64], dim| Cholesky::of(matrix, dim, None).unwrap();
     let Cholesky { factor, log_det } = found(&matrix, 3).unwrap();
     let again = square(&factor, 3, None).unwrap();
     for (a, b) in again.iter().zip(&matrix) {
