@@ -40,7 +40,7 @@ class CoremixProcess(CoremixMixture):
         if given is None:
             return None
         if isinstance(given, numbers.Real):
-            if not np.isfinite(given):
+            if not np.isfinite(float(given)):
                 raise ValueError(f"{name} = {given}: must be finite")
             return np.full(shape, float(given)) if len(shape) == 1 else np.eye(shape[0]) * float(given)
         array = check_array(unmasked(given, name), dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
@@ -140,7 +140,7 @@ callback
             return given
         # Its inverse is the scale of the precisions.
         try:
-            return np.linalg.inv(given)
+            return np.asarray(np.linalg.inv(given), dtype=np.float64)
         except np.linalg.LinAlgError as error:
             raise ValueError(f"{name}: must be symmetric and positive definite") from error
 

@@ -95,7 +95,7 @@ def scan(
     'id,label'
     """
     names = {"columns": columns, "key": key}
-    arguments = {
+    arguments: dict[str, Any] = {
         **{name: [value] if isinstance(value, str) else value and list(value) for name, value in names.items()},
         "weights": weights,
         "dtype": None if dtype is None else np.dtype(dtype).name,
