@@ -1,7 +1,5 @@
 """The parameters of the estimators, each with its default, written once: estimators are data classes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
