@@ -194,18 +194,14 @@ class CoremixEstimator(Parameters, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if "_stream" in state:
-            # The rows of the coreset say all that is needed to go on.
-            stream = state.pop("_stream")
-            state["_stream_rows"] = (stream.size, *stream.coreset())
+            state["_stream"] = state["_stream"].state()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        kept = state.pop("_stream_rows", None)
+        stream = state.pop("_stream", None)
         super().__setstate__(state)
-        if kept is not None:
-            size, rows, weights = kept
-            self._stream = _coremix.Stream(size, seed_of(self.random_state))
-            self._stream.push(rows, weights=weights)
+        if stream is not None:
+            self._stream = _coremix.Stream.of_state(stream)
 
     def _forget(self) -> None:
         """Forgets what was fitted, but for the columns of the rows."""

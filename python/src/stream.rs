@@ -6,10 +6,13 @@ use coremix::coreset::OnePass;
 use coremix::ndarray::{Array1, Array2, ArrayView1};
 use coremix::{Cancel, Error, Result};
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde::{Deserialize, Serialize};
 
 /// Rows of either number type.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 enum OfType {
     Single(OnePass<f32>),
     Double(OnePass<f64>),
@@ -69,6 +72,25 @@ impl Stream {
         })?;
         self.coreset = Some(coreset.map_err(|error| raise_in(error, x.names()))?);
         Ok(())
+    }
+
+    /// All of it as bytes, for pickling: what goes on from there has the bits of what was never stopped.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = postcard::to_stdvec(&(self.size, self.seed, &self.coreset));
+        let bytes = bytes.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// From the bytes of `state`.
+    #[staticmethod]
+    fn of_state(state: &[u8]) -> PyResult<Self> {
+        let wrong = |error| PyValueError::new_err(format!("rows of partial_fit: {error}"));
+        let (size, seed, coreset) = postcard::from_bytes(state).map_err(wrong)?;
+        Ok(Self {
+            size,
+            seed,
+            coreset,
+        })
     }
 
     /// Number of rows that came.

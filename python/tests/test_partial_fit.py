@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import coremix
+from coremix import _coremix
 from conftest import blobs
 
 ESTIMATORS = [
@@ -115,3 +116,29 @@ def test_tables_and_number_types():
     ]
     assert found[0].dtype == np.float32
     np.testing.assert_array_equal(*found)
+
+
+def test_a_pickle_between_batches_changes_no_bit():
+    batches = np.split(np.random.default_rng(0).normal(size=(12_000, 5)), 12)
+
+    def centres(at, X=batches):
+        model = coremix.KMeans(8, coreset_size=1_500, random_state=0)
+        for i, batch in enumerate(X):
+            model.partial_fit(batch)
+            if i == at:
+                model = pickle.loads(pickle.dumps(model))
+        return model.finish().cluster_centers_
+
+    for X in (batches, [batch.astype(np.float32) for batch in batches]):
+        expected = centres(None, X)
+        for at in range(len(X)):
+            assert np.array_equal(centres(at, X), expected), at
+
+
+def test_a_damaged_state_is_an_error():
+    stream = _coremix.Stream(50, 1)
+    stream.push(np.ones((200, 3)))
+    state = stream.state()
+    for damaged in (b"", state[:-3], b"\xff" * 40):
+        with pytest.raises(ValueError, match="rows of partial_fit"):
+            _coremix.Stream.of_state(damaged)

@@ -8,6 +8,7 @@ use crate::base::float::{Element, Float};
 use crate::base::rng::{Purpose, Streams};
 use crate::data::{Data, Dense, View, check_rows};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 /// A lightweight coreset of rows that come once, block after block, and are not kept.
 ///
@@ -35,7 +36,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// # assert_eq!(fit.model.means().dim(), (25, 2));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OnePass<T> {
     dim: usize,
     size: usize,
@@ -48,10 +49,11 @@ pub struct OnePass<T> {
     rows: usize,
     reductions: usize,
     /// Why a list could not be drawn: its rows are lost.
+    #[serde(skip)]
     broken: Option<Error>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct List<T> {
     values: Vec<T>,
     weights: Vec<f64>,
