@@ -3,6 +3,7 @@
 The OpenBLAS of some packages does not know new processors, and takes its oldest kernels: unfair to faiss and scikit-learn.
 """
 
+import os
 import pathlib
 import sys
 
@@ -10,4 +11,5 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "reproduce" / 
 
 import environment  # noqa: E402
 
-environment.choose_kernels()
+# One thread where RAYON_NUM_THREADS or OMP_NUM_THREADS say so.
+environment.prepare(os.environ.get("OMP_NUM_THREADS") or os.cpu_count())
