@@ -33,7 +33,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room of so many rows and columns, and of a weight for each row, in a limit for the whole program.
+    /// The room that a limit for the whole program leaves to rows of this shape, with a weight for each row if there are weights.
     #[must_use]
     pub fn new(limit: Bytes, (rows, columns): (usize, usize), weighted: bool) -> Self {
         let weights = if weighted { 8 * rows as u64 } else { 0 };
@@ -60,7 +60,7 @@ impl Room {
         }
     }
 
-    /// Whether so many copies of the rows have room, with what the fit takes beside them.
+    /// Whether the room holds this number of copies of the rows and all that the fit takes besides.
     ///
     /// # Errors
     /// As [`Algorithm::peak_memory`].
@@ -93,7 +93,7 @@ impl Room {
         Err(self.too_small(&name, needed, hint))
     }
 
-    /// An error if what needs so many bytes, and such for each number of the rows, has no room.
+    /// An error if the room does not hold `bytes` and `each` bytes for every number of the rows.
     ///
     /// # Errors
     /// [`Error::Parameter`] with the bytes that are needed.

@@ -104,7 +104,7 @@ callback
 
     See Also
     --------
-    DirichletProcess : The same in the words of Rust.
+    DirichletProcess : This model in the words of Rust.
     GaussianMixture : A fixed number of components.
 
     Examples
@@ -184,7 +184,7 @@ class DirichletProcess(OfSeeds, CoremixProcess):
 
     See Also
     --------
-    BayesianGaussianMixture : The same in the words of scikit-learn.
+    BayesianGaussianMixture : This model in the words of scikit-learn.
 
     Examples
     --------

@@ -167,7 +167,7 @@ class VarGmmS(OfTruncated, CoremixMixture):
 
     See Also
     --------
-    VcGmm : The same on a coreset.
+    VcGmm : This algorithm on a coreset.
 
     Examples
     --------

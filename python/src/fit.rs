@@ -42,9 +42,9 @@ struct Found {
 }
 
 /// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (of
-/// all rows if the fit found them exactly and rows are in memory, or None), `sizes` (the weight of the rows of each cluster, where
-/// the fit found exact labels, or None), `weight`, `distinct` (distinct rows, if equal ones were merged), `columns`
-/// (their means and variances, or None). The model has the names of the columns. While it runs, `progress` is called with what it
+/// all rows if the fit found them exactly and rows are in memory, or None), `sizes`, `weight`, `distinct` and `columns`. `sizes` are
+/// the weights of the rows of each cluster, where the fit found exact labels, or None. `distinct` is the number of distinct rows, if
+/// equal ones were merged. `columns` are their means and variances, or None. The model has the names of the columns. While it runs, `progress` is called with what it
 /// is at.
 #[pyfunction]
 #[pyo3(signature = (x, settings, *, weights=None, names=None, columns=None, merge=None, sketch=None, threads=0, callback=None, progress=None))]

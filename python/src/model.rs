@@ -254,12 +254,8 @@ impl Model {
         let x = Input::read(x, self.1.as_deref())?;
         let weights = weights_for(&weights, &x)?;
         let mut medoids = Medoids::new(self.components());
-        each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
-            let own = weights.map(|weights| weights.slice_move(s![part.clone()]));
-            if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
-                medoids.see(&**model, &*rows.asked::<F>(own)?, part.start)?;
-            }
-            Ok(())
+        each!(self, model: F => self.weighed(py, &x, weights, threads, |rows, own, first| {
+            medoids.see(&**model, &*rows.asked::<F>(own)?, first)
         })?);
         Ok(medoids.rows().into_pyarray(py))
     }
@@ -312,12 +308,8 @@ impl Model {
         let x = Input::read(x, self.1.as_deref())?;
         let weights = weights_for(&weights, &x)?;
         let mut total = 0.0;
-        each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
-            let own = weights.map(|weights| weights.slice_move(s![part]));
-            // Rows without weight are no data.
-            if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
-                total += model.quantization_error(&*rows.asked::<F>(own)?)?;
-            }
+        each!(self, model: F => self.weighed(py, &x, weights, threads, |rows, own, _| {
+            total += model.quantization_error(&*rows.asked::<F>(own)?)?;
             Ok(())
         })?);
         Ok(total)
@@ -335,12 +327,8 @@ impl Model {
         let x = Input::read(x, self.1.as_deref())?;
         let weights = weights_for(&weights, &x)?;
         let mut total = 0.0;
-        each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
-            let own = weights.map(|weights| weights.slice_move(s![part]));
-            // Rows without weight are no data.
-            if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
-                total += model.log_likelihood(&*rows.asked::<F>(own)?)?;
-            }
+        each!(self, model: F => self.weighed(py, &x, weights, threads, |rows, own, _| {
+            total += model.log_likelihood(&*rows.asked::<F>(own)?)?;
             Ok(())
         })?);
         Ok(total)
@@ -451,6 +439,25 @@ impl Model {
             notes.push((COLUMNS.into(), json.extract()?));
         }
         Ok(notes)
+    }
+
+    /// [Asks](Self::asked) about parts with their weights, from a row on. A part without weight is left out: its rows are no data.
+    fn weighed<'x>(
+        &self,
+        py: Python<'_>,
+        x: &'x Input<'_>,
+        weights: Option<ArrayView1<'x, f64>>,
+        threads: usize,
+        mut ask: impl FnMut(&Rows<'x>, Option<ArrayView1<'x, f64>>, usize) -> Result<()> + Send,
+    ) -> PyResult<()> {
+        self.asked(py, x, threads, |rows, part| {
+            let first = part.start;
+            let own = weights.map(|weights| weights.slice_move(s![part]));
+            match own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
+                true => ask(rows, own, first),
+                false => Ok(()),
+            }
+        })
     }
 
     /// Asks about part after part of the rows, without holding the interpreter: Ctrl-C ends it after a part.
