@@ -9,7 +9,8 @@
 //! exponential families (Dempster, Laird and Rubin 1977, section 2): expected counts become those of the rows. A mean below
 //! `MIN_RATE` is clamped there, where a concave function is largest too, if its maximum is beyond.
 
-use coremix::data::{Centres, Frame, Rows, Scores};
+use coremix::costs::{Cost, OwnCost};
+use coremix::data::{Centres, Frame, Rows};
 use coremix::m_step::{MStep, Moments};
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};
@@ -52,7 +53,7 @@ impl<F: Float> PoissonMixture<F> {
 
 impl Stage for Poisson {}
 
-impl<F: Float> Scores<F> for PoissonMixture<F> {
+impl<F: Float> OwnCost<F> for PoissonMixture<F> {
     fn components(&self) -> usize {
         self.rates.len()
     }
@@ -68,13 +69,17 @@ impl<F: Float> Scores<F> for PoissonMixture<F> {
             let terms = y()
                 .zip(rates)
                 .map(|(y, (rate, log))| rate.to_f64() - y * log);
-            let score = terms.sum::<f64>() + factorials - self.proportions[c].ln();
-            out.push(Float::from_f64(score));
+            let cost = terms.sum::<f64>() + factorials - self.proportions[c].ln();
+            out.push(Float::from_f64(cost));
         }
     }
 }
 
 impl<F: Float> Mixture<F> for PoissonMixture<F> {
+    fn cost(&self) -> Cost<'_, F> {
+        Cost::Own(self)
+    }
+
     fn centres(&self) -> &Centres<F> {
         &self.rates
     }

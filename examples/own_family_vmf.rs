@@ -4,14 +4,16 @@
 //!
 //! p(y | c) = C(kappa) exp(kappa mu.y), C(kappa) = kappa^nu / ((2 pi)^(nu + 1) I_nu(kappa))
 //!
-//! (Banerjee, Dhillon, Ghosh and Sra 2005, section 2). As mu.y = 1 - |y - mu|^2 / 2, a score is kappa |y - mu|^2 / 2 less
-//! ln C(kappa) + kappa: nothing cancels, however close the rows are.
+//! (Banerjee, Dhillon, Ghosh and Sra 2005, section 2). As mu.y = 1 - |y - mu|^2 / 2, a cost is kappa |y - mu|^2 / 2 less
+//! ln C(kappa) + kappa: a squared distance with a factor and an addend, which the library computes fast, and nothing cancels,
+//! however close the rows are.
 //!
 //! With the responsibilities q fixed, let r be the length of the mean row, sum_n w_n q_n y_n / sum_n w_n q_n. F is largest where mu is
 //! the direction of that mean, and where 1 - A(kappa) = 1 - r, with A = I_(nu+1) / I_nu = -(ln C)'. Here 1 - r is half the mean
 //! squared distance of the rows to mu. ln C(kappa) + kappa mu.y is concave in kappa, so a clamped kappa is best within its limits.
 
-use coremix::data::{Centres, Frame, Rows, Scores};
+use coremix::costs::{Cost, Factor, Scaled};
+use coremix::data::{Centres, Frame};
 use coremix::m_step::{MStep, Moments, SecondMoments};
 use coremix::prelude::*;
 use coremix::{Float, Likelihood, ModelInfo, Rng, Stage, testing};
@@ -30,20 +32,34 @@ pub(crate) struct VonMisesFisher;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(crate) struct VonMisesFisherMixture<F> {
-    directions: Centres<F>,
+    /// About the directions.
+    cost: Scaled<F>,
     frame: Frame<F>,
     pub(crate) kappas: Vec<f64>,
-    /// ln C(kappa) + kappa (k).
-    constants: Vec<f64>,
     proportions: Vec<f64>,
 }
 
 impl<F: Float> VonMisesFisherMixture<F> {
-    fn set_kappas(&mut self, kappas: Vec<f64>) {
-        let nu = self.directions.dim() as f64 / 2.0 - 1.0;
-        let constant = |k: &f64| nu * k.ln() - (nu + 1.0) * TAU.ln() - bessel(nu, *k).0;
-        self.constants = kappas.iter().map(constant).collect();
-        self.kappas = kappas;
+    fn new(
+        directions: Centres<F>,
+        frame: Frame<F>,
+        kappas: Vec<f64>,
+        proportions: Vec<f64>,
+    ) -> Self {
+        let nu = directions.dim() as f64 / 2.0 - 1.0;
+        // ln C(kappa) + kappa
+        let constant = |k: f64| nu * k.ln() - (nu + 1.0) * TAU.ln() - bessel(nu, k).0;
+        let cost = Scaled::new(directions, |c| Factor {
+            factor: kappas[c] / 2.0,
+            per_coordinate: 0.0,
+            added: -constant(kappas[c]) - proportions[c].ln(),
+        });
+        Self {
+            cost,
+            frame,
+            kappas,
+            proportions,
+        }
     }
 }
 
@@ -114,23 +130,13 @@ pub(crate) fn concentration(d: f64, fall: f64) -> f64 {
 
 impl Stage for VonMisesFisher {}
 
-impl<F: Float> Scores<F> for VonMisesFisherMixture<F> {
-    fn components(&self) -> usize {
-        self.directions.len()
-    }
-
-    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        rows.distances_to(i, &self.directions, ids, out);
-        for (score, c) in out.iter_mut().zip(ids.iter().map(|c| *c as usize)) {
-            let log = self.constants[c] + self.proportions[c].ln();
-            *score = Float::from_f64(self.kappas[c] / 2.0 * score.to_f64() - log);
-        }
-    }
-}
-
 impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
+    fn cost(&self) -> Cost<'_, F> {
+        Cost::Scaled(&self.cost)
+    }
+
     fn centres(&self) -> &Centres<F> {
-        &self.directions
+        self.cost.centres()
     }
 
     fn frame(&self) -> &Frame<F> {
@@ -143,17 +149,18 @@ impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
 
     /// The diagonal of the covariance: A / kappa across the direction, A' along it.
     fn variances(&self) -> Array2<f64> {
-        let d = self.directions.dim();
+        let directions = self.cost.centres();
+        let d = directions.dim();
         Array2::from_shape_fn((self.kappas.len(), d), |(c, j)| {
             let (_, fall) = bessel(d as f64 / 2.0 - 1.0, self.kappas[c]);
             let across = (1.0 - fall) / self.kappas[c];
             let along = fall * (2.0 - fall) - (d as f64 - 1.0) * across;
-            across + self.directions.row(c)[j].to_f64().powi(2) * (along - across)
+            across + directions.row(c)[j].to_f64().powi(2) * (along - across)
         })
     }
 
     fn free_parameters(&self) -> Option<usize> {
-        let (k, d) = (self.kappas.len(), self.directions.dim());
+        let (k, d) = (self.kappas.len(), self.cost.centres().dim());
         Some(k * d + k - 1) // d - 1 of a direction, kappa, and all proportions but one
     }
 }
@@ -172,7 +179,7 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         true
     }
 
-    /// Directions of the seeds. Until `calibrate`, scores are squared distances: kappa is 2.
+    /// Directions of the seeds. Until `calibrate`, costs are squared distances: kappa is 2.
     fn start(
         &self,
         mut seeds: Centres<F>,
@@ -199,10 +206,9 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         });
         let k = seeds.len();
         Ok(VonMisesFisherMixture {
-            directions: seeds,
+            cost: Scaled::new(seeds, |_| Factor::ONE),
             frame,
             kappas: vec![2.0; k],
-            constants: vec![(k as f64).ln(); k],
             proportions: vec![1.0 / k as f64; k],
         })
     }
@@ -212,13 +218,20 @@ impl<F: Float> MStep<F> for VonMisesFisher {
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
-        let (k, d) = (model.kappas.len(), model.directions.dim() as f64);
-        model.set_kappas(vec![concentration(d, first.best / first.weight / 2.0); k]);
+        let directions = model.cost.centres().clone();
+        let kappa = concentration(directions.dim() as f64, first.best / first.weight / 2.0);
+        let kappas = vec![kappa; directions.len()];
+        let (frame, proportions) = (model.frame.clone(), model.proportions.clone());
+        *model = VonMisesFisherMixture::new(directions, frame, kappas, proportions);
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, d) = (model.kappas.len(), model.directions.dim());
-        Moments::zeros(k, d, SecondMoments::PerComponent)
+        let directions = model.cost.centres();
+        Moments::zeros(
+            directions.len(),
+            directions.dim(),
+            SecondMoments::PerComponent,
+        )
     }
 
     fn update(
@@ -228,9 +241,10 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         _: bool,
         _: Option<&Cancel>,
     ) -> Result<()> {
-        let (old, mut kappas) = (model.directions.clone(), model.kappas.clone());
-        let squared = moments.about_new_means(&mut model.directions);
-        model.directions.update(|c, mean| match normalise(mean) {
+        let (old, mut kappas) = (model.cost.centres(), model.kappas.clone());
+        let mut directions = old.clone();
+        let squared = moments.about_new_means(&mut directions);
+        directions.update(|c, mean| match normalise(mean) {
             Some(moved) if moments.mass(c) > 0.0 => {
                 let fall = (squared[c] / moments.mass(c) + moved) / 2.0;
                 kappas[c] = concentration(mean.len() as f64, fall);
@@ -238,8 +252,8 @@ impl<F: Float> MStep<F> for VonMisesFisher {
             // No rows, or no direction: it stays.
             _ => mean.copy_from_slice(&old.row(c)[..mean.len()]),
         });
-        model.set_kappas(kappas);
-        model.proportions = moments.proportions();
+        let (frame, proportions) = (model.frame.clone(), moments.proportions());
+        *model = VonMisesFisherMixture::new(directions, frame, kappas, proportions);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What is compiled inside this crate, for both number types.
+//! Generic code that is compiled inside this crate, for both number types.
 //!
 //! Generic code is compiled where its types become known, unless a crate below has done it already: functions that
 //! are `#[inline(never)]` are linked from there. These statics make the types known here. Without them a program that uses
@@ -29,7 +29,7 @@ struct Instances<F: Float> {
     log_densities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array1<f64>>,
     log_likelihood: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
     classify: fn(Model<'_, F>, Rows<'_, F>) -> Result<Classified>,
-    score: fn(Model<'_, F>, Rows<'_, F>) -> Result<Score>,
+    score: fn(Model<'_, F>, Rows<'_, F>) -> Result<(Score, u64)>,
     quantization_error: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
     dense: fn(Dense<'static, F>) -> Box<dyn Data<F>>,
     sketch: fn(Sketch<F>) -> Box<dyn Data<F>>,

@@ -1,7 +1,6 @@
 //! Clustering and mixture models at scale: coresets, fast seeding and truncated variational EM behind one builder.
 //!
-//! For data with many points, many clusters or both, with or without weights. The result is a model, not only labels. The same
-//! seed gives the same model, on any number of threads.
+//! For data with many points, many clusters or both, with or without weights. The result is a model, not only labels. A seed gives the same model, on any number of threads.
 //!
 //! ```
 //! use coremix::prelude::*;
@@ -91,6 +90,7 @@ struct Readme;
 pub mod algorithms;
 mod base;
 pub mod coreset;
+pub mod costs;
 pub mod data;
 pub mod datasets;
 pub mod e_step;

@@ -34,8 +34,9 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     outputs::check(&outputs, &fit.input.rows, fit.over.force)?;
     // Wrong settings are an error before all rows are read.
     algorithm(fit)?.boxed::<f64>()?;
-    if fit.common.standardise && matches!(&*fit.algorithm, "dp-gmm" | "sparsified-gmm") {
-        let what = "--standardise does not work with dp-gmm and sparsified-gmm: their models cannot be changed back to the units of the rows";
+    if fit.common.standardise && !algorithm(fit)?.is_scaled() {
+        let what = "its model cannot be changed back to the units of the rows";
+        let what = format!("--standardise does not work with {}: {what}", fit.algorithm);
         return Err(Failure::arguments(what));
     }
     let opened = rows::for_fit(&fit.input)?;

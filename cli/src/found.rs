@@ -130,7 +130,7 @@ fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
     let free_energy = fit.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
     let (model, shared) = (&fit.model, fit.supports.as_ref().map(|all| all.ncols()));
     let (k, d) = (model.components(), model.means().ncols());
-    if model.likeliest_is_nearest() && shared.unwrap_or(k) == 1 {
+    if model.cost().is_squared() && shared.unwrap_or(k) == 1 {
         let v = model.variances()[[0, 0]];
         let constant = (k as f64).ln() + 0.5 * d as f64 * (TAU * v).ln();
         let error = -2.0 * v * (free_energy + constant);

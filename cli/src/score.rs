@@ -44,7 +44,7 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     };
     item("rows", format_args!("{rows}{weighted}"))?;
     // Where variances differ, a row does not belong to the nearest centre.
-    if model.likeliest_is_nearest() {
+    if model.cost().is_squared() {
         let (each, all) = (short(error / weight), short(error));
         let what = "the mean squared distance to the nearest centre";
         item("error", format_args!("{each}, {what}; {all} in all"))?;

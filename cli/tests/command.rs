@@ -1359,7 +1359,7 @@ fn wrong_calls_say_what_to_do() {
             &fit,
             &["-a", "dp-gmm", "--standardise"],
             2,
-            "--standardise does not work with dp-gmm and sparsified-gmm",
+            "--standardise does not work with dp-gmm: its model cannot be changed back",
         ),
         (
             &fit,

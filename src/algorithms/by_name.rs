@@ -137,14 +137,37 @@ enum Made<F: Float> {
     Dirichlet(Builder<F, DirichletProcess>),
 }
 
-/// An algorithm: the settings that it has besides the common ones, and its constructor.
+/// An algorithm: the settings that it has besides the common ones, its columns of the table, and its constructor.
 struct Entry<F: Float> {
     settings: &'static [&'static str],
+    rows: Fitted,
+    supports: Width,
+    is_scaled: bool,
     make: fn(&Settings, usize) -> Made<F>,
 }
 
+/// The rows that a fit is on.
+#[derive(Clone, Copy, PartialEq)]
+enum Fitted {
+    /// All, unless a coreset is asked for.
+    All,
+    /// A coreset.
+    Drawn,
+    /// All, after coresets.
+    Phases,
+}
+
+/// How many components share a row.
+#[derive(Clone, Copy, PartialEq)]
+enum Width {
+    One,
+    Members,
+    Full,
+}
+
 macro_rules! algorithms {
-    ($($name:literal [$($setting:ident)*] => |$s:pat_param, $k:ident| $family:ident $made:expr;)*) => {
+    ($($name:literal $rows:ident $width:ident $scaled:ident [$($setting:ident)*]
+       => |$s:pat_param, $k:ident| $family:ident $made:expr;)*) => {
         impl Algorithm {
             /// All names.
             pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
@@ -153,6 +176,9 @@ macro_rules! algorithms {
                 match name {
                     $($name => Entry {
                         settings: &[$(stringify!($setting)),*],
+                        rows: Fitted::$rows,
+                        supports: Width::$width,
+                        is_scaled: stringify!($scaled) == "scaled",
                         make: |$s, $k| Made::$family($made),
                     },)*
                     _ => unreachable!("parsed from the names"),
@@ -162,27 +188,30 @@ macro_rules! algorithms {
     };
 }
 
+// Name, the rows that are fitted, how many components share one, and whether the model of rows in other units of the columns can
+// be changed back to theirs; settings; family and constructor.
 algorithms! {
-    "k-means" [coreset covariance greedy refined] => |_, k| Gaussian own::k_means(k);
-    "k-means-c-prime" [coreset covariance c_prime greedy refined] =>
+    "k-means" All One scaled [coreset covariance greedy refined] => |_, k| Gaussian own::k_means(k);
+    "k-means-c-prime" All Members scaled [coreset covariance c_prime greedy refined] =>
         |s, k| Gaussian own::k_means_c_prime(k, s.members());
-    "gmm" [coreset covariance greedy refined] => |_, k| Gaussian own::gmm(k);
-    "lazy-k-means" [coreset epsilon greedy refined] =>
+    "gmm" All Full scaled [coreset covariance greedy refined] => |_, k| Gaussian own::gmm(k);
+    "lazy-k-means" All One scaled [coreset epsilon greedy refined] =>
         |s, k| Gaussian own::lazy_k_means(k, s.epsilon.unwrap_or(0.1));
-    "lwcs-k-means" [coreset covariance chain] => |_, k| Gaussian own::lwcs_k_means(k, draws(k));
-    "var-gmm-s" [coreset covariance c_prime neighbors random chain] =>
+    "lwcs-k-means" Drawn One scaled [coreset covariance chain] =>
+        |_, k| Gaussian own::lwcs_k_means(k, draws(k));
+    "var-gmm-s" All Members scaled [coreset covariance c_prime neighbors random chain] =>
         |s, k| Gaussian own::var_gmm_s(k, 1, 1).e_step(s.neighborhood());
-    "vc-gmm" [coreset covariance c_prime neighbors random chain] =>
+    "vc-gmm" Drawn Members scaled [coreset covariance c_prime neighbors random chain] =>
         |s, k| Gaussian own::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood());
-    "d-gmm" [coreset covariance c_prime drawn chain] =>
+    "d-gmm" All Members scaled [coreset covariance c_prime drawn chain] =>
         |s, k| Gaussian own::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
-    "sparsified-gmm" [coreset covariance greedy refined] =>
+    "sparsified-gmm" All Full fixed [coreset covariance greedy refined] =>
         |_, k| Gaussian own::sparsified_gmm(k);
-    "dp-gmm" [coreset concentration process greedy refined] => |s, k| Dirichlet {
+    "dp-gmm" All Full fixed [coreset concentration process greedy refined] => |s, k| Dirichlet {
         let own = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
         own::dp_gmm(k, 1.0).m_step(s.process.clone().unwrap_or_else(own))
     };
-    "fast" [coreset memory] => |_, k| Gaussian own::fast(k);
+    "fast" Phases One scaled [coreset memory] => |_, k| Gaussian own::fast(k);
 }
 
 fn draws(clusters: usize) -> usize {
@@ -205,6 +234,22 @@ impl Algorithm {
     #[must_use]
     pub fn settings(&self) -> Vec<&'static str> {
         [COMMON, Self::entry::<f64>(self.name).settings].concat()
+    }
+
+    /// Whether the model of rows whose columns were scaled can be changed back to the units of the columns.
+    #[must_use]
+    pub fn is_scaled(&self) -> bool {
+        Self::entry::<f64>(self.name).is_scaled
+    }
+
+    /// The components that share a row: one, some ([`c_prime`](Self::c_prime)), or `None` for all of them.
+    #[must_use]
+    pub fn members(&self) -> Option<usize> {
+        match Self::entry::<f64>(self.name).supports {
+            Width::One => Some(1),
+            Width::Members => Some(self.settings.members()),
+            Width::Full => None,
+        }
     }
 
     /// As [`Builder::cancel`].
@@ -238,7 +283,8 @@ impl Algorithm {
     pub fn peak_memory<F: Float>(&self, rows: usize, columns: usize) -> Result<usize> {
         let (s, clusters) = (&self.settings, self.number()?);
         positive("clusters", clusters)?;
-        let has = |setting| Self::entry::<F>(self.name).settings.contains(&setting);
+        let entry = Self::entry::<F>(self.name);
+        let has = |setting| entry.settings.contains(&setting);
         let shape = Shape {
             rows,
             columns,
@@ -252,22 +298,16 @@ impl Algorithm {
             };
             sizes.phases(&phases, s.coreset.unwrap_or(own::rows_for(clusters)))
         };
-        if has("memory") {
+        if entry.rows == Fitted::Phases {
             // A limit does not count blocks: what fits may not depend on the number of threads.
             let blocks = s.memory.map_or_else(|| sizes.blocks(), |_| 0.0);
             let extra = self.copies(8.0) * rows as f64 + blocks;
             return Ok((of_fast(s.memory) + extra) as usize);
         }
-        let coreset = match self.name {
-            "lwcs-k-means" | "vc-gmm" => Some(s.coreset.unwrap_or(draws(clusters))),
-            _ => s.coreset,
-        };
+        let drawn = (entry.rows == Fitted::Drawn).then(|| draws(clusters));
+        let coreset = s.coreset.or(drawn);
         let searched = coreset.map_or(rows, |draws| draws.min(rows));
-        let supports = Sizes::supports(match self.name {
-            "gmm" | "sparsified-gmm" | "dp-gmm" => 0,
-            _ if has("c_prime") => s.members(),
-            _ => 1,
-        });
+        let supports = Sizes::supports(self.members().unwrap_or(0));
         let mut per_row = supports + self.copies(supports);
         if has("neighbors") || has("drawn") {
             per_row += supports + Sizes::in_order();

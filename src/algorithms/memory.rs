@@ -57,7 +57,7 @@ impl Sizes {
         numbers * (shards + MODELS) as f64 * size_of::<f64>() as f64 + FIXED_BYTES
     }
 
-    /// Blocks of rows with their scores, of all threads: no phase may depend on it.
+    /// Blocks of rows with their costs, of all threads: no phase may depend on it.
     pub(super) fn blocks(self) -> f64 {
         let wide = self.shape.columns as f64 + self.shape.clusters.min(BLOCK) as f64;
         (2 * parallel::threads() * BLOCK) as f64 * wide * self.number

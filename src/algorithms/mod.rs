@@ -33,21 +33,23 @@ pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
 ///
 /// Between k-means (`c_prime` 1) and [`gmm`] (`c_prime` $k$); a larger `c_prime` means $k$. Cost $nk$.
 pub fn k_means_c_prime<F: Float>(clusters: usize, c_prime: usize) -> Builder<F> {
-    k_means(clusters).e_step(Exhaustive::truncated(c_prime))
+    k_means(clusters)
+        .e_step(Exhaustive::truncated(c_prime))
+        .named()
 }
 
 /// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
 ///
 /// Supports of all components, so $F$ is the log-likelihood ([E3](crate::equations#e3)). Cost $nk$ and as many exponentials.
 pub fn gmm<F: Float>(clusters: usize) -> Builder<F> {
-    k_means(clusters).e_step(Exhaustive::all())
+    k_means(clusters).e_step(Exhaustive::all()).named()
 }
 
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
 ///
 /// See [`Lazy`] ([E11](crate::equations#e11)); `epsilon` 0 is [`k_means`], except for ties. Cost $nk$.
 pub fn lazy_k_means<F: Float>(clusters: usize, epsilon: f64) -> Builder<F> {
-    k_means(clusters).e_step(Lazy::new(epsilon))
+    k_means(clusters).e_step(Lazy::new(epsilon)).named()
 }
 
 /// k-means on a lightweight coreset of `coreset` draws, from AFK-MC^2 seeds.
@@ -68,6 +70,7 @@ pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, g: usize) -> Builder
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(Neighborhood::new(c_prime, g))
+        .named()
 }
 
 /// vc-GMM (\[VC\] Alg. 1): truncated EM on a lightweight coreset of `coreset` draws.
@@ -86,6 +89,7 @@ pub fn d_gmm<F: Float>(clusters: usize, h: usize, r: usize) -> Builder<F> {
     k_means(clusters)
         .seeder(AfkMc2::default())
         .e_step(SimilaritySampling::new(h, r))
+        .named()
 }
 
 /// The recommended pipeline for large data: k-means to a quantization error like that of converged k-means++ on all
@@ -107,6 +111,7 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
         .coreset(Lightweight::new(rows_for(clusters)))
         .seeder(HierarchicalKMeansPlusPlus::new())
         .phases(fast_phases)
+        .named()
         .stop_rule(Rule::Remaining)
         .tolerance(tolerance)
         .max_iterations(100)
@@ -184,7 +189,7 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 /// # Ok::<(), Error>(())
 /// ```
 pub fn fast_within<F: Float>(clusters: usize, bytes: usize) -> Builder<F> {
-    fast(clusters).phases(phases_within(bytes, 0.0))
+    fast(clusters).phases(phases_within(bytes, 0.0)).named()
 }
 
 /// The phases of [`fast_within`], where `per_row` bytes of each row are kept as well.
@@ -276,6 +281,7 @@ pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
 pub fn dp_gmm<F: Float>(truncation: usize, concentration: f64) -> Builder<F, DirichletProcess> {
     k_means(truncation)
         .e_step(Exhaustive::all())
+        .named()
         .m_step(DirichletProcess::new(concentration))
         .tolerance(1e-5)
         .max_iterations(1_000)

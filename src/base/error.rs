@@ -16,7 +16,7 @@ pub enum Error {
     Stage {
         /// The name of the stage's type.
         stage: &'static str,
-        /// What it did, and the rule.
+        /// The fault, and the rule.
         what: String,
     },
     /// A file that cannot be opened, or does not hold what it must.
@@ -24,7 +24,7 @@ pub enum Error {
     File {
         /// The file.
         path: String,
-        /// What is wrong with it, and the rule.
+        /// The fault, and the rule.
         what: String,
     },
     /// A fit was [cancelled](crate::Cancel) before its first search was done.
@@ -140,7 +140,7 @@ pub enum Error {
     Unknown {
         /// The name.
         name: String,
-        /// What it should name.
+        /// The rule for it.
         what: String,
         /// The list.
         known: String,
@@ -166,7 +166,7 @@ pub enum Error {
     Model {
         /// The path of the file; `saved model` for bytes that come from no file.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: FileFault,
     },
     /// A [checkpoint](crate::Checkpoint) that cannot be written, or that the fit cannot go on from.
@@ -174,7 +174,7 @@ pub enum Error {
     Checkpoint {
         /// The path of the file.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: FileFault,
     },
 }

@@ -1,8 +1,8 @@
-//! What can be wrong with a file of a model, or with a checkpoint.
+//! Faults of a file of a model, or of a checkpoint.
 
 use std::io;
 
-/// What is wrong with the file of a model or a checkpoint, or why there is none: the cause of
+/// The fault of a file of a model or a checkpoint, or why there is none: the cause of
 /// [`Error::Model`](crate::Error::Model) and [`Error::Checkpoint`](crate::Error::Checkpoint).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -75,11 +75,11 @@ pub enum FileFault {
          use what that fit used, or remove the file to begin anew"
     )]
     OtherFit {
-        /// What differs.
+        /// The setting that differs.
         what: String,
-        /// That of this fit.
+        /// Its value in this fit.
         expected: String,
-        /// That of the checkpoint.
+        /// Its value in the checkpoint.
         found: String,
     },
 }

@@ -11,6 +11,7 @@ use std::ops::Neg;
 /// Sums over points, weights and free energies are always `f64`. Sealed: no other type has its vectors.
 pub trait Float:
     Element<Float = Self>
+    + Limits
     + SimdFloat
     + Serialize
     + DeserializeOwned
@@ -24,29 +25,36 @@ pub trait Float:
     + Sync
     + 'static
 {
-    /// `f32` or `f64`.
-    const NAME: &'static str;
-    /// Machine epsilon.
-    const EPSILON: f64;
-    /// The smallest positive number: what a product can lose where it is too small for the type.
-    const LEAST: f64;
     /// Largest absolute value accepted in data: differences of two values stay finite in `Self`, sums of
     /// their squares over 10^7 rows in `f64`.
     const LIMIT: f64;
-    /// The largest score: larger ones are held here, and ten times it is still finite.
-    const LARGEST_SCORE: f64;
-    /// Positive infinity.
-    const INFINITY: Self;
-    /// Largest exponent of two whose power and its reciprocal are both normal numbers.
-    const MAX_EXPONENT: i32;
 
-    /// The same value as `f64`, exactly.
+    /// This value as `f64`, exactly.
     fn to_f64(self) -> f64;
     /// The nearest value of this type.
     fn from_f64(value: f64) -> Self;
     /// Neither NaN nor infinite.
     fn is_finite(self) -> bool;
 }
+
+mod limits {
+    /// Limits of a number type. They are no part of the interface.
+    pub trait Limits: Sized {
+        /// `f32` or `f64`.
+        const NAME: &'static str;
+        /// Machine epsilon.
+        const EPSILON: f64;
+        /// The smallest positive number: what a product can lose where it is too small for the type.
+        const LEAST: f64;
+        /// The largest cost: larger ones are held here, and ten times it is still finite.
+        const LARGEST_COST: f64;
+        /// Positive infinity.
+        const INFINITY: Self;
+        /// Largest exponent of two whose power and its reciprocal are both normal numbers.
+        const MAX_EXPONENT: i32;
+    }
+}
+pub(crate) use limits::Limits;
 
 /// A value computed from data, held where sums of such values stay finite: heavy tails, wide components and means of rows that
 /// know different coordinates can leave the hull of the rows.
@@ -56,15 +64,18 @@ pub(crate) fn held_in_range<F: Float>(value: f64) -> F {
 }
 
 macro_rules! float {
-    ($t:ty, $limit:expr, $largest_score:expr, $max_exponent:expr) => {
-        impl Float for $t {
+    ($t:ty, $limit:expr, $largest_cost:expr, $max_exponent:expr) => {
+        impl Limits for $t {
             const NAME: &'static str = stringify!($t);
             const EPSILON: f64 = <$t>::EPSILON as f64;
             const LEAST: f64 = <$t>::from_bits(1) as f64;
-            const LIMIT: f64 = $limit;
-            const LARGEST_SCORE: f64 = $largest_score;
+            const LARGEST_COST: f64 = $largest_cost;
             const INFINITY: Self = <$t>::INFINITY;
             const MAX_EXPONENT: i32 = $max_exponent;
+        }
+
+        impl Float for $t {
+            const LIMIT: f64 = $limit;
 
             #[inline(always)]
             fn to_f64(self) -> f64 {
@@ -84,7 +95,7 @@ macro_rules! float {
 float!(f32, f32::MAX as f64 / 4.0, 1e37, 125);
 float!(f64, 1e150, 1e305, 1020);
 
-/// What a data set may be stored in: `f32`, `f64`, or `u8` computed in `f32`; or a type of your own.
+/// A type that data may be stored in: `f32`, `f64`, or `u8` computed in `f32`; or a type of your own.
 pub trait Element: Copy + Debug + Default + Send + Sync + 'static {
     /// The type the crate computes in.
     type Float: Float;

@@ -1,4 +1,4 @@
-//! What everything else stands on: numbers, errors, randomness, threads, small linear algebra.
+//! The base of everything else: numbers, errors, randomness, threads, small linear algebra.
 
 pub(crate) mod cached;
 pub(crate) mod cancel;
@@ -7,6 +7,7 @@ pub(crate) mod file_fault;
 pub(crate) mod fixed;
 pub(crate) mod float;
 pub(crate) mod linalg;
+pub(crate) mod pairs;
 pub(crate) mod parallel;
 pub(crate) mod rng;
 pub(crate) mod share;

@@ -20,7 +20,7 @@ fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// The same of whole tasks: each is worked on by one thread alone.
+/// As above, of whole tasks: each is worked on by one thread alone.
 fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
     (0..n).into_par_iter().for_each(|i| {
         let before = ALONE.replace(true);
@@ -37,18 +37,18 @@ thread_local! {
 /// Rows from which on a pass over them keeps several threads busy.
 const MANY_ROWS: usize = 1 << 16;
 
-/// Whether each of `n` fits of so many rows gets a thread of its own. On few rows a pass is too short to be worth sharing.
+/// Whether each of `n` fits of this many rows gets a thread of its own. On few rows a pass is too short to be worth sharing.
 /// On many rows, or with fewer fits than threads, one fit after the other has all threads, and takes the memory of one fit.
 pub(crate) fn fits_apart(n: usize, rows: usize) -> bool {
     n > 1 && n >= rayon::current_num_threads() && rows < MANY_ROWS && !ALONE.get()
 }
 
-/// How many of `n` fits of so many rows run at the same time.
+/// How many of `n` fits of this many rows run at the same time.
 pub(crate) fn fits_beside(n: usize, rows: usize) -> usize {
     if fits_apart(n, rows) { threads() } else { 1 }
 }
 
-/// `f(0), .., f(n - 1)` in order, where each is a whole fit of so many rows.
+/// `f(0), .., f(n - 1)` in order, where each is a whole fit of this many rows.
 pub(crate) fn map_fits<T: Send>(n: usize, rows: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
     if !fits_apart(n, rows) {
         return (0..n).map(f).collect();
@@ -78,7 +78,7 @@ fn taken<T>(slots: Vec<Slot<T>>) -> Vec<T> {
     slots.iter().map(take).collect()
 }
 
-/// What all parts found, or the first error in their order.
+/// The results of all parts, or the first error in their order.
 pub(crate) fn all<T, E>(found: Vec<Result<T, E>>) -> Result<Vec<T>, E> {
     found.into_iter().collect()
 }
@@ -135,7 +135,7 @@ pub(crate) fn threads() -> usize {
     rayon::current_num_threads()
 }
 
-/// What `work` returns on a pool of so many threads.
+/// The result of `work` on a pool of this many threads.
 pub(crate) fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
         Ok(pool) => pool.install(work),

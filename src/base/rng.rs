@@ -166,7 +166,7 @@ mod tests {
         assert_eq!([numbers[0], numbers[1], numbers[40]], expected);
     }
 
-    /// What every purpose begins with. A change here changes the results of all fits.
+    /// The start of every purpose. A change here changes the results of all fits.
     #[test]
     fn every_purpose_has_the_stream_it_always_had() {
         let streams = Streams::new(7, 1).start(2).phase(3);

@@ -2,7 +2,7 @@
 //! `pulp`).
 //!
 //! A kernel is an `#[inline(always)]` function of the instruction set `S` (and the number `F`), which [`kernel!`] makes callable;
-//! a plain loop that the compiler turns into vectors by itself is run by [`vectorised!`]. What keeps both fast:
+//! a plain loop that the compiler turns into vectors by itself is run by [`vectorised!`]. Both stay fast by three rules:
 //!
 //! - Everything that is called inside is `#[inline(always)]`, closures too (as arguments: `#[inline(always)] |x| ..`): what
 //!   is not inlined is compiled for the oldest processor.

@@ -1,4 +1,4 @@
-//! What every stage of the pipeline has in common.
+//! The trait that all stages of the pipeline share.
 
 use crate::base::error::Result;
 use std::fmt::Debug;

@@ -13,9 +13,7 @@ mod sketch_sums;
 mod summary;
 mod view;
 
-#[doc(hidden)]
-pub use crate::rows::Linear;
-pub use crate::rows::{Basis, Centres, Frame, Rows, Scales, Scores};
+pub use crate::rows::{Basis, Centres, Frame, Rows};
 pub use blocks::{Blocks, Source};
 pub use dense::Dense;
 pub(crate) use guarded::Guarded;

@@ -87,11 +87,11 @@ impl<F: Float> Search<F> for LazySearch<F> {
         self.nearest.search(model, rows, block, rng);
         let (factor, mut distance) = ((1.0 + self.epsilon).powi(2), Vec::new());
         for (i, &old) in old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
-            let nearest = block.scores[i];
+            let nearest = block.costs[i];
             rows.distances_to(i, model.centres(), &[old], &mut distance);
             if factor * nearest.to_f64() >= distance[0].to_f64() {
                 block.supports[i] = old;
-                block.scores[i] = distance[0];
+                block.costs[i] = distance[0];
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Stage 4, the E-step: a search for the support K(n) of every point.
 //!
-//! A search chooses components and scores them; it does not normalise. Only the EM loop computes responsibilities and the
+//! A search chooses components and computes their costs; it does not normalise. Only the EM loop computes responsibilities and the
 //! free energy, so every algorithm has the same objective. Hard k-means has supports of width 1, k-means-C' of width C',
 //! and EM of all components. A search raises the free energy ([E3](crate::equations#e3)) whenever the sum over $K(n)$ grows; it
 //! does not have to find the best members.
@@ -85,7 +85,7 @@ pub trait Search<F: Float>: Send + Sync {
     fn width(&self) -> usize;
 
     /// Searches a block of rows: `block` comes with the supports of the last search ([unset](Block::support) at first)
-    /// and leaves with the new ones and their scores. Call [`Block::keep_best`] for every row `i` of `rows`: it sets both.
+    /// and leaves with the new ones and their costs. Call [`Block::keep_best`] for every row `i` of `rows`: it sets both.
     /// Row `i` of `rows` is row `i` of `block`. State for the next pass goes into a [`PerShard`].
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng);
 
@@ -128,11 +128,11 @@ pub trait Search<F: Float>: Send + Sync {
     }
 }
 
-/// An error unless the scores of the model are squared distances: a search that compares distances needs one variance for
+/// An error unless the costs of the model are squared distances: a search that compares distances needs one variance for
 /// all components.
 fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) -> Result<()> {
     let rule = "needs one variance for all components: for other families take gmm, vc-gmm or another E-step";
-    require(model.likeliest_is_nearest(), "e_step", search, rule)
+    require(model.cost().is_squared(), "e_step", search, rule)
 }
 
 /// The state of a search from its bytes.

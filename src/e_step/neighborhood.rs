@@ -1,7 +1,7 @@
 //! The truncated search of vc-GMM and var-GMM-S: a point is compared only with the neighbors of its components.
 
 use super::exhaustive::All;
-use super::neighbors::{Neighbors, mean_score};
+use super::neighbors::{Neighbors, mean_cost};
 use super::pairs::{Gathered, PairSums};
 use super::search_space::SearchSpace;
 use super::{EStep, PerShard, Search, bounded, loaded};
@@ -13,7 +13,6 @@ use crate::data::Rows;
 use crate::io;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
-use crate::rows::some_scores;
 
 /// A point is compared only with the neighbors of its components, and with some random ones (\[VC\] Alg. 1;
 /// [E12](crate::equations#e12), [E13](crate::equations#e13)).
@@ -25,7 +24,7 @@ use crate::rows::some_scores;
 ///
 /// Since $c \in G_c$, the old support is among the candidates, and the free energy does not fall (\[VC\] Prop. 1).
 ///
-/// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean score over the points
+/// The neighbors $G_c$ ($c$ itself and $G - 1$ others) are those with the smallest weighted mean cost over the points
 /// nearest to $c$, which the search computes anyway ([E14](crate::equations#e14)).
 ///
 /// When C' is all components, a search is [`Exhaustive::all`](super::Exhaustive::all).
@@ -37,7 +36,7 @@ use crate::rows::some_scores;
 /// let search = Neighborhood::new(3, 5).random(1);
 /// let fit = algorithms::k_means(25).e_step(search).build()?.fit(&data)?;
 /// let searches = fit.report.free_energies.len() as u64;
-/// // The first supports are scored once more, under the variance that they start.
+/// // The costs of the first supports are computed once more, under the variance that they start.
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 * 5 + 1) + 3));
 /// # Ok::<(), Error>(())
 /// ```
@@ -193,13 +192,13 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
                 for _ in 0..self.settings.random.min(k) {
                     space.insert(std::iter::once(&[rng.below(k) as u32][..]));
                 }
-                let (ids, scores, pairs) = (space.ids(), &mut shard.scores, &mut shard.pairs);
-                some_scores(model, rows, i, ids, scores);
-                block.set_best(i, ids, scores);
+                let (ids, costs, pairs) = (space.ids(), &mut shard.costs, &mut shard.pairs);
+                model.cost().some(rows, i, ids, costs);
+                block.set_best(i, ids, costs);
                 let (from, weight) = (block.support(i)[0], rows.weight(i));
                 match from == last_best {
-                    true => pairs.add_in_order(from, weight, ids, scores),
-                    false => pairs.add(from, weight, ids, scores),
+                    true => pairs.add_in_order(from, weight, ids, costs),
+                    false => pairs.add(from, weight, ids, costs),
                 }
                 evaluations += ids.len();
             }
@@ -221,7 +220,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
 /// Scratch of a shard, and the sums for the neighbor estimates of its rows (E14).
 struct Shard<F> {
     space: SearchSpace,
-    scores: Vec<F>,
+    costs: Vec<F>,
     pairs: PairSums,
 }
 
@@ -229,8 +228,8 @@ impl<F: Float> Shard<F> {
     fn new(k: usize) -> Self {
         Self {
             space: SearchSpace::new(k),
-            scores: Vec::new(),
-            pairs: PairSums::new(k, mean_score),
+            costs: Vec::new(),
+            pairs: PairSums::new(k, mean_cost),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::base::parallel;
 use crate::model::block::UNSET;
 use serde::{Deserialize, Serialize};
 
-/// The neighbors G_c of every component: `c` itself first, then the others by increasing mean score. Places
+/// The neighbors G_c of every component: `c` itself first, then the others by increasing mean cost. Places
 /// that are not filled are unset. (k, G) numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Neighbors {
@@ -27,7 +27,7 @@ impl Neighbors {
         &self.lists[start..start + self.size]
     }
 
-    /// New lists from the mean scores between components. A component that no point is nearest to keeps
+    /// New lists from the mean costs between components. A component that no point is nearest to keeps
     /// its list.
     pub(super) fn renew(&mut self, gathered: &Gathered) {
         let size = self.size;
@@ -39,7 +39,7 @@ impl Neighbors {
                     continue;
                 }
                 let others = found.iter().filter(|pair| pair.to as usize != c);
-                let means = others.map(|pair| (mean_score(pair), pair.to));
+                let means = others.map(|pair| (mean_cost(pair), pair.to));
                 let mut means: Vec<(f64, u32)> = means.collect();
                 let nearer =
                     |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
@@ -58,8 +58,8 @@ impl Neighbors {
     }
 }
 
-/// The mean score of the points nearest to one component under another.
-pub(super) fn mean_score(pair: &Pair) -> f64 {
+/// The mean cost of the points nearest to one component under another.
+pub(super) fn mean_cost(pair: &Pair) -> f64 {
     pair.sum / pair.weight
 }
 
@@ -77,7 +77,7 @@ mod tests {
         let mut lists = vec![UNSET; k * size];
         (0..k).for_each(|c| lists[c * size] = c as u32);
         let mut neighbors = Neighbors { size, lists };
-        let mut workers: Vec<PairSums> = (0..3).map(|_| PairSums::new(k, mean_score)).collect();
+        let mut workers: Vec<PairSums> = (0..3).map(|_| PairSums::new(k, mean_cost)).collect();
         let mut table: BTreeMap<(u32, u32), (f64, f64)> = BTreeMap::new();
         for n in 0..900 {
             // Component 7 is nearest to no point and must keep its list.
@@ -88,12 +88,12 @@ mod tests {
             let mut ids: Vec<u32> = (0..k as u32).filter(|_| rng.below(3) == 0).collect();
             ids.retain(|&c| c != best);
             ids.push(best);
-            let scores: Vec<f64> = ids.iter().map(|_| rng.uniform()).collect();
+            let costs: Vec<f64> = ids.iter().map(|_| rng.uniform()).collect();
             let weight = rng.below(4) as f64;
-            workers[n / 300].add(best, weight, &ids, &scores);
-            for (&to, &score) in ids.iter().zip(&scores) {
+            workers[n / 300].add(best, weight, &ids, &costs);
+            for (&to, &cost) in ids.iter().zip(&costs) {
                 let entry = table.entry((best, to)).or_default();
-                entry.0 += weight * score;
+                entry.0 += weight * cost;
                 entry.1 += weight;
             }
         }

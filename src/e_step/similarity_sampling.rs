@@ -13,7 +13,6 @@ use crate::io;
 use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior;
-use crate::rows::some_scores;
 
 /// A point tries a few components drawn in proportion to their similarity to its nearest one (\[DG\] Alg. 1;
 /// [E25](crate::equations#e25), [E26](crate::equations#e26)).
@@ -43,7 +42,7 @@ use crate::rows::some_scores;
 /// let search = SimilaritySampling::new(3, 5);
 /// let fit = algorithms::k_means(25).e_step(search).build()?.fit(&data)?;
 /// let searches = fit.report.free_energies.len() as u64;
-/// // The first supports are scored once more, under the variance that they start.
+/// // The costs of the first supports are computed once more, under the variance that they start.
 /// assert!(fit.report.evaluations.search <= 1_000 * (searches * (3 + 5) + 3));
 /// # Ok::<(), Error>(())
 /// ```
@@ -122,9 +121,9 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
                 let known = candidates.len();
                 candidates.resize(width + drawn, UNSET);
                 rng.fill_distinct(candidates, known, k);
-                some_scores(model, rows, i, candidates, &mut shard.scores);
-                block.set_best(i, candidates, &shard.scores);
-                shard.share(block.support(i), block.scores(i), rows.weight(i), beta);
+                model.cost().some(rows, i, candidates, &mut shard.costs);
+                block.set_best(i, candidates, &shard.costs);
+                shard.share(block.support(i), block.costs(i), rows.weight(i), beta);
             }
         });
         block.count(rows.len() * (width + drawn));
@@ -144,7 +143,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
 struct Shard<F> {
     candidates: Vec<u32>,
     gaps: Gaps,
-    scores: Vec<F>,
+    costs: Vec<F>,
     responsibilities: Vec<f64>,
     pairs: PairSums,
 }
@@ -154,23 +153,23 @@ impl<F: Float> Shard<F> {
         Self {
             candidates: Vec::new(),
             gaps: Gaps::default(),
-            scores: Vec::new(),
+            costs: Vec::new(),
             responsibilities: Vec::new(),
             pairs: PairSums::new(k, least_shared),
         }
     }
 
-    /// Adds a point of this weight, its support, and the scores of the members, best first.
+    /// Adds a point of this weight, its support, and the costs of the members, best first.
     #[inline]
-    fn share(&mut self, support: &[u32], scores: &[F], weight: f64, beta: f64) {
-        let best = scores[0].to_f64();
+    fn share(&mut self, support: &[u32], costs: &[F], weight: f64, beta: f64) {
+        let best = costs[0].to_f64();
         if support.len() == 1 || !best.is_finite() {
             // A point of one component, or infinitely far from all: it adds to no pair.
             return;
         }
         let q = &mut self.responsibilities;
         q.resize(support.len(), 0.0);
-        posterior::shares(scores, best, beta, q);
+        posterior::shares(costs, best, beta, q);
         // Each pair once: similarities are symmetric.
         for i in 0..support.len() - 1 {
             let (others, shares) = (&support[i + 1..], &q[i + 1..]);

@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
 use crate::base::rng::Purpose;
-use crate::data::{Rows, Scores};
+use crate::data::Rows;
 use crate::e_step::PerShard;
 use crate::io::{FileFault, all_counts, rule};
 use crate::m_step::{MStep, Moments};
@@ -29,7 +29,7 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     merges: Merges,
     /// Rows for components without mass, after this search.
     vacant: Option<Filled<F>>,
-    /// Whether the next pass scores the supports there are.
+    /// Whether the next pass computes the costs of the supports there are.
     again: bool,
     /// Memory of the passes before.
     blocks: Spare<(Rows<F>, Block<F>)>,
@@ -42,7 +42,7 @@ enum Mode {
     /// Searches, for supports and the state of the search alone.
     Search,
     SearchAndSum,
-    /// Scores the supports of the last search again and sums up.
+    /// Computes the costs of the supports of the last search again and sums up.
     Sum,
 }
 
@@ -107,7 +107,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let as_wide = supports.per_row == pass.supports.per_row;
         rule(as_wide, "supports", "must be as wide as the search says")?;
         let known = !saved.again || !supports.supports.contains(&UNSET);
-        let say = "must be known where they are scored again";
+        let say = "must be known where their costs are computed again";
         rule(known, "supports", say)?;
         all_counts("pass", &[saved.searches as u64])?;
         if saved.tried {
@@ -249,7 +249,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 
 impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult> {
-        // The searches before the first M-step have found supports already: they are scored under the new variance.
+        // The searches before the first M-step have found supports already: their costs are computed under the new variance.
         let mode = match std::mem::take(&mut self.again) {
             true => Mode::Sum,
             false => Mode::SearchAndSum,

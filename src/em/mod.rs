@@ -51,9 +51,9 @@ pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()>;
     fn update(&mut self, report: &PhaseReport) -> Result<()>;
     fn stages(&mut self) -> &mut Stages<'a, F, M>;
-    /// What the last search found, copied; at the `end` supports are not there twice.
+    /// A copy of the result of the last search; at the `end` supports are not there twice.
     fn found(&mut self, end: bool) -> Ended<M::Model>;
-    /// What the phase needs to go on with the next search; `None` if its search cannot save its state.
+    /// The state from which the phase goes on with the next search; `None` if its search cannot save its state.
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>>;
 }
 

@@ -12,7 +12,6 @@ use crate::model::Mixture;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{self, Likelihood, LogJoint};
 use crate::model::search;
-use crate::rows::some_scores;
 
 /// Most shards of a pass: how far it can spread over threads.
 const MOST_SHARDS: usize = 32;
@@ -31,7 +30,7 @@ const ROWS_PER_SUM: usize = 16;
 pub(crate) struct RowPass<'a, F: Float> {
     pub(crate) data: &'a dyn Data<F>,
     pub(crate) model: &'a dyn Mixture<F>,
-    /// Without a search the supports of the last one are scored again.
+    /// Without a search the costs of the last supports are computed again.
     pub(crate) search: Option<&'a dyn Search<F>>,
     pub(crate) width: usize,
     pub(crate) log_joint: LogJoint,
@@ -85,7 +84,7 @@ impl<F: Float> RowPass<'_, F> {
                     block.number(kept.order.iter().copied());
                 }
                 match self.search {
-                    None => search::again(model, self.log_joint.beta, &rows, &mut block),
+                    None => search::again(model.cost(), self.log_joint.beta, &rows, &mut block),
                     Some(search) => {
                         let mut rng = (self.stream)(from / block_rows);
                         search.search(model, &rows, &mut block, &mut rng);
@@ -125,27 +124,20 @@ impl<F: Float> RowPass<'_, F> {
         Ok(all)
     }
 
-    /// The error for a block with a fault, which `what` describes. It blames the family if it gives a row no score or names a
+    /// The error for a block with a fault, which `what` describes. It blames the family if it gives a row no cost or names a
     /// component that does not exist, and the search otherwise.
     fn fault(&self, rows: &Rows<F>, block: &Block<F>, what: String) -> Error {
-        let (model, mut scores) = (self.model, Vec::new());
+        let (model, mut costs) = (self.model, Vec::new());
         let ids: Vec<u32> = (0..model.components() as u32).collect();
         for i in 0..rows.len() {
-            some_scores(model, rows, i, &ids, &mut scores);
-            if let Some(c) = scores.iter().position(|score| score.to_f64().is_nan()) {
+            model.cost().some(rows, i, &ids, &mut costs);
+            if let Some(c) = costs.iter().position(|cost| cost.to_f64().is_nan()) {
                 let row = block.row(i);
                 let what = format!(
-                    "the score of row {row} under component {c} is NaN: it must be a number"
+                    "the cost of row {row} under component {c} is NaN: it must be a number"
                 );
                 return Error::stage(self.family_name, what);
             }
-        }
-        // The best of all components as the family says it: it may have no number that a component can have.
-        let (mut best, mut best_scores) = (vec![0; rows.len()], vec![F::from_f64(0.0); rows.len()]);
-        let found = model.best(rows, &mut best, &mut best_scores);
-        if found && let Some(i) = best.iter().position(|c| *c == UNSET) {
-            let what = format!("component {UNSET} of row {} does not exist", block.row(i));
-            return Error::stage(self.family_name, what);
         }
         let stage = match block.foreign() {
             Some((_, c)) if c != UNSET => self.family_name,
@@ -176,11 +168,11 @@ impl Live {
 
     /// Gives rows whose best component was discarded the best of all others (E13).
     fn lead<F: Float>(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>) {
-        let mut scores = Vec::new();
+        let mut costs = Vec::new();
         for i in 0..rows.len() {
             if !self.is_live[block.support(i)[0] as usize] {
-                some_scores(model, rows, i, &self.some, &mut scores);
-                block.set_best(i, &self.some, &scores);
+                model.cost().some(rows, i, &self.some, &mut costs);
+                block.set_best(i, &self.some, &costs);
                 block.count(self.some.len());
             }
         }

@@ -13,10 +13,10 @@ use crate::io::{FileFault, rule};
 use crate::m_step::{MStep, Moments, SecondMoments};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
-use crate::rows::{Centres, Scores};
+use crate::rows::Centres;
 use std::borrow::Cow;
 
-/// What every pass of a phase needs.
+/// The parts that every pass of a phase needs.
 pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
     pub(crate) data: &'a dyn Data<F>,
     pub(crate) stages: Stages<'a, F, M>,
@@ -56,7 +56,7 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
         }
     }
 
-    /// What a search found, with a copy of the model.
+    /// The result of a search, with a copy of the model.
     pub(super) fn ended(&mut self, supports: Supports, exact: bool) -> Ended<M::Model> {
         let model = self.stages.whole_model().clone();
         Ended {
@@ -127,7 +127,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         Ok(())
     }
 
-    /// What is needed to go on in the middle of a phase; `None` if the search cannot save its state.
+    /// The state from which a phase goes on in its middle; `None` if the search cannot save its state.
     pub(super) fn saved<'b>(
         &'b self,
         report: &'b PhaseReport,
@@ -177,8 +177,9 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         let after = shape(&self.model);
         let what = || {
             format!(
-                "{} components with {} centres of {} coordinates after an M-step: there must be {}, {} and {}, as before",
-                after[0], after[1], after[2], before[0], before[1], before[2]
+                "{} components with {} centres of {} coordinates, and costs about points of {}, after an M-step: \
+                 there must be {}, {}, {} and {}, as before",
+                after[0], after[1], after[2], after[3], before[0], before[1], before[2], before[3]
             )
         };
         ensure(before == after, || Error::stage(self.m_step.name(), what()))
@@ -196,12 +197,12 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     pub(super) fn has_free_centres(&self) -> bool {
         let (model, frame) = (&self.model, self.model.frame().clone());
         let placed = |centres| self.m_step.with_centres(model, centres, frame);
-        model.likeliest_is_nearest() && placed(model.centres().clone()).is_some()
+        model.cost().is_squared() && placed(model.centres().clone()).is_some()
     }
 
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
         let kind = self.m_step.statistics(&self.model).kind;
-        if kind != SecondMoments::Total || !self.model.likeliest_is_nearest() {
+        if kind != SecondMoments::Total || !self.model.cost().is_squared() {
             return Err(no_one_variance());
         }
         self.update(moments, false, None)
@@ -214,8 +215,14 @@ fn no_one_variance() -> Error {
     Error::parameter("phases", "bounds or a subspace", rule)
 }
 
-/// Components and centres, and their coordinates.
-pub(crate) fn shape<F: Float>(model: &impl Mixture<F>) -> [usize; 3] {
-    let centres = model.centres();
-    [model.components(), centres.len(), centres.dim()]
+/// Components, centres and their coordinates, and those of the centres that costs are about.
+pub(crate) fn shape<F: Float>(model: &impl Mixture<F>) -> [usize; 4] {
+    let (cost, centres) = (model.cost(), model.centres());
+    let dim = centres.dim();
+    [
+        cost.components(),
+        centres.len(),
+        dim,
+        cost.dim().unwrap_or(dim),
+    ]
 }

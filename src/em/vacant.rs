@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 /// Components that get a row at once, at most: more of them wait for the next iteration.
 const MOST: usize = 1024;
 
-/// Rows to choose from, besides two for each component: so many that few copies of rows far away are none of them.
+/// Rows to choose from, besides two for each component: enough to leave out copies of few rows far away.
 const SPARE: usize = 4096;
 
-/// Gains that differ by less are the same, but for rounding.
+/// Gains that differ by less are the same, except by rounding.
 const ROUNDING: f64 = 1e-9;
 
 /// A row that is not at the mean of its component.
@@ -31,7 +31,7 @@ pub(super) struct Filled<F> {
 }
 
 /// Chooses rows for the components without mass, as long as they lower the error: one after the other the row that lowers it most
-/// on its own, beside those chosen before. Copies of a row count as one of their weight. The rows have these labels, in this order
+/// on its own, besides those chosen before. Copies of a row count as one of their weight. The rows have these labels, in this order
 /// if there is one, and the components these means. `None` if no row lowers it.
 pub(super) fn fill<F: Float>(
     view: View<'_, F>,

@@ -43,6 +43,8 @@ pub struct Clusterer<F: Float, M = Gaussian> {
     pub(super) coreset: Arc<dyn Coreset<F>>,
     pub(super) seeder: Arc<dyn Seeder<F>>,
     phases: List<F>,
+    /// Whether the caller gave an E-step, and a list of phases.
+    given: [bool; 2],
     pub(super) m_step: M,
     pub(super) settings: Settings,
 }
@@ -79,6 +81,7 @@ impl<F: Float> Clusterer<F> {
             coreset: Arc::new(Full),
             seeder: Arc::new(KMeansPlusPlus::new()),
             phases: Arc::new(|_| vec![Phase::new(Exhaustive::nearest())]),
+            given: [false; 2],
             m_step: Gaussian::new(Covariance::TiedSpherical),
             settings: Settings {
                 clusters: 0,
@@ -135,23 +138,27 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// The E-step, of one phase on the rows of the coreset. Default [`Exhaustive::nearest`]: k-means. It takes the place of
-    /// all [phases](Self::phases) there are.
-    pub fn e_step(self, e_step: impl EStep<F> + 'static) -> Self {
+    /// The E-step, of one phase on the rows of the coreset, in place of the phases of a named algorithm. Default
+    /// [`Exhaustive::nearest`]: k-means.
+    pub fn e_step(mut self, e_step: impl EStep<F> + 'static) -> Self {
         let phase = Phase::new(e_step);
-        self.phases(move |_| vec![phase.clone()])
-    }
-
-    /// Several phases, each from the model of the one before; `list` makes them from the shape of the data. At least one.
-    pub fn phases(mut self, list: impl Fn(Shape) -> Vec<Phase<F>> + Send + Sync + 'static) -> Self {
-        self.0.phases = Arc::new(list);
+        self.0.phases = Arc::new(move |_| vec![phase.clone()]);
+        self.0.given[0] = true;
         self
     }
 
-    /// Gaussian components with covariances of this kind, and learned mixing proportions; the default
-    /// [`Covariance::TiedSpherical`] has equal ones, as in k-means. [`m_step`](Self::m_step) takes other families.
-    pub fn covariance(self, covariance: Covariance) -> Builder<F, Gaussian> {
-        self.m_step(Gaussian::new(covariance))
+    /// Several phases, each from the model of the one before; `list` makes them from the shape of the data. At least one.
+    /// A phase has its E-step, so one of the [builder](Self::e_step) besides is an error.
+    pub fn phases(mut self, list: impl Fn(Shape) -> Vec<Phase<F>> + Send + Sync + 'static) -> Self {
+        self.0.phases = Arc::new(list);
+        self.0.given[1] = true;
+        self
+    }
+
+    /// Makes its E-step, or phases, those of a named algorithm, which others replace.
+    pub(crate) fn named(mut self) -> Self {
+        self.0.given = [false; 2];
+        self
     }
 
     /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
@@ -160,6 +167,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
             coreset: self.0.coreset,
             seeder: self.0.seeder,
             phases: self.0.phases,
+            given: self.0.given,
             m_step,
             settings: self.0.settings,
         })
@@ -264,6 +272,9 @@ impl<F: Float, M: Stage> Builder<F, M> {
         require(clusters > 0, "clusters", clusters, rule)?;
         let few = clusters < crate::model::block::UNSET as usize;
         require(few, "clusters", clusters, "must be below 2^32 - 1")?;
+        let both = clusterer.given == [true; 2];
+        let rule = "must be the only one: a phase has its own E-step, Phase::new(e_step)";
+        require(!both, "e_step", "given besides phases", rule)?;
         positive("restarts", settings.restarts)?;
         not_negative("tolerance", settings.rule.tolerance)?;
         if let Some(checkpoint) = &settings.checkpoint {
@@ -278,6 +289,16 @@ impl<F: Float, M: Stage> Builder<F, M> {
         // The list depends on the data: what it is for large ones is checked here, and again in every fit.
         clusterer.phases_for(LARGE, LARGE)?;
         Ok(clusterer)
+    }
+}
+
+impl<F: Float> Builder<F> {
+    /// Gaussian components with covariances of this kind, and learned mixing proportions, unless
+    /// [equal ones](Gaussian::equal_proportions) were asked for; the default [`Covariance::TiedSpherical`] has equal ones, as in
+    /// k-means. [`m_step`](Self::m_step) takes other families.
+    pub fn covariance(mut self, covariance: Covariance) -> Self {
+        self.0.m_step = self.0.m_step.with(covariance);
+        self
     }
 }
 

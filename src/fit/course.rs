@@ -1,8 +1,8 @@
 //! The state of a fit between two of its phases, as checkpoints store it.
 
 use super::builder::Settings;
-use super::cost::Context;
 use super::rows::{Plan, no_phase};
+use super::spent::Context;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::em::{Outcome, PhaseReport, shape};
@@ -96,7 +96,7 @@ impl<Model> Course<Model> {
         Model: Serialize,
     {
         match context.monitor.saver() {
-            Some(saver) => saver.write(&(&context.cost, plan.coresets(), self)),
+            Some(saver) => saver.write(&(&context.spent, plan.coresets(), self)),
             None => Ok(()),
         }
     }
@@ -113,7 +113,7 @@ impl<Model> Course<Model> {
     {
         self.waiting.push_front(candidate);
         if let Some(saver) = context.monitor.saver() {
-            saver.begin(&(&context.cost, plan.coresets(), &*self))?;
+            saver.begin(&(&context.spent, plan.coresets(), &*self))?;
         }
         self.waiting.pop_front().ok_or_else(no_phase)
     }
@@ -171,7 +171,8 @@ fn checked<F: Float, Model: Mixture<F>>(
     rule(within, "candidate", "must be within the phases of the fit")?;
     all_counts("candidate", &[candidate.start as u64])?;
     let model = &candidate.model;
-    let same = shape(model) == [k, k, plan.frame.dim()] && *model.frame() == plan.frame;
+    let dim = plan.frame.dim();
+    let same = shape(model) == [k, k, dim, dim] && *model.frame() == plan.frame;
     rule(same, "model", "must be in the coordinates of the data")?;
     let phases = candidate.phases.into_iter().map(PhaseReport::checked);
     Ok(Outcome {

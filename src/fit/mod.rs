@@ -2,7 +2,6 @@
 
 mod builder;
 mod clusterer;
-mod cost;
 mod course;
 mod estimator;
 mod means_of;
@@ -10,6 +9,7 @@ mod phase;
 mod result;
 mod rows;
 mod run;
+mod spent;
 mod warm;
 
 pub use builder::{Builder, Clusterer};

@@ -5,7 +5,7 @@ use crate::base::float::Float;
 use crate::coreset::Subset;
 use crate::data::Data;
 use crate::em::Report;
-use crate::model::{Mixture, Score};
+use crate::model::{Mixture, Score, predict};
 use ndarray::{Array1, Array2};
 use std::time::Instant;
 
@@ -100,12 +100,7 @@ impl<M> Fit<M> {
         M: Mixture<F>,
     {
         let started = Instant::now();
-        let score = self.model.score(data)?;
-        // Every row against every component, for its posterior and, unless that tells it, for its nearest mean.
-        let each =
-            self.model.evaluations_per_component() + u64::from(!self.model.likeliest_is_nearest());
-        let pairs = (data.len() as u64).saturating_mul(self.model.components() as u64);
-        let evaluations = each.saturating_mul(pairs);
+        let (score, evaluations) = predict::score(self.model.erased(), data)?;
         let add = |count: &mut u64| *count = count.saturating_add(evaluations);
         add(&mut self.report.evaluations.scoring);
         add(&mut self.report.distance_evaluations);

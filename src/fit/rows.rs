@@ -1,8 +1,8 @@
 //! The rows that the phases of a fit run on: coresets are drawn, and rows projected, once per fit; restarts share them.
 
 use super::builder::Settings;
-use super::cost::{Context, Cost};
 use super::phase::{Columns, Phase};
+use super::spent::{Context, Spent};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::{Purpose, Streams};
@@ -151,9 +151,9 @@ impl<'a, F: Float> Plan<'a, F> {
         let evaluations = subset.as_ref().map_or(0, |s| s.evaluations);
         self.sets.push(RowSet::new(which, self.data, subset)?);
         let (rows, elapsed) = (self.rows(number), started.elapsed());
-        let spent = &mut context.cost.evaluations.coreset;
+        let spent = &mut context.spent.evaluations.coreset;
         *spent = spent.saturating_add(evaluations);
-        context.cost.timings.coreset += elapsed;
+        context.spent.timings.coreset += elapsed;
         context.monitor.see(&Progress::Coreset {
             rows: rows.len(),
             weight: rows.summary().total_weight,
@@ -183,7 +183,7 @@ impl<'a, F: Float> Plan<'a, F> {
     }
 
     /// Finds the subspace that the phases ask for, if there are such and rows have one. Whoever is first does it for all.
-    pub(super) fn find_subspace(&self, seed: u64, cost: &mut Cost) -> Result<()> {
+    pub(super) fn find_subspace(&self, seed: u64, spent: &mut Spent) -> Result<()> {
         let wanted = self.phases.iter().find_map(|planned| {
             let rows = self.rows(planned.place);
             match planned.phase.outline.columns {
@@ -200,7 +200,7 @@ impl<'a, F: Float> Plan<'a, F> {
         let mut rng = Streams::new(seed, 0).at(Purpose::Subspace, 0, 0);
         let (subspace, sample) = Subspace::principal(rows, &self.frame, p, &mut rng)?;
         let sample: SentRows<F> = Box::new(subspace.project(&*sample)?);
-        cost.timings.projection += started.elapsed();
+        spent.timings.projection += started.elapsed();
         // A restart on another thread may have found the subspace as well; it is equal.
         self.principal.set(Principal { subspace, sample }).ok();
         Ok(())
@@ -211,14 +211,14 @@ impl<'a, F: Float> Plan<'a, F> {
     }
 
     /// The rows at a place, projected on the subspace. Whoever is first does it for all.
-    pub(super) fn projected(&self, place: usize, cost: &mut Cost) -> Result<&dyn Data<F>> {
+    pub(super) fn projected(&self, place: usize, spent: &mut Spent) -> Result<&dyn Data<F>> {
         let set = &self.sets[place];
         if let Some(Principal { subspace, .. }) = self.subspace()
             && set.projected.get().is_none()
         {
             let started = Instant::now();
             let found = subspace.project(set.all(self.data))?;
-            cost.timings.projection += started.elapsed();
+            spent.timings.projection += started.elapsed();
             set.projected.set(Box::new(found)).ok();
         }
         Ok(match set.projected.get() {

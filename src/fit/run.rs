@@ -1,11 +1,11 @@
 //! One fit: coreset, seeds and phases, for every restart.
 
 use super::builder::Clusterer;
-use super::cost::{Context, Cost};
 use super::course::Course;
 use super::phase::Columns;
 use super::result::Fit;
 use super::rows::{Coresets, Plan, Planned, Principal, no_phase};
+use super::spent::{Context, Spent};
 use crate::base::error::{Error, Result, require};
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -27,7 +27,7 @@ use std::time::Instant;
 const CHEAP_ROWS: usize = 1 << 16;
 
 /// The part of a fit in its checkpoint.
-type Saved<Model> = (Cost, Coresets, Course<Model>);
+type Saved<Model> = (Spent, Coresets, Course<Model>);
 
 struct Run<'a, F: Float, M: MStep<F>> {
     clusterer: &'a Clusterer<F, M>,
@@ -59,15 +59,15 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let _span = trace::fit(data.len(), data.dim(), settings.clusters, settings.seed);
         let mut context = Context {
             monitor: Monitor::new(observer, cancel, saver),
-            cost: Cost::default(),
+            spent: Spent::default(),
         };
         let saved = match context.monitor.saver() {
             Some(saver) => saver.resumed::<Saved<M::Model>>()?,
             None => None,
         };
         let (known, from) = match saved {
-            Some(((cost, coresets, course), middle)) => {
-                (Some(coresets), Some((cost, course, middle)))
+            Some(((spent, coresets, course), middle)) => {
+                (Some(coresets), Some((spent, course, middle)))
             }
             None => (None, None),
         };
@@ -79,10 +79,10 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let coreset = &*self.coreset;
         let plan = Plan::new(data, frame, coreset, phases, settings, known, &mut context)?;
         let mut course = match from {
-            Some((cost, course, middle)) => {
-                let sound = cost.check();
+            Some((spent, course, middle)) => {
+                let sound = spent.check();
                 let course = sound.and_then(|()| course.resumed(settings, &plan, middle));
-                context.cost = cost;
+                context.spent = spent;
                 course.map_err(|fault| settings.fault(fault))?
             }
             None => Course::of_restart(0),
@@ -95,7 +95,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         };
         let in_parallel = parallel::fits_apart(settings.restarts, run.plan.most_rows());
         if in_parallel && !context.monitor.sees_restarts() {
-            run.restarts_at_once(&mut course, &mut context.cost)?;
+            run.restarts_at_once(&mut course, &mut context.spent)?;
         } else {
             while course.restarts.len() < settings.restarts && !course.cut {
                 let found = run.restart(&mut course, &mut context);
@@ -112,7 +112,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
 impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     /// The best of the restarts.
     fn end(self, course: Course<M::Model>, context: Context<'_, F>) -> Result<Fit<M::Model>> {
-        let Context { monitor, cost } = context;
+        let Context { monitor, spent } = context;
         let (restart, best) = course.best.ok_or(Error::Cancelled)?;
         let (supports, place) = best.found.ok_or_else(no_phase)?;
         let last = best.phases.last().expect("at least one phase");
@@ -129,10 +129,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             zero_mass: last.zero_mass,
             unobserved: last.unobserved,
             at_floor: last.at_floor,
-            distance_evaluations: cost.evaluations.total(),
-            evaluations: cost.evaluations,
+            distance_evaluations: spent.evaluations.total(),
+            evaluations: spent.evaluations,
             coreset_size: self.plan.rows(self.plan.phases[0].place).len(),
-            timings: cost.timings,
+            timings: spent.timings,
             restart,
             restarts: course.restarts,
             checkpoint_fault: monitor.checkpoint_fault(),
@@ -150,7 +150,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
-    fn restarts_at_once(&self, course: &mut Course<M::Model>, cost: &mut Cost) -> Result<()> {
+    fn restarts_at_once(&self, course: &mut Course<M::Model>, spent: &mut Spent) -> Result<()> {
         const BATCH: usize = 64;
         let settings = &self.clusterer.settings;
         let most = settings.restarts;
@@ -161,14 +161,14 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 let _span = here.enter();
                 let mut context = Context {
                     monitor: Monitor::new(None, settings.cancel.clone(), None),
-                    cost: Cost::default(),
+                    spent: Spent::default(),
                 };
                 let mut course = Course::of_restart(first + i);
                 let found = self.restart(&mut course, &mut context);
-                (found, course.cut, context.cost)
+                (found, course.cut, context.spent)
             });
             for (found, cut, own) in found {
-                cost.add(&own);
+                spent.add(&own);
                 course.cut |= cut;
                 course.keep(found)?;
             }
@@ -190,7 +190,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             self.starts(course, context)?;
             course.save(plan, context)?;
         } else {
-            plan.find_subspace(settings.seed, &mut context.cost)?;
+            plan.find_subspace(settings.seed, &mut context.spent)?;
         }
         while course.number < plan.phases.len() {
             let outline = plan.phases[course.number].phase.outline;
@@ -239,7 +239,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (plan, settings) = (&self.plan, &self.clusterer.settings);
         let restart = course.restarts.len();
         let first = self.start(restart, 0, context)?;
-        plan.find_subspace(settings.seed, &mut context.cost)?;
+        plan.find_subspace(settings.seed, &mut context.spent)?;
         course.subspace = match plan.subspace() {
             None => false,
             Some(Principal { subspace, sample }) => {
@@ -306,9 +306,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 self.model_at(seeds.centres)?
             }
         };
-        let spent = &mut context.cost.evaluations.seeding;
+        let spent = &mut context.spent.evaluations.seeding;
         *spent = spent.saturating_add(evaluations);
-        context.cost.timings.seeding += started.elapsed();
+        context.spent.timings.seeding += started.elapsed();
         context.monitor.see(&Progress::Seeded {
             restart,
             start,
@@ -330,13 +330,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (m_step, frame) = (&self.clusterer.m_step, self.plan.frame.clone());
         let (k, d) = (seeds.len(), seeds.dim());
         let model = m_step.start(seeds, frame, self.data)?;
-        let ([components, centres, dim], in_frame) = (shape(&model), model.frame().dim());
+        let ([components, centres, dim, about], in_frame) = (shape(&model), model.frame().dim());
         let sums = m_step.statistics(&model);
         let (of, by) = (sums.mass.len(), sums.dim);
-        if [components, centres, of, dim, in_frame, by] != [k, k, k, d, d, d] {
+        if [components, centres, of, dim, about, in_frame, by] != [k, k, k, d, d, d, d] {
             let what = format!(
                 "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}, \
-                 and sums over {of} components of {by}: there must be one for each of {k} seeds of {d} coordinates"
+                 costs about points of {about}, and sums over {of} components of {by}: there must be one for each of {k} seeds of {d} coordinates"
             );
             return Err(Error::stage(m_step.name(), what));
         }
@@ -355,7 +355,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (outline, place) = (phase.outline, *place);
         let inside = course.subspace && outline.columns != Columns::All;
         let data = match inside {
-            true => plan.projected(place, &mut context.cost)?,
+            true => plan.projected(place, &mut context.spent)?,
             false => plan.rows(place),
         };
         // Components of other rows say nothing of these.
@@ -402,7 +402,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         report.timings.search += started.elapsed();
         let found = em::maximise(pass, &rule, &mut context.monitor, &mut report)?;
         report.elapsed = report.began.elapsed();
-        context.cost.add_phase(&report);
+        context.spent.add_phase(&report);
         candidate.phases.push(report);
         Ok(Outcome {
             model: found.model,

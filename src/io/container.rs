@@ -13,7 +13,7 @@ type Result<T> = std::result::Result<T, FileFault>;
 pub(crate) struct FileKind {
     /// The first bytes. A transfer as text, or of 7 bits, changes them.
     magic: [u8; 12],
-    /// The format that is written. Those from 1 on are read.
+    /// The format that is written. Versions from 1 on are read.
     pub(crate) version: u32,
 }
 

@@ -2,28 +2,29 @@
 //! selection in one go, nothing written in between but what stays in the nearest cache.
 
 use super::distance;
-use super::panels::{Panels, ROWS, scores_of_first};
+use super::panels::{Panels, ROWS, costs_of_first};
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, SimdFloat, first_lane, kernel, lanes, vectorised};
 use pulp::Simd;
 
 /// Rows that follow each other while a panel stays in a near cache.
 const CHUNK: usize = 8 * ROWS;
 
-/// Panels whose scores are read at once.
+/// Panels whose costs are read at once.
 const PANELS: usize = 16;
 
-/// Scores of a few rows and of some panels.
+/// Costs of a few rows and of some panels.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Scores<F>([F; ROWS * PANELS * LANES]);
+struct Costs<F>([F; ROWS * PANELS * LANES]);
 
 /// Stands for the nearest centre of a row where, as far as rounding tells, several may be.
 pub(crate) const OPEN: u32 = u32::MAX;
 
 /// The nearest of all centres for padded rows, both as seen from `about` (padded; `None` where rows are so already), into
 /// `ids`. Centres are ranked by expansion. The nearest is given where all others are farther by more than twice
-/// `margin(norm, score)`, the rounding bound (E21) of a row of that squared norm at its lowest score. Other rows get
+/// `margin(norm, cost)`, the rounding bound (E21) of a row of that squared norm at its lowest cost. Other rows get
 /// [`OPEN`]. `among` becomes the places of such rows and the centres that may be nearest to them, in the order of the rows.
 /// An open row that is not in it has two such centres in one lane: then not all of them are known.
 pub(crate) fn nearest<F: Float>(
@@ -64,14 +65,14 @@ fn nearest_of_all<F: Float, S: Simd>(
     among: &mut Vec<(usize, u32)>,
 ) {
     let mut lanes = [Lanes::new(); CHUNK];
-    let mut scores = Scores([F::zero(); ROWS * PANELS * LANES]);
+    let mut costs = Costs([F::zero(); ROWS * PANELS * LANES]);
     let mut place = 0;
     // A chunk of rows as seen from there.
     let mut relative = vec![F::zero(); about.map_or(0, |_| rows.len().min(CHUNK * stride))];
-    for (mut rows, ids) in rows.chunks(CHUNK * stride).zip(ids.chunks_mut(CHUNK)) {
+    for (mut rows, ids) in rows.chunks(CHUNK * stride).pairs(ids.chunks_mut(CHUNK)) {
         if let Some(about) = about {
             let relatives = relative.chunks_exact_mut(stride);
-            for (row, relative) in rows.chunks_exact(stride).zip(relatives) {
+            for (row, relative) in rows.chunks_exact(stride).pairs(relatives) {
                 distance::relative(simd, row, about, relative);
             }
             rows = &relative[..rows.len()];
@@ -82,15 +83,15 @@ fn nearest_of_all<F: Float, S: Simd>(
             let (mut first, width) = (0, part.norms.len());
             while first < lanes.len() {
                 let rows = &rows[first * stride..];
-                let taken = scores_of_first(simd, rows, stride, part, &mut scores.0, width);
-                let scores = scores.0.chunks_exact(width).take(taken);
-                for (lanes, scores) in lanes[first..].iter_mut().zip(scores) {
-                    lanes.lower(simd, scores, panel);
+                let taken = costs_of_first(simd, rows, stride, part, &mut costs.0, width);
+                let costs = costs.0.chunks_exact(width).take(taken);
+                for (lanes, costs) in lanes[first..].iter_mut().pairs(costs) {
+                    lanes.lower(simd, costs, panel);
                 }
                 first += taken;
             }
         }
-        for ((row, lanes), id) in rows.chunks_exact(stride).zip(lanes).zip(ids) {
+        for ((row, lanes), id) in rows.chunks_exact(stride).pairs(lanes).pairs(ids) {
             let reach;
             (*id, reach) = lanes.nearest(simd, distance::squared_norm(simd, row), &margin);
             if *id == OPEN {
@@ -101,7 +102,7 @@ fn nearest_of_all<F: Float, S: Simd>(
     }
 }
 
-/// Per lane: the lowest score so far, the panel it is from, and the next lowest.
+/// Per lane: the lowest cost so far, the panel it is from, and the next lowest.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Lanes<F> {
@@ -119,10 +120,10 @@ impl<F: Float> Lanes<F> {
         }
     }
 
-    /// Takes in scores of some panels, the first of which has this number.
+    /// Takes in costs of some panels, the first of which has this number.
     #[inline(always)]
-    fn lower<S: Simd>(&mut self, simd: S, scores: &[F], panel: usize) {
-        let (scores, _) = F::vectors::<S>(scores);
+    fn lower<S: Simd>(&mut self, simd: S, costs: &[F], panel: usize) {
+        let (costs, _) = F::vectors::<S>(costs);
         let (lows, _) = F::vectors_mut::<S>(&mut self.low);
         let (panels, _) = F::vectors_mut::<S>(&mut self.panel);
         let (nexts, _) = F::vectors_mut::<S>(&mut self.next);
@@ -132,18 +133,18 @@ impl<F: Float> Lanes<F> {
         for v in 0..per_line {
             let (mut low, mut panel, mut next) = (lows[v], panels[v], nexts[v]);
             let mut number = first;
-            for scores in scores.chunks_exact(per_line) {
-                let score = scores[v];
-                next = F::lower(simd, next, F::higher(simd, low, score));
-                panel = F::select(simd, F::less(simd, score, low), number, panel);
-                low = F::lower(simd, low, score);
+            for costs in costs.chunks_exact(per_line) {
+                let cost = costs[v];
+                next = F::lower(simd, next, F::higher(simd, low, cost));
+                panel = F::select(simd, F::less(simd, cost, low), number, panel);
+                low = F::lower(simd, low, cost);
                 number = F::plus(simd, number, one);
             }
             (lows[v], panels[v], nexts[v]) = (low, panel, next);
         }
     }
 
-    /// A row against one panel, of this number, where `next` is the lowest score of all others.
+    /// A row against one panel, of this number, where `next` is the lowest cost of all others.
     #[inline(always)]
     pub(super) fn of_panel<S: Simd>(
         simd: S,
@@ -161,16 +162,16 @@ impl<F: Float> Lanes<F> {
             .low
             .copy_from_slice(&panels.norms[panel * LANES..][..LANES]);
         let (low, _) = F::vectors_mut::<S>(&mut lanes.low);
-        for (&x, values) in row.iter().zip(values.chunks_exact(LANES)) {
+        for (&x, values) in row.iter().pairs(values.chunks_exact(LANES)) {
             let x = F::splat(simd, x);
-            for (low, &value) in low.iter_mut().zip(F::vectors::<S>(values).0) {
+            for (low, &value) in low.iter_mut().pairs(F::vectors::<S>(values).0) {
                 *low = F::times_plus(simd, x, value, *low);
             }
         }
         lanes
     }
 
-    /// The nearest centre of a row of this squared norm, if it is sure; and the highest score of any that may be it.
+    /// The nearest centre of a row of this squared norm, if it is sure; and the highest cost of any that may be it.
     #[inline(always)]
     pub(super) fn nearest<S: Simd>(
         &self,
@@ -185,19 +186,19 @@ impl<F: Float> Lanes<F> {
         let (here, infinity) = (splat_lane::<F, S>(simd, lane), F::splat(simd, F::INFINITY));
         let mut other = infinity;
         let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
-        let vectors = low.iter().zip(next);
-        for ((&low, &next), &number) in vectors.zip(F::vectors::<S>(F::NUMBERS).0) {
+        let vectors = low.iter().pairs(next);
+        for ((&low, &next), &number) in vectors.pairs(F::vectors::<S>(F::NUMBERS).0) {
             let low = F::select(simd, F::equal(simd, number, here), infinity, low);
             other = F::lower(simd, other, F::lower(simd, low, next));
         }
         let other = F::least(simd, other);
-        let score = (least + norm).to_f64().max(0.0);
-        let reach = least + F::from_f64(2.0 * margin(norm.to_f64(), score));
+        let cost = (least + norm).to_f64().max(0.0);
+        let reach = least + F::from_f64(2.0 * margin(norm.to_f64(), cost));
         let id = self.panel[lane].to_f64() as u32 * LANES as u32 + lane as u32;
         (if other > reach { id } else { OPEN }, reach)
     }
 
-    /// The centres whose scores are not above `reach`; none if they are not all known.
+    /// The centres whose costs are not above `reach`; none if they are not all known.
     fn within(&self, reach: F) -> impl Iterator<Item = u32> {
         let known = self.next.iter().all(|next| *next > reach);
         let lanes = if known { 0..LANES } else { 0..0 };
@@ -216,7 +217,7 @@ fn least<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES]) -> F {
     F::least(simd, least)
 }
 
-/// The first lane that has this number; one has, as no score is NaN.
+/// The first lane that has this number; one has, as no cost is NaN.
 #[inline(always)]
 fn lane_of<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES], number: F) -> usize {
     let (number, mut lane) = (F::splat(simd, number), 0);
@@ -242,7 +243,7 @@ pub(crate) struct Packed<F> {
     panels: Panels<F>,
     /// Some rows, relative to that point.
     rows: Vec<F>,
-    scores: Option<Box<Scores<F>>>,
+    costs: Option<Box<Costs<F>>>,
 }
 
 impl<F: Float> Packed<F> {
@@ -277,7 +278,7 @@ impl<F: Float> Packed<F> {
 fn from_point<F: Float>(row: &[F], about: &[F], out: &mut [F]) -> F {
     let (rows, abouts) = (row.as_chunks::<4>().0, about.as_chunks::<4>().0);
     let mut sums = [F::zero(); 4];
-    for ((x, a), out) in rows.iter().zip(abouts).zip(out.as_chunks_mut::<4>().0) {
+    for ((x, a), out) in rows.iter().pairs(abouts).pairs(out.as_chunks_mut::<4>().0) {
         for l in 0..4 {
             out[l] = x[l] - a[l];
             sums[l] += out[l] * out[l];
@@ -305,17 +306,18 @@ fn two_nearest_of_packed<F: Float, S: Simd>(
         about,
         panels,
         rows: relative,
-        scores,
+        costs,
     } = packed;
     let stride = about.len();
-    let scores = scores.get_or_insert_with(
+    let costs = costs.get_or_insert_with(
         #[inline(always)]
-        || Box::new(Scores([F::zero(); ROWS * PANELS * LANES])),
+        || Box::new(Costs([F::zero(); ROWS * PANELS * LANES])),
     );
     for rows in rows.chunks(ROWS * stride) {
         let mut norms = [F::zero(); ROWS];
         let relatives = relative.chunks_exact_mut(stride);
-        for ((row, relative), norm) in rows.chunks_exact(stride).zip(relatives).zip(&mut norms) {
+        for ((row, relative), norm) in rows.chunks_exact(stride).pairs(relatives).pairs(&mut norms)
+        {
             *norm = distance::relative(simd, row, about, relative);
         }
         let relative = &relative[..rows.len()];
@@ -325,15 +327,15 @@ fn two_nearest_of_packed<F: Float, S: Simd>(
             let (mut first, width) = (0, part.norms.len());
             while first < lanes.len() {
                 let rows = &relative[first * stride..];
-                let taken = scores_of_first(simd, rows, stride, part, &mut scores.0, width);
-                let scores = scores.0.chunks_exact(width).take(taken);
-                for (lanes, scores) in lanes[first..].iter_mut().zip(scores) {
-                    lanes.lower(simd, scores, panel);
+                let taken = costs_of_first(simd, rows, stride, part, &mut costs.0, width);
+                let costs = costs.0.chunks_exact(width).take(taken);
+                for (lanes, costs) in lanes[first..].iter_mut().pairs(costs) {
+                    lanes.lower(simd, costs, panel);
                 }
                 first += taken;
             }
         }
-        for (&norm, lanes) in norms.iter().zip(lanes) {
+        for (&norm, lanes) in norms.iter().pairs(lanes) {
             let (first, next) = lanes.first_two(simd, norm);
             found(norm, first, next);
         }
@@ -363,10 +365,10 @@ impl<F: Float> TwoLanes<F> {
         }
     }
 
-    /// Takes in scores of some panels, the first of which has this number.
+    /// Takes in costs of some panels, the first of which has this number.
     #[inline(always)]
-    fn lower<S: Simd>(&mut self, simd: S, scores: &[F], panel: usize) {
-        let (scores, _) = F::vectors::<S>(scores);
+    fn lower<S: Simd>(&mut self, simd: S, costs: &[F], panel: usize) {
+        let (costs, _) = F::vectors::<S>(costs);
         let (lows, _) = F::vectors_mut::<S>(&mut self.low);
         let (low_panels, _) = F::vectors_mut::<S>(&mut self.low_panel);
         let (nexts, _) = F::vectors_mut::<S>(&mut self.next);
@@ -378,13 +380,13 @@ impl<F: Float> TwoLanes<F> {
             let (mut low, mut low_panel) = (lows[v], low_panels[v]);
             let (mut next, mut next_panel) = (nexts[v], next_panels[v]);
             let mut number = first;
-            for scores in scores.chunks_exact(per_line) {
-                let score = scores[v];
+            for costs in costs.chunks_exact(per_line) {
+                let cost = costs[v];
                 // The higher of the two, from here or from before, may still be the next.
-                let lower = F::less(simd, score, low);
-                let above = F::higher(simd, low, score);
+                let lower = F::less(simd, cost, low);
+                let above = F::higher(simd, low, cost);
                 let above_panel = F::select(simd, lower, low_panel, number);
-                low = F::lower(simd, low, score);
+                low = F::lower(simd, low, cost);
                 low_panel = F::select(simd, lower, number, low_panel);
                 let nearer = F::less(simd, above, next);
                 next_panel = F::select(simd, nearer, above_panel, next_panel);
@@ -401,14 +403,16 @@ impl<F: Float> TwoLanes<F> {
     fn first_two<S: Simd>(&self, simd: S, norm: F) -> ((F, usize), (F, usize)) {
         let first = least(simd, &self.low);
         let lane = lane_of(simd, &self.low, first);
-        // Candidates for the next lowest score: `next` in the lane of the lowest, and `low` in all other lanes.
+        // Candidates for the next lowest cost: `next` in the lane of the lowest, and `low` in all other lanes.
         let mut others = Numbers([F::INFINITY; LANES]);
         let here = splat_lane::<F, S>(simd, lane);
         let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
-        let vectors = low.iter().zip(next);
-        let vectors = vectors.zip(F::vectors::<S>(F::NUMBERS).0);
-        for (other, ((&low, &next), &number)) in
-            F::vectors_mut::<S>(&mut others.0).0.iter_mut().zip(vectors)
+        let vectors = low.iter().pairs(next);
+        let vectors = vectors.pairs(F::vectors::<S>(F::NUMBERS).0);
+        for (other, ((&low, &next), &number)) in F::vectors_mut::<S>(&mut others.0)
+            .0
+            .iter_mut()
+            .pairs(vectors)
         {
             *other = F::select(simd, F::equal(simd, number, here), next, low);
         }
@@ -422,8 +426,8 @@ impl<F: Float> TwoLanes<F> {
         } else {
             self.low_panel[next_lane]
         };
-        let squared = |score: F| {
-            let squared = score + norm;
+        let squared = |cost: F| {
+            let squared = cost + norm;
             if squared > F::zero() {
                 squared
             } else {
@@ -438,7 +442,7 @@ impl<F: Float> TwoLanes<F> {
         }
     }
 
-    /// The first two by score and place, for a row of this squared norm: for the few rows where the lowest two are equal.
+    /// The first two by cost and place, for a row of this squared norm: for the few rows where the lowest two are equal.
     #[cold]
     fn first_two_of_equals(&self, norm: F) -> ((F, usize), (F, usize)) {
         let lanes = (0..LANES).flat_map(|lane| {
@@ -450,7 +454,7 @@ impl<F: Float> TwoLanes<F> {
         });
         let mut all: Vec<(f64, usize)> = lanes.collect();
         all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let squared = |score: f64| F::from_f64((score + norm.to_f64()).max(0.0));
+        let squared = |cost: f64| F::from_f64((cost + norm.to_f64()).max(0.0));
         ((squared(all[0].0), all[0].1), (squared(all[1].0), all[1].1))
     }
 }
@@ -496,8 +500,8 @@ pub(super) mod tests {
         on_every_processor(|| {
             let (mut ids, mut among) = (vec![0; n], Vec::new());
             let asked = RefCell::new(Vec::new());
-            let margin = |norm: f64, score: f64| {
-                asked.borrow_mut().push([norm, score]);
+            let margin = |norm: f64, cost: f64| {
+                asked.borrow_mut().push([norm, cost]);
                 within
             };
             let centres = Normed {
@@ -511,7 +515,7 @@ pub(super) mod tests {
                 let exact = mu.chunks(s).map(|c| distance::exact(row, c));
                 let mut naive: Vec<(f64, u32)> = exact.zip(0..).collect();
                 naive.sort_by(|a, b| a.0.total_cmp(&b.0));
-                // The margin is that of the row's norm and its lowest score.
+                // The margin is that of the row's norm and its lowest cost.
                 let of_row = [distance::exact(row, &vec![F::zero(); s]), naive[0].0];
                 let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * (d as f64 + b);
                 let is_near = |asked: &[f64; 2]| asked.iter().zip(&of_row).all(near);

@@ -1,6 +1,7 @@
 //! Rows times panels of centres or directions: how they are packed, and the inner loop of all that goes by them.
 
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, Once, kernel, lanes};
 use pulp::Simd;
 
@@ -48,7 +49,7 @@ impl<F: Float> Panels<F> {
     pub(super) fn put(&mut self, place: usize, row: &[F], factor: F, constant: F) {
         let (panel, lane) = (place / LANES, place % LANES);
         let lines = &mut self.values[panel * LANES * self.dim..][..LANES * self.dim];
-        for (line, &x) in lines.chunks_exact_mut(LANES).zip(row) {
+        for (line, &x) in lines.chunks_exact_mut(LANES).pairs(row) {
             line[lane] = factor * x;
         }
         self.norms[place] = constant;
@@ -61,7 +62,7 @@ impl<F: Float> Panels<F> {
         let line = self.dim * LANES;
         let panels = (NUMBERS / line / 2 * 2).clamp(2, most);
         let parts = self.values.chunks(panels * line);
-        let parts = parts.zip(self.norms.chunks(panels * LANES)).enumerate();
+        let parts = parts.pairs(self.norms.chunks(panels * LANES)).enumerate();
         parts.map(
             #[inline(always)]
             move |(part, (values, norms))| {
@@ -89,7 +90,7 @@ pub(super) struct Part<'a, F> {
 /// The constants of some panels plus the products of the first rows, of `stride` numbers, with their values: into rows of
 /// `width` numbers. Returns how many rows: as many as there are registers for their sums.
 #[inline(always)]
-pub(super) fn scores_of_first<F: Float, S: Simd>(
+pub(super) fn costs_of_first<F: Float, S: Simd>(
     simd: S,
     rows: &[F],
     stride: usize,
@@ -185,12 +186,12 @@ fn tile<F: Float, S: Simd, const N: usize, const P: usize>(
         }
         for j in 0..columns {
             let mut line = [F::splat(simd, F::zero()); P];
-            for (line, lines) in line.iter_mut().zip(&lines) {
+            for (line, lines) in line.iter_mut().pairs(&lines) {
                 *line = lines[j * per_line + v];
             }
             for (r, row) in of_rows.iter().enumerate() {
                 let x = F::splat(simd, row[j]);
-                for (sums, &line) in sums.iter_mut().zip(&line) {
+                for (sums, &line) in sums.iter_mut().pairs(&line) {
                     sums[r] = F::times_plus(simd, x, line, sums[r]);
                 }
             }
@@ -208,11 +209,11 @@ kernel! {
     /// $\lVert \mu_c \rVert^2 - 2 x^\top \mu_c$ for padded rows and all centres, both as seen from the same point, into `out`
     /// (rows, places of the panels): expanded distances (E21), less the squared norms of the rows. Meant for so few rows that
     /// `out` stays in a cache.
-    pub(crate) fn scores[F: Float](rows: &[F], stride: usize, panels: &Panels<F>, out: &mut [F]) = all_scores
+    pub(crate) fn costs[F: Float](rows: &[F], stride: usize, panels: &Panels<F>, out: &mut [F]) = all_costs
 }
 
 #[inline(always)]
-fn all_scores<F: Float, S: Simd>(
+fn all_costs<F: Float, S: Simd>(
     simd: S,
     rows: &[F],
     stride: usize,
@@ -224,7 +225,7 @@ fn all_scores<F: Float, S: Simd>(
         let mut first = 0;
         while first < count {
             let out = &mut out[first * width + panel * LANES..];
-            first += scores_of_first(simd, &rows[first * stride..], stride, part, out, width);
+            first += costs_of_first(simd, &rows[first * stride..], stride, part, out, width);
         }
     }
 }
@@ -267,7 +268,7 @@ fn along<F: Float, S: Simd>(
         let mut taken = 0;
         if whole > 0 {
             let part = Part { dim, values, norms };
-            taken = scores_of_first(simd, rows, stride, part, out, number);
+            taken = costs_of_first(simd, rows, stride, part, out, number);
         }
         if number > whole {
             let part = Part {
@@ -275,10 +276,10 @@ fn along<F: Float, S: Simd>(
                 values: last,
                 norms: last_norms,
             };
-            taken = scores_of_first(simd, rows, stride, part, &mut partial, LANES);
+            taken = costs_of_first(simd, rows, stride, part, &mut partial, LANES);
             let rows = out
                 .chunks_exact_mut(number)
-                .zip(partial.chunks_exact(LANES));
+                .pairs(partial.chunks_exact(LANES));
             for (out, partial) in rows.take(taken) {
                 out[whole..].copy_from_slice(&partial[..number - whole]);
             }
@@ -332,7 +333,7 @@ pub(super) mod tests {
             let places = panels.norms.len();
             on_every_processor(|| {
                 let mut out = vec![F::INFINITY; n * places];
-                scores(&rows, s, &panels, &mut out);
+                costs(&rows, s, &panels, &mut out);
                 let mut along = vec![F::INFINITY; n * k];
                 project(&rows, s, &directions, &mut along);
                 for (i, (row, out)) in rows.chunks(s).zip(out.chunks(places)).enumerate() {
@@ -351,7 +352,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn scores_and_coordinates_are_the_naive_ones() {
+    fn costs_and_coordinates_are_the_naive_ones() {
         products_are_the_naive_ones::<f32>(1e-5);
         products_are_the_naive_ones::<f64>(1e-13);
     }

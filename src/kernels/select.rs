@@ -1,75 +1,76 @@
-//! Choosing the components with the lowest scores; ties go to the lower index, so that a choice never
+//! Choosing the components with the lowest costs; ties go to the lower index, so that a choice never
 //! depends on the order in which components were evaluated.
 
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::{kernel, lanes, vectorised};
 use pulp::Simd;
 
-/// The `out_ids.len()` best of `(ids, scores)`, best first, by (score, index).
+/// The `out_ids.len()` best of `(ids, costs)`, best first, by (cost, index).
 ///
-/// Needs at least as many candidates as places, and no NaN among the scores.
+/// Needs at least as many candidates as places, and no NaN among the costs.
 pub(crate) fn smallest<F: Float>(
     ids: &[u32],
-    scores: &[F],
+    costs: &[F],
     out_ids: &mut [u32],
-    out_scores: &mut [F],
+    out_costs: &mut [F],
 ) {
     let width = out_ids.len();
     debug_assert!(ids.len() >= width);
     if width > INSERTED_PLACES {
-        return smallest_of_many(ids, scores, out_ids, out_scores);
+        return smallest_of_many(ids, costs, out_ids, out_costs);
     }
-    if ids.len() > width && smallest_by_rank(ids, scores, out_ids, out_scores) {
+    if ids.len() > width && smallest_by_rank(ids, costs, out_ids, out_costs) {
         return;
     }
     // The last place, once all are filled: most candidates fail against it alone.
     let mut last = None;
     let mut filled = 0;
-    for (&id, &score) in ids.iter().zip(scores) {
-        let before = |other: F, other_id: u32| score < other || (score == other && id < other_id);
-        if let Some((last_score, last_id)) = last {
-            if !before(last_score, last_id) {
+    for (&id, &cost) in ids.iter().pairs(costs) {
+        let before = |other: F, other_id: u32| cost < other || (cost == other && id < other_id);
+        if let Some((last_cost, last_id)) = last {
+            if !before(last_cost, last_id) {
                 continue;
             }
             filled -= 1;
         }
         let mut place = filled;
-        while place > 0 && before(out_scores[place - 1], out_ids[place - 1]) {
+        while place > 0 && before(out_costs[place - 1], out_ids[place - 1]) {
             out_ids[place] = out_ids[place - 1];
-            out_scores[place] = out_scores[place - 1];
+            out_costs[place] = out_costs[place - 1];
             place -= 1;
         }
         out_ids[place] = id;
-        out_scores[place] = score;
+        out_costs[place] = cost;
         filled += 1;
         if filled == width {
-            last = Some((out_scores[width - 1], out_ids[width - 1]));
+            last = Some((out_costs[width - 1], out_ids[width - 1]));
         }
     }
 }
 
 /// As [`smallest`], without branches, which no processor could predict, for more candidates than places. `false` if there are
-/// too many candidates, or if equal scores leave a place open.
+/// too many candidates, or if equal costs leave a place open.
 fn smallest_by_rank<F: Float>(
     ids: &[u32],
-    scores: &[F],
+    costs: &[F],
     out_ids: &mut [u32],
-    out_scores: &mut [F],
+    out_costs: &mut [F],
 ) -> bool {
     if ids.len() > RANKED {
         return false;
     }
-    // One more place than there are to fill: behind the last one, equal scores show there.
+    // One more place than there are to fill: behind the last one, equal costs show there.
     let (mut places, width) = ([0; INSERTED_PLACES + 2], out_ids.len());
-    rank(scores, &mut places[..width + 2]);
+    rank(costs, &mut places[..width + 2]);
     if places[width] == NONE {
         return false;
     }
-    let outs = out_ids.iter_mut().zip(out_scores);
-    for (&place, (out_id, out_score)) in places.iter().zip(outs) {
-        let found = ids.get(place as usize).zip(scores.get(place as usize));
+    let outs = out_ids.iter_mut().pairs(out_costs);
+    for (&place, (out_id, out_cost)) in places.iter().pairs(outs) {
+        let found = ids.get(place as usize).zip(costs.get(place as usize));
         match found {
-            Some((&id, &score)) if !score.to_f64().is_nan() => (*out_id, *out_score) = (id, score),
+            Some((&id, &cost)) if !cost.to_f64().is_nan() => (*out_id, *out_cost) = (id, cost),
             _ => return false,
         }
     }
@@ -79,37 +80,37 @@ fn smallest_by_rank<F: Float>(
 /// As many candidates are ranked by comparing each with all others.
 const RANKED: usize = 32;
 
-/// A place without a score.
+/// A place without a cost.
 const NONE: u8 = u8::MAX;
 
 /// Candidates, or how many are lower than each of them.
 #[repr(align(64))]
 struct Ranked<F>([F; RANKED]);
 
-/// The places of the lowest of at most [`RANKED`] scores, lowest first, into all of `places` but the last, which is for the
-/// others. If scores tie, the last one takes the place, and the next place stays [`NONE`]. NaN has the first place: no score is
+/// The places of the lowest of at most [`RANKED`] costs, lowest first, into all of `places` but the last, which is for the
+/// others. If costs tie, the last one takes the place, and the next place stays [`NONE`]. NaN has the first place: no cost is
 /// below it.
-fn rank<F: Float>(scores: &[F], places: &mut [u8]) {
+fn rank<F: Float>(costs: &[F], places: &mut [u8]) {
     let mut padded = Ranked([F::INFINITY; RANKED]);
-    padded.0[..scores.len()].copy_from_slice(scores);
+    padded.0[..costs.len()].copy_from_slice(costs);
     places.fill(NONE);
-    rank_padded(&padded, scores.len(), places);
+    rank_padded(&padded, costs.len(), places);
 }
 
 kernel! {
-    fn rank_padded[F: Float](scores: &Ranked<F>, len: usize, places: &mut [u8]) = rank_by_counts
+    fn rank_padded[F: Float](costs: &Ranked<F>, len: usize, places: &mut [u8]) = rank_by_counts
 }
 
 #[inline(always)]
-fn rank_by_counts<F: Float, S: Simd>(simd: S, scores: &Ranked<F>, len: usize, places: &mut [u8]) {
+fn rank_by_counts<F: Float, S: Simd>(simd: S, costs: &Ranked<F>, len: usize, places: &mut [u8]) {
     let mut ranks = Ranked([F::zero(); RANKED]);
     let (zero, one) = (F::splat(simd, F::zero()), F::splat(simd, F::one()));
-    let all = F::vectors::<S>(&scores.0).0.iter();
+    let all = F::vectors::<S>(&costs.0).0.iter();
     let counts = F::vectors_mut::<S>(&mut ranks.0).0;
-    for (&vector, count) in all.zip(counts).take(len.div_ceil(lanes::<F, S>())) {
+    for (&vector, count) in all.pairs(counts).take(len.div_ceil(lanes::<F, S>())) {
         // Two counts, which do not wait for each other.
         let (mut even, mut odd) = (F::splat(simd, F::WHOLE), zero);
-        let (pairs, rest) = scores.0[..len].as_chunks::<2>();
+        let (pairs, rest) = costs.0[..len].as_chunks::<2>();
         for &[a, b] in pairs {
             let a = F::less(simd, F::splat(simd, a), vector);
             let b = F::less(simd, F::splat(simd, b), vector);
@@ -129,41 +130,31 @@ fn rank_by_counts<F: Float, S: Simd>(simd: S, scores: &Ranked<F>, len: usize, pl
 }
 
 /// As [`smallest`], for many places, which a sort fills faster than insertion.
-fn smallest_of_many<F: Float>(
-    ids: &[u32],
-    scores: &[F],
-    out_ids: &mut [u32],
-    out_scores: &mut [F],
-) {
+fn smallest_of_many<F: Float>(ids: &[u32], costs: &[F], out_ids: &mut [u32], out_costs: &mut [F]) {
     let width = out_ids.len();
-    let pairs = scores.iter().zip(ids);
+    let pairs = costs.iter().pairs(ids);
     let mut keys: Vec<(i64, u32)> = pairs.map(|(s, &id)| (key(s.to_f64()), id)).collect();
     if keys.len() > width {
         keys.select_nth_unstable(width - 1);
         keys.truncate(width);
     }
     keys.sort_unstable();
-    for ((&(key, id), out_id), out_score) in keys.iter().zip(out_ids).zip(out_scores) {
+    for ((&(key, id), out_id), out_cost) in keys.iter().pairs(out_ids).pairs(out_costs) {
         *out_id = id;
-        *out_score = F::from_f64(score_of(key));
+        *out_cost = F::from_f64(cost_of(key));
     }
 }
 
-/// A whole number in the order of the scores: both zeros are one, and NaN of either sign is behind all others.
+/// A whole number in the order of the costs: both zeros are one, and NaN of either sign is behind all others.
 #[inline(always)]
-fn key(score: f64) -> i64 {
+fn key(cost: f64) -> i64 {
     // The bits of numbers below 0 rise as these fall.
-    let bits = if score.is_nan() {
-        f64::NAN
-    } else {
-        score + 0.0
-    }
-    .to_bits() as i64;
+    let bits = if cost.is_nan() { f64::NAN } else { cost + 0.0 }.to_bits() as i64;
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
 #[inline(always)]
-fn score_of(key: i64) -> f64 {
+fn cost_of(key: i64) -> f64 {
     let bits = if key < 0 { key ^ i64::MAX } else { key };
     f64::from_bits(bits as u64)
 }
@@ -213,7 +204,7 @@ fn kept_below<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) {
     kept.resize(groups, F::INFINITY);
     vectorised!({
         for values in values.chunks(groups) {
-            for (low, &value) in kept.iter_mut().zip(values) {
+            for (low, &value) in kept.iter_mut().pairs(values) {
                 if value < *low {
                     *low = value;
                 }
@@ -340,33 +331,33 @@ mod tests {
         let many = [17, 40, 100, 1_000]
             .map(|n| [(n, INSERTED_PLACES + 1), (n, n / 2), (n, n - 1), (n, n)]);
         for (n, width) in few.chain(many.into_iter().flatten()) {
-            // Scores that differ, or many ties, also of both zeros.
-            let score = |rng: &mut Rng| match (n % 3, rng.below(40)) {
+            // Costs that differ, or many ties, also of both zeros.
+            let cost = |rng: &mut Rng| match (n % 3, rng.below(40)) {
                 (0, _) => rng.uniform() - 0.5,
                 (_, 0) => 0.0,
                 (_, 1) => -0.0,
                 (_, 2) => f64::INFINITY,
                 (_, other) => (other % 8) as f64 - 2.0,
             };
-            let scores: Vec<F> = (0..n).map(|_| F::from_f64(score(&mut rng))).collect();
+            let costs: Vec<F> = (0..n).map(|_| F::from_f64(cost(&mut rng))).collect();
             let mut ids = Vec::new();
             rng.distinct(&mut ids, n, n);
-            let pairs = scores.iter().copied().zip(ids.iter().copied());
+            let pairs = costs.iter().copied().zip(ids.iter().copied());
             let mut expected: Vec<(F, u32)> = pairs.collect();
             expected.sort_by(|a, b| a.partial_cmp(b).unwrap());
             expected.truncate(width);
             on_every_processor(|| {
                 let width = expected.len();
-                let (mut out_ids, mut out_scores) = (vec![0; width], vec![F::zero(); width]);
-                smallest(&ids, &scores, &mut out_ids, &mut out_scores);
-                assert!(out_scores.into_iter().zip(out_ids).eq(expected.clone()));
+                let (mut out_ids, mut out_costs) = (vec![0; width], vec![F::zero(); width]);
+                smallest(&ids, &costs, &mut out_ids, &mut out_costs);
+                assert!(out_costs.into_iter().zip(out_ids).eq(expected.clone()));
             });
         }
     }
 
     /// Few places and many, and as many candidates as places.
     #[test]
-    fn smallest_is_the_head_of_a_sort_by_score_and_index() {
+    fn smallest_is_the_head_of_a_sort_by_cost_and_index() {
         smallest_are_heads::<f32>();
         smallest_are_heads::<f64>();
     }

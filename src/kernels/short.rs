@@ -5,6 +5,7 @@ use super::distance::Normed;
 use super::nearest::{Lanes, OPEN};
 use super::panels::Panels;
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, kernel};
 use pulp::Simd;
 
@@ -62,7 +63,7 @@ kernel! {
     ) = nearest_of_all
 }
 
-/// Per row: its lowest score, the group of centres that has it, and the lowest score of all other groups.
+/// Per row: its lowest cost, the group of centres that has it, and the lowest cost of all other groups.
 #[repr(align(64))]
 struct Best<F> {
     low: [F; ROWS],
@@ -95,7 +96,7 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
         next: [zero; ROWS],
     };
     let mut padded = [[zero; D]; ROWS];
-    for (rows, ids) in rows.chunks(ROWS).zip(ids.chunks_mut(ROWS)) {
+    for (rows, ids) in rows.chunks(ROWS).pairs(ids.chunks_mut(ROWS)) {
         let rows = rows.first_chunk().unwrap_or_else(
             #[inline(always)]
             || {
@@ -114,7 +115,7 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
             Some(_) => best.of::<S, D, LANES>(simd, columns, centres, norms),
         }
         let mut all_norms = [zero; ROWS];
-        for (norm, row) in all_norms.iter_mut().zip(rows) {
+        for (norm, row) in all_norms.iter_mut().pairs(rows) {
             for j in 0..D {
                 let x = row[j] - from[j];
                 *norm += x * x;
@@ -134,8 +135,8 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
         }
         let mut reach = [zero; ROWS];
         for r in 0..ROWS {
-            let score = (best.low[r] + all_norms[r]).to_f64().max(0.0);
-            let margin = margin(all_norms[r].to_f64(), score);
+            let cost = (best.low[r] + all_norms[r]).to_f64().max(0.0);
+            let margin = margin(all_norms[r].to_f64(), cost);
             reach[r] = best.low[r] + F::from_f64(2.0 * margin);
         }
         for (r, id) in ids.iter_mut().enumerate() {
@@ -165,32 +166,32 @@ impl<F: Float> Best<F> {
         let ids = ids.as_chunks_mut::<VECTORS>().0;
         let nexts = nexts.as_chunks_mut::<VECTORS>().0;
         let infinity = F::splat(simd, F::INFINITY);
-        for (place, ((lows, ids), nexts)) in lows.iter_mut().zip(ids).zip(nexts).enumerate() {
+        for (place, ((lows, ids), nexts)) in lows.iter_mut().pairs(ids).pairs(nexts).enumerate() {
             let mut low = [infinity; VECTORS];
             let mut id = [infinity; VECTORS];
             let mut next = [infinity; VECTORS];
             let mut number = F::zero();
-            for (centres, norms) in centres.chunks(GROUP).zip(norms.chunks(GROUP)) {
+            for (centres, norms) in centres.chunks(GROUP).pairs(norms.chunks(GROUP)) {
                 let mut lowest = [infinity; VECTORS];
-                for (centre, &norm) in centres.iter().zip(norms) {
-                    let mut scores = [F::splat(simd, norm); VECTORS];
-                    for (column, &mu) in columns.iter().zip(centre) {
+                for (centre, &norm) in centres.iter().pairs(norms) {
+                    let mut costs = [F::splat(simd, norm); VECTORS];
+                    for (column, &mu) in columns.iter().pairs(centre) {
                         let mu = F::splat(simd, mu);
                         let column = &F::vectors::<S>(column).0.as_chunks::<VECTORS>().0[place];
                         for v in 0..VECTORS {
-                            scores[v] = F::times_plus(simd, column[v], mu, scores[v]);
+                            costs[v] = F::times_plus(simd, column[v], mu, costs[v]);
                         }
                     }
                     for v in 0..VECTORS {
-                        lowest[v] = F::lower(simd, lowest[v], scores[v]);
+                        lowest[v] = F::lower(simd, lowest[v], costs[v]);
                     }
                 }
                 let this = F::splat(simd, number);
                 for v in 0..VECTORS {
-                    let score = lowest[v];
-                    next[v] = F::lower(simd, next[v], F::higher(simd, low[v], score));
-                    id[v] = F::select(simd, F::less(simd, score, low[v]), this, id[v]);
-                    low[v] = F::lower(simd, low[v], score);
+                    let cost = lowest[v];
+                    next[v] = F::lower(simd, next[v], F::higher(simd, low[v], cost));
+                    id[v] = F::select(simd, F::less(simd, cost, low[v]), this, id[v]);
+                    low[v] = F::lower(simd, low[v], cost);
                 }
                 number += F::one();
             }

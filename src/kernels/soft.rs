@@ -1,7 +1,8 @@
-//! Scores of all components turned into responsibilities, row by row, with whole vectors.
+//! Costs of all components turned into responsibilities, row by row, with whole vectors.
 
 use super::exponential::quick;
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, first_lane, kernel, lane_bits, lanes, vectorised};
 use pulp::Simd;
 
@@ -13,18 +14,18 @@ pub(crate) const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 pub(crate) const LOST_NATS: f64 = -60.0 * std::f64::consts::LN_2;
 
 kernel! {
-    /// Upper bound on the best score of each row: the minimum of score plus error, with one error for each place.
-    pub(crate) fn least_upper[F: Float](scores: &[F], errors: &[F], upper: &mut Vec<F>) = least_upper_of_rows
+    /// Upper bound on the best cost of each row: the minimum of cost plus error, with one error for each place.
+    pub(crate) fn least_upper[F: Float](costs: &[F], errors: &[F], upper: &mut Vec<F>) = least_upper_of_rows
 }
 
 #[inline(always)]
-fn least_upper_of_rows<F: Float, S: Simd>(simd: S, scores: &[F], errors: &[F], upper: &mut Vec<F>) {
+fn least_upper_of_rows<F: Float, S: Simd>(simd: S, costs: &[F], errors: &[F], upper: &mut Vec<F>) {
     upper.clear();
     let errors_of = F::vectors::<S>(errors).0;
-    for row in scores.chunks_exact(errors.len()) {
+    for row in costs.chunks_exact(errors.len()) {
         let mut least = F::splat(simd, F::INFINITY);
-        for (&score, &error) in F::vectors::<S>(row).0.iter().zip(errors_of) {
-            let above = F::plus(simd, score, error);
+        for (&cost, &error) in F::vectors::<S>(row).0.iter().pairs(errors_of) {
+            let above = F::plus(simd, cost, error);
             least = F::select(simd, F::less(simd, above, least), above, least);
         }
         upper.push(F::least(simd, least));
@@ -35,7 +36,7 @@ fn least_upper_of_rows<F: Float, S: Simd>(simd: S, scores: &[F], errors: &[F], u
 const VECTORS_PER_BRANCH: usize = 64 / LANES;
 
 kernel! {
-    /// The places of a row whose scores, less their errors, are not above `reach`: into `ids`. A NaN is not above anything.
+    /// The places of a row whose costs, less their errors, are not above `reach`: into `ids`. A NaN is not above anything.
     pub(crate) fn not_above[F: Float](row: &[F], errors: &[F], reach: F, ids: &mut Vec<u32>) = list_not_above
 }
 
@@ -52,10 +53,10 @@ fn list_not_above<F: Float, S: Simd>(
     let limit = F::splat(simd, reach);
     let vectors = F::vectors::<S>(row).0.chunks(VECTORS_PER_BRANCH);
     let errors = F::vectors::<S>(errors).0.chunks(VECTORS_PER_BRANCH);
-    for (group, (scores, errors)) in vectors.zip(errors).enumerate() {
+    for (group, (costs, errors)) in vectors.pairs(errors).enumerate() {
         let mut near = 0;
-        for (number, (&score, &error)) in scores.iter().zip(errors).enumerate() {
-            let below = F::minus(simd, score, error);
+        for (number, (&cost, &error)) in costs.iter().pairs(errors).enumerate() {
+            let below = F::minus(simd, cost, error);
             // A NaN is replaced by the limit.
             let below = F::select(simd, F::less(simd, limit, below), below, limit);
             near |= lane_bits(F::equal(simd, below, limit), lanes) << (number * lanes);
@@ -72,16 +73,16 @@ fn list_not_above<F: Float, S: Simd>(
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Row {
     pub(crate) best: f64,
-    /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the lowest score.
+    /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the lowest cost.
     pub(crate) sum: f64,
     pub(crate) expected: f64,
 }
 
-/// Responsibilities of the first `k` places of every row of `stride`, in the type of the data. The other places, whose scores
-/// are infinite, get 0, and so do shares below [`LOST`] times the best. Where no score is finite, all are equal. `stride` is a
+/// Responsibilities of the first `k` places of every row of `stride`, in the type of the data. The other places, whose costs
+/// are infinite, get 0, and so do shares below [`LOST`] times the best. Where no cost is finite, all are equal. `stride` is a
 /// multiple of [`LANES`].
 pub(crate) fn responsibilities<F: Float>(
-    scores: &[F],
+    costs: &[F],
     stride: usize,
     k: usize,
     beta: f64,
@@ -89,8 +90,8 @@ pub(crate) fn responsibilities<F: Float>(
     found: &mut Vec<Row>,
 ) {
     found.clear();
-    shared_out(scores, stride, factor(beta), shares, found);
-    for (row, shares) in found.iter().zip(shares.chunks_exact_mut(stride)) {
+    shared_out(costs, stride, factor(beta), shares, found);
+    for (row, shares) in found.iter().pairs(shares.chunks_exact_mut(stride)) {
         if !row.best.is_finite() {
             shares[..k].fill(F::from_f64(1.0 / k as f64));
             shares[k..].fill(F::zero());
@@ -100,7 +101,7 @@ pub(crate) fn responsibilities<F: Float>(
 
 /// Responsibilities of the members of lists of `width`, best first, as [`responsibilities`]. Shares have room for whole vectors.
 pub(crate) fn of_lists<F: Float>(
-    scores: &[F],
+    costs: &[F],
     width: usize,
     beta: f64,
     shares: &mut [F],
@@ -109,23 +110,23 @@ pub(crate) fn of_lists<F: Float>(
     let factor = factor(beta);
     found.clear();
     vectorised!({
-        let lists = scores.chunks_exact(width);
-        for (scores, exponents) in lists.zip(shares.chunks_exact_mut(width)) {
-            for (exponent, score) in exponents.iter_mut().zip(scores) {
-                *exponent = (*score - scores[0]) * factor;
+        let lists = costs.chunks_exact(width);
+        for (costs, exponents) in lists.pairs(shares.chunks_exact_mut(width)) {
+            for (exponent, cost) in exponents.iter_mut().pairs(costs) {
+                *exponent = (*cost - costs[0]) * factor;
             }
         }
     });
-    exponentials(&mut shares[..scores.len().next_multiple_of(LANES)]);
+    exponentials(&mut shares[..costs.len().next_multiple_of(LANES)]);
     vectorised!({
-        let lists = scores.chunks_exact(width);
-        for (scores, shares) in lists.zip(shares.chunks_exact_mut(width)) {
-            let best = scores[0].to_f64();
+        let lists = costs.chunks_exact(width);
+        for (costs, shares) in lists.pairs(shares.chunks_exact_mut(width)) {
+            let best = costs[0].to_f64();
             let (mut sum, mut inner) = (0.0, 0.0);
-            for (share, score) in shares.iter().zip(scores) {
+            for (share, cost) in shares.iter().pairs(costs) {
                 if *share > F::zero() {
                     sum += share.to_f64();
-                    inner += share.to_f64() * (score.to_f64() - best);
+                    inner += share.to_f64() * (cost.to_f64() - best);
                 }
             }
             if best.is_finite() {
@@ -164,36 +165,36 @@ fn each_exponential<F: Float, S: Simd>(simd: S, exponents: &mut [F]) {
 }
 
 /// The sums alone of a row of whole vectors: what log-densities are made of.
-pub(crate) fn sum<F: Float>(scores: &[F], beta: f64, found: &mut Vec<Row>) {
-    found.push(summed_up(scores, factor(beta)));
+pub(crate) fn sum<F: Float>(costs: &[F], beta: f64, found: &mut Vec<Row>) {
+    found.push(summed_up(costs, factor(beta)));
 }
 
-/// Factor from differences of scores to exponents.
+/// Factor from differences of costs to exponents.
 fn factor<F: Float>(beta: f64) -> F {
     // Beyond it, every difference is lost.
-    F::from_f64(-beta.min(F::LARGEST_SCORE))
+    F::from_f64(-beta.min(F::LARGEST_COST))
 }
 
 kernel! {
-    fn shared_out[F: Float](scores: &[F], stride: usize, factor: F, shares: &mut [F], found: &mut Vec<Row>) = rows_shared_out
+    fn shared_out[F: Float](costs: &[F], stride: usize, factor: F, shares: &mut [F], found: &mut Vec<Row>) = rows_shared_out
 }
 
 #[inline(always)]
 fn rows_shared_out<F: Float, S: Simd>(
     simd: S,
-    scores: &[F],
+    costs: &[F],
     stride: usize,
     factor: F,
     shares: &mut [F],
     found: &mut Vec<Row>,
 ) {
-    let rows = scores.chunks_exact(stride);
-    for (scores, shares) in rows.zip(shares.chunks_exact_mut(stride)) {
-        let scores = F::vectors::<S>(scores).0;
+    let rows = costs.chunks_exact(stride);
+    for (costs, shares) in rows.pairs(shares.chunks_exact_mut(stride)) {
+        let costs = F::vectors::<S>(costs).0;
         let shares = F::vectors_mut::<S>(shares).0;
-        let mut sums = Sums::about(simd, least_of(simd, scores), factor);
-        for (&score, share) in scores.iter().zip(&mut *shares) {
-            *share = sums.add(simd, score);
+        let mut sums = Sums::about(simd, least_of(simd, costs), factor);
+        for (&cost, share) in costs.iter().pairs(&mut *shares) {
+            *share = sums.add(simd, cost);
         }
         let row = sums.row(simd);
         let scale = F::splat(simd, F::from_f64(1.0 / row.sum));
@@ -205,23 +206,23 @@ fn rows_shared_out<F: Float, S: Simd>(
 }
 
 kernel! {
-    fn summed_up[F: Float](scores: &[F], factor: F) -> Row = row_summed_up
+    fn summed_up[F: Float](costs: &[F], factor: F) -> Row = row_summed_up
 }
 
 #[inline(always)]
-fn row_summed_up<F: Float, S: Simd>(simd: S, scores: &[F], factor: F) -> Row {
-    let scores = F::vectors::<S>(scores).0;
-    let mut sums = Sums::about(simd, least_of(simd, scores), factor);
-    for &score in scores {
-        sums.add(simd, score);
+fn row_summed_up<F: Float, S: Simd>(simd: S, costs: &[F], factor: F) -> Row {
+    let costs = F::vectors::<S>(costs).0;
+    let mut sums = Sums::about(simd, least_of(simd, costs), factor);
+    for &cost in costs {
+        sums.add(simd, cost);
     }
     sums.row(simd)
 }
 
-/// Sums of exponentials about the best score of a row, and of these times the differences.
+/// Sums of exponentials about the best cost of a row, and of these times the differences.
 struct Sums<F: Float, S: Simd> {
     best: F,
-    /// Factor from differences of scores to exponents.
+    /// Factor from differences of costs to exponents.
     factor: F,
     exponentials: F::Vector<S>,
     differences: F::Vector<S>,
@@ -239,11 +240,11 @@ impl<F: Float, S: Simd> Sums<F, S> {
         }
     }
 
-    /// Adds some scores, and returns their exponentials. Most have none that counts.
+    /// Adds some costs, and returns their exponentials. Most have none that counts.
     #[inline(always)]
-    fn add(&mut self, simd: S, scores: F::Vector<S>) -> F::Vector<S> {
+    fn add(&mut self, simd: S, costs: F::Vector<S>) -> F::Vector<S> {
         let zero = F::splat(simd, F::zero());
-        let above = F::minus(simd, scores, F::splat(simd, self.best));
+        let above = F::minus(simd, costs, F::splat(simd, self.best));
         let exponent = F::times(simd, above, F::splat(simd, self.factor));
         // A NaN has no share: infinity less infinity, and 0 times infinity.
         let live = F::less(simd, F::splat(simd, F::from_f64(LOST_NATS)), exponent);
@@ -270,34 +271,34 @@ impl<F: Float, S: Simd> Sums<F, S> {
     }
 }
 
-/// The lowest score; a NaN is none.
+/// The lowest cost; a NaN is none.
 #[inline(always)]
-fn least_of<F: Float, S: Simd>(simd: S, scores: &[F::Vector<S>]) -> F {
+fn least_of<F: Float, S: Simd>(simd: S, costs: &[F::Vector<S>]) -> F {
     let mut least = F::splat(simd, F::INFINITY);
-    for &score in scores {
-        least = F::select(simd, F::less(simd, score, least), score, least);
+    for &cost in costs {
+        least = F::select(simd, F::less(simd, cost, least), cost, least);
     }
     F::least(simd, least)
 }
 
 kernel! {
-    /// The first place with the lowest score of every row of `stride`.
-    pub(crate) fn first_lowest[F: Float](scores: &[F], stride: usize, labels: &mut [u32]) = first_lowest_of_rows
+    /// The first place with the lowest cost of every row of `stride`.
+    pub(crate) fn first_lowest[F: Float](costs: &[F], stride: usize, labels: &mut [u32]) = first_lowest_of_rows
 }
 
 #[inline(always)]
 fn first_lowest_of_rows<F: Float, S: Simd>(
     simd: S,
-    scores: &[F],
+    costs: &[F],
     stride: usize,
     labels: &mut [u32],
 ) {
     let lanes = lanes::<F, S>();
-    for (scores, label) in scores.chunks_exact(stride).zip(labels) {
-        let scores = F::vectors::<S>(scores).0;
-        let least = F::splat(simd, least_of(simd, scores));
-        let lane_of = |&score| first_lane(F::equal(simd, score, least), lanes);
-        let mut found = scores.iter().map(lane_of).enumerate();
+    for (costs, label) in costs.chunks_exact(stride).pairs(labels) {
+        let costs = F::vectors::<S>(costs).0;
+        let least = F::splat(simd, least_of(simd, costs));
+        let lane_of = |&cost| first_lane(F::equal(simd, cost, least), lanes);
+        let mut found = costs.iter().map(lane_of).enumerate();
         let place = found.find(|(_, lane)| *lane < lanes);
         *label = place.map_or(0, |(vector, lane)| (vector * lanes + lane) as u32);
     }
@@ -313,10 +314,10 @@ pub(crate) fn drop_lost<F: Float>(shares: &mut [F]) {
     });
 }
 
-/// Adds up shares of all rows with their weights, and shares times scores: two sums for every place.
+/// Adds up shares of all rows with their weights, and shares times costs: two sums for every place.
 pub(crate) fn totals<F: Float>(
     shares: &[F],
-    scores: &[F],
+    costs: &[F],
     stride: usize,
     weights: &[f64],
     totals: &mut Vec<[f64; 2]>,
@@ -324,12 +325,12 @@ pub(crate) fn totals<F: Float>(
     totals.clear();
     vectorised!({
         for first in (0..stride).step_by(LANES) {
-            let (mut mass, mut scored) = ([0.0; LANES], [0.0; LANES]);
+            let (mut mass, mut from_costs) = ([0.0; LANES], [0.0; LANES]);
             for (i, weight) in weights.iter().enumerate() {
                 let place = i * stride + first;
                 let (Some(q), Some(s)) = (
                     shares[place..].first_chunk::<LANES>(),
-                    scores[place..].first_chunk::<LANES>(),
+                    costs[place..].first_chunk::<LANES>(),
                 ) else {
                     continue;
                 };
@@ -346,11 +347,11 @@ pub(crate) fn totals<F: Float>(
                 }
                 for l in 0..LANES {
                     mass[l] += shares[l];
-                    scored[l] += terms[l];
+                    from_costs[l] += terms[l];
                 }
             }
             for l in 0..LANES {
-                totals.push([mass[l], scored[l]]);
+                totals.push([mass[l], from_costs[l]]);
             }
         }
     });
@@ -373,19 +374,19 @@ mod tests {
     fn shares_are_the_naive_ones<F: Float>(within: f64) {
         for (k, stride) in [(1, 16), (7, 16), (33, 48), (64, 64), (200, 208)] {
             for (beta, spread) in [(0.0, 1.0), (0.7, 3.0), (2.0, 500.0), (1e30, 1.0)] {
-                let scores = rows::<F>(9, k, stride, spread);
+                let costs = rows::<F>(9, k, stride, spread);
                 let (mut shares, mut found) = (vec![F::one(); 9 * stride], Vec::new());
-                responsibilities(&scores, stride, k, beta, &mut shares, &mut found);
+                responsibilities(&costs, stride, k, beta, &mut shares, &mut found);
                 let (mut labels, mut alone) = ([0; 9], Vec::new());
-                for row in scores.chunks_exact(stride) {
+                for row in costs.chunks_exact(stride) {
                     sum(row, beta, &mut alone);
                 }
-                first_lowest(&scores, stride, &mut labels);
+                first_lowest(&costs, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
                 let mut added = Vec::new();
-                totals(&shares, &scores, stride, &weights, &mut added);
+                totals(&shares, &costs, stride, &weights, &mut added);
                 for i in 0..9 {
-                    let row = scores[i * stride..][..k].iter();
+                    let row = costs[i * stride..][..k].iter();
                     let row: Vec<f64> = row.map(|s| s.to_f64()).collect();
                     let mut sorted = row.clone();
                     sorted.sort_by(f64::total_cmp);
@@ -411,7 +412,7 @@ mod tests {
                     assert!((found[i].expected - expected).abs() <= within * expected);
                     for (c, p) in p.iter().enumerate() {
                         let q = shares[i * stride + c].to_f64();
-                        // Differences of scores are rounded to the type.
+                        // Differences of costs are rounded to the type.
                         let off = within * (1.0 + beta * (row[c] - sorted[0]).min(100.0 / beta));
                         let p = p / sum;
                         assert!((q - p).abs() <= off * p + LOST, "{q} {p}");
@@ -422,10 +423,10 @@ mod tests {
                 for c in 0..k {
                     let of = |i: usize| weights[i] * shares[i * stride + c].to_f64();
                     let mass: f64 = (0..9).map(of).sum();
-                    let scored = (0..9).map(|i| of(i) * scores[i * stride + c].to_f64());
-                    let scored: f64 = scored.sum();
+                    let from_costs = (0..9).map(|i| of(i) * costs[i * stride + c].to_f64());
+                    let from_costs: f64 = from_costs.sum();
                     assert!((added[c][0] - mass).abs() <= 1e-13 * mass);
-                    assert!((added[c][1] - scored).abs() <= 1e-13 * scored);
+                    assert!((added[c][1] - from_costs).abs() <= 1e-13 * from_costs);
                 }
             }
         }
@@ -437,14 +438,14 @@ mod tests {
         shares_are_the_naive_ones::<f64>(1e-13);
     }
 
-    /// Rows without a finite score, of which nothing is known, and with a score that is none.
+    /// Rows without a finite cost, of which nothing is known, and with a cost that is none.
     #[test]
     fn what_is_infinitely_far_is_shared_out_equally() {
-        let mut scores = vec![f32::INFINITY; 48];
-        scores[16..19].copy_from_slice(&[1.0, f32::NAN, 2.0]);
-        scores[32..35].copy_from_slice(&[1e37, f32::INFINITY, 0.0]);
+        let mut costs = vec![f32::INFINITY; 48];
+        costs[16..19].copy_from_slice(&[1.0, f32::NAN, 2.0]);
+        costs[32..35].copy_from_slice(&[1e37, f32::INFINITY, 0.0]);
         let (mut shares, mut found) = (vec![0.0; 48], Vec::new());
-        responsibilities(&scores, 16, 3, 1.0, &mut shares, &mut found);
+        responsibilities(&costs, 16, 3, 1.0, &mut shares, &mut found);
         assert_eq!(shares[..4], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0]);
         assert!(found[0].best.is_infinite() && shares[17] == 0.0);
         assert_eq!(shares[32..36], [0.0, 0.0, 1.0, 0.0]);
@@ -452,9 +453,9 @@ mod tests {
 
     #[test]
     fn what_is_within_reach_is_listed() {
-        let scores = [1.0, 2.0, f64::NAN, 9.0, 2.5, 7.0];
+        let costs = [1.0, 2.0, f64::NAN, 9.0, 2.5, 7.0];
         let mut row = [f64::INFINITY; 16];
-        row[..6].copy_from_slice(&scores);
+        row[..6].copy_from_slice(&costs);
         let mut errors = [0.0; 16];
         (errors[0], errors[3]) = (0.5, 8.0);
         let (mut upper, mut ids) = (Vec::new(), Vec::new());

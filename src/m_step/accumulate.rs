@@ -1,7 +1,8 @@
-//! What a block of rows adds to moments; for rows that know some of their coordinates, all of it.
+//! Sums of a block of rows; for rows that know some of their coordinates, all of it.
 
 use super::Moments;
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries, Known};
 use crate::kernels::stride;
@@ -57,7 +58,7 @@ impl<F: Float> Rows<F> {
                     if self.weights[i] <= 0.0 {
                         continue;
                     }
-                    for (&j, x) in ids.iter().zip(values) {
+                    for (&j, x) in ids.iter().pairs(values) {
                         let j = j as usize;
                         let mu = *sparse::at::<F, L>(table, j * stride + first);
                         // A copy and back: the compiler sees that nothing overlaps, and takes whole vectors.

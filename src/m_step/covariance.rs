@@ -70,7 +70,7 @@ impl Covariance {
         }
     }
 
-    /// Those of them that are free: matrices are symmetric.
+    /// The free ones among them: matrices are symmetric.
     pub(super) fn free(self, k: usize, dim: usize) -> usize {
         match self.has_pairs() {
             true => self.numbers(k, dim) / dim * (dim + 1) / 2,

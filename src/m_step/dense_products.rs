@@ -2,6 +2,7 @@
 
 use super::Moments;
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{distance, features, soft, stride};
@@ -73,10 +74,10 @@ impl<F: Float> Rows<F> {
         for first in (0..self.weights.len()).step_by(ROWS) {
             let end = self.weights.len().min(first + ROWS);
             let weights = &self.weights[first..end];
-            let scores = &block.scores[first * places..end * places];
+            let costs = &block.costs[first * places..end * places];
             let shares = &block.responsibilities[first * places..end * places + weighted::SPARE];
-            soft::totals(shares, scores, places, weights, &mut totals);
-            for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
+            soft::totals(shares, costs, places, weights, &mut totals);
+            for (mass, [total, _]) in mass.iter_mut().pairs(&totals) {
                 *mass = *total;
             }
             for &c in &terms.tight {
@@ -89,7 +90,7 @@ impl<F: Float> Rows<F> {
                     && let Some(&Part { factor, added }) = terms.parts.get(c)
                 {
                     let (known, scaled) = (added * mass, totals[c][1] - added * mass);
-                    // Where the constant is nearly all of the scores, their digits are its digits.
+                    // Where the constant is nearly all of the costs, their digits are its digits.
                     let squared = match scaled > F::EPSILON.sqrt() * known.abs() {
                         true => scaled / factor,
                         false => self.squares(first..end, centres.row(c), |i| {

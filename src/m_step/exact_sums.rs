@@ -6,15 +6,16 @@ use crate::base::error::{Error, Result, positive, require, same_length, sound_we
 use crate::base::fixed::Fixed;
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK, Spare};
+use crate::costs::Cost;
 use crate::data::{Data, Guarded};
 use crate::io;
 use crate::kernels::{soft::LOST, stride};
 use crate::model::{Mixture, posterior, predict};
-use crate::rows::{Rows, Scores};
+use crate::rows::Rows;
 use ndarray::{Array2, ArrayView1, Axis};
 use serde::{Deserialize, Serialize};
 
-/// What the E-step of a Gaussian mixture finds on some rows, for an M-step on all: partitions of a table, chunks of a stream.
+/// The sums that the E-step of a Gaussian mixture finds on some rows, for an M-step on all: partitions of a table, chunks of a stream.
 ///
 /// Sums are integers ([E53](crate::equations#e53)), so that they have the same bits however rows are split, ordered and
 /// weighted into parts, and on any number of threads. They travel as [bytes](Self::to_bytes), or by serde.
@@ -53,11 +54,11 @@ const WEIGHT: Fixed = Fixed::of(0);
 /// Log-densities.
 const NATS: Fixed = Fixed::of(20);
 
-/// No coordinate of a row may be so many units away from a mean: squares of larger ones are beyond fixed point.
+/// No coordinate of a row may be this many units away from a mean: squares of larger ones are beyond fixed point.
 const FARTHEST: f64 = (1 << 20) as f64;
 
 struct Units {
-    /// Of each column: above how far means lie apart, and above the deviations from them.
+    /// For each column: above how far means lie apart, and above the deviations from them.
     columns: Vec<Fixed>,
     squared: Fixed,
 }
@@ -88,7 +89,7 @@ impl Units {
         Self { columns, squared }
     }
 
-    /// Of the second moments of a component, as many as there are.
+    /// For the second moments of a component, as many as there are.
     fn second(&self, per_column: bool) -> Vec<Fixed> {
         match per_column {
             true => self.columns.iter().map(|unit| unit.times(*unit)).collect(),
@@ -124,7 +125,7 @@ impl ExactSums {
         Self::pass(model, data, weights, width, true)
     }
 
-    /// The same over all components, without what only an M-step needs: the free energy is the log-likelihood.
+    /// As above over all components, without what only an M-step needs: the free energy is the log-likelihood.
     ///
     /// # Errors
     /// As [`e_step`](Self::e_step).
@@ -168,8 +169,8 @@ impl ExactSums {
         let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
             let mut rows = Rows::default();
             data.load(range.clone(), model.frame(), &mut rows)?;
-            let nearest = !model.likeliest_is_nearest();
-            let nearest = nearest.then(|| predict::label(model.centres(), &rows));
+            let nearest = !model.cost().is_squared();
+            let nearest = nearest.then(|| predict::label(Cost::Squared(model.centres()), &rows));
             let mut sums = spare.take().unwrap_or_else(|| empty.clone());
             for (i, n) in range.enumerate() {
                 let support = match &supports {
@@ -340,8 +341,8 @@ fn add(total: &mut i128, part: i128) -> Option<()> {
 }
 
 impl<F: Float> Pass<'_, F> {
-    /// Adds row `i`, with the component of the nearest mean where that is not the likeliest. What it adds depends on the row alone,
-    /// never on the rows beside it. `None` if it is too far away.
+    /// Adds row `i`, with the component of the nearest mean where that is not the likeliest. The sums of a row depend on it alone,
+    /// never on the rows next to it. `None` if it is too far away.
     fn add(
         &self,
         rows: &Rows<F>,
@@ -352,13 +353,13 @@ impl<F: Float> Pass<'_, F> {
         sums: &mut ExactSums,
     ) -> Option<()> {
         let (dim, log_joint) = (rows.dim, self.model.log_joint());
-        let mut scores = Vec::with_capacity(support.len());
-        self.model.some(rows, i, support, &mut scores);
-        let least = |a: usize, b: usize| if scores[b] < scores[a] { b } else { a };
-        let place = (0..scores.len()).reduce(least)?;
-        let best = scores[place].to_f64();
+        let mut costs = Vec::with_capacity(support.len());
+        self.model.cost().some(rows, i, support, &mut costs);
+        let least = |a: usize, b: usize| if costs[b] < costs[a] { b } else { a };
+        let place = (0..costs.len()).reduce(least)?;
+        let best = costs[place].to_f64();
         let mut shares = vec![0.0; support.len()];
-        let sum = posterior::shares(&scores, best, log_joint.beta, &mut shares);
+        let sum = posterior::shares(&costs, best, log_joint.beta, &mut shares);
         let known = log_joint.alpha + dim as f64 * log_joint.gamma;
         let density = known - log_joint.beta * best + sum.ln();
         sums.rows += 1;
@@ -549,7 +550,7 @@ mod tests {
         }
     }
 
-    /// What a score sums up does not grow with the components, and says what the model says.
+    /// Sums for a score do not grow with the components, and say what the model says.
     #[test]
     fn a_score_has_no_moments() {
         let (x, _) = rows(600);

@@ -60,7 +60,7 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// Covariances of this kind, and learned mixing proportions, but for [`Covariance::TiedSpherical`].
+    /// Covariances of this kind, and learned mixing proportions, except with [`Covariance::TiedSpherical`].
     #[must_use]
     pub const fn new(covariance: Covariance) -> Self {
         let mixing = match covariance {
@@ -68,6 +68,15 @@ impl Gaussian {
             _ => Mixing::Learned,
         };
         Self { covariance, mixing }
+    }
+
+    /// With covariances of another kind.
+    pub(crate) fn with(self, covariance: Covariance) -> Self {
+        let equal = !self.covariance.is_one_variance() && self.mixing == Mixing::Equal;
+        match equal {
+            true => Self::new(covariance).equal_proportions(),
+            false => Self::new(covariance),
+        }
     }
 
     /// All mixing proportions are $1 / C$ and stay so.
@@ -80,7 +89,7 @@ impl Gaussian {
     }
 }
 
-/// Of the second moment about a mean before it moved: what is left below has too few digits.
+/// Below this part of the second moment about a mean before it moved, the rest has too few digits.
 const ROUNDING: f64 = 1e-9;
 
 /// The triangles of covariances that are clamped from below (E52).
@@ -122,7 +131,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
-        // The unit is this variance itself: so far scores are exactly the squared distances.
+        // The unit is this variance itself: so far costs are exactly the squared distances.
         theta.set_all(variance.max(least));
         GaussianMixture::new(theta, data.cancel())
     }
@@ -212,7 +221,7 @@ impl<F: Float> MStep<F> for Gaussian {
             return sums.add_pairs(rows, block, mean, |_| None, &origin);
         }
         if self.covariance.is_one_variance() {
-            // Scores are squared distances.
+            // Costs are squared distances.
             let (weight, squared) = expected_total(rows, block);
             sums.add_total(squared, rows.weight_known(weight));
         }
@@ -270,7 +279,7 @@ impl<F: Float> MStep<F> for Gaussian {
                     *v = v.max(floor.max(rounding).min(*before));
                 }
             }
-            // The unit is none of variances that are all clamped above it: scores would be rounded beside their logarithm.
+            // The unit is none of variances that are all clamped above it: costs would be rounded next to their logarithm.
             let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
             (theta.spread, theta.unit) = (variances, shared.max(narrowest));
             return model.renew(cancel);

@@ -1,4 +1,4 @@
-//! A mixture of Gaussians: its parameters, and the scores of rows under it.
+//! A mixture of Gaussians: its parameters, and the costs of rows under it.
 
 use super::covariance::Covariance;
 use super::gaussian_costs::Costs;
@@ -10,26 +10,25 @@ use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::{Float, held_in_range};
 use crate::base::linalg::{self, Cholesky};
+use crate::costs::Cost;
 use crate::data::Summary;
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
-use crate::rows::{Basis, Centres, Frame, Linear, Rows, Scores};
+use crate::rows::{Basis, Centres, Frame};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, Array3, ArrayView, ArrayView1, ArrayView2, Dimension, arr0};
+use ndarray::{Array1, Array2, Array3, ArrayD, ArrayView, ArrayView1, ArrayView2, Dimension, arr0};
 use std::f64::consts::PI;
 
 /// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
 ///
 /// $$p(y \mid \theta) = \sum_{c=1}^{C} \pi_c \mathcal N(y; \mu_c, \Sigma_c)$$
 ///
-/// What it predicts and how it scores is in the trait [`Mixture`].
+/// Its predictions are in the trait [`Mixture`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussianMixture<F> {
     pub(super) theta: Parameters<F>,
     costs: Costs<F>,
-    /// Scores as products, if they are.
-    linear: Cached<Option<Linear<F>>>,
-    /// Those given, or the centres out of the frame: few updates of a fit are asked for them.
+    /// The means that were given, or the centres out of the frame: few updates of a fit are asked for them.
     means: Cached<Array2<F>>,
 }
 
@@ -85,8 +84,7 @@ impl<F: Float> GaussianMixture<F> {
         let frame = Frame::around(&summary, largest.sqrt());
         let mut scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
         let lost = |variance: f64| {
-            let rule =
-                "is too small beside the means and the largest: its square root is lost in them";
+            let rule = "is too small compared with the means and the largest: its square root is lost in them";
             Error::parameter("variance", variance, rule)
         };
         if let Some(variance) = diagonals(kind, &scaled, dim).find(|v| *v < f64::MIN_POSITIVE) {
@@ -115,7 +113,6 @@ impl<F: Float> GaussianMixture<F> {
         Ok(Self {
             costs: Costs::new(&theta, watch)?,
             theta,
-            linear: Cached::default(),
             means: Cached::default(),
         })
     }
@@ -125,15 +122,14 @@ impl<F: Float> GaussianMixture<F> {
         unwatched(Self::new(theta, None))
     }
 
-    /// With scores that follow from other variances.
+    /// With costs that follow from other variances.
     pub(super) fn renew(&mut self, watch: Watch<'_>) -> Result<()> {
-        self.linear = Cached::default();
         self.costs = Costs::new(&self.theta, watch)?;
         Ok(())
     }
 
     pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
-        (self.means, self.linear) = (Cached::default(), Cached::default());
+        self.means = Cached::default();
         self.theta.means = None;
         &mut self.theta.centres
     }
@@ -258,7 +254,7 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
-    /// from (n). The same `seed` gives the same points.
+    /// from (n). A `seed` gives the same points again.
     ///
     /// # Errors
     /// [`Error::Parameter`] if `n` is 0.
@@ -297,14 +293,14 @@ fn diagonals(kind: Covariance, values: &[f64], dim: usize) -> impl Iterator<Item
     matrices.flat_map(move |own| own.iter().step_by(step).copied())
 }
 
-/// The largest variance, if all are positive and finite, and if the type can hold their ratios: scores are in units of one of
+/// The largest variance, if all are positive and finite, and if the type can hold their ratios: costs are in units of one of
 /// them. Matrices must be symmetric and positive definite.
 fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
     let largest = diagonals(kind, values, dim).fold(0.0, f64::max);
     for variance in diagonals(kind, values, dim) {
         let proper = variance > 0.0 && variance.is_finite();
         require(proper, "variance", variance, "must be positive and finite")?;
-        let held = variance * F::LARGEST_SCORE.sqrt() >= largest;
+        let held = variance * F::LARGEST_COST.sqrt() >= largest;
         let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
         require(held, "variance", variance, rule)?;
     }
@@ -315,35 +311,11 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
     Ok(largest)
 }
 
-impl<F: Float> Scores<F> for GaussianMixture<F> {
-    fn components(&self) -> usize {
-        self.theta.k()
-    }
-
-    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        self.costs.all(&self.theta.centres, rows, out);
-    }
-
-    fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
-        self.costs.margin(&self.theta.centres, rows, i, reach)
-    }
-
-    fn linear(&self) -> Option<&Linear<F>> {
-        let beta = 0.5 / self.theta.unit;
-        let linear = || self.costs.linear(&self.theta.centres, beta);
-        self.linear.get(linear).as_ref()
-    }
-
-    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        self.costs.some(&self.theta.centres, rows, i, ids, out);
-    }
-
-    fn best(&self, rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool {
-        self.costs.are_distances() && rows.nearest(&self.theta.centres, ids, scores)
-    }
-}
-
 impl<F: Float> Mixture<F> for GaussianMixture<F> {
+    fn cost(&self) -> Cost<'_, F> {
+        self.costs.of(&self.theta.centres)
+    }
+
     fn centres(&self) -> &Centres<F> {
         &self.theta.centres
     }
@@ -352,7 +324,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         &self.theta.frame
     }
 
-    /// From scores in units of a variance to log-joints (E1, E31, E33).
+    /// From costs in units of a variance to log-joints (E1, E31, E33).
     fn log_joint(&self) -> LogJoint {
         LogJoint {
             alpha: -(self.theta.k() as f64).ln(),
@@ -374,16 +346,26 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
     }
 
+    /// With `covariances` (d, d) or (k, d, d) where they have all pairs of columns.
+    fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
+        let mut all = vec![
+            ("variances", Mixture::variances(self).into_dyn()),
+            ("proportions", Mixture::proportions(self).into_dyn()),
+        ];
+        match self.theta.covariance {
+            Covariance::Tied => all.push(("covariances", self.covariance_of(0).into_dyn())),
+            Covariance::Full => all.push(("covariances", self.covariances().into_dyn())),
+            _ => (),
+        }
+        all
+    }
+
     fn variances(&self) -> Array2<f64> {
         let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
         for (c, mut own) in variances.outer_iter_mut().enumerate() {
             own.assign(&self.coordinates(c));
         }
         variances
-    }
-
-    fn likeliest_is_nearest(&self) -> bool {
-        self.theta.covariance.is_one_variance()
     }
 }
 
@@ -396,7 +378,7 @@ mod tests {
 
     /// Rows far from all means, and so from their frame, where squared distances round by more than 1.
     #[test]
-    fn the_margin_bounds_the_rounding_of_scores_far_away() {
+    fn the_margin_bounds_the_rounding_of_costs_far_away() {
         let mut rng = Rng::from_seed(6);
         let mut rows_of = |n: usize| {
             let far = if n >= 600 { 3e4 } else { 0.0 };
@@ -414,11 +396,12 @@ mod tests {
         let frame = Mixture::<f32>::frame(&mixture);
         data.load(600..640, frame, &mut rows).unwrap();
         let (mut fast, mut direct, mut felt) = (Vec::new(), Vec::new(), 0.0f32);
-        Scores::<f32>::all(&mixture, &rows, &mut fast);
+        let cost = mixture.cost();
+        cost.all(&rows, &mut fast);
         let ids: Vec<u32> = (0..10).collect();
         for i in 0..rows.len() {
-            mixture.some(&rows, i, &ids, &mut direct);
-            let margin = mixture.margin(&rows, i, f32::INFINITY);
+            cost.some(&rows, i, &ids, &mut direct);
+            let margin = cost.margin(&rows, i, f32::INFINITY);
             for (a, b) in fast[i * 10..].iter().zip(&direct) {
                 felt = felt.max((a - b).abs());
                 assert!(
@@ -449,7 +432,11 @@ mod tests {
             (5, 784, true),
             (100, 90, true),
         ] {
-            assert_eq!(mixture(k, d).linear().is_some(), are_products, "{k}, {d}");
+            assert_eq!(
+                mixture(k, d).cost().products().is_some(),
+                are_products,
+                "{k}, {d}"
+            );
         }
     }
 }

@@ -72,7 +72,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         false
     }
 
-    /// The model at the seeds. If the variance is to be started by [`calibrate`](Self::calibrate), scores are squared distances
+    /// The model at the seeds. If the variance is to be started by [`calibrate`](Self::calibrate), costs are squared distances
     /// until then. `data` is the whole data, also if EM runs on a coreset.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     }
 
     /// Whether a search starts the variance before that of the first M-step, whatever the E-step is: so it must be if the
-    /// variance changes more than the unit of the scores.
+    /// variance changes more than the unit of the costs.
     fn searches_first(&self) -> bool {
         false
     }
@@ -148,7 +148,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     }
 
     /// The model with other centres, in the same frame or that of a subspace ([E39](crate::equations#e39)), of a family whose
-    /// scores are squared distances, with one variance for all. `None` for all others: then a phase on projected rows, or one
+    /// costs are squared distances, with one variance for all. `None` for all others: then a phase on projected rows, or one
     /// with kept statistics ([E36](crate::equations#e36)), is an error.
     fn with_centres(&self, _: &Self::Model, _: Centres<F>, _: Frame<F>) -> Option<Self::Model> {
         None
@@ -186,14 +186,14 @@ pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     by_variance.max(by_rounding).max(resolved_beside::<F>(0.0))
 }
 
-/// The least variance that is told from 0 beside this one ([E20](crate::equations#e20)), in the unit of the frame, squared.
+/// The least variance that is told from 0 where this one is ([E20](crate::equations#e20)), in the unit of the frame, squared.
 fn resolved_beside<F: Float>(variance: f64) -> f64 {
-    // Scores are in units of a variance: rounded to this type, they still show different proportions.
+    // Costs are in units of a variance: rounded to this type, they still show different proportions.
     let smallest = 2f64.powi(-F::MAX_EXPONENT) / F::EPSILON;
     (RESOLVED.powi(2) * variance).max(smallest)
 }
 
-/// A deviation that is told from 0 beside numbers of this size 1, or as many as the number type tells apart: means and sums are
+/// A deviation that is told from 0 among numbers of size 1, or as many as the number type tells apart: means and sums are
 /// rounded by less, so densities at a floor have digits.
 const RESOLVED: f64 = 1.0 / (1u64 << 40) as f64;
 

@@ -1,13 +1,13 @@
-//! All ways of adding up rows beside the naive sums.
+//! All ways of adding up rows against the naive sums.
 
 use super::{Moments, SecondMoments};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
+use crate::costs::whitening::Whitening;
 use crate::data::{Data, Dense, Sketch};
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use crate::model::block::Block;
-use crate::model::whitened::Whitening;
 use crate::rows::{Centres, Rows};
 use ndarray::{Array1, Array2, Axis, Slice};
 
@@ -18,7 +18,7 @@ struct Case<F: Float> {
     centres: Centres<F>,
 }
 
-/// So many rows have shares over eighty powers of ten, and the smaller the farther out.
+/// This many rows have shares over eighty powers of ten, and the smaller the farther out.
 const POWERS: usize = 200;
 
 impl<F: Float> Case<F> {
@@ -68,13 +68,13 @@ impl Naive {
         diagonal.copied().collect()
     }
 
-    /// What the second moments sum up.
+    /// The kind of the second moments.
     fn size(&self) -> f64 {
         self.variances().iter().sum()
     }
 }
 
-/// Holds sums against the naive ones, but for rounding.
+/// Holds sums against the naive ones, up to rounding.
 fn close(got: &[f64], naive: &[f64], rounding: f64) {
     for (place, (got, naive)) in got.iter().zip(naive).enumerate() {
         let off = (got - naive).abs();

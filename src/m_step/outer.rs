@@ -1,21 +1,22 @@
 //! Weighted moments with the products of all pairs of columns: what full covariances, with a prior or without, follow from.
 
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
+use crate::costs::whitening::{MOST_INFLATION, Whitening};
 use crate::kernels::weighted::{self, Weighted};
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
-use crate::model::whitened::{MOST_INFLATION, Whitening};
 use crate::rows::Rows;
 
 /// Far seeds: nearly all of the old variances cancels, and only rounding is left.
 fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
-    let diagonal = moved.iter_mut().zip(old).step_by(dim + 1);
+    let diagonal = moved.iter_mut().pairs(old).step_by(dim + 1);
     diagonal.for_each(|(x, old)| *x = x.max(8.0 * f64::EPSILON * old));
 }
 
-/// SecondMoments moments of pairs of coordinates, about the current means:
+/// Second moments of pairs of coordinates, about the current means:
 ///
 /// $$S_c = \sum_n w_n q_{nc} u_{nc} u_{nc}^T, \qquad u_{nc} = z_n - \mu_c$$
 impl Moments {
@@ -26,7 +27,7 @@ impl Moments {
     }
 
     /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
-    /// share are about `origin` (d), if there is one. Those of a component have the digits of the type of the data where `anchor`
+    /// share are about `origin` (d), if there is one. The sums of a component have the digits of the type of the data where `anchor`
     /// gives its covariance and these are enough for it, and else all of `f64`.
     pub(crate) fn add_pairs<'a, F: Float>(
         &mut self,
@@ -58,9 +59,9 @@ impl Moments {
             let first = self.first_mut(c);
             vectorised!({
                 let apart = apart.chunks_exact_mut(dim);
-                for (&(i, share), apart) in members.iter().zip(apart) {
-                    let row = rows.row(i).iter().zip(mean(c));
-                    for ((z, m), (apart, first)) in row.zip(apart.iter_mut().zip(&mut *first)) {
+                for (&(i, share), apart) in members.iter().pairs(apart) {
+                    let row = rows.row(i).iter().pairs(mean(c));
+                    for ((z, m), (apart, first)) in row.pairs(apart.iter_mut().pairs(&mut *first)) {
                         *apart = z.to_f64() - m;
                         *first += share * *apart;
                     }
@@ -84,7 +85,7 @@ impl Moments {
             }
             apart.clear();
             for i in 0..rows.len() {
-                let row = rows.row(i).iter().zip(origin);
+                let row = rows.row(i).iter().pairs(origin);
                 apart.extend(row.map(|(z, a)| z.to_f64() - a));
             }
             wide.add(&apart, shares.into_iter(), &mut self.second);
@@ -97,15 +98,15 @@ impl Moments {
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
         let dim = self.dim;
         let (mut old, mut within) = (self.second().to_vec(), self.second().to_vec());
-        let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
+        let moved = means.chunks_exact(dim).pairs(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
             let apart: Vec<f64> = match self.about_means {
                 true => step.to_vec(),
-                false => mean.iter().zip(origin).map(|(m, a)| m - a).collect(),
+                false => mean.iter().pairs(origin).map(|(m, a)| m - a).collect(),
             };
             for (i, row) in within.chunks_exact_mut(dim).enumerate() {
                 let factor = self.mass(c) * apart[i];
-                let pairs = row.iter_mut().zip(&apart[..=i]);
+                let pairs = row.iter_mut().pairs(&apart[..=i]);
                 pairs.for_each(|(x, u)| *x -= factor * u);
                 old[i * (dim + 1)] += self.mass(c) * step[i] * step[i];
             }
@@ -133,12 +134,12 @@ impl Moments {
         let size = self.dim * self.dim;
         let back: Vec<f64> = step.iter().map(|x| -x).collect();
         let (mass, second) = (self.mass(from), self.about(from, &back));
-        let sums = self.first(into).iter().zip(self.first(from)).zip(step);
+        let sums = self.first(into).iter().pairs(self.first(from)).pairs(step);
         let first = sums.map(|((into, from), step)| into + from + mass * step);
         let first: Vec<f64> = first.collect();
         self.set(into, self.mass(into) + mass, first.into_iter());
         let into = self.second[into * size..][..size].iter_mut();
-        into.zip(&second).for_each(|(total, x)| *total += x);
+        into.pairs(&second).for_each(|(total, x)| *total += x);
         self.set(from, 0.0, std::iter::repeat(0.0));
         self.second[from * size..][..size].fill(0.0);
     }
@@ -162,10 +163,10 @@ fn fits_narrow(rows: &[f64], shares: impl Iterator<Item = f64>, anchor: &Whiteni
     let precisions = anchor.precisions();
     let dim = precisions.len();
     let (mut mass, mut squares, mut most) = (0.0, 0.0, 0.0f64);
-    for (row, share) in rows.chunks_exact(dim).zip(shares) {
+    for (row, share) in rows.chunks_exact(dim).pairs(shares) {
         mass += share;
         most = most.max(share);
-        let squared = row.iter().zip(&precisions).map(|(u, p)| p * u * u);
+        let squared = row.iter().pairs(&precisions).map(|(u, p)| p * u * u);
         squares += share * squared.sum::<f64>();
     }
     let spread = MOST_INFLATION * dim as f64 * mass;
@@ -177,7 +178,7 @@ struct Products<T> {
     rows: Vec<T>,
     /// Rows times their shares.
     shared: Vec<T>,
-    /// What the kernel adds products with: no component has a mean of its own.
+    /// Masses and means for the kernel: no component has a mean of its own.
     ones: Vec<f64>,
     zeros: Vec<f64>,
     order: Vec<u32>,
@@ -209,10 +210,11 @@ impl<T: Float> Products<T> {
             self.shared
                 .resize(count * stride + weighted::SPARE, T::zero());
             let all = self.rows.chunks_exact_mut(stride);
-            let places = all.zip(self.shared.chunks_exact_mut(stride));
-            for ((row, share), (all, shared)) in rows.chunks_exact(dim).zip(&mut shares).zip(places)
+            let places = all.pairs(self.shared.chunks_exact_mut(stride));
+            for ((row, share), (all, shared)) in
+                rows.chunks_exact(dim).pairs(&mut shares).pairs(places)
             {
-                for ((&u, all), shared) in row.iter().zip(all).zip(shared) {
+                for ((&u, all), shared) in row.iter().pairs(all).pairs(shared) {
                     *all = T::from_f64(u);
                     *shared = T::from_f64(share * u);
                 }

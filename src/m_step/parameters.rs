@@ -37,7 +37,7 @@ pub(super) struct Parameters<F> {
     pub(super) least_variances: Vec<f64>,
     /// The least variance of all (E20).
     pub(super) least_variance: f64,
-    /// The variance that scores are in units of.
+    /// The variance that costs are in units of.
     pub(super) unit: f64,
     pub(super) proportions: Proportions,
 }
@@ -96,19 +96,19 @@ impl<F: Float> Parameters<F> {
         triangles
     }
 
-    /// One variance in every direction, which scores are in units of.
+    /// One variance in every direction, which costs are in units of.
     pub(super) fn set_all(&mut self, variance: f64) {
         (self.spread, self.unit) = (self.isotropic(variance), variance);
         self.least_variances.fill(variance);
     }
 
-    /// What component `c` has of the spread.
+    /// The part of the spread that component `c` has.
     pub(super) fn own(&self, c: usize) -> &[f64] {
         let size = self.covariance.numbers(1, self.dim());
         &self.spread[c * size % self.spread.len()..][..size]
     }
 
-    /// What component `c` has of the least variances of columns.
+    /// The least variances of columns that component `c` has.
     pub(super) fn least_of(&self, c: usize) -> &[f64] {
         let dim = self.dim();
         &self.least_variances[c * dim % self.least_variances.len()..][..dim]
@@ -205,7 +205,7 @@ impl<F: Float> Parameters<F> {
 
     /// Whether a floor holds component `c`: all, where they share a covariance.
     pub(super) fn is_held(&self, c: usize) -> bool {
-        /// Clamped variances are at their floor but for rounding.
+        /// Clamped variances are at their floor up to rounding.
         const NEAR: f64 = 1.0 + 1e-6;
         if !self.covariance.has_pairs() {
             let mut own = self.own(c).iter().zip(self.floors(c));
@@ -232,7 +232,7 @@ impl<F: Float> Parameters<F> {
     /// The mean (d) of the data that sums of all components are about (E52), if these have digits enough for the narrowest
     /// direction; else none.
     pub(super) fn shared_origin(&self) -> Vec<f64> {
-        /// What is subtracted from such sums, in variances of that direction.
+        /// The part subtracted from these sums, in variances of that direction.
         const MOST: f64 = 1e8;
         // Before the first M-step it is not known how narrow that is.
         if self.spread == self.isotropic(self.unit) {
@@ -322,10 +322,10 @@ impl<F: Float> Parameters<F> {
         };
         all_positive("least variances", &self.least_variances, least_count)?;
         all_positive("least variance", &[least], 1)?;
-        all_positive("unit of scores", &[unit], 1)?;
+        all_positive("unit of costs", &[unit], 1)?;
         let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
         let proper = match covariance.has_pairs() {
-            // Triangles, whose eigenvalues were clamped but for rounding.
+            // Triangles, whose eigenvalues were clamped, up to rounding.
             true => variances.iter().enumerate().all(|(place, x)| {
                 let (i, j) = (place / dim % dim, place % dim);
                 match i.cmp(&j) {
@@ -338,12 +338,12 @@ impl<F: Float> Parameters<F> {
                 .iter()
                 .all(|v| *v >= least && held(unit / v) && held(unit * (v / unit).ln())),
         };
-        let of_unit = "must not be below their least value, nor far from the unit of scores";
+        let of_unit = "must not be below their least value, nor far from the unit of costs";
         rule(proper, "variances", of_unit)?;
         self.proportions.check_stored(k)?;
         let plain =
             !covariance.is_one_variance() || unit == variances[0] && self.proportions.free() == 0;
-        let equal = "must be the unit of scores, and proportions equal";
+        let equal = "must be the unit of costs, and proportions equal";
         rule(plain, "variances", equal)
     }
 }
@@ -359,7 +359,7 @@ pub(super) fn covariance_of(triangle: &[f64], dim: usize, watch: Watch<'_>) -> R
     Ok(Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers"))
 }
 
-/// Whether a matrix (d, d) is symmetric, but for rounding, and positive definite.
+/// Whether a matrix (d, d) is symmetric, up to rounding, and positive definite.
 pub(super) fn is_proper(matrix: &[f64], dim: usize) -> bool {
     let at = |i: usize, j: usize| matrix[i * dim + j];
     let near = |i, j| (at(i, j) - at(j, i)).abs() <= 1e-9 * (at(i, i) * at(j, j)).sqrt();

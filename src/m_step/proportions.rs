@@ -80,11 +80,11 @@ impl Proportions {
         }
     }
 
-    /// What the proportion of a component adds to its scores, in units of the variance `unit` (E31): nothing if
+    /// The addend to the costs of a component by its proportion, in units of the variance `unit` (E31): nothing if
     /// proportions are equal, infinity if it was discarded.
     pub(super) fn penalty(&self, c: usize, unit: f64) -> f64 {
         let advantage = self.values[c] * self.values.len() as f64;
-        // Exactly nothing where proportions are equal but for rounding.
+        // Exactly nothing where proportions are equal up to rounding.
         match (advantage - 1.0).abs() <= 2.0 * f64::EPSILON {
             true => 0.0,
             false => -2.0 * unit * advantage.ln(),
@@ -116,19 +116,4 @@ pub(super) enum Mixing {
     #[default]
     Learned,
     Equal,
-}
-
-/// A score with the part of its component's proportion, clamped so that it stays finite. A point that is infinitely far from
-/// every component still ranks a discarded component last.
-#[inline(always)]
-pub(super) fn penalised<F: Float>(score: f64, penalty: f64) -> F {
-    let held = if penalty == f64::INFINITY {
-        10.0 * F::LARGEST_SCORE
-    } else if score + penalty > F::LARGEST_SCORE {
-        F::LARGEST_SCORE
-    } else {
-        // NaN, from a distance that overflowed, stays NaN.
-        score + penalty
-    };
-    F::from_f64(held)
 }

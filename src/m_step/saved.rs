@@ -37,7 +37,7 @@ use std::path::Path;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Save: Serialize + DeserializeOwned {
-    /// What the header of the file says of the model: see [`ModelInfo::new`].
+    /// The header of the file: see [`ModelInfo::new`].
     ///
     /// # Errors
     /// [`Error::Model`] for a boxed model of a family of your own.
@@ -90,7 +90,7 @@ pub trait Save: Serialize + DeserializeOwned {
         }
     }
 
-    /// Saves the model as a file. The file is there as a whole or not at all: it is written beside `path` and then takes
+    /// Saves the model as a file. The file is there as a whole or not at all: it is written next to `path` and then takes
     /// its place, so a full disk or a crash leaves an older file as it was.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ pub trait Save: Serialize + DeserializeOwned {
         self.save_with_notes(path, &[])
     }
 
-    /// The same with notes, as in [`to_bytes`](Self::to_bytes).
+    /// As above, with notes as in [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
     /// As [`save`](Self::save) and [`to_bytes`](Self::to_bytes).
@@ -129,7 +129,7 @@ fn at(error: Error, path: &Path) -> Error {
 }
 
 impl ModelInfo {
-    /// What a file says of a model of this family, without notes.
+    /// The header of a model of this family, without notes.
     #[must_use]
     pub fn new<F: Float>(family: &str, model: &dyn Mixture<F>) -> Self {
         Self {

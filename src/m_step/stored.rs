@@ -96,7 +96,7 @@ fn in_range<F: Float, M: Mixture<F>>(model: M) -> Read<M> {
     Ok(model)
 }
 
-/// What a boxed model is stored as; an error for families from outside.
+/// The stored form of a boxed model; an error for families from outside.
 pub(super) fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Read<Stored<'_, F>> {
     let any: &dyn Any = model;
     let gaussian = any.downcast_ref::<GaussianMixture<F>>().map(Stored::from);
@@ -158,7 +158,7 @@ mod tests {
             refuse(model, "variances", |s, x| s.spread[0] = x, improper);
             let least: Change = |s, x| s.least_variance = x;
             refuse(model, "least variance", least, improper);
-            refuse(model, "unit of scores", |s, x| s.unit = x, improper);
+            refuse(model, "unit of costs", |s, x| s.unit = x, improper);
             refuse(model, "variances", |s, x| s.spread.push(x), &[1.0]);
             refuse(model, "exact means", |s, x| s.exact_means.push(x), &[1.0]);
             let far: Change = |s, x| {

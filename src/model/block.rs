@@ -1,17 +1,17 @@
-//! The result of a search for a block of rows: supports, scores and, once normalised, responsibilities.
+//! The result of a search for a block of rows: supports, costs and, once normalised, responsibilities.
 
 use crate::base::float::Float;
 use crate::base::simd::LANES;
+use crate::costs::Cost;
 use crate::kernels::{select, weighted};
-use crate::rows::{Rows, Scores, Terms, some_scores};
-use std::sync::Arc;
+use crate::rows::{Rows, Terms};
 
 /// Marks a place in a support or a neighbor list that is not filled.
 pub(crate) const UNSET: u32 = u32::MAX;
 
-/// The supports K(n) of a block of rows, the scores of their members, and their responsibilities.
+/// The supports K(n) of a block of rows, the costs of their members, and their responsibilities.
 ///
-/// An E-step fills supports and scores, an M-step reads all three. Scores have the unit of the
+/// An E-step fills supports and costs, an M-step reads all three. Costs have the unit of the
 /// [frame](crate::data::Frame), responsibilities none: $q_{nc} = 0$ outside $K(n)$ ([E2](crate::equations#e2)).
 ///
 /// A support narrower than the number of components is a list of indices per row, best first. A support of
@@ -20,29 +20,29 @@ pub(crate) const UNSET: u32 = u32::MAX;
 pub struct Block<F> {
     components: usize,
     width: usize,
-    /// Places of a row of scores: `width`, or more with the padding of full supports.
+    /// Places of a row of costs: `width`, or more with the padding of full supports.
     pub(crate) stride: usize,
-    /// Whether all components share every row, in their order, and there are several: rows of scores and shares are padded.
+    /// Whether all components share every row, in their order, and there are several: rows of costs and shares are padded.
     pub(crate) shared: bool,
     /// (rows, width); empty when every component is in every support.
     pub(crate) supports: Vec<u32>,
     /// (rows, stride): the lower, the better; infinite in the padding.
-    pub(crate) scores: Vec<F>,
+    pub(crate) costs: Vec<F>,
     /// (rows, stride), and [`weighted::SPARE`] numbers more: sum to 1 in each row, zeros in the padding. Responsibilities below
     /// 2^-60 are lost in all sums (E41), so the type of the data can hold all that count.
     pub(crate) responsibilities: Vec<F>,
-    /// The expected score of each row, where supports have several members.
+    /// The expected cost of each row, where supports have several members.
     pub(crate) expected: Vec<f64>,
-    /// Facts that sums need about scores computed as products (E46).
-    pub(crate) terms: Option<Arc<Terms>>,
+    /// Facts that sums need about costs computed as products (E46).
+    pub(crate) terms: Option<Terms>,
     /// The numbers of the rows in the data.
     numbers: Vec<usize>,
     evaluations: u64,
     /// The fault of a support that a search chose, if one was found.
     pub(crate) fault: Option<String>,
-    /// Scratch of a search: components, and their scores.
+    /// Scratch of a search: components, and their costs.
     pub(crate) candidates: Vec<u32>,
-    pub(crate) candidate_scores: Vec<F>,
+    pub(crate) candidate_costs: Vec<F>,
     /// The shard of the pass that the rows are in.
     pub(crate) shard: usize,
 }
@@ -77,14 +77,14 @@ impl<F: Float> Block<F> {
     pub(crate) fn reset(&mut self, rows: usize, supports: &[u32]) {
         self.supports.clear();
         self.supports.extend_from_slice(supports);
-        self.scores.resize(rows * self.stride, F::zero());
+        self.costs.resize(rows * self.stride, F::zero());
         // NaN left after a search means that the search left out the row.
-        let unscored = F::from_f64(f64::NAN);
+        let without_cost = F::from_f64(f64::NAN);
         if self.stride == 1 {
-            self.scores.fill(unscored);
+            self.costs.fill(without_cost);
         } else {
-            for row in self.scores.chunks_exact_mut(self.stride) {
-                row[0] = unscored;
+            for row in self.costs.chunks_exact_mut(self.stride) {
+                row[0] = without_cost;
                 row[self.width..].fill(F::INFINITY);
             }
         }
@@ -95,7 +95,7 @@ impl<F: Float> Block<F> {
     }
 
     pub(crate) fn make_room(&mut self) {
-        let places = self.scores.len() + weighted::SPARE;
+        let places = self.costs.len() + weighted::SPARE;
         self.responsibilities.resize(places, F::zero());
     }
 
@@ -128,19 +128,19 @@ impl<F: Float> Block<F> {
                 _ => format!("component {c} of row {row} does not exist"),
             })
         };
-        let unscored = || {
-            let unscored = |score: &F| score.to_f64().is_nan();
+        let without_cost = || {
+            let without_cost = |cost: &F| cost.to_f64().is_nan();
             let row = match self.stride {
                 // Most often there is none: a search without branches says so sooner than one that ends at the first.
-                1 if !any(&self.scores, unscored) => return None,
-                stride => self.scores.iter().step_by(stride).position(unscored)?,
+                1 if !any(&self.costs, without_cost) => return None,
+                stride => self.costs.iter().step_by(stride).position(without_cost)?,
             };
             Some(format!(
-                "row {} has no score: a search calls `keep_best` for every row",
+                "row {} has no cost: a search calls `keep_best` for every row",
                 self.numbers[row]
             ))
         };
-        match fault.or_else(missing).or_else(unscored) {
+        match fault.or_else(missing).or_else(without_cost) {
             Some(what) => Err(what),
             None => Ok(()),
         }
@@ -151,14 +151,17 @@ impl<F: Float> Block<F> {
     ///
     /// Fewer candidates than a support has members, or a row or a component that does not exist, is an error of the search,
     /// which the fit returns ([`Error::Stage`](crate::Error::Stage)). The first search has no last supports, so there `ids` needs
-    /// as many different components as a support has members. If every support holds every component, all are scored,
-    /// and `ids` is ignored.
-    pub fn keep_best<M>(&mut self, i: usize, model: &M, rows: &Rows<F>, ids: &[u32])
-    where
-        M: Scores<F> + ?Sized,
-    {
+    /// as many different components as a support has members. If every support holds every component, the costs of all
+    /// are computed, and `ids` is ignored. Costs are those of a model, or [`Cost::Own`].
+    pub fn keep_best<'m>(
+        &mut self,
+        i: usize,
+        cost: impl Into<Cost<'m, F>>,
+        rows: &Rows<F>,
+        ids: &[u32],
+    ) {
         let (k, width) = (self.components(), self.width());
-        if i >= rows.len() || (i + 1) * self.stride > self.scores.len() {
+        if i >= rows.len() || (i + 1) * self.stride > self.costs.len() {
             let (n, known) = (self.len(), rows.len());
             self.fault.get_or_insert_with(|| {
                 format!("row {i} of a block of {n} does not exist among {known} rows: they are numbered from 0")
@@ -166,7 +169,7 @@ impl<F: Float> Block<F> {
             return;
         }
         let mut candidates = std::mem::take(&mut self.candidates);
-        let mut scores = std::mem::take(&mut self.candidate_scores);
+        let mut costs = std::mem::take(&mut self.candidate_costs);
         candidates.clear();
         if self.is_full() {
             candidates.extend(0..k as u32);
@@ -193,22 +196,22 @@ impl<F: Float> Block<F> {
             self.fault
                 .get_or_insert_with(|| format!("row {row}: {what}"));
         } else {
-            some_scores(model, rows, i, &candidates, &mut scores);
+            cost.into().some(rows, i, &candidates, &mut costs);
             self.count(candidates.len());
             match self.is_full() {
-                true => self.scores_mut(i).copy_from_slice(&scores),
-                false => self.set_best(i, &candidates, &scores),
+                true => self.costs_mut(i).copy_from_slice(&costs),
+                false => self.set_best(i, &candidates, &costs),
             }
         }
-        (self.candidates, self.candidate_scores) = (candidates, scores);
+        (self.candidates, self.candidate_costs) = (candidates, costs);
     }
 
-    /// Sets the support of row `i`, a list, to the best of some components by their scores.
+    /// Sets the support of row `i`, a list, to the best of some components by their costs.
     #[inline(always)]
-    pub(crate) fn set_best(&mut self, i: usize, ids: &[u32], scores: &[F]) {
+    pub(crate) fn set_best(&mut self, i: usize, ids: &[u32], costs: &[F]) {
         let places = i * self.width..(i + 1) * self.width;
         let support = &mut self.supports[places.clone()];
-        select::smallest(ids, scores, support, &mut self.scores[places]);
+        select::smallest(ids, costs, support, &mut self.costs[places]);
     }
 
     /// The first row with a member that is none of the components, and that member.
@@ -230,13 +233,13 @@ impl<F: Float> Block<F> {
     /// Rows in the block.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.scores.len() / self.stride
+        self.costs.len() / self.stride
     }
 
     /// Whether there are no rows in the block.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.scores.is_empty()
+        self.costs.is_empty()
     }
 
     /// Distance evaluations of the search so far.
@@ -290,21 +293,21 @@ impl<F: Float> Block<F> {
         block.make_room();
         for i in 0..self.len() {
             let mut expected = 0.0;
-            for (place, score) in self.scores(i).iter().enumerate() {
+            for (place, cost) in self.costs(i).iter().enumerate() {
                 let share = share(i, place);
                 block.responsibilities[i * self.stride + place] = F::from_f64(share);
-                expected += share * score.to_f64();
+                expected += share * cost.to_f64();
             }
             block.expected.push(expected);
         }
         block
     }
 
-    /// The scores of the members of the support of row `i` (C'): the lower, the better.
+    /// The costs of the members of the support of row `i` (C'): the lower, the better.
     #[inline(always)]
     #[must_use]
-    pub fn scores(&self, i: usize) -> &[F] {
-        &self.scores[i * self.stride..][..self.width]
+    pub fn costs(&self, i: usize) -> &[F] {
+        &self.costs[i * self.stride..][..self.width]
     }
 
     /// The responsibilities of the members of the support of row `i` (C'); they sum to 1 ([E2](crate::equations#e2)).
@@ -314,8 +317,8 @@ impl<F: Float> Block<F> {
         &self.responsibilities[i * self.stride..][..self.width]
     }
 
-    pub(crate) fn scores_mut(&mut self, i: usize) -> &mut [F] {
-        &mut self.scores[i * self.stride..][..self.width]
+    pub(crate) fn costs_mut(&mut self, i: usize) -> &mut [F] {
+        &mut self.costs[i * self.stride..][..self.width]
     }
 }
 

@@ -1,22 +1,20 @@
 //! A fitted model: what every component family offers.
 
 pub(crate) mod block;
-pub(crate) mod candidates;
 mod cells;
 pub(crate) mod posterior;
 pub(crate) mod predict;
 pub(crate) mod predictor;
 pub(crate) mod quantizer;
 pub(crate) mod search;
-pub(crate) mod whitened;
 
 use crate::base::error::Result;
 use crate::base::float::Float;
+use crate::costs::Cost;
 use crate::data::Data;
 use crate::model::posterior::LogJoint;
-use crate::rows::Linear;
-use crate::rows::{Centres, Frame, Rows, Scores};
-use ndarray::{Array1, Array2};
+use crate::rows::{Centres, Frame, Rows};
+use ndarray::{Array1, Array2, ArrayD};
 use std::any::Any;
 use std::fmt;
 
@@ -43,16 +41,19 @@ use std::fmt;
 /// # Ok::<(), Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    note = "a model of your own implements `Scores<F>` and `Mixture<F>`, as in the guide's chapter \"A family of your own\""
+    note = "a model of your own implements `Mixture<F>`, as in the guide's chapter \"A family of your own\""
 )]
-pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
+pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
+    /// The costs of rows under the components: all searches and answers follow from it.
+    fn cost(&self) -> Cost<'_, F>;
+
     /// The means, in the coordinates of the [frame](Self::frame).
     fn centres(&self) -> &Centres<F>;
 
     /// The coordinates of the model ([E24](crate::equations#e24)).
     fn frame(&self) -> &Frame<F>;
 
-    /// From scores to log-joints ([E1](crate::equations#e1)). By default scores are $-\ln p(c, y \mid \theta)$.
+    /// From costs to log-joints ([E1](crate::equations#e1)). By default costs are $-\ln p(c, y \mid \theta)$.
     fn log_joint(&self) -> LogJoint {
         LogJoint {
             alpha: 0.0,
@@ -65,6 +66,11 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// own. Then it is minus their divergence from the prior ([E30](crate::equations#e30)).
     fn prior_terms(&self) -> f64 {
         0.0
+    }
+
+    /// Number of components, k.
+    fn components(&self) -> usize {
+        self.cost().components()
     }
 
     /// The means (k, columns), in the data's own unit.
@@ -89,6 +95,16 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
     /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch): then no diagonal covariance of the
     /// columns has them, see [`column_variances`](crate::m_step::GaussianMixture::column_variances).
     fn variances(&self) -> Array2<f64>;
+
+    /// Parameters besides the means by name, in the data's own unit: [`variances`](Self::variances),
+    /// [`proportions`](Self::proportions), and those of the family.
+    fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
+        let variances = self.variances().into_dyn();
+        vec![
+            ("variances", variances),
+            ("proportions", self.proportions().into_dyn()),
+        ]
+    }
 
     /// The component with the largest posterior for every row (n); ties go to the lower index.
     ///
@@ -125,25 +141,11 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
         predict::truncated_responsibilities(self.erased(), data, c_prime)
     }
 
-    /// The log-densities of a block of rows, in nats, for densities in the data's own unit: what
-    /// [`log_densities`](Self::log_densities), [`log_likelihood`](Self::log_likelihood) and [`score`](Self::score)
-    /// are made of. If labels are asked for, it leaves what [`predict`](Self::predict) says of the rows.
+    /// The log-densities of a block of rows, in nats, for densities in the data's own unit, of a family whose densities do not
+    /// follow from costs and [`log_joint`](Self::log_joint). `None` by default: they do.
     #[doc(hidden)]
-    fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
-        predict::judge(self.erased(), rows, labels)
-    }
-
-    /// Whether scores are squared distances to the means, so that the likeliest component of a row is the one with the
-    /// nearest mean, whatever the row.
-    #[doc(hidden)]
-    fn likeliest_is_nearest(&self) -> bool {
-        false
-    }
-
-    /// How often [`judge`](Self::judge) evaluates every component of a row.
-    #[doc(hidden)]
-    fn evaluations_per_component(&self) -> u64 {
-        1
+    fn own_log_densities(&self, _rows: &Rows<F>) -> Option<Vec<f64>> {
+        None
     }
 
     /// The log-density of every row, $\ln p(y_n \mid \theta)$ (n), in nats, for densities in the data's own unit; weights do
@@ -161,7 +163,7 @@ pub trait Mixture<F: Float>: Scores<F> + Erased<F> + Any + Send {
 
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
     fn score(&self, data: &dyn Data<F>) -> Result<Score> {
-        predict::score(self.erased(), data)
+        Ok(predict::score(self.erased(), data)?.0)
     }
 
     /// The weighted squared distance to the nearest mean ([E22](crate::equations#e22)), in the data's own unit, squared:
@@ -199,47 +201,46 @@ impl<F: Float> fmt::Debug for dyn Mixture<F> {
     }
 }
 
-/// Methods that a box leaves to what is in it.
-macro_rules! forward {
-    ($($name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)+) => {$(
-        fn $name(&self, $($arg: $type),*) $(-> $out)? {
-            (**self).$name($($arg),*)
-        }
-    )+};
-}
-
-impl<F: Float, M: Scores<F> + ?Sized> Scores<F> for Box<M> {
-    forward! {
-        components() -> usize;
-        all(rows: &Rows<F>, out: &mut Vec<F>);
-        margin(rows: &Rows<F>, i: usize, reach: F) -> F;
-        linear() -> Option<&Linear<F>>;
-        some(rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>);
-        best(rows: &Rows<F>, ids: &mut [u32], scores: &mut [F]) -> bool;
+impl<'m, F: Float> From<&'m dyn Mixture<F>> for Cost<'m, F> {
+    fn from(model: &'m dyn Mixture<F>) -> Self {
+        model.cost()
     }
 }
 
-// Every method: a family may have its own.
+/// All that a family says of itself: answers follow from it.
 impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
-    forward! {
-        centres() -> &Centres<F>;
-        frame() -> &Frame<F>;
-        log_joint() -> LogJoint;
-        prior_terms() -> f64;
-        means() -> Array2<F>;
-        proportions() -> Array1<f64>;
-        free_parameters() -> Option<usize>;
-        variances() -> Array2<f64>;
-        predict(data: &dyn Data<F>) -> Result<Array1<u32>>;
-        responsibilities(data: &dyn Data<F>) -> Result<Array2<F>>;
-        truncated_responsibilities(data: &dyn Data<F>, c_prime: usize) -> Result<(Array2<u32>, Array2<F>)>;
-        judge(rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64>;
-        likeliest_is_nearest() -> bool;
-        evaluations_per_component() -> u64;
-        log_densities(data: &dyn Data<F>) -> Result<Array1<f64>>;
-        log_likelihood(data: &dyn Data<F>) -> Result<f64>;
-        score(data: &dyn Data<F>) -> Result<Score>;
-        quantization_error(data: &dyn Data<F>) -> Result<f64>;
+    fn cost(&self) -> Cost<'_, F> {
+        (**self).cost()
+    }
+    fn centres(&self) -> &Centres<F> {
+        (**self).centres()
+    }
+    fn frame(&self) -> &Frame<F> {
+        (**self).frame()
+    }
+    fn log_joint(&self) -> LogJoint {
+        (**self).log_joint()
+    }
+    fn prior_terms(&self) -> f64 {
+        (**self).prior_terms()
+    }
+    fn means(&self) -> Array2<F> {
+        (**self).means()
+    }
+    fn proportions(&self) -> Array1<f64> {
+        (**self).proportions()
+    }
+    fn free_parameters(&self) -> Option<usize> {
+        (**self).free_parameters()
+    }
+    fn variances(&self) -> Array2<f64> {
+        (**self).variances()
+    }
+    fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
+        (**self).parameters()
+    }
+    fn own_log_densities(&self, rows: &Rows<F>) -> Option<Vec<f64>> {
+        (**self).own_log_densities(rows)
     }
 }
 

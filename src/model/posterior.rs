@@ -1,28 +1,29 @@
-//! From scores to responsibilities and the free energy: the one place where posteriors are normalised.
+//! From costs to responsibilities and the free energy: the one place where posteriors are normalised.
 
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::vectorised;
 use crate::kernels::soft;
 use crate::model::block::Block;
 use crate::rows::Rows;
 
-/// How scores turn into log-joints ([E1](crate::equations#e1)).
+/// How costs turn into log-joints ([E1](crate::equations#e1)).
 ///
 /// $$\ln p(c, y \mid \theta) = \alpha + D \gamma - \beta s_c(y)$$
 ///
 /// with $D$ the number of observed coordinates of the row: all, unless it is a row of a sketch. For
-/// [`Gaussian`](crate::m_step::Gaussian) the score is a squared distance:
+/// [`Gaussian`](crate::m_step::Gaussian) the cost is a squared distance:
 ///
 /// $$s_c(y) = \lVert y - \mu_c \rVert^2, \qquad \alpha = -\ln C, \qquad \gamma = -\frac 12 \ln(2 \pi \sigma^2), \qquad \beta = \frac{1}{2 \sigma^2}$$
 ///
-/// All components have the same alpha, gamma and beta. Everything that differs between components is part of the score.
+/// All components have the same alpha, gamma and beta. Everything that differs between components is part of the cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogJoint {
-    /// The log-joint of score 0, without the part of the coordinates, in nats.
+    /// The log-joint of cost 0, without the part of the coordinates, in nats.
     pub alpha: f64,
     /// The addend of the log-joint for each coordinate, in nats, for densities in the data's own unit.
     pub gamma: f64,
-    /// The decrease of the log-joint per unit of score (in the frame), in nats; positive.
+    /// The decrease of the log-joint per unit of cost (in the frame), in nats; positive.
     pub beta: f64,
 }
 
@@ -38,14 +39,14 @@ pub struct Likelihood {
     pub weight: f64,
     /// $\sum_n w_n D_n$: the weight of all observed coordinates.
     pub entries: f64,
-    /// $\sum_n w_n s_n$: the best scores, in the unit of the scores.
+    /// $\sum_n w_n s_n$: the best costs, in the unit of the costs.
     pub best: f64,
     /// The last term: at least 0, and 0 for supports of width 1.
     pub spread: f64,
 }
 
 impl LogJoint {
-    /// The log-joint of score 0 of a row that knows so many coordinates.
+    /// The log-joint of cost 0 of a row that knows this many coordinates.
     pub(crate) fn of_known(&self, known: usize) -> f64 {
         self.alpha + known as f64 * self.gamma
     }
@@ -68,7 +69,7 @@ impl Likelihood {
     }
 }
 
-/// Turns the scores of a block into responsibilities over the supports (E2), and sums up the free energy.
+/// Turns the costs of a block into responsibilities over the supports (E2), and sums up the free energy.
 pub(crate) fn normalise<F: Float>(
     rows: &Rows<F>,
     block: &mut Block<F>,
@@ -77,7 +78,7 @@ pub(crate) fn normalise<F: Float>(
     block.make_room();
     if block.width() == 1 {
         block.responsibilities.fill(F::one());
-        let (weight, best) = weighted_total(rows, &block.scores);
+        let (weight, best) = weighted_total(rows, &block.costs);
         return Likelihood {
             weight,
             entries: rows.weight_known(weight),
@@ -88,10 +89,10 @@ pub(crate) fn normalise<F: Float>(
     let (width, beta, mut found) = (block.width(), log_joint.beta, Vec::new());
     let mut shares = std::mem::take(&mut block.responsibilities);
     if block.shared {
-        let (scores, stride) = (&block.scores, block.stride);
-        soft::responsibilities(scores, stride, width, beta, &mut shares, &mut found);
+        let (costs, stride) = (&block.costs, block.stride);
+        soft::responsibilities(costs, stride, width, beta, &mut shares, &mut found);
     } else {
-        soft::of_lists(&block.scores, width, beta, &mut shares, &mut found);
+        soft::of_lists(&block.costs, width, beta, &mut shares, &mut found);
     }
     block.responsibilities = shares;
     let mut likelihood = Likelihood::default();
@@ -110,7 +111,7 @@ pub(crate) fn normalise<F: Float>(
     likelihood
 }
 
-/// The log-densities of rows, in nats, from the scores of all components, and their sums where there are several.
+/// The log-densities of rows, in nats, from the costs of all components, and their sums where there are several.
 pub(crate) fn log_densities<F: Float>(
     rows: &Rows<F>,
     block: &Block<F>,
@@ -119,21 +120,19 @@ pub(crate) fn log_densities<F: Float>(
 ) -> Vec<f64> {
     let density = |i, best: f64| log_joint.of_known(rows.known(i)) - log_joint.beta * best;
     if !block.shared {
-        let scores = block.scores.iter().enumerate();
-        return scores
-            .map(|(i, score)| density(i, score.to_f64()))
-            .collect();
+        let costs = block.costs.iter().enumerate();
+        return costs.map(|(i, cost)| density(i, cost.to_f64())).collect();
     }
     let sums = sums.iter().enumerate();
     sums.map(|(i, row)| density(i, row.best) + row.sum.ln())
         .collect()
 }
 
-/// The total weight of a block of rows, and the weighted sum of the expectations of their scores under their
+/// The total weight of a block of rows, and the weighted sum of the expectations of their costs under their
 /// responsibilities.
 pub(crate) fn expected_total<F: Float>(rows: &Rows<F>, block: &Block<F>) -> (f64, f64) {
     match block.expected.is_empty() {
-        true => weighted_total(rows, &block.scores),
+        true => weighted_total(rows, &block.costs),
         false => weighted_total(rows, &block.expected),
     }
 }
@@ -161,13 +160,13 @@ fn weighted_total<F: Float, T: Float>(rows: &Rows<F>, values: &[T]) -> (f64, f64
     (weights.iter().sum(), sums.iter().sum())
 }
 
-/// Responsibilities (E2) of components with these scores, of which `best` is the lowest, and finite. Returns
+/// Responsibilities (E2) of components with these costs, of which `best` is the lowest, and finite. Returns
 /// the sum of their joint densities in units of the largest one: at least 1.
 #[inline(always)]
-pub(crate) fn shares<F: Float>(scores: &[F], best: f64, beta: f64, out: &mut [f64]) -> f64 {
+pub(crate) fn shares<F: Float>(costs: &[F], best: f64, beta: f64, out: &mut [f64]) -> f64 {
     let mut sum = 0.0;
-    for (q, score) in out.iter_mut().zip(scores) {
-        let p = (-beta * (score.to_f64() - best)).exp();
+    for (q, cost) in out.iter_mut().pairs(costs) {
+        let p = (-beta * (cost.to_f64() - best)).exp();
         *q = p;
         sum += p;
     }
@@ -178,12 +177,12 @@ pub(crate) fn shares<F: Float>(scores: &[F], best: f64, beta: f64, out: &mut [f6
     sum
 }
 
-/// The best component of every row of a block: the first of a listed support, or the one with the lowest score of a full
+/// The best component of every row of a block: the first of a listed support, or the one with the lowest cost of a full
 /// support.
 pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
     if !block.supports.is_empty() {
         let supports = block.supports.chunks_exact(block.width());
-        for (label, support) in labels.iter_mut().zip(supports) {
+        for (label, support) in labels.iter_mut().pairs(supports) {
             *label = support[0];
         }
         return;
@@ -191,7 +190,7 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
     if !block.shared {
         return labels.fill(0);
     }
-    soft::first_lowest(&block.scores, block.stride, labels);
+    soft::first_lowest(&block.costs, block.stride, labels);
 }
 
 #[cfg(test)]

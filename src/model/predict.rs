@@ -3,6 +3,7 @@
 use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::costs::Cost;
 use crate::data::{Data, Guarded};
 use crate::kernels::soft;
 use crate::model::block::Block;
@@ -10,10 +11,10 @@ use crate::model::cells::Cells;
 use crate::model::posterior;
 use crate::model::search::{self, Exact};
 use crate::model::{Mixture, Score};
-use crate::rows::{Centres, Frame, Rows, Scores};
+use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2};
 
-/// The least rows in a block, where scores are not stored.
+/// The least rows in a block, where costs are not stored.
 const ROWS: usize = 384;
 
 /// From this many components on, rows are searched by cells (E45), in batches of `CELL_ROWS`, if there are at least
@@ -34,7 +35,7 @@ type DataOf<'a, F> = &'a dyn Data<F>;
 #[inline(never)]
 pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Array1<u32>> {
     let k = model.components();
-    let in_cells = !data.is_sparse() && model.likeliest_is_nearest() && k >= CELL_COMPONENTS;
+    let in_cells = !data.is_sparse() && model.cost().is_squared() && k >= CELL_COMPONENTS;
     if in_cells && data.len() as f64 >= ROWS_PER_POINT * (k as f64).sqrt() {
         data.check(model.frame())?;
         let cells = Cells::of(model.centres());
@@ -43,7 +44,7 @@ pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Res
             return Ok(blocks.concat().into());
         }
     }
-    let blocks = by_blocks(model, data, |rows| label(model, rows))?;
+    let blocks = by_blocks(model, data, |rows| label(model.cost(), rows))?;
     Ok(blocks.concat().into())
 }
 
@@ -71,8 +72,8 @@ pub(crate) fn responsibilities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<Array2<F>> {
-    let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
-        let mut block = scores_of_all(model, rows, |_| {});
+    let blocks = by_blocks_of(rows_of_costs(model), model, data, |rows| {
+        let mut block = costs_of_all(model, rows, |_| {});
         posterior::normalise(rows, &mut block, model.log_joint());
         of_members(&block)
     })?;
@@ -88,7 +89,7 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     positive("c_prime", c_prime)?;
     let width = c_prime.min(model.components());
     let blocks = by_blocks(model, data, |rows| {
-        let mut block = best(model, rows, width);
+        let mut block = best(model.cost(), rows, width);
         posterior::normalise(rows, &mut block, model.log_joint());
         let responsibilities = of_members(&block);
         (block.supports, responsibilities)
@@ -100,17 +101,23 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     ))
 }
 
+/// The log-densities of a block of rows, in nats, for densities in the data's own unit.
+pub(crate) fn densities<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Vec<f64> {
+    let own = model.own_log_densities(rows);
+    own.unwrap_or_else(|| densities_and_labels(model, rows, &mut []))
+}
+
+/// The log-densities that follow from costs, and from the same costs the likeliest components of as many rows as there are
+/// labels.
 #[inline(never)]
-pub(crate) fn judge<F: Float>(
+fn densities_and_labels<F: Float>(
     model: Model<'_, F>,
     rows: &Rows<F>,
-    labels: Option<&mut [u32]>,
+    labels: &mut [u32],
 ) -> Vec<f64> {
     let (beta, mut found) = (model.log_joint().beta, Vec::new());
-    let block = scores_of_all(model, rows, |scores| soft::sum(scores, beta, &mut found));
-    if let Some(labels) = labels {
-        posterior::labels(&block, labels);
-    }
+    let block = costs_of_all(model, rows, |costs| soft::sum(costs, beta, &mut found));
+    posterior::labels(&block, labels);
     posterior::log_densities(rows, &block, model.log_joint(), &found)
 }
 
@@ -119,15 +126,15 @@ pub(crate) fn log_densities<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<Array1<f64>> {
-    let size = rows_of_scores(model);
-    let blocks = by_blocks_of(size, model, data, |rows| model.judge(rows, None))?;
+    let size = rows_of_costs(model);
+    let blocks = by_blocks_of(size, model, data, |rows| densities(model, rows))?;
     Ok(blocks.concat().into())
 }
 
 #[inline(never)]
 pub(crate) fn log_likelihood<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<f64> {
-    let work = |rows: &Rows<F>| weighted(rows, &model.judge(rows, None));
-    let blocks = by_blocks_of(rows_of_scores(model), model, data, work)?;
+    let work = |rows: &Rows<F>| weighted(rows, &densities(model, rows));
+    let blocks = by_blocks_of(rows_of_costs(model), model, data, work)?;
     Ok(total(blocks.into_iter()))
 }
 
@@ -143,8 +150,8 @@ pub(crate) struct Classified {
 pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Classified> {
     let log_joint = model.log_joint();
     let blocks = by_blocks(model, data, |rows| {
-        let block = best(model, rows, 1);
-        let best = |i| log_joint.beta * block.scores(i)[0].to_f64();
+        let block = best(model.cost(), rows, 1);
+        let best = |i| log_joint.beta * block.costs(i)[0].to_f64();
         let joint = |i| log_joint.of_known(rows.known(i)) - best(i);
         let joints: Vec<f64> = (0..rows.len()).map(joint).collect();
         let counted = (0..rows.len()).filter(|i| rows.weight(*i) > 0.0);
@@ -161,22 +168,36 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
     })
 }
 
+/// The score, and how often it takes the distance of a row and a component: for its posterior, for its density where this has
+/// another form, and for its nearest mean, unless that is the likeliest component.
 #[inline(never)]
-pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Score> {
-    let blocks = by_blocks_of(rows_of_scores(model), model, data, |rows| {
-        let mut labels = vec![0; rows.len()];
-        let densities = model.judge(rows, Some(&mut labels));
-        let error = match model.likeliest_is_nearest() {
+pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<(Score, u64)> {
+    let is_squared = model.cost().is_squared();
+    let blocks = by_blocks_of(rows_of_costs(model), model, data, |rows| {
+        let own = model.own_log_densities(rows);
+        let each = 1 + u64::from(own.is_some()) + u64::from(!is_squared);
+        let (densities, labels) = match own {
+            Some(densities) => (densities, label(model.cost(), rows)),
+            None => {
+                let mut labels = vec![0; rows.len()];
+                (densities_and_labels(model, rows, &mut labels), labels)
+            }
+        };
+        let error = match is_squared {
             true => error_of_labels(model.centres(), rows, &labels),
             false => error_of(model.centres(), rows),
         };
-        (labels, error, weighted(rows, &densities))
+        let evaluations = each.saturating_mul((rows.len() * model.components()) as u64);
+        (labels, error, weighted(rows, &densities), evaluations)
     })?;
-    Ok(Score {
+    let evaluations = blocks.iter().map(|block| block.3);
+    let evaluations = evaluations.fold(0u64, u64::saturating_add);
+    let score = Score {
         quantization_error: in_data_unit(model.frame(), blocks.iter().map(|block| block.1))?,
         log_likelihood: total(blocks.iter().map(|block| block.2)),
         labels: blocks.into_iter().flat_map(|block| block.0).collect(),
-    })
+    };
+    Ok((score, evaluations))
 }
 
 #[inline(never)]
@@ -191,7 +212,7 @@ pub(crate) fn quantization_error<F: Float>(
 /// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame. Where rows know only some of their
 /// coordinates, these stand for all (E28).
 fn error_of<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> f64 {
-    error_of_labels(centres, rows, &label(centres, rows))
+    error_of_labels(centres, rows, &label(Cost::Squared(centres), rows))
 }
 
 /// The sum of squared distances to the centres that are named.
@@ -228,16 +249,12 @@ fn by_blocks<F: Float, T: Send>(
     work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
     // Where nothing is as large as rows times components, more rows share one read of these.
-    let least = if model.likeliest_is_nearest() {
-        ROWS
-    } else {
-        0
-    };
-    by_blocks_of(rows_of_scores(model).max(least), model, data, work)
+    let least = if model.cost().is_squared() { ROWS } else { 0 };
+    by_blocks_of(rows_of_costs(model).max(least), model, data, work)
 }
 
-/// Rows in a block whose scores under all components stay in a cache.
-fn rows_of_scores<F: Float>(model: &dyn Mixture<F>) -> usize {
+/// Rows in a block whose costs under all components stay in a cache.
+fn rows_of_costs<F: Float>(model: &dyn Mixture<F>) -> usize {
     search::block_rows(model.components(), model.frame().dim())
 }
 
@@ -261,18 +278,18 @@ fn by_blocks_of<F: Float, T: Send>(
     }))
 }
 
-fn best<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>, width: usize) -> Block<F> {
-    let mut block = Block::listed(scorer.components(), width);
+fn best<F: Float>(cost: Cost<'_, F>, rows: &Rows<F>, width: usize) -> Block<F> {
+    let mut block = Block::listed(cost.components(), width);
     block.reset(rows.len(), &[]);
     block.supports.resize(rows.len() * width, 0);
-    if width > 1 || !scorer.best(rows, &mut block.supports, &mut block.scores) {
-        search::ranked(scorer, rows, &mut block, &mut Exact::default());
+    if width > 1 || !cost.best(rows, &mut block.supports, &mut block.costs) {
+        search::ranked(cost, rows, &mut block, &mut Exact::default());
     }
     block
 }
 
-pub(crate) fn label<F: Float, S: Scores<F> + ?Sized>(scorer: &S, rows: &Rows<F>) -> Vec<u32> {
-    best(scorer, rows, 1).supports
+pub(crate) fn label<F: Float>(cost: Cost<'_, F>, rows: &Rows<F>) -> Vec<u32> {
+    best(cost, rows, 1).supports
 }
 
 /// The sum of some numbers, one per row, with the weights of the rows. Rows of weight 0 are skipped, so that 0 times an
@@ -289,12 +306,13 @@ fn of_members<F: Float>(block: &Block<F>) -> Vec<F> {
     rows.copied().collect()
 }
 
-/// All components of every row, with their scores; `see` as in [`search::all`].
-fn scores_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>, see: impl FnMut(&[F])) -> Block<F> {
+/// All components of every row, with their costs; `see` as in [`search::all`].
+fn costs_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>, see: impl FnMut(&[F])) -> Block<F> {
     let (k, beta) = (model.components(), model.log_joint().beta);
     let mut block = Block::new(k, k);
     block.reset(rows.len(), &[]);
-    search::all(model, beta, rows, &mut block, &mut Exact::default(), see);
+    let cost = model.cost();
+    search::all(cost, beta, rows, &mut block, &mut Exact::default(), see);
     block
 }
 

@@ -4,8 +4,8 @@ use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
 use crate::data::check_rows;
 use crate::kernels::select;
-use crate::model::Mixture;
-use crate::rows::{Rows, Scores, some_scores};
+use crate::model::{Erased, Mixture, predict};
+use crate::rows::Rows;
 use ndarray::{Axis, aview1};
 use std::ops::Deref;
 
@@ -15,7 +15,7 @@ pub struct Predictor<F, M> {
     model: M,
     row: Rows<F>,
     ids: Vec<u32>,
-    scores: Vec<F>,
+    costs: Vec<F>,
 }
 
 impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
@@ -24,7 +24,7 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
         Self {
             row: Rows::default(),
             ids: (0..model.components() as u32).collect(),
-            scores: Vec::new(),
+            costs: Vec::new(),
             model,
         }
     }
@@ -34,17 +34,17 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     /// sketch, all take some vectors of d numbers. Errors are those of [`Dense::new`](crate::data::Dense::new) and `predict`.
     pub fn predict(&mut self, row: &[F]) -> Result<(u32, f64)> {
         self.load(row)?;
-        let (mut label, mut score) = ([0], [F::zero()]);
-        some_scores(&*self.model, &self.row, 0, &self.ids, &mut self.scores);
-        select::smallest(&self.ids, &self.scores, &mut label, &mut score);
-        (self.row).distances_to_own(self.model.centres(), &label, &mut score);
-        Ok((label[0], self.model.frame().leave_square(score[0].to_f64())))
+        let (mut label, mut cost) = ([0], [F::zero()]);
+        (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
+        select::smallest(&self.ids, &self.costs, &mut label, &mut cost);
+        (self.row).distances_to_own(self.model.centres(), &label, &mut cost);
+        Ok((label[0], self.model.frame().leave_square(cost[0].to_f64())))
     }
 
     /// The log-density of a row, as in [`Mixture::log_densities`]; errors as in [`predict`](Self::predict).
     pub fn log_density(&mut self, row: &[F]) -> Result<f64> {
         self.load(row)?;
-        Ok(self.model.judge(&self.row, None)[0])
+        Ok(predict::densities(Erased::erased(&*self.model), &self.row)[0])
     }
 
     fn load(&mut self, row: &[F]) -> Result<()> {

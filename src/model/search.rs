@@ -1,23 +1,23 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::base::simd::LANES;
+use crate::costs::{Cost, Ranking};
 use crate::kernels::soft;
 use crate::model::Mixture;
 use crate::model::block::Block;
-use crate::model::candidates;
-use crate::rows::{Rows, Scores, all_scores, largest_error, some_scores};
-use std::sync::Arc;
+use crate::rows::{Linear, Rows, largest_error};
 
 /// Scratch of the searches over all components.
 #[derive(Debug, Default)]
 pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
-    ranking: candidates::Ranking<F>,
+    ranking: Ranking<F>,
     upper: Vec<F>,
     reached: Vec<u32>,
-    scores: Vec<F>,
+    direct: Vec<F>,
 }
 
 /// Components more than this many nats behind the best one have no share of a row.
@@ -38,93 +38,85 @@ pub(crate) fn exhaustive<F: Float>(
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
-    block.count(rows.len() * model.components());
+    let cost = model.cost();
+    block.count(rows.len() * cost.components());
     if block.is_full() {
-        all(model, model.log_joint().beta, rows, block, scratch, |_| {});
-    } else if block.width() > 1 || !model.best(rows, &mut block.supports, &mut block.scores) {
-        ranked(model, rows, block, scratch);
+        all(cost, model.log_joint().beta, rows, block, scratch, |_| {});
+    } else if block.width() > 1 || !cost.best(rows, &mut block.supports, &mut block.costs) {
+        ranked(cost, rows, block, scratch);
     }
 }
 
 /// The `block.width()` best components of every row, exactly, as lists.
-pub(crate) fn ranked<F: Float, S: Scores<F> + ?Sized>(
-    scorer: &S,
+pub(crate) fn ranked<F: Float>(
+    cost: Cost<'_, F>,
     rows: &Rows<F>,
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
-    let Exact {
-        approximate,
-        ranking,
-        ..
-    } = scratch;
-    all_scores(scorer, rows, approximate);
-    let rows_of_scores = approximate.chunks_exact(scorer.components());
-    for (i, approximate) in rows_of_scores.enumerate() {
-        let (ids, scores) = ranking.of(scorer, rows, i, approximate, block.width());
-        block.set_best(i, ids, scores);
+    let (approximate, ranking) = (&mut scratch.approximate, &mut scratch.ranking);
+    cost.all(rows, approximate);
+    for (i, costs) in approximate.chunks_exact(cost.components()).enumerate() {
+        let (ids, costs) = ranking.of(cost, rows, i, costs, block.width());
+        block.set_best(i, ids, costs);
     }
 }
 
-/// The scores of every row under all components: as products where a family has them (E46), else as it computes all of them
-/// fast. Whatever may be the best one of its row is computed directly, so labels do not depend on rounding. So is everything
-/// that can have a share of a row where the rounding bound of its scores is above [`largest_error`]. `see` is shown whole vectors
-/// of scores of every row in turn, infinite in the padding, among them all that have a share.
-pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
-    scorer: &S,
+/// The costs of every row under all components: as products where a family has them (E46), else as it computes all of them
+/// fast. Whatever may be the best one of its row is computed directly, so labels do not depend on rounding. `see` is shown
+/// whole vectors of costs of every row in turn, infinite in the padding, among them all that have a share.
+pub(crate) fn all<F: Float>(
+    cost: Cost<'_, F>,
+    beta: f64,
+    rows: &Rows<F>,
+    block: &mut Block<F>,
+    scratch: &mut Exact<F>,
+    see: impl FnMut(&[F]),
+) {
+    if !block.shared {
+        // One component.
+        for (i, own) in block.costs.iter_mut().enumerate() {
+            cost.some(rows, i, &[0], &mut scratch.direct);
+            *own = scratch.direct[0];
+        }
+        return;
+    }
+    if let Some(products) = cost.products().filter(|_| rows.entries().is_none()) {
+        return by_products(products, cost, beta, rows, block, scratch, see);
+    }
+    cost.all(rows, &mut scratch.approximate);
+    let costs = scratch.approximate.chunks_exact(cost.components());
+    for (i, costs) in costs.enumerate() {
+        block.costs_mut(i).copy_from_slice(costs);
+    }
+    block.costs.chunks_exact(block.stride).for_each(see);
+}
+
+/// Costs by products. Everything that can have a share of a row is computed directly where the rounding bound of its costs is
+/// above [`largest_error`].
+fn by_products<F: Float>(
+    products: &Linear<F>,
+    cost: Cost<'_, F>,
     beta: f64,
     rows: &Rows<F>,
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
     mut see: impl FnMut(&[F]),
 ) {
-    if !block.shared {
-        // One component.
-        for (i, score) in block.scores.iter_mut().enumerate() {
-            some_scores(scorer, rows, i, &[0], &mut scratch.scores);
-            *score = scratch.scores[0];
-        }
-        return;
-    }
-    let products = scorer.linear().filter(|_| rows.entries().is_none());
-    block.terms = products.map(|linear| Arc::clone(&linear.terms));
-    if let Some(linear) = products {
-        linear.scores(&rows.values, &mut scratch.features, &mut block.scores);
-    } else {
-        let k = scorer.components();
-        all_scores(scorer, rows, &mut scratch.approximate);
-        for (i, scores) in scratch.approximate.chunks_exact(k).enumerate() {
-            block.scores_mut(i).copy_from_slice(scores);
-        }
-    }
-    let none = vec![F::zero(); block.stride];
-    let (errors, width) = match products {
-        Some(linear) => (&linear.errors[..], linear.width()),
-        None => (&none[..], rows.fewest_and_most_known().1),
-    };
-    let limit = largest_error::<F>(width);
+    let terms = products.terms(beta);
+    let has_tight = !terms.tight.is_empty();
+    block.terms = Some(terms);
+    products.costs(&rows.values, &mut scratch.features, &mut block.costs);
+    let errors = &products.errors[..];
+    soft::least_upper(&block.costs, errors, &mut scratch.upper);
+    let limit = largest_error::<F>(products.width());
     let is_small = |error: f64| beta * error <= limit;
-    let has_tight = products.is_some_and(|linear| !linear.terms.tight.is_empty());
-    soft::least_upper(&block.scores, errors, &mut scratch.upper);
-    let rows_of_scores = block.scores.chunks_exact_mut(errors.len());
-    for (i, row) in rows_of_scores.enumerate() {
-        // Upper bound on the best score, up to the relative error of the row's scores.
+    for (i, row) in block.costs.chunks_exact_mut(errors.len()).enumerate() {
+        // Upper bound on the best cost, up to the relative error of the row's costs.
         let upper = scratch.upper[i].to_f64();
-        let (error, slack) = match products {
-            Some(linear) => {
-                let error = linear.relative() * upper.max(0.0);
-                (error, error + linear.relative() * REACH / beta)
-            }
-            None => {
-                let margin = scorer.margin(rows, i, F::INFINITY).to_f64();
-                (margin, margin)
-            }
-        };
-        if error == 0.0 && products.is_none() {
-            // The scores are exact already.
-            see(row);
-            continue;
-        }
+        let error = products.relative() * upper.max(0.0);
+        let slack = error + products.relative() * REACH / beta;
+        // Up to here a component may be the best one, and up to there it may have a share.
         let near = F::from_f64(upper + 2.0 * slack);
         let far = F::from_f64(upper + 2.0 * slack + REACH / beta);
         let mut exact = is_small(error);
@@ -139,52 +131,47 @@ pub(crate) fn all<F: Float, S: Scores<F> + ?Sized>(
             }
         }
         if !exact || scratch.reached.len() > 1 {
-            direct(scorer, rows, i, row, scratch);
+            direct(cost, rows, i, row, scratch);
         }
         if exact {
             see(row);
         } else {
-            let whole = scratch.scores.len().next_multiple_of(LANES);
-            scratch.scores.resize(whole, F::INFINITY);
-            see(&scratch.scores);
+            let whole = scratch.direct.len().next_multiple_of(LANES);
+            scratch.direct.resize(whole, F::INFINITY);
+            see(&scratch.direct);
         }
     }
 }
 
-/// Computes the scores of a row directly that `scratch.reached` names.
-fn direct<F: Float, S: Scores<F> + ?Sized>(
-    scorer: &S,
+/// Computes the costs of a row directly that `scratch.reached` names.
+fn direct<F: Float>(
+    cost: Cost<'_, F>,
     rows: &Rows<F>,
     i: usize,
     row: &mut [F],
     scratch: &mut Exact<F>,
 ) {
-    let k = scorer.components() as u32;
-    // The padding is dropped: its scores are infinite.
+    let k = cost.components() as u32;
+    // The padding is dropped: its costs are infinite.
     scratch.reached.retain(|&c| c < k);
-    some_scores(scorer, rows, i, &scratch.reached, &mut scratch.scores);
-    for (&c, &score) in scratch.reached.iter().zip(&scratch.scores) {
-        row[c as usize] = score;
+    cost.some(rows, i, &scratch.reached, &mut scratch.direct);
+    for (&c, &cost) in scratch.reached.iter().pairs(&scratch.direct) {
+        row[c as usize] = cost;
     }
 }
 
-/// Scores the supports a block came with again, and puts them best first.
-pub(crate) fn again<F: Float, S: Scores<F> + ?Sized>(
-    scorer: &S,
-    beta: f64,
-    rows: &Rows<F>,
-    block: &mut Block<F>,
-) {
+/// Computes the costs of the supports a block came with again, and puts them best first.
+pub(crate) fn again<F: Float>(cost: Cost<'_, F>, beta: f64, rows: &Rows<F>, block: &mut Block<F>) {
     let width = block.width();
     if block.is_full() {
-        all(scorer, beta, rows, block, &mut Exact::default(), |_| {});
+        all(cost, beta, rows, block, &mut Exact::default(), |_| {});
     } else {
-        let (mut ids, mut scores) = (Vec::new(), Vec::new());
+        let (mut ids, mut costs) = (Vec::new(), Vec::new());
         for i in 0..rows.len() {
             ids.clear();
             ids.extend_from_slice(block.support(i));
-            some_scores(scorer, rows, i, &ids, &mut scores);
-            block.set_best(i, &ids, &scores);
+            cost.some(rows, i, &ids, &mut costs);
+            block.set_best(i, &ids, &costs);
         }
     }
     block.count(rows.len() * width);
@@ -216,10 +203,11 @@ mod tests {
             let mut block = Block::new(20, width);
             if width < 20 {
                 block.reset(200, &vec![0; 200 * width]);
-                ranked(&centres, &rows, &mut block, &mut found);
+                ranked(Cost::Squared(&centres), &rows, &mut block, &mut found);
             } else {
                 block.reset(200, &[]);
-                all(&centres, 1e8, &rows, &mut block, &mut found, |_| {});
+                let cost = Cost::Squared(&centres);
+                all(cost, 1e8, &rows, &mut block, &mut found, |_| {});
             }
             for i in 0..200 {
                 rows.distances_to(i, &centres, &all_ids, &mut direct);
@@ -227,7 +215,7 @@ mod tests {
                     direct.sort_by(f32::total_cmp);
                 }
                 let near = block
-                    .scores(i)
+                    .costs(i)
                     .iter()
                     .zip(&direct)
                     .filter(|(_, d)| **d < 1.0);

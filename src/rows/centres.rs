@@ -1,8 +1,10 @@
 //! A set of centres in the coordinates of a frame.
 
 use super::Frame;
+use super::linear::{Linear, Part, Seen};
 use crate::base::cached::Cached;
 use crate::base::float::{Float, held_in_range};
+use crate::base::pairs::Pairs;
 use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
 use crate::kernels::{distance, sparse, stride};
@@ -15,6 +17,7 @@ pub struct Centres<F> {
     pub(crate) values: Vec<F>,
     by_coordinate: Cached<Vec<F>>,
     expanded: Cached<Expanded<F>>,
+    products: Cached<Linear<F>>,
 }
 
 /// Distances are expanded about another point than the origin if the mean squared norm becomes more than this many times
@@ -83,7 +86,7 @@ fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
     let (stride, k) = (stride(centres.dim), centres.len() as f64);
     let (mut sums, mut squares) = (vec![0.0; stride], vec![0.0; stride]);
     for centre in centres.values.chunks_exact(stride) {
-        for ((sum, square), x) in sums.iter_mut().zip(&mut squares).zip(centre) {
+        for ((sum, square), x) in sums.iter_mut().pairs(&mut squares).pairs(centre) {
             let x = x.to_f64();
             *sum += x;
             *square += x * x;
@@ -91,7 +94,7 @@ fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
     }
     // The mean squared norms, as sums over coordinates.
     let (mut from_origin, mut from_about) = (0.0, 0.0);
-    let about = sums.iter().zip(&squares).map(|(sum, square)| {
+    let about = sums.iter().pairs(&squares).map(|(sum, square)| {
         let (mean, square) = (sum / k, square / k);
         let variance = square - mean * mean;
         from_origin += square;
@@ -115,6 +118,7 @@ impl<F: Float> Centres<F> {
             values,
             by_coordinate: Cached::default(),
             expanded: Cached::default(),
+            products: Cached::default(),
         }
     }
 
@@ -134,7 +138,7 @@ impl<F: Float> Centres<F> {
         let mut all = Self::with_capacity(centres.nrows(), centres.ncols());
         let mut row = vec![F::zero(); stride(centres.ncols())];
         for centre in centres.rows() {
-            for (out, &x) in row.iter_mut().zip(centre) {
+            for (out, &x) in row.iter_mut().pairs(centre) {
                 *out = x;
             }
             all.push(&row);
@@ -215,6 +219,25 @@ impl<F: Float> Centres<F> {
         self.expanded.get(|| Expanded::of(self))
     }
 
+    /// Squared distances as products (E46). Made when first asked for.
+    pub(crate) fn products(&self) -> &Linear<F> {
+        let distance = Part {
+            factor: 1.0,
+            added: 0.0,
+        };
+        self.products.get(|| Linear::new(self.seen(), |_| distance))
+    }
+
+    /// The centres as seen from a point near most of them.
+    pub(crate) fn seen(&self) -> Seen<'_, F> {
+        let expanded = self.expanded();
+        Seen {
+            dim: self.dim,
+            about: expanded.about(),
+            differences: expanded.normed(self).rows,
+        }
+    }
+
     /// Lets `update` change every centre (its number, and its `d` coordinates in the frame).
     pub fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
         self.forget();
@@ -240,17 +263,17 @@ impl<F: Float> Centres<F> {
     ) {
         let stride = stride(self.dim);
         let (mut mass, mut sums) = (vec![0.0; self.len()], vec![0.0; self.values.len()]);
-        for ((i, row), &label) in rows.chunks_exact(stride).enumerate().zip(labels) {
+        for ((i, row), &label) in rows.chunks_exact(stride).enumerate().pairs(labels) {
             let weight = weight(i);
             mass[label as usize] += weight;
             let sums = &mut sums[label as usize * stride..][..stride];
-            for (sum, x) in sums.iter_mut().zip(row) {
+            for (sum, x) in sums.iter_mut().pairs(row) {
                 *sum += weight * x.to_f64();
             }
         }
         self.update(|c, centre| {
             if mass[c] > 0.0 {
-                for (mu, sum) in centre.iter_mut().zip(&sums[c * stride..]) {
+                for (mu, sum) in centre.iter_mut().pairs(&sums[c * stride..]) {
                     *mu = F::from_f64(sum / mass[c]);
                 }
             }
@@ -269,5 +292,6 @@ impl<F: Float> Centres<F> {
     fn forget(&mut self) {
         self.by_coordinate = Cached::default();
         self.expanded = Cached::default();
+        self.products = Cached::default();
     }
 }

@@ -1,7 +1,8 @@
 //! The arithmetic of the crate on blocks of rows: distances to centres.
 
-use super::{Centres, Rows, Scales};
+use super::{Centres, Rows};
 use crate::base::float::Float;
+use crate::base::pairs::Pairs;
 use crate::kernels::distance::Normed;
 use crate::kernels::sparse;
 use crate::kernels::{distance, nearest, select, short, stride};
@@ -32,7 +33,7 @@ impl<F: Float> Rows<F> {
     /// weight 0 may be far enough to overflow.
     #[inline(never)]
     pub fn distances_from(&self, centre: &[F], out: &mut [F]) {
-        let most = F::from_f64(F::LARGEST_SCORE);
+        let most = F::from_f64(F::LARGEST_COST);
         out.fill(F::INFINITY);
         self.lower_to_distances(0, centre, out);
         for squared in out {
@@ -90,7 +91,7 @@ impl<F: Float> Rows<F> {
         let expanded = centres.expanded();
         let (rows, about, dim) = (&self.values[..], expanded.about(), self.dim);
         let largest_norm = expanded.largest_norm;
-        let margin = |norm, score| rounding::<F>(dim, norm, largest_norm, score);
+        let margin = |norm, cost| rounding::<F>(dim, norm, largest_norm, cost);
         // The nearest centres within rounding, of rows for which there are several, as far as they are known.
         let mut candidates = Vec::new();
         if short::fits(stride, centres.len()) {
@@ -115,7 +116,7 @@ impl<F: Float> Rows<F> {
                     &mut found,
                     &mut candidates,
                 );
-                for (&i, id) in open.iter().zip(found) {
+                for (&i, id) in open.iter().pairs(found) {
                     ids[i] = id;
                 }
                 for (row, _) in &mut candidates {
@@ -126,7 +127,7 @@ impl<F: Float> Rows<F> {
             let panels = expanded.panels(centres);
             nearest::nearest(rows, about, stride, panels, margin, ids, &mut candidates);
         }
-        let (mut listed, mut scores) = (Vec::new(), Vec::new());
+        let (mut listed, mut costs) = (Vec::new(), Vec::new());
         let mut candidates = candidates.into_iter().peekable();
         for (i, id) in ids.iter_mut().enumerate() {
             if *id == nearest::OPEN {
@@ -137,9 +138,9 @@ impl<F: Float> Rows<F> {
                 if listed.is_empty() {
                     listed.extend(0..centres.len() as u32);
                 }
-                distance::to_some(self.row(i), &centres.values, &listed, &mut scores);
+                distance::to_some(self.row(i), &centres.values, &listed, &mut costs);
                 let id = std::slice::from_mut(id);
-                select::smallest(&listed, &scores, id, &mut squared[i..=i]);
+                select::smallest(&listed, &costs, id, &mut squared[i..=i]);
             }
         }
         distance::to_own(&self.values, &centres.values, stride, ids, squared);
@@ -168,34 +169,6 @@ impl<F: Float> Rows<F> {
             return sparse::to_some(known.row(i), &centres.values, self.dim, ids, out);
         }
         distance::to_some(self.row(i), &centres.values, ids, out);
-    }
-
-    /// Squared distances of all rows to all centres over the coordinates that the rows know, with the factors and terms of the
-    /// [`Scales`] (E31), computed directly: (len, k) into `out`.
-    #[inline(never)]
-    pub fn scaled_distances(&self, centres: &Centres<F>, scales: &Scales<F>, out: &mut Vec<F>) {
-        if let Some(known) = self.entries() {
-            let (k, scales) = (centres.len(), scales.by_coordinate());
-            return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
-        }
-        distance::scaled_to_all(&self.values, &centres.values, scales.of_rows(), out);
-    }
-
-    /// The [scaled distances](Self::scaled_distances) of row `i` to the centres `ids`.
-    #[inline(never)]
-    pub fn scaled_distances_to(
-        &self,
-        i: usize,
-        centres: &Centres<F>,
-        scales: &Scales<F>,
-        ids: &[u32],
-        out: &mut Vec<F>,
-    ) {
-        if let Some(known) = self.entries() {
-            let (row, centres, scales) = (known.row(i), &centres.values, scales.of_entries());
-            return sparse::scaled_to_some(row, centres, self.dim, scales, ids, out);
-        }
-        distance::scaled_to_some(self.row(i), &centres.values, scales.of_rows(), ids, out);
     }
 
     /// Lowers `nearest` to the squared distances of as many rows, from row `first` on, to one more centre,

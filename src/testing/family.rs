@@ -4,7 +4,7 @@ use super::trial::{Trial, rises};
 use super::{LOOKED_AT, law, tolerance};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::data::{Data, Rows, Scores};
+use crate::data::{Data, Rows};
 use crate::e_step::Exhaustive;
 use crate::m_step::{MStep, Moments};
 use crate::model::Mixture;
@@ -16,8 +16,8 @@ use std::ops::Range;
 /// Component families: the free energy never falls, neither with supports of all components nor with those of two or one;
 /// it is at most the log-likelihood, and equal to it for supports of all; any number of threads gives the same bits, and so
 /// does a fit that goes on from a [checkpoint](crate::Checkpoint), if the family can be saved;
-/// responsibilities sum to 1; [fast scores](crate::data::Scores::all) are the [direct ones](crate::data::Scores::some) to
-/// within their [margin](crate::data::Scores::margin); statistics of disjoint blocks add up.
+/// responsibilities sum to 1; fast costs are the [direct ones](crate::costs::Cost::some) to within their margin; statistics of
+/// disjoint blocks add up.
 ///
 /// # Errors
 /// [`Error::Stage`](crate::Error::Stage) with the law; what the fit returns.
@@ -65,11 +65,11 @@ where
             format!("the responsibilities of row {row} sum to {sum}")
         })?;
     }
-    scores_agree::<M, F>(&model, data)?;
+    costs_agree::<M, F>(&model, data)?;
     statistics_add_up(m_step, &model, data)
 }
 
-fn scores_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<()> {
+fn costs_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<()> {
     /// Components this many nats behind have no share.
     const REACH: f64 = 60.0;
 
@@ -78,37 +78,38 @@ fn scores_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Resu
     data.load(0..data.len().min(LOOKED_AT), model.frame(), &mut rows)?;
     let ids: Vec<u32> = (0..k as u32).collect();
     let (mut fast, mut direct) = (Vec::new(), Vec::new());
-    model.all(&rows, &mut fast);
+    let cost = model.cost();
+    cost.all(&rows, &mut fast);
     let (n, count) = (rows.len(), fast.len());
     law::<S>(count == n * k, || {
-        format!("{count} fast scores of {n} rows under {k} components")
+        format!("{count} fast costs of {n} rows under {k} components")
     })?;
     for (i, fast) in fast.chunks_exact(k).enumerate() {
-        model.some(&rows, i, &ids, &mut direct);
-        let direct: Vec<f64> = direct.iter().map(|score| score.to_f64()).collect();
-        let margin = model.margin(&rows, i, F::INFINITY).to_f64();
+        cost.some(&rows, i, &ids, &mut direct);
+        let direct: Vec<f64> = direct.iter().map(|cost| cost.to_f64()).collect();
+        let margin = cost.margin(&rows, i, F::INFINITY).to_f64();
         let best = direct.iter().copied().fold(f64::INFINITY, f64::min);
-        for ((c, score), fast) in direct.iter().enumerate().zip(fast) {
+        for ((c, cost), fast) in direct.iter().enumerate().zip(fast) {
             // Where the best are computed directly and the margin is 0, others have the digits of their type: a form in d
             // columns is off by 2 (d + 8) d times the root of the variance inflation, of itself, and by 2 d times the
             // deviations between the origin and the mean, of its root. Forms are computed in this type up to an inflation
-            // of 64 and 100 deviations. What a score has besides is less than 20 nats for each column: pivots are at least
+            // of 64 and 100 deviations. The rest of a cost is less than 20 nats for each column: pivots are at least
             // 1e-8 of the variance of their column, where columns are in like units.
             let width = rows.known(i) as f64;
-            let form = score.abs() + 20.0 * (width + 1.0) / beta;
+            let form = cost.abs() + 20.0 * (width + 1.0) / beta;
             let of_mean = 200.0 * width * (form / (2.0 * beta)).sqrt();
             let rounding = F::EPSILON * (16.0 * (width + 8.0) * width * form + of_mean);
-            let is_best = *score <= best;
+            let is_best = *cost <= best;
             let within = if is_best {
                 margin
             } else {
                 margin.max(rounding)
             };
-            let far = beta * (score - best) > REACH;
-            let near = (fast.to_f64() - score).abs() <= within;
+            let far = beta * (cost - best) > REACH;
+            let near = (fast.to_f64() - cost).abs() <= within;
             law::<S>(far || near, || {
                 format!(
-                    "row {i}, component {c}: the fast score {fast} is farther from the direct one, {score}, than the margin {margin}"
+                    "row {i}, component {c}: the fast cost {fast} is farther from the direct one, {cost}, than the margin {margin}"
                 )
             })?;
         }
@@ -128,7 +129,14 @@ where
         data.load(rows, model.frame(), &mut loaded)?;
         block.reset(loaded.len(), &[]);
         let scratch = &mut Exact::default();
-        search::all(model, log_joint.beta, &loaded, &mut block, scratch, |_| {});
+        search::all(
+            model.cost(),
+            log_joint.beta,
+            &loaded,
+            &mut block,
+            scratch,
+            |_| {},
+        );
         posterior::normalise(&loaded, &mut block, log_joint);
         m_step.accumulate(&loaded, &block, model, sums);
         Ok(())

@@ -5,7 +5,7 @@ use super::{broken, law, same_on_threads, tolerance};
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::rng::{Purpose, Streams};
-use crate::data::{Data, Scores};
+use crate::data::Data;
 use crate::e_step::EStep;
 use crate::em::checkpoint::Checkpoint;
 use crate::em::{Progress, RowPass, Supports};

@@ -25,7 +25,7 @@ fn rising<T: Element>(
         .unwrap()
         .fit(&data)
         .unwrap();
-    let is_f32 = T::Float::EPSILON.to_f64() > 1e-10;
+    let is_f32 = size_of::<T>() == 4;
     let tolerance = if is_f32 { 1e-6 } else { 1e-9 };
     let total = w.map_or(x.nrows() as f64, |w| w.sum());
     let found = fit.report.free_energies;

@@ -593,7 +593,10 @@ fn variances_that_are_lost_beside_the_means() {
         );
         for model in [spherical, full] {
             let error = model.map(drop).unwrap_err().to_string();
-            assert!(error.contains("too small beside the means"), "{error}");
+            assert!(
+                error.contains("too small compared with the means"),
+                "{error}"
+            );
         }
     }
 }

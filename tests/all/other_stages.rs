@@ -2,7 +2,8 @@
 
 use crate::stages::{points, refused};
 use coremix::coreset::{Coreset, Subset};
-use coremix::data::{Rows, Scores, View};
+use coremix::costs::{Cost, OwnCost};
+use coremix::data::{Rows, View};
 use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
@@ -89,18 +90,18 @@ impl<F: Float> Search<F> for Drifting {
     }
 }
 
-/// Scores that are worse than those of the model by a factor.
-struct Worse<'a, F>(&'a dyn Mixture<F>, f64);
+/// Costs that are worse than those of a model by a factor.
+struct Worse<'a, F: Float>(Cost<'a, F>, f64);
 
-impl<F: Float> Scores<F> for Worse<'_, F> {
+impl<F: Float> OwnCost<F> for Worse<'_, F> {
     fn components(&self) -> usize {
         self.0.components()
     }
 
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         self.0.some(rows, i, ids, out);
-        for score in out {
-            *score = F::from_f64(score.to_f64() * self.1);
+        for cost in out {
+            *cost = F::from_f64(cost.to_f64() * self.1);
         }
     }
 }
@@ -131,9 +132,9 @@ impl<F: Float> Search<F> for Falling {
 
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         let ids: Vec<u32> = (0..model.components() as u32).collect();
-        let worse = Worse(model, (self.passes + 1) as f64);
+        let worse = Worse(model.cost(), (self.passes + 1) as f64);
         for i in 0..rows.len() {
-            block.keep_best(i, &worse, rows, &ids);
+            block.keep_best(i, Cost::Own(&worse), rows, &ids);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Models that outlive the process: what is loaded is what was saved, bit for bit, and what is damaged is an error.
 
-use coremix::data::{Centres, Frame, Rows, Scores, View};
+use coremix::costs::Cost;
+use coremix::data::{Centres, Frame, View};
 use coremix::m_step::{DirichletProcessMixture, GaussianMixture, MStep};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
@@ -689,16 +690,10 @@ fn threads_that_save_to_one_path_leave_one_whole_file() {
 /// A family from outside, which says nothing of files.
 struct Own(GaussianMixture<f64>);
 
-impl Scores<f64> for Own {
-    fn components(&self) -> usize {
-        Scores::<f64>::components(&self.0)
-    }
-    fn some(&self, rows: &Rows<f64>, i: usize, ids: &[u32], out: &mut Vec<f64>) {
-        self.0.some(rows, i, ids, out);
-    }
-}
-
 impl Mixture<f64> for Own {
+    fn cost(&self) -> Cost<'_, f64> {
+        Mixture::<f64>::cost(&self.0)
+    }
     fn centres(&self) -> &Centres<f64> {
         Mixture::<f64>::centres(&self.0)
     }

@@ -3,7 +3,8 @@
 
 use crate::common::blobs;
 use coremix::algorithms;
-use coremix::data::{Centres, Frame, Rows, Scores, Summary};
+use coremix::costs::{Cost, OwnCost};
+use coremix::data::{Centres, Frame, Rows, Summary};
 use coremix::m_step::{GaussianMixture, MStep, Moments};
 use coremix::prelude::*;
 use coremix::{Block, Likelihood, LogJoint, Stage, testing};
@@ -32,22 +33,14 @@ pub(crate) fn points() -> Array2<f64> {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 enum Wrong {
     Nothing,
-    NanScores,
-    FewScores,
+    NanCosts,
+    FewCosts,
     NanDensity,
     FewerComponents,
     /// Means that move away from where they should be.
     Falling,
-    /// Fast scores that are not the direct ones, and no margin.
-    NoMargin,
     /// Fewer components from the first M-step on.
     FewerLater,
-    /// Fewer fast scores than rows and components.
-    FewFast,
-    /// The best component is one that does not exist.
-    Beyond,
-    /// The best component is the number that marks empty places of supports.
-    Unset,
 }
 
 const SHARED: Gaussian = Gaussian::new(Covariance::TiedSpherical);
@@ -66,53 +59,30 @@ type Inner = Rows<f64>;
 
 impl Stage for Family {}
 
-impl Scores<f64> for Model {
+impl OwnCost<f64> for Model {
     fn components(&self) -> usize {
         let fewer = match self.wrong {
             Wrong::FewerComponents => 1,
             Wrong::FewerLater => usize::from(self.updated),
             _ => 0,
         };
-        Scores::<f64>::components(&self.inner) - fewer
-    }
-
-    fn all(&self, rows: &Inner, out: &mut Vec<f64>) {
-        let ids: Vec<u32> = (0..self.components() as u32).collect();
-        let mut scores = Vec::new();
-        out.clear();
-        for i in 0..rows.len() {
-            self.some(rows, i, &ids, &mut scores);
-            out.extend(&scores);
-        }
-        match self.wrong {
-            Wrong::NoMargin => out.iter_mut().for_each(|score| *score *= 1.0 + 1e-6),
-            Wrong::FewFast => out.truncate(3),
-            _ => (),
-        }
-    }
-
-    fn best(&self, rows: &Inner, ids: &mut [u32], scores: &mut [f64]) -> bool {
-        let wrong = match self.wrong {
-            Wrong::Beyond => 5,
-            Wrong::Unset => u32::MAX,
-            _ => return false,
-        };
-        let found = self.inner.best(rows, ids, scores);
-        ids[0] = wrong;
-        found
+        self.inner.components() - fewer
     }
 
     fn some(&self, rows: &Inner, i: usize, ids: &[u32], out: &mut Vec<f64>) {
-        self.inner.some(rows, i, ids, out);
+        self.inner.cost().some(rows, i, ids, out);
         match self.wrong {
-            Wrong::NanScores if i == 7 => out.fill(f64::NAN),
-            Wrong::FewScores => out.truncate(ids.len() - 1),
+            Wrong::NanCosts if i == 7 => out.fill(f64::NAN),
+            Wrong::FewCosts => out.truncate(ids.len() - 1),
             _ => (),
         }
     }
 }
 
 impl Mixture<f64> for Model {
+    fn cost(&self) -> Cost<'_, f64> {
+        Cost::Own(self)
+    }
     fn centres(&self) -> &Centres<f64> {
         Mixture::<f64>::centres(&self.inner)
     }
@@ -177,8 +147,8 @@ fn what_is_wrong_with_a_family_is_said() {
     let data = Dense::new(x.view()).unwrap();
     let given = || Given::new(x.slice(s![..5, ..]));
     for (wrong, text) in [
-        (Wrong::NanScores, "row 7 under component 0 is NaN"),
-        (Wrong::FewScores, "row 0 under component"),
+        (Wrong::NanCosts, "row 7 under component 0 is NaN"),
+        (Wrong::FewCosts, "row 0 under component"),
         (Wrong::NanDensity, "the free energy is NaN"),
         (Wrong::FewerComponents, "4 components with 5 centres"),
     ] {
@@ -210,24 +180,9 @@ fn what_a_family_says_later_is_checked_as_well() {
         builder.build().unwrap().fit(&data)
     };
     for width in [1, 2, 5] {
-        let text = "4 components with 5 centres of 3 coordinates after an M-step";
+        let text = "4 components with 5 centres of 3 coordinates, and costs about points of 3, after an M-step";
         refused(fit(Wrong::FewerLater, width), "Family", text);
-        // Where fast scores are missing, all are computed directly.
-        let few = fit(Wrong::FewFast, width).unwrap();
-        assert_eq!(
-            few.search_labels,
-            fit(Wrong::Nothing, width).unwrap().search_labels
-        );
-        let (components, _) = few.model.truncated_responsibilities(&data, 2).unwrap();
-        assert!(components.iter().all(|c| *c < 5));
     }
-    refused(
-        fit(Wrong::Beyond, 1),
-        "Family",
-        "component 5 of row 0 does not exist",
-    );
-    let text = "component 4294967295 of row 0 does not exist";
-    refused(fit(Wrong::Unset, 1), "Family", text);
 }
 
 #[test]
@@ -236,7 +191,6 @@ fn the_laws_find_families_that_break_them() {
     let data = Dense::new(x.view()).unwrap();
     testing::family(&Family(Wrong::Nothing), &data, 4).unwrap();
     for (wrong, text) in [
-        (Wrong::NoMargin, "than the margin"),
         (Wrong::Falling, ""),
         (Wrong::NanDensity, "the free energy is NaN"),
     ] {

@@ -2,7 +2,8 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
-use coremix::data::{Centres, Data, Frame, Rows, Scores};
+use coremix::costs::{Cost, Factor, OwnCost, Scaled};
+use coremix::data::{Centres, Data, Frame, Rows};
 use coremix::m_step::{GaussianMixture, MStep, Moments};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
@@ -17,15 +18,12 @@ type Inner = Rows<f64>;
 /// The lies, each with a number that stands where another should.
 #[derive(Clone, Debug, Default)]
 struct Lies {
-    /// Scores of a row of a block under one of the components.
-    score: Option<(usize, f64)>,
-    /// This many scores more or fewer for some components.
-    scores: isize,
-    /// This many scores more or fewer for all rows and components.
-    all: isize,
-    margin: Option<f64>,
-    /// Whether the best components are found, and the number that is added to each.
-    best: Option<u32>,
+    /// Costs of a row of a block under one of the components.
+    cost: Option<(usize, f64)>,
+    /// This many costs more or fewer for some components.
+    costs: isize,
+    /// Squared distances to the first centres, with a wrong factor and addend.
+    factor: Option<Factor>,
     log_joint: Option<(usize, f64)>,
     prior_terms: f64,
     /// This many components more or fewer, from the first M-step on or from the beginning.
@@ -51,11 +49,15 @@ impl LyingFamily {
         for _ in 0..1 + bytes.few(2) {
             let off = bytes.choose(&[-1, 1, -1000, 3]);
             match bytes.below(14) {
-                0 => lies.score = Some((bytes.below(60), wrong(bytes))),
-                1 => lies.scores = off,
-                2 => lies.all = off,
-                3 => lies.margin = Some(wrong(bytes)),
-                4 => lies.best = Some(bytes.choose(&[0, 1, 100, u32::MAX])),
+                0 => lies.cost = Some((bytes.below(60), wrong(bytes))),
+                1 => lies.costs = off,
+                2..=4 => {
+                    lies.factor = Some(Factor {
+                        factor: wrong(bytes),
+                        per_coordinate: wrong(bytes),
+                        added: wrong(bytes),
+                    })
+                }
                 5 => lies.log_joint = Some((bytes.below(3), wrong(bytes))),
                 6 => lies.prior_terms = wrong(bytes),
                 7 => lies.components = off,
@@ -87,51 +89,40 @@ pub(crate) struct LyingModel {
     inner: GaussianMixture<f64>,
     #[serde(skip)]
     lies: Arc<Lies>,
+    scaled: Option<Scaled<f64>>,
     later: bool,
 }
 
-impl Scores<f64> for LyingModel {
+impl OwnCost<f64> for LyingModel {
     fn components(&self) -> usize {
-        let k = Scores::<f64>::components(&self.inner);
+        let k = self.inner.components();
         match self.later || !self.lies.only_later {
             true => off(k, self.lies.components),
             false => k,
         }
     }
 
-    fn all(&self, rows: &Inner, out: &mut Vec<f64>) {
-        self.inner.all(rows, out);
-        out.resize(off(out.len(), self.lies.all), 0.5);
-    }
-
-    fn margin(&self, rows: &Inner, i: usize, reach: f64) -> f64 {
-        let known = self.inner.margin(rows, i, reach);
-        self.lies.margin.unwrap_or(known)
-    }
-
     fn some(&self, rows: &Inner, i: usize, ids: &[u32], out: &mut Vec<f64>) {
         // The inner model would not know others.
-        let k = Scores::<f64>::components(&self.inner) as u32;
+        let k = self.inner.components() as u32;
         let known: Vec<u32> = ids.iter().map(|c| c % k).collect();
-        self.inner.some(rows, i, &known, out);
-        match self.lies.score {
+        self.inner.cost().some(rows, i, &known, out);
+        match self.lies.cost {
             Some((row, value)) if row == i => out.fill(value),
             _ => {}
         }
-        out.resize(off(out.len(), self.lies.scores), 0.5);
-    }
-
-    fn best(&self, rows: &Inner, ids: &mut [u32], scores: &mut [f64]) -> bool {
-        let Some(by) = self.lies.best else {
-            return self.inner.best(rows, ids, scores);
-        };
-        self.inner.best(rows, ids, scores);
-        ids.iter_mut().for_each(|id| *id = id.wrapping_add(by));
-        true
+        out.resize(off(out.len(), self.lies.costs), 0.5);
     }
 }
 
 impl Mixture<f64> for LyingModel {
+    fn cost(&self) -> Cost<'_, f64> {
+        match &self.scaled {
+            Some(scaled) => Cost::Scaled(scaled),
+            None => Cost::Own(self),
+        }
+    }
+
     fn centres(&self) -> &Centres<f64> {
         Mixture::<f64>::centres(&self.inner)
     }
@@ -183,8 +174,10 @@ impl MStep<f64> for LyingFamily {
         if self.0.refuses {
             return Err(Error::Empty { what: "patience" });
         }
+        let scaled = (self.0.factor).map(|own| Scaled::new(seeds.clone(), |_| own));
         Ok(LyingModel {
             inner: SHARED.start(seeds, frame, data)?,
+            scaled,
             lies: self.0.clone(),
             later: false,
         })

@@ -7,6 +7,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
+use crate::costs::Cost;
 use crate::data::{Centres, View};
 use crate::kernels::distance;
 use crate::model::block::Block;
@@ -234,9 +235,10 @@ impl<F: Float> Assignment<F> {
             let mut block = Block::listed(centres.len(), width);
             block.reset(rows.len(), &[]);
             block.supports.resize(rows.len() * width, 0);
-            search::ranked(centres, &rows, &mut block, &mut Exact::default());
+            let cost = Cost::Squared(centres);
+            search::ranked(cost, &rows, &mut block, &mut Exact::default());
             let found = open.iter().enumerate().map(|(i, row)| {
-                let (ids, squared) = (block.support(i), block.scores(i));
+                let (ids, squared) = (block.support(i), block.costs(i));
                 let mut change = Change { to: ids[0], ..*row };
                 let mut member = Member {
                     row: row.row,

@@ -91,9 +91,9 @@ pub(super) fn add_lost<F: Float>(
 
 /// A merge of two components, and what it gains.
 struct Merge {
-    /// Of the components and the entropy, without the sticks: the least under all priors.
+    /// The change by the components and the entropy, without the sticks: the least under all priors.
     evidence: f64,
-    /// Of the bound, if no other components merge.
+    /// The change of the bound, if no other components merge.
     gain: f64,
     /// More than this is worth it.
     worth: f64,
@@ -130,7 +130,7 @@ pub(super) fn merge(
     Ok(emptied)
 }
 
-/// What each pair would gain by itself, where that can be said.
+/// The gain of each pair by itself, where that can be said.
 fn merges(
     sums: &Moments,
     origins: &[Vec<f64>],
@@ -196,7 +196,7 @@ fn step(origins: &[Vec<f64>], into: usize, from: usize) -> Vec<f64> {
     both.map(|(from, into)| from - into).collect()
 }
 
-/// What the entropy of two responsibilities loses when one component gets both:
+/// The entropy that two responsibilities lose when one component gets both:
 /// $(a + b) \ln (a + b) - a \ln a - b \ln b$.
 fn lost_entropy(a: f64, b: f64) -> f64 {
     let (less, more) = if a < b { (a, b) } else { (b, a) };
@@ -219,7 +219,6 @@ mod tests {
     use crate::m_step::{DirichletProcess, MStep};
     use crate::model::Mixture;
     use crate::model::posterior::{self, LogJoint};
-    use crate::rows::Scores;
     use ndarray::{Array1, Array2};
 
     #[test]
@@ -287,15 +286,17 @@ mod tests {
 
         /// The bound after the M-step from these shares of rows, term by term (E30).
         fn bound(&self, q: impl Fn(usize, usize) -> f64) -> f64 {
-            let (mut model, mut scores) = (self.model.clone(), Vec::new());
+            let (mut model, mut costs) = (self.model.clone(), Vec::new());
             let sums = self.sums(&self.block.with_shares(&q));
             self.family.update(sums, &mut model, false, None).unwrap();
             let LogJoint { alpha, gamma, beta } = model.log_joint();
             let mut total = model.prior_terms();
             for i in 0..self.rows.len() {
-                model.some(&self.rows, i, &[0, 1, 2, 3, 4], &mut scores);
-                for (c, score) in scores.iter().enumerate().filter(|(c, _)| q(i, *c) > 0.0) {
-                    let log = alpha + 2.0 * gamma - beta * score.to_f64();
+                model
+                    .cost()
+                    .some(&self.rows, i, &[0, 1, 2, 3, 4], &mut costs);
+                for (c, cost) in costs.iter().enumerate().filter(|(c, _)| q(i, *c) > 0.0) {
+                    let log = alpha + 2.0 * gamma - beta * cost.to_f64();
                     total += self.rows.weight(i) * q(i, c) * (log - q(i, c).ln());
                 }
             }

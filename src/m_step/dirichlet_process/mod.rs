@@ -118,7 +118,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
         sums: &mut Moments,
     ) {
         merge::add_lost(rows, block, &model.pairs, sums.own_mut());
-        // What a merge gains is a small difference of large logarithms.
+        // The gain of a merge is a small difference of large logarithms.
         let component = |t: usize| &model.q.components[t].whitening;
         // Before there are covariances, nothing says how many digits they need.
         let is_anchor = |t: &usize| model.pairs.is_empty() && !component(*t).is_diagonal();

@@ -1,4 +1,4 @@
-//! The model: a distribution over the parameters of the mixture, what rows score under it, and its file.
+//! The model: a distribution over the parameters of the mixture, what rows cost under it, and its file.
 
 use super::merge::Pair;
 use super::posterior::{NormalWishart, Prior};
@@ -8,13 +8,15 @@ use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::{Float, held_in_range};
 use crate::base::parallel;
+use crate::costs::whitened::{self, Transforms};
+use crate::costs::whitening::Whitening;
+use crate::costs::{Cost, Whitened};
 use crate::io::{all_finite, all_positive, rule};
 use crate::m_step::proportions;
+use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
-use crate::model::whitened::{self, Whitening};
-use crate::model::{Mixture, predict};
-use crate::rows::{Centres, Frame, Rows, Scores};
-use ndarray::{Array1, Array2, Array3, ArrayView2};
+use crate::rows::{Centres, Frame, Rows};
+use ndarray::{Array1, Array2, Array3, ArrayD, ArrayView2};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
@@ -32,13 +34,13 @@ pub struct DirichletProcessMixture<F> {
     pub(in crate::m_step) q: Distribution<F>,
     /// The means, rounded.
     pub(super) centres: Centres<F>,
-    /// (T): scores are -2 (E ln pi + E ln N), but for the constants of a density and for `reference`: quadratic forms, and
+    /// (T): costs are -2 (E ln pi + E ln N), without the constants of a density and `reference`: quadratic forms, and
     /// this.
     added: Vec<f64>,
-    /// The mean of what is added, so that scores are small where most points are: they are stored in the type of the data.
+    /// The mean of what is added, so that costs are small where most points are: they are stored in the type of the data.
     reference: f64,
     prior_terms: f64,
-    /// Those that may merge after the next search.
+    /// Components that may merge after the next search.
     pub(super) pairs: Vec<Pair>,
     /// The points near the rows of each component that sums are about.
     pub(super) origins: Vec<Vec<f64>>,
@@ -51,7 +53,7 @@ pub struct DirichletProcessMixture<F> {
 pub(in crate::m_step) struct Distribution<F> {
     pub(super) frame: Frame<F>,
     pub(super) least_variance: f64,
-    /// The variance of every component, until that of the seeds is known: scores are squared distances in units of it.
+    /// The variance of every component, until that of the seeds is known: costs are squared distances in units of it.
     pub(super) first_variance: Option<f64>,
     pub(super) prior: Prior,
     pub(super) sticks: Sticks,
@@ -75,7 +77,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         Ok(model)
     }
 
-    /// What follows from the distributions: scores, divergences and rounded means.
+    /// Recomputes all that follows from the distributions: costs, divergences and rounded means.
     pub(super) fn renew(&mut self, watch: Watch<'_>) -> Result<()> {
         let components = &self.q.components;
         let origins = components.iter().map(|q| q.near_rows(&self.q.prior));
@@ -96,7 +98,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         let added = components.iter().zip(logs);
         let added = added.map(|(q, log)| dim / q.mean_precision - q.expected_log_det() - 2.0 * log);
         self.added = added.collect();
-        // By mass, so that scores are small where most points are: an empty component has as much in it as the prior is
+        // By mass, so that costs are small where most points are: an empty component has as much in it as the prior is
         // weak, and no mass.
         let prior = &self.q.prior;
         let mass = |q: &NormalWishart| (q.mean_precision - prior.mean_precision).max(0.0);
@@ -112,10 +114,6 @@ impl<F: Float> DirichletProcessMixture<F> {
         let sticks = self.q.sticks.divergence(prior.concentration);
         self.prior_terms = -(divergences.iter().sum::<f64>() + sticks);
         Ok(())
-    }
-
-    fn whitenings(&self) -> impl Iterator<Item = &Whitening> {
-        self.q.components.iter().map(|q| &q.whitening)
     }
 
     /// The posterior means $m_t$ (T, d), in the data's own unit.
@@ -180,7 +178,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     }
 
     /// Draws `n` points from the predictive density: points (n, d), in the data's own unit, and the components they came
-    /// from (n). The same `seed` gives the same points.
+    /// from (n). A `seed` gives the same points again.
     ///
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) if `n` is 0.
@@ -210,23 +208,18 @@ impl<F: Float> DirichletProcessMixture<F> {
     }
 }
 
-/// Scores are -2 times expected log-joints (E29), but for constants.
-impl<F: Float> Scores<F> for DirichletProcessMixture<F> {
-    fn components(&self) -> usize {
-        self.q.components.len()
-    }
-
-    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        whitened::scores(self.whitenings(), &self.added, rows, out);
-    }
-
-    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        let component = |t: usize| &self.q.components[t].whitening;
-        whitened::some_scores(component, &self.added, rows, i, ids, out);
+impl<F: Float> Transforms for DirichletProcessMixture<F> {
+    fn transform(&self, c: usize) -> &Whitening {
+        &self.q.components[c].whitening
     }
 }
 
 impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
+    /// -2 times expected log-joints (E29), up to constants.
+    fn cost(&self) -> Cost<'_, F> {
+        Cost::Whitened(Whitened::each(self, &self.added))
+    }
+
     fn proportions(&self) -> Array1<f64> {
         let logs = self.q.sticks.log_proportions();
         logs.into_iter().map(f64::exp).collect()
@@ -235,6 +228,18 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     fn variances(&self) -> Array2<f64> {
         let covariances = self.covariances();
         Array2::from_shape_fn(self.means.dim(), |(c, j)| covariances[[c, j, j]])
+    }
+
+    /// With `covariances` (T, d, d), `degrees_of_freedom` (T), `mean_precisions` (T) and `sticks` (T, 2).
+    fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
+        vec![
+            ("variances", self.variances().into_dyn()),
+            ("proportions", self.proportions().into_dyn()),
+            ("covariances", self.covariances().into_dyn()),
+            ("degrees_of_freedom", self.degrees_of_freedom().into_dyn()),
+            ("mean_precisions", self.mean_precisions().into_dyn()),
+            ("sticks", self.sticks().into_dyn()),
+        ]
     }
 
     fn centres(&self) -> &Centres<F> {
@@ -257,27 +262,19 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
         self.prior_terms
     }
 
-    /// Labels come from expected log-joints, densities from the predictive distribution.
-    fn evaluations_per_component(&self) -> u64 {
-        2
-    }
-
     /// Predictive densities (Bishop 10.81), in `f64` for every component: their tails fall off slowly, and there is no
-    /// telling which of them matter.
-    fn judge(&self, rows: &Rows<F>, labels: Option<&mut [u32]>) -> Vec<f64> {
-        if let Some(labels) = labels {
-            labels.copy_from_slice(&predict::label(self, rows));
-        }
+    /// telling which of them matter. Labels come from expected log-joints.
+    fn own_log_densities(&self, rows: &Rows<F>) -> Option<Vec<f64>> {
         let (k, dim) = (self.q.components.len(), self.centres.dim());
         let mut logs = vec![0.0; rows.len() * k];
         let proportions = self.q.sticks.log_proportions();
         let densities: Vec<_> = self.q.components.iter().map(|q| q.predictive()).collect();
-        whitened::forms(self.whitenings(), rows, dim, |t, i, form| {
+        whitened::forms(self, rows, k, |t, i, form| {
             logs[i * k + t] = proportions[t] + densities[t].log_density(form);
         });
         let shift = dim as f64 * self.q.frame.log_density_shift();
         let rows = logs.chunks_exact(k);
-        rows.map(|logs| shift + log_sum_exp(logs)).collect()
+        Some(rows.map(|logs| shift + log_sum_exp(logs)).collect())
     }
 }
 

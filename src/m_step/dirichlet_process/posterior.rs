@@ -6,8 +6,8 @@
 use crate::base::cancel::Watch;
 use crate::base::error::Result;
 use crate::base::linalg::{self, Cholesky};
+use crate::costs::whitening::Whitening;
 use crate::m_step::Moments;
-use crate::model::whitened::Whitening;
 use serde::{Deserialize, Serialize};
 use special::Gamma;
 use std::f64::consts::{LN_2, PI};
@@ -47,7 +47,7 @@ impl Prior {
         }))
     }
 
-    /// One that counts only so much, as if from so many points: $\beta_0$ and $W_0^{-1}$ times `share`.
+    /// A prior that counts for fewer points: $\beta_0$ and $W_0^{-1}$ times `share`.
     pub(super) fn weaker(&self, share: f64, watch: Watch<'_>) -> Result<Option<Self>> {
         let weaker = Self {
             mean_precision: self.mean_precision * share,
@@ -179,14 +179,14 @@ impl NormalWishart {
         digammas.sum::<f64>() + self.dim() * LN_2 + self.log_det()
     }
 
-    /// The part of the bound that follows from the sums of the component, but for what is in proportion to its mass (E51).
+    /// The part of the bound that follows from the sums of the component, except the part in proportion to its mass (E51).
     pub(super) fn evidence(&self, prior: &Prior) -> f64 {
         let ratio = prior.mean_precision / self.mean_precision;
         let by_scale = self.degrees * self.log_det() - prior.degrees * prior.log_det;
         0.5 * (self.dim() * ratio.ln() + by_scale) + self.log_gamma_rises(prior)
     }
 
-    /// $\ln \Gamma_d(\nu / 2) - \ln \Gamma_d(\nu_0 / 2)$, but for a constant: by differences, as both may be much larger.
+    /// $\ln \Gamma_d(\nu / 2) - \ln \Gamma_d(\nu_0 / 2)$, up to a constant: by differences, as both may be much larger.
     fn log_gamma_rises(&self, prior: &Prior) -> f64 {
         let gained = 0.5 * (self.degrees - prior.degrees);
         let halves = halves(prior.degrees, self.dim());

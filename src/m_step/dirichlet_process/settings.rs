@@ -381,15 +381,15 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     })
 }
 
-/// What a prior leaves at least to each column, when the others are known (d), so that neither it nor components that
-/// collapse onto few points are lost in rounding beside the data: a variance floor like (E20) of each column, for all points.
+/// The least variance that a prior leaves to each column, when the others are known (d), so that neither it nor components that
+/// collapse onto few points are lost in rounding next to the data: a variance floor like (E20) of each column, for all points.
 fn least_variances<F: Float>(
     frame: &Frame<F>,
     data: &Summary,
     near: &Gaussian,
     of_data: bool,
 ) -> Vec<f64> {
-    /// Of the variance of a column. Sums of products are off by about 1e-15 of it, so the smallest eigenvalue is by 1e-4,
+    /// As a part of the variance of a column. Sums of products are off by about 1e-15 of it, so the smallest eigenvalue is by 1e-4,
     /// which counts squared in the free energy: 1e-9 of each point at most.
     const FLOOR: f64 = 1e-11;
     /// Columns of the data that determine one another to within this share of their variance are taken to do so exactly.

@@ -21,7 +21,7 @@ impl Sticks {
         Self(sticks)
     }
 
-    /// What `log` of the stick, and of the rest of those before it, makes of each proportion (T).
+    /// The `log` of each stick plus that of the rest of the sticks before it, for each proportion (T).
     fn logs(&self, log: fn(f64) -> f64) -> Vec<f64> {
         let mut before = 0.0;
         let logs = self.0.iter().map(|&[a, b]| {

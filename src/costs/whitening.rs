@@ -1,11 +1,11 @@
-//! Components with full covariance matrices: their whitening transforms, and the scores that follow from them.
+//! Full covariance matrices: the transforms that whiten the points of a component.
 
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
-use crate::kernels::quadratic::{self, Columns};
-use crate::rows::Rows;
+use crate::base::pairs::Pairs;
+use crate::kernels::quadratic;
 use serde::{Deserialize, Serialize};
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
@@ -47,7 +47,7 @@ impl Whitening {
             factor: linalg::packed(factor, dim),
             inflation: 0.0,
         };
-        let factors = found.precisions().into_iter().zip(variances);
+        let factors = found.precisions().into_iter().pairs(variances);
         found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
         found
     }
@@ -114,7 +114,7 @@ impl Whitening {
         for row in self.rows() {
             diagonal
                 .iter_mut()
-                .zip(row)
+                .pairs(row)
                 .for_each(|(sum, x)| *sum += x * x);
         }
         diagonal
@@ -136,24 +136,24 @@ impl Whitening {
     /// $\lvert M (z - m) \rvert^2$, in `f64`; `apart` is scratch.
     pub(crate) fn form<F: Float>(&self, z: &[F], apart: &mut Vec<f64>) -> f64 {
         apart.clear();
-        apart.extend(z.iter().zip(&self.mean).map(|(z, m)| z.to_f64() - m));
+        apart.extend(z.iter().pairs(&self.mean).map(|(z, m)| z.to_f64() - m));
         quadratic::form(&self.factor, apart)
     }
 
     /// The mean square of the coordinates of the mean, in deviations of the columns given all others.
     fn farness(&self) -> f64 {
-        let squares = self.precisions().into_iter().zip(&self.mean);
+        let squares = self.precisions().into_iter().pairs(&self.mean);
         squares.map(|(p, m)| p * m * m).sum::<f64>() / self.mean.len() as f64
     }
 
     /// Whether forms in `f32` have digits enough: the mean, too, is rounded to it.
-    fn fits_narrow(&self) -> bool {
+    pub(super) fn fits_narrow(&self) -> bool {
         /// In deviations of a column.
         const FARTHEST: f64 = 100.0;
         self.inflation <= MOST_INFLATION && self.farness() <= FARTHEST * FARTHEST
     }
 
-    fn rounding<F: Float>(&self) -> Rounding {
+    pub(super) fn rounding<F: Float>(&self) -> Rounding {
         let dim = self.mean.len() as f64;
         Rounding {
             relative: 2.0 * (dim + 8.0) * F::EPSILON * dim * self.inflation.sqrt(),
@@ -169,172 +169,21 @@ impl Whitening {
 /// (\Sigma^{-1})_{jj})^{1/2} \lvert v \rvert$, which is $\gamma d$ times the root of the inflation. A mean that is rounded by
 /// $\epsilon \lvert m_j \rvert$ moves $v$ by $\epsilon (d \sum_j (\Sigma^{-1})_{jj} m_j^2)^{1/2}$. The form is off by twice as much
 /// times $\lvert v \rvert$.
-struct Rounding {
+pub(super) struct Rounding {
     relative: f64,
     of_mean: f64,
 }
 
 impl Rounding {
-    fn of(&self, form: f64) -> f64 {
+    pub(super) fn of(&self, form: f64) -> f64 {
         self.relative * form + self.of_mean * form.sqrt()
     }
-}
-
-/// The scores $\lvert M_c (z - m_c) \rvert^2 + a_c$ of all rows under all components: (len, k) into `out`. They are computed
-/// in the type of the data where it has digits enough. Those that may be the best one of their row are
-/// computed directly, as [`some_scores`] does, so that labels do not depend on rounding.
-pub(crate) fn scores<'a, F: Float>(
-    components: impl Iterator<Item = &'a Whitening>,
-    added: &[f64],
-    rows: &Rows<F>,
-    out: &mut Vec<F>,
-) {
-    let components: Vec<&Whitening> = components.collect();
-    let (n, k, dim) = (rows.len(), added.len(), components[0].mean.len());
-    out.resize(n * k, F::zero());
-    let mut narrow = Columns::<F>::new(n, dim, |i| rows.row(i));
-    let mut wide = None;
-    let mut roundings = Vec::with_capacity(k);
-    for (c, (component, added)) in components.iter().zip(added).enumerate() {
-        let (mean, factor) = (&component.mean, &component.factor);
-        let mut see = |i: usize, form: f64| out[i * k + c] = held(form + added);
-        if component.fits_narrow() {
-            narrow.forms(mean, factor, |i, form, _| see(i, form.to_f64()));
-            roundings.push(component.rounding::<F>());
-        } else {
-            let wide = wide.get_or_insert_with(|| Columns::<f64>::new(n, dim, |i| rows.row(i)));
-            wide.forms(mean, factor, |i, form, _| see(i, form));
-            roundings.push(component.rounding::<f64>());
-        }
-    }
-    let mut apart = Vec::new();
-    for (i, scores) in out.chunks_exact_mut(k).enumerate() {
-        let bounds = |c: usize, score: F| {
-            let error = roundings[c].of((score.to_f64() - added[c]).abs());
-            (score.to_f64(), error + F::EPSILON * score.to_f64().abs())
-        };
-        let best = scores
-            .iter()
-            .enumerate()
-            .fold(f64::INFINITY, |best, (c, s)| {
-                let (score, error) = bounds(c, *s);
-                best.min(score + error)
-            });
-        for (c, score) in scores.iter_mut().enumerate() {
-            let (found, error) = bounds(c, *score);
-            if found - error <= best {
-                *score = held(components[c].form(rows.row(i), &mut apart) + added[c]);
-            }
-        }
-    }
-}
-
-/// The scores of row `i` under the components `ids`, computed directly.
-pub(crate) fn some_scores<'a, F: Float>(
-    component: impl Fn(usize) -> &'a Whitening,
-    added: &[f64],
-    rows: &Rows<F>,
-    i: usize,
-    ids: &[u32],
-    out: &mut Vec<F>,
-) {
-    let mut apart = Vec::new();
-    out.clear();
-    out.extend(ids.iter().map(|&c| {
-        let form = component(c as usize).form(rows.row(i), &mut apart);
-        held::<F>(form + added[c as usize])
-    }));
-}
-
-/// Squared Mahalanobis distances of all rows in `f64`, shown to `see` with the component and the row.
-pub(crate) fn forms<'a, F: Float>(
-    components: impl Iterator<Item = &'a Whitening>,
-    rows: &Rows<F>,
-    dim: usize,
-    mut see: impl FnMut(usize, usize, f64),
-) {
-    let mut columns = Columns::<f64>::new(rows.len(), dim, |i| rows.row(i));
-    for (c, component) in components.enumerate() {
-        columns.forms(&component.mean, &component.factor, |i, form, _| {
-            see(c, i, form)
-        });
-    }
-}
-
-/// A score, clamped so that it stays finite; NaN becomes the largest score.
-fn held<F: Float>(score: f64) -> F {
-    F::from_f64(score.min(F::LARGEST_SCORE))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::rng::Rng;
-    use crate::data::{Data, Dense};
     use approx::assert_abs_diff_eq;
-    use ndarray::Array2;
-
-    /// Components of 6 columns with about this variance inflation, and rows near them and far away.
-    fn case<F: Float>(noise: f64) -> (Vec<Whitening>, Rows<F>) {
-        let mut rng = Rng::from_seed(5);
-        let turn = rng.normals(2, 6);
-        let x = Array2::from_shape_fn((300, 6), |(i, j)| {
-            let along = ((37 * i) % 101) as f64 / 30.0 + 3.0 * (i % 4) as f64;
-            let size = if i == 0 { 1e6 } else { 1.0 };
-            F::from_f64(size * (along * turn[[0, j]] + turn[[1, j]] + noise * rng.normal()))
-        });
-        let data = Dense::new(x.view()).unwrap();
-        let mut rows = Rows::default();
-        data.load(0..300, &data.frame(), &mut rows).unwrap();
-        let components = (0..4).map(|c| {
-            let row = |i: usize| rows.row(i)[..6].iter().map(|z| z.to_f64());
-            let mean: Vec<f64> = row(c + 4).collect();
-            let mut covariance = vec![0.0; 36];
-            for i in (c..300).step_by(4).skip(1) {
-                let u: Vec<f64> = row(i).zip(&mean).map(|(z, m)| z - m).collect();
-                for (place, sum) in covariance.iter_mut().enumerate() {
-                    *sum += u[place / 6] * u[place % 6] / 74.0;
-                }
-            }
-            let found = Whitening::new(mean, &covariance, vec![0.0; 6], None);
-            found.unwrap().unwrap()
-        });
-        (components.collect(), rows)
-    }
-
-    fn scores_are_direct<F: Float>(noise: f64, within: f64) {
-        let (components, rows) = case::<F>(noise);
-        let added = [0.3, -1.0, 2.0, 0.0];
-        let (mut fast, mut direct) = (Vec::new(), Vec::new());
-        scores(components.iter(), &added, &rows, &mut fast);
-        for (i, fast) in fast.chunks_exact(4).enumerate() {
-            let of = |c: usize| &components[c];
-            some_scores(of, &added, &rows, i, &[0, 1, 2, 3], &mut direct);
-            let lower = |a: &usize, b: &usize| direct[*a].to_f64().total_cmp(&direct[*b].to_f64());
-            let best = (0..4).min_by(lower).unwrap();
-            assert_eq!(fast[best], direct[best]);
-            for (fast, direct) in fast.iter().zip(&direct) {
-                let (fast, direct) = (fast.to_f64(), direct.to_f64());
-                assert!(
-                    (fast - direct).abs() <= within * direct.abs().max(6.0),
-                    "{fast} {direct}"
-                );
-                assert!(fast >= direct.min(fast) && fast.is_finite());
-            }
-        }
-    }
-
-    /// Also where columns nearly determine one another: in `f32` alone scores would be off by whole nats.
-    #[test]
-    fn scores_have_their_digits() {
-        for noise in [1.0, 1e-1, 1e-3] {
-            scores_are_direct::<f64>(noise, 1e-9);
-            scores_are_direct::<f32>(noise, 1e-5);
-        }
-        let (wide, narrow) = (case::<f64>(1.0).0, case::<f64>(1e-3).0);
-        assert!(wide.iter().all(|c| c.inflation < MOST_INFLATION));
-        assert!(narrow.iter().all(|c| c.inflation > MOST_INFLATION));
-    }
 
     #[test]
     fn covariance_and_precision_come_back() {

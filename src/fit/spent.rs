@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 /// The observer of a fit or of one of its restarts, and its evaluations and times so far.
 pub(super) struct Context<'a, F: Float> {
     pub(super) monitor: Monitor<'a, F>,
-    pub(super) cost: Cost,
+    pub(super) spent: Spent,
 }
 
 /// Evaluations and times of a fit, or of one of its restarts, so far.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Cost {
+pub(super) struct Spent {
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,
 }
 
-impl Cost {
+impl Spent {
     pub(super) fn add_phase(&mut self, phase: &PhaseReport) {
         let search = &mut self.evaluations.search;
         *search = search.saturating_add(phase.evaluations);
@@ -37,7 +37,7 @@ impl Cost {
             search,
             scoring,
         } = self.evaluations;
-        all_counts("cost", &[coreset, seeding, search, scoring])?;
-        rule(self.timings.is_sound(), "cost", "must have times of a fit")
+        all_counts("spent", &[coreset, seeding, search, scoring])?;
+        rule(self.timings.is_sound(), "spent", "must have times of a fit")
     }
 }

@@ -1,0 +1,150 @@
+//! Costs of rows under the components of a model: the lower, the better the component.
+//!
+//! A family says its costs as data, as one of a few kinds of [`Cost`]. Everything fast follows from the kind: costs of all
+//! components as matrix products, bounds on their rounding, and the choice of those that are computed again directly, so that
+//! labels do not depend on rounding.
+
+mod ranking;
+mod scaled;
+pub(crate) mod whitened;
+pub(crate) mod whitening;
+
+pub(crate) use ranking::Ranking;
+pub use scaled::{Factor, Scaled};
+pub use whitened::Whitened;
+
+use crate::base::float::Float;
+use crate::rows::{Centres, Linear, Rows};
+use std::fmt;
+
+/// The costs of rows under the components of a model. With $\beta$ nats for a cost of 1, and constants that all components share,
+/// it is $-\ln p(c, y \mid \theta)$: see [`LogJoint`](crate::LogJoint).
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Cost<'m, F: Float> {
+    /// The squared distance to a centre, $\lVert z - \mu_c \rVert^2$. A family with this cost has it whatever its parameters
+    /// are: then searches may compare distances alone.
+    Squared(&'m Centres<F>),
+    /// Squared distances times factors, with addends.
+    Scaled(&'m Scaled<F>),
+    /// Squared distances of rows that each component, or one transform for all of them, whitens.
+    Whitened(Whitened<'m>),
+    /// Costs of any other form, computed one by one: correct for every family, and slow.
+    Own(&'m dyn OwnCost<F>),
+}
+
+/// Costs that are none of the kinds the library knows, computed one by one.
+pub trait OwnCost<F: Float>: Sync {
+    /// Number of components, k.
+    fn components(&self) -> usize;
+    /// Costs of row `i` under the components `ids`, into `out`: as many as there are ids.
+    fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>);
+}
+
+impl<'m, F: Float> Cost<'m, F> {
+    /// Number of components, k.
+    #[must_use]
+    pub fn components(&self) -> usize {
+        match self {
+            Self::Squared(centres) => centres.len(),
+            Self::Scaled(scaled) => scaled.components(),
+            Self::Whitened(whitened) => whitened.components(),
+            Self::Own(own) => own.components(),
+        }
+    }
+
+    /// Number of coordinates that rows must have; `None` if an [`OwnCost`] does not say.
+    pub(crate) fn dim(&self) -> Option<usize> {
+        match self {
+            Self::Squared(centres) => Some(centres.dim()),
+            Self::Scaled(scaled) => Some(scaled.centres().dim()),
+            // A family of the library.
+            Self::Whitened(_) | Self::Own(_) => None,
+        }
+    }
+
+    /// Costs of row `i` under the components `ids`, computed directly. If an [`OwnCost`] gives another number of costs, all are
+    /// NaN: then the row has none, which is an error of the family.
+    #[inline(always)]
+    pub fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+        match self {
+            Self::Squared(centres) => rows.distances_to(i, centres, ids, out),
+            Self::Scaled(scaled) => scaled.some(rows, i, ids, out),
+            Self::Whitened(whitened) => whitened.some(rows, i, ids, out),
+            Self::Own(own) => {
+                own.some(rows, i, ids, out);
+                if out.len() != ids.len() {
+                    out.clear();
+                    out.resize(ids.len(), F::from_f64(f64::NAN));
+                }
+            }
+        }
+    }
+
+    /// Costs of all rows under all components, fast, good to the [margin](Self::margin): (len, k) into `out`. They are those
+    /// that [`some`](Self::some) computes to the last bit where the margin is 0, for every component that may be the best of its
+    /// row.
+    pub(crate) fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+        match self {
+            Self::Squared(centres) => rows.distances(centres, out),
+            Self::Scaled(scaled) => scaled.all(rows, out),
+            Self::Whitened(whitened) => whitened.all(rows, out),
+            Self::Own(own) => {
+                let ids: Vec<u32> = (0..own.components() as u32).collect();
+                let mut costs = Vec::new();
+                out.clear();
+                for i in 0..rows.len() {
+                    self.some(rows, i, &ids, &mut costs);
+                    out.extend_from_slice(&costs);
+                }
+            }
+        }
+    }
+
+    /// Bound on the rounding error of the costs of row `i` in [`all`](Self::all), for components whose cost could be as low as
+    /// `reach`.
+    pub(crate) fn margin(&self, rows: &Rows<F>, i: usize, reach: F) -> F {
+        match self {
+            Self::Squared(centres) => rows.margin(i, centres, reach),
+            Self::Scaled(scaled) => scaled.margin(rows, i),
+            Self::Whitened(_) | Self::Own(_) => F::zero(),
+        }
+    }
+
+    /// Costs of dense rows as products, if they are: they take the place of [`all`](Self::all) where all components share a
+    /// row.
+    pub(crate) fn products(&self) -> Option<&'m Linear<F>> {
+        match *self {
+            Self::Squared(centres) => Some(centres.products()),
+            Self::Scaled(scaled) => scaled.products(),
+            Self::Whitened(_) | Self::Own(_) => None,
+        }
+    }
+
+    /// The best component of every row and its cost, as [`some`](Self::some) finds it: the lowest index where several are as
+    /// good. `false`, and nothing done, where that is no faster than to go through [`all`](Self::all).
+    pub(crate) fn best(&self, rows: &Rows<F>, ids: &mut [u32], costs: &mut [F]) -> bool {
+        match self {
+            Self::Squared(centres) => rows.nearest(centres, ids, costs),
+            _ => false,
+        }
+    }
+
+    /// Whether the best component of a row is the one with the nearest centre, whatever the row.
+    #[must_use]
+    pub fn is_squared(&self) -> bool {
+        matches!(self, Self::Squared(_))
+    }
+}
+
+impl<F: Float> fmt::Debug for Cost<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Squared(_) => "Squared",
+            Self::Scaled(_) => "Scaled",
+            Self::Whitened(_) => "Whitened",
+            Self::Own(_) => "Own",
+        };
+        write!(f, "{kind} costs of {} components", self.components())
+    }
+}

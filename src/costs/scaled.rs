@@ -1,0 +1,294 @@
+//! Squared distances times factors: components whose variances differ, in all columns alike or column by column.
+
+use crate::base::cached::Cached;
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
+use crate::base::pairs::Pairs;
+use crate::io::{all_finite, rule, serde_through};
+use crate::kernels::distance::{self, Scaled as Scales};
+use crate::kernels::{sparse, stride};
+use crate::rows::{Centres, Linear, Part, Rows};
+use serde::{Deserialize, Serialize};
+
+/// So few components with factors by column are compared and summed up directly where there are this many columns. Products
+/// compute a whole vector of costs, and sums of six or twelve components: of three, too, and of those that have no share of a
+/// row.
+const DIRECT_COMPONENTS: usize = 4;
+const DIRECT_COLUMNS: usize = 32;
+
+/// Squared distances to centres with factors and addends (E31, E33), for rows that know the coordinates $O$:
+///
+/// $$s_c(z) = a_c \sum_{j \in O} (z_j - \mu_{cj})^2 + \lvert O \rvert \thinspace b_c + p_c
+/// \quad \text{or} \quad s_c(z) = \sum_{j \in O} \left( a_{cj} (z_j - \mu_{cj})^2 + b_{cj} \right) + p_c$$
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scaled<F> {
+    centres: Centres<F>,
+    components: Vec<Factor>,
+    by_column: Option<ByColumn<F>>,
+    /// The largest factor, and as its addend the largest of all that is added to a row: they bound rounding.
+    largest: Factor,
+    products: Cached<Option<Linear<F>>>,
+}
+
+/// How a squared distance becomes a cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Factor {
+    /// $a_c$, positive.
+    pub factor: f64,
+    /// $b_c$, added for each coordinate that a row knows.
+    pub per_coordinate: f64,
+    /// $p_c$, added to every row: infinity for a component that was discarded.
+    pub added: f64,
+}
+
+/// Factors $a_{cj}$ and addends $b_{cj}$ of each component and coordinate.
+#[derive(Clone, Debug, PartialEq)]
+struct ByColumn<F> {
+    /// (k, d), padded with zeros.
+    factors: Vec<F>,
+    /// (k, d), padded with zeros.
+    terms: Vec<F>,
+    /// (k): the terms of all coordinates together.
+    totals: Vec<F>,
+    /// Factors and terms by coordinate: (d, 2, k), padded with zeros to a [`stride`] of k.
+    by_coordinate: Cached<Vec<F>>,
+}
+
+impl Factor {
+    /// The squared distance itself.
+    pub const ONE: Self = Self {
+        factor: 1.0,
+        per_coordinate: 0.0,
+        added: 0.0,
+    };
+
+    #[inline(always)]
+    fn cost<F: Float>(&self, squared: F, known: f64) -> F {
+        let cost = self.factor * squared.to_f64() + known * self.per_coordinate;
+        penalised(cost, self.added)
+    }
+}
+
+impl<F: Float> Scaled<F> {
+    /// Centres whose factors `of` gives for each component.
+    pub fn new(centres: Centres<F>, of: impl Fn(usize) -> Factor) -> Self {
+        let components: Vec<Factor> = (0..centres.len()).map(of).collect();
+        let (mut largest, dim) = (Factor::ONE, centres.dim() as f64);
+        for own in components.iter().filter(|own| own.added.is_finite()) {
+            let added = dim * own.per_coordinate.abs() + own.added.abs();
+            largest.factor = largest.factor.max(own.factor);
+            largest.added = largest.added.max(added);
+        }
+        Self {
+            centres,
+            components,
+            by_column: None,
+            largest,
+            products: Cached::default(),
+        }
+    }
+
+    /// Centres whose factors and addends, $a_{cj}$ and $b_{cj}$, `of` gives for each component and coordinate, and `added`,
+    /// $p_c$, for each component.
+    pub fn by_column(
+        centres: Centres<F>,
+        of: impl Fn(usize, usize) -> (f64, f64),
+        added: impl Fn(usize) -> f64,
+    ) -> Self {
+        let (k, dim) = (centres.len(), centres.dim());
+        let stride = stride(dim);
+        let (mut factors, mut terms) = (vec![F::zero(); k * stride], vec![F::zero(); k * stride]);
+        let totals = (0..k).map(|c| {
+            let mut total = 0.0;
+            for j in 0..dim {
+                let (factor, term) = of(c, j);
+                factors[c * stride + j] = F::from_f64(factor);
+                terms[c * stride + j] = F::from_f64(term);
+                total += term;
+            }
+            F::from_f64(total)
+        });
+        let totals = totals.collect();
+        let by_column = Some(ByColumn {
+            factors,
+            terms,
+            totals,
+            by_coordinate: Cached::default(),
+        });
+        let of_component = |c| Factor {
+            added: added(c),
+            ..Factor::ONE
+        };
+        Self {
+            by_column,
+            ..Self::new(centres, of_component)
+        }
+    }
+
+    /// The centres.
+    #[must_use]
+    pub fn centres(&self) -> &Centres<F> {
+        &self.centres
+    }
+
+    /// How the squared distance to each centre becomes a cost (k).
+    #[must_use]
+    pub fn factors(&self) -> &[Factor] {
+        &self.components
+    }
+
+    pub(super) fn components(&self) -> usize {
+        self.components.len()
+    }
+
+    pub(super) fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+        match &self.by_column {
+            Some(scales) => scales.all(&self.centres, rows, out),
+            None => rows.distances(&self.centres, out),
+        }
+        for (i, costs) in out.chunks_exact_mut(self.components()).enumerate() {
+            let known = rows.known(i) as f64;
+            for (cost, own) in costs.iter_mut().pairs(&self.components) {
+                *cost = own.cost(*cost, known);
+            }
+        }
+    }
+
+    pub(super) fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+        match &self.by_column {
+            Some(scales) => scales.some(&self.centres, rows, i, ids, out),
+            None => rows.distances_to(i, &self.centres, ids, out),
+        }
+        let known = rows.known(i) as f64;
+        for (cost, &c) in out.iter_mut().pairs(ids) {
+            *cost = self.components[c as usize].cost(*cost, known);
+        }
+    }
+
+    /// 0 for factors by column: these costs are computed directly.
+    pub(super) fn margin(&self, rows: &Rows<F>, i: usize) -> F {
+        if self.by_column.is_some() {
+            return F::zero();
+        }
+        let squared = rows.margin(i, &self.centres, F::INFINITY).to_f64();
+        F::from_f64(self.largest.factor * squared + 4.0 * F::EPSILON * self.largest.added)
+    }
+
+    /// `None` where few components and many columns make products slower.
+    pub(super) fn products(&self) -> Option<&Linear<F>> {
+        let (k, dim) = (self.components(), self.centres.dim());
+        let make = || match &self.by_column {
+            Some(_) if k <= DIRECT_COMPONENTS && dim >= DIRECT_COLUMNS => None,
+            Some(ByColumn {
+                factors, totals, ..
+            }) => {
+                let added = |c: usize| totals[c].to_f64() + self.components[c].added;
+                Some(Linear::by_column(self.centres.seen(), factors, added))
+            }
+            // Rows that know every coordinate: others have no products.
+            None => Some(Linear::new(self.centres.seen(), |c| {
+                let own = self.components[c];
+                Part {
+                    factor: own.factor,
+                    added: dim as f64 * own.per_coordinate + own.added,
+                }
+            })),
+        };
+        self.products.get(make).as_ref()
+    }
+}
+
+impl<F: Float> ByColumn<F> {
+    #[inline(never)]
+    fn all(&self, centres: &Centres<F>, rows: &Rows<F>, out: &mut Vec<F>) {
+        if let Some(known) = rows.entries() {
+            let k = centres.len();
+            let scales = self
+                .by_coordinate
+                .get(|| sparse::by_coordinate([&self.factors, &self.terms], centres.dim(), k));
+            return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
+        }
+        distance::scaled_to_all(&rows.values, &centres.values, self.of_rows(), out);
+    }
+
+    #[inline(never)]
+    fn some(&self, centres: &Centres<F>, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+        if let Some(known) = rows.entries() {
+            let (factors, terms) = (&self.factors[..], &self.terms[..]);
+            let (scales, dim) = (Scales { factors, terms }, centres.dim());
+            return sparse::scaled_to_some(known.row(i), &centres.values, dim, scales, ids, out);
+        }
+        distance::scaled_to_some(rows.row(i), &centres.values, self.of_rows(), ids, out);
+    }
+
+    /// For rows that know every coordinate.
+    fn of_rows(&self) -> Scales<'_, F> {
+        let (factors, terms) = (&self.factors, &self.totals);
+        Scales { factors, terms }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "F: Float", deny_unknown_fields)]
+struct StoredScaled<F> {
+    centres: Centres<F>,
+    components: Vec<Factor>,
+    /// Factors and terms (k, d), if there are some for each coordinate.
+    by_column: Option<[Vec<F>; 2]>,
+}
+
+serde_through! { StoredScaled: Scaled; }
+
+impl<F: Float> From<&Scaled<F>> for StoredScaled<F> {
+    fn from(scaled: &Scaled<F>) -> Self {
+        let dim = scaled.centres.dim();
+        let unpadded = |values: &[F]| {
+            let rows = values.chunks_exact(stride(dim));
+            rows.flat_map(|row| &row[..dim]).copied().collect()
+        };
+        let by_column = scaled.by_column.as_ref();
+        Self {
+            centres: scaled.centres.clone(),
+            components: scaled.components.clone(),
+            by_column: by_column.map(|own| [unpadded(&own.factors), unpadded(&own.terms)]),
+        }
+    }
+}
+
+impl<F: Float> TryFrom<StoredScaled<F>> for Scaled<F> {
+    type Error = FileFault;
+
+    fn try_from(stored: StoredScaled<F>) -> Result<Self, FileFault> {
+        let (centres, own) = (stored.centres, stored.components);
+        let (k, dim) = (centres.len(), centres.dim());
+        rule(own.len() == k, "factors", "must be as many as centres")?;
+        let sound = |own: &Factor| own.factor.is_finite() && own.per_coordinate.is_finite();
+        rule(own.iter().all(sound), "factors", "must be finite")?;
+        let known = own.iter().all(|own| own.added > f64::NEG_INFINITY);
+        rule(known, "addends", "must be numbers")?;
+        let Some([factors, terms]) = stored.by_column else {
+            return Ok(Self::new(centres, |c| own[c]));
+        };
+        for values in [&factors, &terms] {
+            all_finite("factors by column", values, k * dim)?;
+        }
+        let of = |c: usize, j: usize| [&factors, &terms].map(|v| v[c * dim + j].to_f64());
+        let of = |c: usize, j: usize| of(c, j).into();
+        Ok(Self::by_column(centres, of, |c| own[c].added))
+    }
+}
+
+/// A cost with what is added for its component, clamped so that it stays finite. A point that is infinitely far from every
+/// component still ranks a discarded component last.
+#[inline(always)]
+pub(super) fn penalised<F: Float>(cost: f64, added: f64) -> F {
+    let held = if added == f64::INFINITY {
+        10.0 * F::LARGEST_COST
+    } else if cost + added > F::LARGEST_COST {
+        F::LARGEST_COST
+    } else {
+        // NaN, from a distance that overflowed, stays NaN.
+        cost + added
+    };
+    F::from_f64(held)
+}

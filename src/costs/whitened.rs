@@ -1,0 +1,285 @@
+//! Squared distances of rows that a transform whitens: components with full covariance matrices.
+
+use super::scaled::penalised;
+use super::whitening::Whitening;
+use super::{Cost, Factor, Ranking, Scaled};
+use crate::base::float::Float;
+use crate::base::linalg;
+use crate::base::pairs::Pairs;
+use crate::kernels::panels::{self, Panels};
+use crate::kernels::quadratic::Columns;
+use crate::kernels::stride;
+use crate::rows::{Centres, Rows};
+use std::fmt;
+
+/// The costs $\lvert M_c (z - m_c) \rvert^2 + a_c$ (E52), as the families of the library say them.
+#[derive(Clone, Copy)]
+pub struct Whitened<'m>(Kind<'m>);
+
+#[derive(Clone, Copy)]
+enum Kind<'m> {
+    Shared(&'m Shared),
+    Each(&'m dyn Transforms, &'m [f64]),
+}
+
+impl fmt::Debug for Whitened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Whitened costs of {} components", self.components())
+    }
+}
+
+/// A transform for each component.
+pub(crate) trait Transforms: Sync {
+    fn transform(&self, c: usize) -> &Whitening;
+}
+
+impl Transforms for Vec<Whitening> {
+    fn transform(&self, c: usize) -> &Whitening {
+        &self[c]
+    }
+}
+
+/// Rows and centres that one transform whitens, in `f64` whatever the type of the data: the farther rows are from the origin
+/// in deviations of the narrowest direction, the more digits their differences lose.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Shared {
+    /// The rows of the transform, and of zeros for the padding.
+    axes: Panels<f64>,
+    /// Squared distances with what is added for each component.
+    whitened: Scaled<f64>,
+}
+
+impl Shared {
+    /// For means (k, d) and what is added for each component (k).
+    pub(crate) fn new(whitening: &Whitening, means: &[f64], added: &[f64]) -> Self {
+        let dim = whitening.mean.len();
+        let mut rows = linalg::unpacked(&whitening.factor, dim);
+        rows.resize(stride(dim) * dim, 0.0);
+        let axes = panels::directions(&rows, dim);
+        let mut centres = Centres::with_capacity(added.len(), dim);
+        for mean in means.chunks_exact(dim) {
+            let mut row = mean.to_vec();
+            row.resize(stride(dim), 0.0);
+            centres.push(&whiten(&axes, &row, dim));
+        }
+        let whitened = Scaled::new(centres, |c| Factor {
+            factor: 1.0,
+            per_coordinate: 0.0,
+            added: added[c],
+        });
+        Self { axes, whitened }
+    }
+
+    /// Rows in the coordinates of the whitened centres.
+    fn enter<F: Float>(&self, rows: &[F]) -> Rows<f64> {
+        let dim = self.whitened.centres().dim();
+        Rows::of_padded(&whiten(&self.axes, rows, dim), dim)
+    }
+
+    /// Costs that may be the best of their row are computed directly.
+    fn all<F: Float>(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+        let (rows, cost) = (self.enter(&rows.values), Cost::Scaled(&self.whitened));
+        let (mut all, mut ranking) = (Vec::new(), Ranking::default());
+        cost.all(&rows, &mut all);
+        out.clear();
+        for (i, costs) in all.chunks_exact_mut(cost.components()).enumerate() {
+            let (ids, direct) = ranking.of(cost, &rows, i, costs, 1);
+            for (&c, &direct) in ids.iter().pairs(direct) {
+                costs[c as usize] = direct;
+            }
+            out.extend(costs.iter().map(|cost| penalised::<F>(*cost, 0.0)));
+        }
+    }
+
+    fn some<F: Float>(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
+        let mut costs = Vec::new();
+        self.whitened.some(&self.enter(row), 0, ids, &mut costs);
+        out.clear();
+        out.extend(costs.into_iter().map(|cost| penalised::<F>(cost, 0.0)));
+    }
+}
+
+/// Padded rows of `dim` coordinates, whitened by these axes.
+fn whiten<F: Float>(axes: &Panels<f64>, rows: &[F], dim: usize) -> Vec<f64> {
+    let rows: Vec<f64> = rows.iter().map(|z| z.to_f64()).collect();
+    let mut out = vec![0.0; rows.len()];
+    panels::project(&rows, stride(dim), axes, &mut out);
+    out
+}
+
+impl<'m> Whitened<'m> {
+    /// One transform for all components.
+    pub(crate) fn shared(shared: &'m Shared) -> Self {
+        Self(Kind::Shared(shared))
+    }
+
+    /// A transform for each component, and what is added (k).
+    pub(crate) fn each(transforms: &'m dyn Transforms, added: &'m [f64]) -> Self {
+        Self(Kind::Each(transforms, added))
+    }
+
+    pub(super) fn components(&self) -> usize {
+        match self.0 {
+            Kind::Shared(shared) => shared.whitened.components(),
+            Kind::Each(_, added) => added.len(),
+        }
+    }
+
+    pub(super) fn all<F: Float>(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+        match self.0 {
+            Kind::Shared(shared) => shared.all(rows, out),
+            Kind::Each(transforms, added) => all_of_each(transforms, added, rows, out),
+        }
+    }
+
+    pub(super) fn some<F: Float>(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+        let (transforms, added) = match self.0 {
+            Kind::Shared(shared) => return shared.some(rows.row(i), ids, out),
+            Kind::Each(transforms, added) => (transforms, added),
+        };
+        let mut apart = Vec::new();
+        out.clear();
+        out.extend(ids.iter().map(|&c| {
+            let form = transforms
+                .transform(c as usize)
+                .form(rows.row(i), &mut apart);
+            held::<F>(form + added[c as usize])
+        }));
+    }
+}
+
+/// The costs of all rows under all components: (len, k) into `out`. They are computed in the type of the data where it has
+/// digits enough. Costs that may be the best of their row are computed directly, as [`Whitened::some`] does.
+fn all_of_each<F: Float>(
+    transforms: &dyn Transforms,
+    added: &[f64],
+    rows: &Rows<F>,
+    out: &mut Vec<F>,
+) {
+    let components: Vec<&Whitening> = (0..added.len()).map(|c| transforms.transform(c)).collect();
+    let (n, k, dim) = (rows.len(), added.len(), rows.dim);
+    out.resize(n * k, F::zero());
+    let mut narrow = Columns::<F>::new(n, dim, |i| rows.row(i));
+    let mut wide = None;
+    let mut roundings = Vec::with_capacity(k);
+    for (c, (component, added)) in components.iter().pairs(added).enumerate() {
+        let (mean, factor) = (&component.mean, &component.factor);
+        let mut see = |i: usize, form: f64| out[i * k + c] = held(form + added);
+        if component.fits_narrow() {
+            narrow.forms(mean, factor, |i, form, _| see(i, form.to_f64()));
+            roundings.push(component.rounding::<F>());
+        } else {
+            let wide = wide.get_or_insert_with(|| Columns::<f64>::new(n, dim, |i| rows.row(i)));
+            wide.forms(mean, factor, |i, form, _| see(i, form));
+            roundings.push(component.rounding::<f64>());
+        }
+    }
+    let mut apart = Vec::new();
+    for (i, costs) in out.chunks_exact_mut(k).enumerate() {
+        let bounds = |c: usize, cost: F| {
+            let error = roundings[c].of((cost.to_f64() - added[c]).abs());
+            (cost.to_f64(), error + F::EPSILON * cost.to_f64().abs())
+        };
+        let best = costs.iter().enumerate();
+        let best = best.fold(f64::INFINITY, |best, (c, cost)| {
+            let (cost, error) = bounds(c, *cost);
+            best.min(cost + error)
+        });
+        for (c, cost) in costs.iter_mut().enumerate() {
+            let (found, error) = bounds(c, *cost);
+            if found - error <= best {
+                *cost = held(components[c].form(rows.row(i), &mut apart) + added[c]);
+            }
+        }
+    }
+}
+
+/// Squared Mahalanobis distances of all rows to `k` components in `f64`, shown to `see` with the component and the row.
+pub(crate) fn forms<F: Float>(
+    transforms: &impl Transforms,
+    rows: &Rows<F>,
+    k: usize,
+    mut see: impl FnMut(usize, usize, f64),
+) {
+    let mut columns = Columns::<f64>::new(rows.len(), rows.dim, |i| rows.row(i));
+    for c in 0..k {
+        let Whitening { mean, factor, .. } = transforms.transform(c);
+        columns.forms(mean, factor, |i, form, _| see(c, i, form));
+    }
+}
+
+/// A cost, clamped so that it stays finite; NaN becomes the largest cost.
+fn held<F: Float>(cost: f64) -> F {
+    F::from_f64(cost.min(F::LARGEST_COST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::whitening::MOST_INFLATION;
+    use super::*;
+    use crate::base::rng::Rng;
+    use crate::data::{Data, Dense};
+    use ndarray::Array2;
+
+    /// Components of 6 columns with about this variance inflation, and rows near them and far away.
+    fn case<F: Float>(noise: f64) -> (Vec<Whitening>, Rows<F>) {
+        let mut rng = Rng::from_seed(5);
+        let turn = rng.normals(2, 6);
+        let x = Array2::from_shape_fn((300, 6), |(i, j)| {
+            let along = ((37 * i) % 101) as f64 / 30.0 + 3.0 * (i % 4) as f64;
+            let size = if i == 0 { 1e6 } else { 1.0 };
+            F::from_f64(size * (along * turn[[0, j]] + turn[[1, j]] + noise * rng.normal()))
+        });
+        let data = Dense::new(x.view()).unwrap();
+        let mut rows = Rows::default();
+        data.load(0..300, &data.frame(), &mut rows).unwrap();
+        let components = (0..4).map(|c| {
+            let row = |i: usize| rows.row(i)[..6].iter().map(|z| z.to_f64());
+            let mean: Vec<f64> = row(c + 4).collect();
+            let mut covariance = vec![0.0; 36];
+            for i in (c..300).step_by(4).skip(1) {
+                let u: Vec<f64> = row(i).zip(&mean).map(|(z, m)| z - m).collect();
+                for (place, sum) in covariance.iter_mut().enumerate() {
+                    *sum += u[place / 6] * u[place % 6] / 74.0;
+                }
+            }
+            let found = Whitening::new(mean, &covariance, vec![0.0; 6], None);
+            found.unwrap().unwrap()
+        });
+        (components.collect(), rows)
+    }
+
+    fn costs_are_direct<F: Float>(noise: f64, within: f64) {
+        let (components, rows) = case::<F>(noise);
+        let added = [0.3, -1.0, 2.0, 0.0];
+        let (mut fast, mut direct) = (Vec::new(), Vec::new());
+        let cost = Whitened::each(&components, &added);
+        cost.all(&rows, &mut fast);
+        for (i, fast) in fast.chunks_exact(4).enumerate() {
+            cost.some(&rows, i, &[0, 1, 2, 3], &mut direct);
+            let lower = |a: &usize, b: &usize| direct[*a].to_f64().total_cmp(&direct[*b].to_f64());
+            let best = (0..4).min_by(lower).unwrap();
+            assert_eq!(fast[best], direct[best]);
+            for (fast, direct) in fast.iter().zip(&direct) {
+                let (fast, direct) = (fast.to_f64(), direct.to_f64());
+                assert!(
+                    (fast - direct).abs() <= within * direct.abs().max(6.0),
+                    "{fast} {direct}"
+                );
+                assert!(fast >= direct.min(fast) && fast.is_finite());
+            }
+        }
+    }
+
+    /// Also where columns nearly determine one another: in `f32` alone costs would be off by whole nats.
+    #[test]
+    fn costs_have_their_digits() {
+        for noise in [1.0, 1e-1, 1e-3] {
+            costs_are_direct::<f64>(noise, 1e-9);
+            costs_are_direct::<f32>(noise, 1e-5);
+        }
+        let (wide, narrow) = (case::<f64>(1.0).0, case::<f64>(1e-3).0);
+        assert!(wide.iter().all(|c| c.inflation < MOST_INFLATION));
+        assert!(narrow.iter().all(|c| c.inflation > MOST_INFLATION));
+    }
+}
