@@ -34,7 +34,7 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     outputs::check(&outputs, &fit.input.rows, fit.over.force)?;
     // Wrong settings are an error before all rows are read.
     algorithm(fit)?.boxed::<f64>()?;
-    if fit.common.standardise && !algorithm(fit)?.is_scaled() {
+    if fit.common.standardise && !algorithm(fit)?.can_standardise() {
         let what = "its model cannot be changed back to the units of the rows";
         let what = format!("--standardise does not work with {}: {what}", fit.algorithm);
         return Err(Failure::arguments(what));

@@ -142,7 +142,7 @@ struct Entry<F: Float> {
     settings: &'static [&'static str],
     rows: Fitted,
     supports: Width,
-    is_scaled: bool,
+    can_standardise: bool,
     make: fn(&Settings, usize) -> Made<F>,
 }
 
@@ -178,7 +178,7 @@ macro_rules! algorithms {
                         settings: &[$(stringify!($setting)),*],
                         rows: Fitted::$rows,
                         supports: Width::$width,
-                        is_scaled: stringify!($scaled) == "scaled",
+                        can_standardise: stringify!($scaled) == "scaled",
                         make: |$s, $k| Made::$family($made),
                     },)*
                     _ => unreachable!("parsed from the names"),
@@ -238,8 +238,8 @@ impl Algorithm {
 
     /// Whether the model of rows whose columns were scaled can be changed back to the units of the columns.
     #[must_use]
-    pub fn is_scaled(&self) -> bool {
-        Self::entry::<f64>(self.name).is_scaled
+    pub fn can_standardise(&self) -> bool {
+        Self::entry::<f64>(self.name).can_standardise
     }
 
     /// The components that share a row: one, some ([`c_prime`](Self::c_prime)), or `None` for all of them.

@@ -292,3 +292,88 @@ pub(super) fn penalised<F: Float>(cost: f64, added: f64) -> F {
     };
     F::from_f64(held)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+    use crate::data::{Data, Dense, Sketch};
+    use crate::io;
+    use ndarray::Array2;
+
+    const K: usize = 5;
+
+    /// Centres, factors, and addends by coordinate (k, d), the last component discarded.
+    fn case(dim: usize) -> (Scaled<f64>, Scaled<f64>, impl Fn(usize, usize) -> [f64; 2]) {
+        let mut rng = Rng::from_seed(3);
+        let means = Array2::from_shape_fn((K, dim), |_| rng.normal());
+        let centres = Centres::of_coordinates(means.view());
+        let of = |c: usize, j: usize| [0.5 + (c + 2 * j) as f64 % 3.0, 0.1 * c as f64 - 0.2];
+        let by_component = Scaled::new(centres.clone(), |c| Factor {
+            factor: of(c, 0)[0],
+            per_coordinate: of(c, 0)[1],
+            added: added(c),
+        });
+        let by_column = Scaled::by_column(centres, |c, j| of(c, j).into(), added);
+        (by_component, by_column, of)
+    }
+
+    fn added(c: usize) -> f64 {
+        match c + 1 == K {
+            true => f64::INFINITY,
+            false => c as f64 - 2.0,
+        }
+    }
+
+    /// Costs of every row under all components, fast and direct, are the sums over the coordinates that the row knows.
+    fn costs_are_naive(rows: &Rows<f64>) {
+        let (by_component, by_column, of) = case(rows.dim);
+        let ids: Vec<u32> = (0..K as u32).collect();
+        let (mut fast, mut direct, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        for (scaled, columns) in [(by_component, false), (by_column, true)] {
+            scaled.all(rows, &mut fast);
+            for (i, fast) in fast.chunks_exact(K).enumerate() {
+                scaled.some(rows, i, &ids, &mut direct);
+                known.clear();
+                match rows.entries() {
+                    Some(entries) => known.extend_from_slice(entries.row(i).ids),
+                    None => known.extend(0..rows.dim as u32),
+                }
+                let row = rows.coordinates(i);
+                for c in 0..K - 1 {
+                    let terms = known.iter().map(|&j| {
+                        let j = j as usize;
+                        let [factor, term] = of(c, if columns { j } else { 0 });
+                        factor * (row[j] - scaled.centres.row(c)[j]).powi(2) + term
+                    });
+                    let naive = terms.sum::<f64>() + added(c);
+                    assert!((direct[c] - naive).abs() < 1e-12, "{} {naive}", direct[c]);
+                    assert!((fast[c] - naive).abs() < 1e-11, "{} {naive}", fast[c]);
+                }
+                assert!(direct[K - 1] > 1e300 && direct[K - 1].is_finite());
+            }
+        }
+    }
+
+    #[test]
+    fn costs_are_the_naive_sums_over_known_coordinates() {
+        let mut rng = Rng::from_seed(4);
+        let x = Array2::from_shape_fn((40, 9), |_| rng.normal());
+        let mut rows = Rows::default();
+        let data = Dense::new(x.view()).unwrap();
+        data.load(0..40, &data.frame(), &mut rows).unwrap();
+        costs_are_naive(&rows);
+        let sketch = Sketch::new(x.view(), 4, 1).unwrap();
+        sketch.load(0..40, &sketch.frame(), &mut rows).unwrap();
+        costs_are_naive(&rows);
+    }
+
+    #[test]
+    fn they_come_back_from_bytes() {
+        let (by_component, by_column, _) = case(7);
+        for scaled in [by_component, by_column] {
+            let bytes = io::to_vec(&scaled).unwrap();
+            assert_eq!(io::only::<Scaled<f64>>("costs", &bytes).unwrap(), scaled);
+        }
+    }
+}

@@ -176,7 +176,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
         if self.settings.start == Start::Seeds && block.supports.contains(&UNSET) {
             return self.all.search(model, rows, block, rng);
         }
-        let mut evaluations = 0;
+        let (cost, mut evaluations) = (model.cost(), 0);
         let make = || Shard::new(k);
         self.shards.with(block.shard(), make, |shard| {
             for i in 0..rows.len() {
@@ -193,7 +193,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
                     space.insert(std::iter::once(&[rng.below(k) as u32][..]));
                 }
                 let (ids, costs, pairs) = (space.ids(), &mut shard.costs, &mut shard.pairs);
-                model.cost().some(rows, i, ids, costs);
+                cost.some(rows, i, ids, costs);
                 block.set_best(i, ids, costs);
                 let (from, weight) = (block.support(i)[0], rows.weight(i));
                 match from == last_best {

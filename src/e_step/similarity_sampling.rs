@@ -106,7 +106,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
     /// Searches a block of rows (E25).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
         let (k, width) = (block.components(), block.width());
-        let beta = model.log_joint().beta;
+        let (cost, beta) = (model.cost(), model.log_joint().beta);
         let drawn = self.settings.r.min(k - width);
         let make = || Shard::new(k);
         self.shards.with(block.shard(), make, |shard| {
@@ -121,7 +121,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
                 let known = candidates.len();
                 candidates.resize(width + drawn, UNSET);
                 rng.fill_distinct(candidates, known, k);
-                model.cost().some(rows, i, candidates, &mut shard.costs);
+                cost.some(rows, i, candidates, &mut shard.costs);
                 block.set_best(i, candidates, &shard.costs);
                 shard.share(block.support(i), block.costs(i), rows.weight(i), beta);
             }

@@ -207,7 +207,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             ..self.phase.rule
         };
         let full = self.phase.stages.width == self.phase.model().components();
-        let possible = full && self.phase.stages.m_step.components_merge();
+        let possible = full && self.phase.stages.m_step.merges().is_some();
         let more = report.steps() < rule.max_iterations;
         match self.merges {
             _ if !rule.settles(&report.free_energies, found.free_energy, &found.likelihood) => {
@@ -276,20 +276,23 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
             self.supports.give(&rows);
             return self.phase.stages.place(centres);
         }
-        if self.merges != Merges::Now {
-            return Ok(());
-        }
         let stages = &mut self.phase.stages;
-        stages.m_step.prepare_merges(&mut stages.model);
+        let Some(merges) = stages
+            .m_step
+            .merges()
+            .filter(|_| self.merges == Merges::Now)
+        else {
+            return Ok(());
+        };
+        merges.prepare(&mut stages.model);
         // The statistics of merges have more sums than others, so their memory is not reused.
         self.spare = Spare::default();
         self.statistics = None;
         self.run(Mode::SearchAndSum, self.phase.model().log_joint(), report)?;
         self.spare = Spare::default();
-        let (m_step, model) = (self.phase.stages.m_step, self.phase.model());
+        let (model, cancel) = (self.phase.model(), self.phase.data.cancel());
         let sums = self.statistics.as_mut();
-        let cancel = self.phase.data.cancel();
-        let merged = sums.map_or(Ok(0), |sums| m_step.merge_components(sums, model, cancel))?;
+        let merged = sums.map_or(Ok(0), |sums| merges.merge(sums, model, cancel))?;
         self.merges = match merged {
             0 => Merges::Tried,
             _ => Merges::NotYet,

@@ -1,18 +1,30 @@
 //! Sums of a block of rows; for rows that know some of their coordinates, all of it.
 
-use super::Moments;
+use super::{Moments, SecondMoments};
 use crate::base::float::Float;
 use crate::base::pairs::Pairs;
 use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries, Known};
 use crate::kernels::stride;
 use crate::model::block::Block;
+use crate::model::posterior::expected_total;
 use crate::rows::{Centres, Rows};
 
+impl Moments {
+    /// Adds a block of rows, shared out by its responsibilities, about `centres` (E5); to [totals](SecondMoments::Total) the
+    /// costs as well, as squared distances.
+    pub fn add<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>, centres: &Centres<F>) {
+        if self.kind == SecondMoments::Total {
+            let (weight, squared) = expected_total(rows, block);
+            self.add_total(squared, rows.weight_known(weight));
+        }
+        rows.accumulate(block, centres, self);
+    }
+}
+
 impl<F: Float> Rows<F> {
-    /// Adds the rows, shared out by the responsibilities of `block`, to `moments` about `centres` (E5).
     #[inline(never)]
-    pub fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
+    fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
         let Some(known) = self.entries() else {
             return self.add_up(block, centres, moments);
         };

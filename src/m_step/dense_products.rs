@@ -56,7 +56,7 @@ impl<F: Float> Rows<F> {
             for &c in &terms.tight {
                 let share = weight * shares[c as usize].to_f64();
                 if share > 0.0 {
-                    moments.add(c as usize, share, self.row(i), centres);
+                    moments.add_row(c as usize, share, self.row(i), centres);
                 }
             }
         }

@@ -15,7 +15,7 @@ use crate::rows::{Centres, Rows};
 const FEW: usize = 4;
 
 impl<F: Float> Rows<F> {
-    /// [`Rows::accumulate`](Rows::accumulate).
+    /// Adds dense rows.
     pub(super) fn add_up(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
         if let Some(terms) = &block.terms
             && self.add_products(block, terms, centres, moments)
@@ -41,7 +41,7 @@ impl<F: Float> Rows<F> {
                             true => place,
                             false => block.support(i)[place] as usize,
                         };
-                        moments.add(c, share, row, centres);
+                        moments.add_row(c, share, row, centres);
                     }
                 }
             }

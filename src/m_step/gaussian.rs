@@ -13,7 +13,7 @@ use crate::base::{linalg, parallel};
 use crate::data::Data;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
-use crate::model::posterior::{Likelihood, expected_total};
+use crate::model::posterior::Likelihood;
 use crate::rows::{Centres, Frame, Rows};
 
 /// Gaussian components with covariances of one [kind](Covariance).
@@ -220,12 +220,7 @@ impl<F: Float> MStep<F> for Gaussian {
             };
             return sums.add_pairs(rows, block, mean, |_| None, &origin);
         }
-        if self.covariance.is_one_variance() {
-            // Costs are squared distances.
-            let (weight, squared) = expected_total(rows, block);
-            sums.add_total(squared, rows.weight_known(weight));
-        }
-        rows.accumulate(block, &model.theta.centres, sums);
+        sums.add(rows, block, &model.theta.centres);
     }
 
     fn update(

@@ -124,7 +124,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         model: &Self::Model,
         statistics: &mut Moments,
     ) {
-        rows.accumulate(block, model.centres(), statistics);
+        statistics.add(rows, block, model.centres());
     }
 
     /// The parameters that maximise the free energy for the responsibilities behind the statistics, within the
@@ -154,28 +154,24 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         None
     }
 
-    /// Whether components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it where
-    /// the free energy would settle, if all components share every row.
-    fn components_merge(&self) -> bool {
-        false
+    /// How components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it where the
+    /// free energy would settle, if all components share every row. `None` by default: they do not.
+    fn merges(&self) -> Option<&dyn Merges<Self::Model>> {
+        None
     }
+}
 
+/// A family whose components merge.
+pub trait Merges<M> {
     /// Chooses components that may merge, so that the next statistics have all that is needed to decide about it.
-    fn prepare_merges(&self, _: &mut Self::Model) {}
+    fn prepare(&self, model: &mut M);
 
     /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
     /// how many it emptied.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled): neither sums nor model are used any more.
-    fn merge_components(
-        &self,
-        _: &mut Moments,
-        _: &Self::Model,
-        _: Option<&Cancel>,
-    ) -> Result<usize> {
-        Ok(0)
-    }
+    fn merge(&self, sums: &mut Moments, model: &M, cancel: Option<&Cancel>) -> Result<usize>;
 }
 
 /// The least variance that a prior leaves to a column, and a start to components with a prior, in the unit of the frame, squared.

@@ -10,8 +10,7 @@ use crate::rows::Centres;
 /// Which second moments a component family needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SecondMoments {
-    /// None of rows: the sum of all squared distances, and the weight of all coordinates, are [added](Moments::add_total)
-    /// to them.
+    /// None of rows, but the sum of all squared distances, and the weight of all coordinates.
     #[default]
     Total,
     /// One per component (k): $\sum_n w_n q_{nc} \lVert z_n - \mu_c \rVert^2$.
@@ -193,7 +192,7 @@ impl Moments {
 
     /// Adds squared distances to the current means, and the weight of the coordinates they are over, to the
     /// [totals](SecondMoments::Total).
-    pub fn add_total(&mut self, squared: f64, entries: f64) {
+    pub(crate) fn add_total(&mut self, squared: f64, entries: f64) {
         if let (SecondMoments::Total, [all, known]) = (self.kind, &mut self.second[..]) {
             *all += squared;
             *known += entries;
@@ -258,7 +257,13 @@ impl Moments {
 
     /// Adds a padded row of weight times responsibility `share` to component `c`.
     #[inline(always)]
-    pub(super) fn add<F: Float>(&mut self, c: usize, share: f64, row: &[F], centres: &Centres<F>) {
+    pub(super) fn add_row<F: Float>(
+        &mut self,
+        c: usize,
+        share: f64,
+        row: &[F],
+        centres: &Centres<F>,
+    ) {
         self.mass[c] += share;
         let place = self.place(c);
         let first = &mut self.first[place..place + row.len()];
@@ -291,7 +296,7 @@ impl Moments {
         }
     }
 
-    /// Adds a row that knows only some coordinates, as [`add`](Self::add).
+    /// Adds a row that knows only some coordinates, as [`add_row`](Self::add_row).
     #[inline(always)]
     pub(super) fn add_entries<F: Float>(
         &mut self,

@@ -192,7 +192,7 @@ fn moments_are_the_naive_sums() {
             SecondMoments::PerCoordinate,
         ] {
             let mut sums = case.moments(kind);
-            case.rows.accumulate(&case.block, &case.centres, &mut sums);
+            sums.add(&case.rows, &case.block, &case.centres);
             case.check(&sums, 1e-13);
         }
     }

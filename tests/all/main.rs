@@ -29,6 +29,7 @@ mod bounded_defects;
 mod cancel;
 mod checkpoints;
 mod contract;
+mod costs;
 mod datasets;
 mod dirichlet_defects;
 mod dirichlet_process;

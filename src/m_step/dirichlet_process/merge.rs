@@ -216,7 +216,7 @@ mod tests {
     use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
     use crate::e_step::{EStep, Exhaustive};
-    use crate::m_step::{DirichletProcess, MStep};
+    use crate::m_step::{DirichletProcess, MStep, Merges};
     use crate::model::Mixture;
     use crate::model::posterior::{self, LogJoint};
     use ndarray::{Array1, Array2};
@@ -262,7 +262,7 @@ mod tests {
             let builder = algorithms::dp_gmm(5, 1.0).m_step(family.clone());
             let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
             let mut model = fit.fit(&data).unwrap().model;
-            family.prepare_merges(&mut model);
+            family.prepare(&mut model);
             let (mut rows, mut block) = (Rows::default(), Block::new(5, 5));
             data.load(0..90, &model.q.frame, &mut rows).unwrap();
             block.reset(90, &[]);

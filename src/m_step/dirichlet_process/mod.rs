@@ -10,7 +10,7 @@ pub use model::DirichletProcessMixture;
 pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
-use super::{MStep, steps_with_one_variance, variance_floor, variance_of};
+use super::{MStep, Merges, steps_with_one_variance, variance_floor, variance_of};
 use crate::base::cancel::{Cancel, unwatched};
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
@@ -174,18 +174,20 @@ impl<F: Float> MStep<F> for DirichletProcess {
         model.renew(cancel)
     }
 
-    fn components_merge(&self) -> bool {
-        self.merges
+    fn merges(&self) -> Option<&dyn Merges<Self::Model>> {
+        self.merges.then_some(self)
     }
+}
 
-    fn prepare_merges(&self, model: &mut Self::Model) {
+impl<F: Float> Merges<DirichletProcessMixture<F>> for DirichletProcess {
+    fn prepare(&self, model: &mut DirichletProcessMixture<F>) {
         model.pairs = merge::pairs(&model.q.components, &model.q.prior);
     }
 
-    fn merge_components(
+    fn merge(
         &self,
         sums: &mut Moments,
-        model: &Self::Model,
+        model: &DirichletProcessMixture<F>,
         cancel: Option<&Cancel>,
     ) -> Result<usize> {
         let priors = merge::priors(&model.q.prior, self.prior_is_of_data(), cancel)?;
