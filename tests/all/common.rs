@@ -4,7 +4,10 @@
 mod compare;
 mod families;
 
-pub use compare::{close, distance, last, same, squared_distance};
+pub use compare::{
+    close, distance, last, on, rises, rises_in_phases, rounding, same, same_on_threads,
+    squared_distance,
+};
 pub use families::Family;
 
 use coremix::coreset::Subset;

@@ -1,6 +1,8 @@
 //! `fast` with the phases that it has, at the sizes where these change. The list of `common.rs` has phases for small data.
 
-use crate::common::{blobs, close, distance, seeds, shuffled};
+use crate::common::{
+    blobs, close, distance, last, rises_in_phases, rounding, same_on_threads, seeds, shuffled,
+};
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
@@ -63,39 +65,29 @@ fn threads_do_not_matter() {
     for case in &CASES {
         let (x, w) = case.points::<f32>();
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let on = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            let fit = pool.build().unwrap().install(|| case.fit(&data));
+        same_on_threads(format!("{:?}", case.shape), &[2, 3, 7], || {
+            let fit = case.fit(&data);
             let energies = fit.report.phases.iter().flat_map(|p| &p.free_energies);
             let energies: Vec<u64> = energies.map(|f| f.to_bits()).collect();
             let work = fit.report.evaluations;
             (fit.model, energies, fit.search_labels, fit.supports, work)
-        };
-        let one = on(1);
-        for threads in [2, 3, 7] {
-            assert!(on(threads) == one, "{:?} on {threads} threads", case.shape);
-        }
+        });
     }
 }
 
-fn never_falls<F: Float>(tolerance: f64) {
+fn never_falls<F: Float>() {
     for case in &CASES {
         let (x, w) = case.points::<F>();
         let fit = case.fit(&Dense::weighted(x.view(), w.view()).unwrap());
-        for phase in &fit.report.phases {
-            for pair in phase.free_energies.windows(2) {
-                let slack = tolerance * pair[0].abs().max(w.sum());
-                let found = &phase.free_energies;
-                assert!(pair[1] >= pair[0] - slack, "{:?}: {found:?}", case.shape);
-            }
-        }
+        let what = format!("{:?}", case.shape);
+        rises_in_phases(what, &fit.report, w.sum(), rounding::<F>());
     }
 }
 
 #[test]
 fn the_free_energy_never_falls() {
-    never_falls::<f32>(1e-6);
-    never_falls::<f64>(1e-9);
+    never_falls::<f32>();
+    never_falls::<f64>();
 }
 
 /// Points, weights of them, and as many copies in another order, with the row of each.
@@ -127,8 +119,7 @@ fn a_weight_is_so_many_copies() {
         let (means, others) = (a.model.means().to_owned(), b.model.means().to_owned());
         assert!(distance(&means, &others) < 1e-8, "{n} x {d}");
         assert!(close(a.model.variance(), b.model.variance(), 1e-8));
-        let last = |report: &Report| *report.free_energies.last().unwrap();
-        assert!(close(last(&a.report), last(&b.report), 1e-8));
+        assert!(close(last(&a), last(&b), 1e-8));
         for (row, label) in rows.iter().zip(&b.search_labels) {
             assert_eq!(a.search_labels[*row], *label, "{n} x {d}");
         }

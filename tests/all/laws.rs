@@ -1,8 +1,8 @@
 //! The laws of the crate, over all algorithms from one list (docs/architecture.md names each).
 
 use crate::common::{
-    Known, Outcome, Settings, all, blobs, close, distance, last, same, seeds, shuffled,
-    squared_distance,
+    Known, Outcome, Settings, all, blobs, close, distance, last, rises, rises_in_phases, rounding,
+    same, same_on_threads, seeds, shuffled, squared_distance,
 };
 use coremix::prelude::*;
 use coremix::{Float, algorithms, testing};
@@ -42,24 +42,13 @@ fn cases(cases: u32) -> ProptestConfig {
 }
 
 /// F never falls within a phase.
-fn never_falls<F: Float>(problem: Problem, tolerance: f64) {
+fn never_falls<F: Float>(problem: Problem) {
     let x = problem.points::<F>();
     let w = Array1::from_shape_fn(problem.n, |n| 0.5 + (n % 3) as f64);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
     for algorithm in all::<F>() {
         let fit = (algorithm.fit)(&data, &Settings::new(problem.k, problem.seed)).unwrap();
-        for phase in &fit.report.phases {
-            for pair in phase.free_energies.windows(2) {
-                // Relative as in the stop rule (E19): F itself passes through zero.
-                let slack = tolerance * pair[0].abs().max(w.sum());
-                let name = algorithm.name;
-                assert!(
-                    pair[1] >= pair[0] - slack,
-                    "{name}: {:?}",
-                    phase.free_energies
-                );
-            }
-        }
+        rises_in_phases(algorithm.name, &fit.report, w.sum(), rounding::<F>());
     }
 }
 
@@ -68,8 +57,8 @@ proptest! {
 
     #[test]
     fn free_energy_never_falls(problem in problems()) {
-        never_falls::<f64>(problem, 1e-9);
-        never_falls::<f32>(problem, 1e-6);
+        never_falls::<f64>(problem);
+        never_falls::<f32>(problem);
     }
 
     /// \[VC\] Prop. 1: with the model fixed, one more truncated search never lowers F.
@@ -85,11 +74,10 @@ proptest! {
         let data = Dense::new(x.view()).unwrap();
         for algorithm in all::<f32>() {
             let settings = Settings::new(problem.k, problem.seed);
-            let run = |threads| {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                let fit = pool.install(|| (algorithm.fit)(&data, &settings)).unwrap();
-                let error = pool.install(|| fit.model.quantization_error(&data)).unwrap();
-                let likelihood = pool.install(|| fit.model.log_likelihood(&data)).unwrap();
+            same_on_threads(algorithm.name, &[2, 3, 7], || {
+                let fit = (algorithm.fit)(&data, &settings).unwrap();
+                let error = fit.model.quantization_error(&data).unwrap();
+                let likelihood = fit.model.log_likelihood(&data).unwrap();
                 let bits = |values: &[f64]| values.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
                 (
                     fit.means.mapv(f32::to_bits),
@@ -98,11 +86,7 @@ proptest! {
                     bits(&fit.variances.iter().chain(&fit.proportions).copied().collect::<Vec<_>>()),
                     (fit.labels, fit.supports, fit.report.distance_evaluations),
                 )
-            };
-            let one = run(1);
-            for threads in [2, 3, 7] {
-                prop_assert!(run(threads) == one, "{} on {threads} threads", algorithm.name);
-            }
+            });
         }
     }
 
@@ -471,27 +455,11 @@ fn threads_do_not_matter_at_size() {
             max_iterations: 4,
             ..Settings::new(50, 3)
         };
-        let run = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .build()
-                .unwrap();
-            let fit = pool.install(|| (algorithm.fit)(&data, &settings)).unwrap();
-            (
-                fit.means,
-                fit.report.free_energies,
-                fit.labels,
-                fit.supports,
-            )
-        };
-        let one = run(1);
-        for threads in [2, 7] {
-            assert!(
-                run(threads) == one,
-                "{} on {threads} threads",
-                algorithm.name
-            );
-        }
+        same_on_threads(algorithm.name, &[2, 7], || {
+            let fit = (algorithm.fit)(&data, &settings).unwrap();
+            let energies = fit.report.free_energies;
+            (fit.means, energies, fit.labels, fit.supports)
+        });
     }
 }
 
@@ -760,13 +728,8 @@ fn laws_on_real_data() {
             let mut settings = Settings::new(k, 4);
             settings.max_iterations = 15;
             let fit = (algorithm.fit)(&data, &settings).unwrap();
-            for pair in fit.report.free_energies.windows(2) {
-                assert!(
-                    pair[1] >= pair[0] - 1e-9 * pair[0].abs(),
-                    "{name} {}",
-                    algorithm.name
-                );
-            }
+            let what = format!("{name} {}", algorithm.name);
+            rises(what, &fit.report.free_energies, 0.0, 1e-9);
             if algorithm.is_naive() {
                 let naive = naive_free_energy(&x, &fit, k);
                 let (last, name) = (last(&fit), format!("{name} {}", algorithm.name));

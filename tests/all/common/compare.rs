@@ -4,6 +4,51 @@ use super::Outcome;
 use coremix::Float;
 use coremix::prelude::*;
 use ndarray::Array2;
+use std::fmt::Display;
+
+/// The part of a free energy that rounding may take, in the law that it never falls.
+pub fn rounding<F: Float>() -> f64 {
+    if F::EPSILON > 1e-10 { 1e-6 } else { 1e-9 }
+}
+
+/// A law: free energies are finite and never fall. What rounding may take is relative to the larger of their size and the
+/// weight of the rows, as in the stop rule (E19), because F itself passes through zero.
+#[track_caller]
+pub fn rises(what: impl Display, energies: &[f64], weight: f64, rounding: f64) {
+    let finite = energies.iter().all(|f| f.is_finite());
+    assert!(finite, "{what}: {energies:?}");
+    for pair in energies.windows(2) {
+        let least = pair[0] - rounding * pair[0].abs().max(weight);
+        assert!(pair[1] >= least, "{what}: F fell: {energies:?}");
+    }
+}
+
+/// The law for each phase of a fit.
+#[track_caller]
+pub fn rises_in_phases(what: impl Display, report: &Report, weight: f64, rounding: f64) {
+    for phase in &report.phases {
+        rises(&what, &phase.free_energies, weight, rounding);
+    }
+}
+
+/// The result of work on this number of threads.
+pub fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().unwrap().install(work)
+}
+
+/// A law: the result is the same on any number of threads.
+#[track_caller]
+pub fn same_on_threads<T: PartialEq + Send>(
+    what: impl Display,
+    threads: &[usize],
+    work: impl Fn() -> T + Send + Sync,
+) {
+    let one = on(1, &work);
+    for &threads in threads {
+        assert!(on(threads, &work) == one, "{what} on {threads} threads");
+    }
+}
 
 /// |x - mu|^2, naively.
 pub fn squared_distance<F: Float>(x: ndarray::ArrayView1<F>, mu: ndarray::ArrayView1<F>) -> f64 {
