@@ -31,6 +31,20 @@ pub fn rises_in_phases(what: impl Display, report: &Report, weight: f64, roundin
     }
 }
 
+/// The mean of a number over this many seeds, and the variance of that mean.
+pub fn mean_of(seeds: std::ops::Range<u64>, number: impl Fn(u64) -> f64) -> (f64, f64) {
+    let found: ndarray::Array1<f64> = seeds.map(number).collect();
+    (found.mean().unwrap(), found.var(0.0) / found.len() as f64)
+}
+
+/// A law in distribution: two means agree within four standard errors, and this share of them.
+#[track_caller]
+pub fn same_mean(what: impl Display, a: (f64, f64), b: (f64, f64), share: f64) {
+    let slack = 4.0 * (a.1 + b.1).sqrt() + share * a.0;
+    let off = (a.0 - b.0).abs();
+    assert!(off <= slack, "{what}: {} and {}, allowed {slack}", a.0, b.0);
+}
+
 /// The result of work on this number of threads.
 pub fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
@@ -99,9 +113,13 @@ pub fn same(name: &str, a: &Outcome<f64>, b: &Outcome<f64>, tolerance: f64) {
     for (p, q) in a.proportions.iter().zip(&b.proportions) {
         assert!(close(*p, *q, tolerance), "{name}: proportions");
     }
+    let largest = a.variances.iter().fold(0.0f64, |most, v| most.max(*v));
+    for (v, w) in a.covariances.iter().zip(&b.covariances) {
+        let off = (v - w).abs();
+        assert!(off <= tolerance * largest, "{name}: covariances {v} {w}");
+    }
     // F holds half the logarithm of every variance, times the mass of its component. Where a variance has collapsed it has no
     // more digits than the sum it came from (see `variances_off`), and F has no more than that leaves it.
-    let largest = a.variances.iter().fold(0.0f64, |most, v| most.max(*v));
     let lost = |((c, j), v): ((usize, usize), &f64)| {
         let rows = a.labels.iter().filter(|label| **label as usize == c);
         let heaviest = 3.0 * rows.count() as f64;

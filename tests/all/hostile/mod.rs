@@ -1,7 +1,7 @@
 //! Bad and extreme input: an error that names the cause, or a sound result. Never a panic, never a NaN.
 
 use crate::common::{
-    Known, Outcome, Settings, all, blobs, rises, rounding, seeds, squared_distance,
+    Algorithm, Known, Outcome, Settings, all, blobs, rises, rounding, seeds, squared_distance,
 };
 use approx::assert_abs_diff_eq;
 use coremix::m_step::GaussianMixture;
