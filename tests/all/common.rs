@@ -296,7 +296,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::k_means(k).e_step(Bounded::new())
         }),
         algorithm("fast as it is", false, algorithms::fast),
-        // All centres are near, so that no row is left where it was.
+        // All centres are near ones, so the search is exact.
         algorithm("fast without moves", true, |k| {
             algorithms::fast(k).phases(phases(k, None, None, 0))
         }),

@@ -252,34 +252,38 @@ fn same<F: Float>(a: &Fitted<F>, b: &Fitted<F>, tolerance: f64, what: &str) {
     }
 }
 
-/// Weights count not only through their ratios.
+/// To more digits than the law over all algorithms has. Weights count not only through their ratios.
 #[test]
-fn twice_the_weights_is_another_posterior() {
-    let (x, w) = (
-        turned::<f64>(150, 3, 1),
-        Array1::from_shape_fn(150, |n| (n % 4) as f64),
-    );
-    let start = seeds(&x, 6, 2);
-    let degrees = |weight: f64| {
-        let w = weight * &w;
-        let data = dense(&x, Some(&w));
-        let fit = fit(&data, DirichletProcess::new(0.5), start.view(), 20);
-        fit.model.degrees_of_freedom().sum()
-    };
-    assert!(degrees(2.0) > 1.5 * degrees(1.0));
+fn a_weight_is_so_many_copies() {
+    let x = turned::<f64>(150, 3, 1);
+    let w = Array1::from_shape_fn(150, |n| (n % 4) as f64);
+    let copies: Vec<usize> = (0..150).flat_map(|n| vec![n; n % 4]).collect();
+    let (copies, start) = (x.select(Axis(0), &copies), seeds(&x, 6, 2));
+    let twice = w.mapv(|w| 2.0 * w);
+    let [weighted, copied, twice] = [(&x, Some(&w)), (&copies, None), (&x, Some(&twice))]
+        .map(|(x, w)| fit(&dense(x, w), DirichletProcess::new(0.5), start.view(), 20));
+    same(&weighted, &copied, 1e-9, "copies");
+    let degrees = |fit: &Fitted<f64>| fit.model.degrees_of_freedom().sum();
+    assert!(degrees(&twice) > 1.5 * degrees(&copied));
 }
 
-/// The default priors know no origin, as all families: a law. Those of the paper do.
+/// To more digits than the law over all algorithms has: the default priors know no origin. Those of the paper do.
 #[test]
-fn the_priors_of_the_paper_know_an_origin() {
-    let x = turned::<f64>(200, 3, 5);
+fn the_default_priors_know_no_origin() {
+    // Multiples of 2^-20, so that shifts are exact.
+    let x = turned::<f64>(200, 3, 5).mapv(|v| (v * 1048576.0).round() / 1048576.0);
     let start = seeds(&x, 5, 3);
-    let bound = |offset: f64| {
+    let at = |family: DirichletProcess, offset: f64| {
         let (x, start) = (&x + offset, &start + offset);
-        let family = DirichletProcess::new(0.5).paper_priors();
-        last(&fit(&dense(&x, None), family, start.view(), 15))
+        let fit = fit(&dense(&x, None), family, start.view(), 15);
+        (last(&fit), &fit.model.means() - offset)
     };
-    assert!((bound(0.0) - bound(4096.0)).abs() > 1.0);
+    let default = || DirichletProcess::new(0.5);
+    let (here, there) = (at(default(), 0.0), at(default(), 4096.0));
+    assert!(close(here.0, there.0, 1e-9));
+    assert!(crate::common::distance(&here.1, &there.1) < 1e-9);
+    let paper = |offset| at(default().paper_priors(), offset).0;
+    assert!((paper(0.0) - paper(4096.0)).abs() > 1.0);
 }
 
 #[test]

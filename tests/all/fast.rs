@@ -1,4 +1,5 @@
-//! `fast` with the phases that it has, at the sizes where these change. The list of `common.rs` has phases for small data.
+//! `fast` with the phases that it has, at the sizes where these change. The laws of the list in `common.rs` are over
+//! small data.
 
 use crate::common::{
     blobs, close, distance, last, mean_of, rises_in_phases, rounding, same_mean, same_on_threads,

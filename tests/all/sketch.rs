@@ -663,6 +663,21 @@ fn every_stage_works_on_a_sketch_and_the_free_energy_never_falls() {
     everything(&builder.finish().unwrap());
 }
 
+/// To more digits than the law over all algorithms has.
+#[test]
+fn another_origin_is_the_same_fit() {
+    let x = clusters(400, 12, 3, 6);
+    let fit = |x: &Array2<f64>| {
+        let sketch = Sketch::new(x.view(), 5, 1).unwrap();
+        outcome!(algorithms::sparsified_gmm(3).seed(1), &sketch)
+    };
+    let (base, moved) = (fit(&x), fit(&x.mapv(|x| x + 512.0)));
+    assert_eq!(moved.labels, base.labels);
+    for (a, b) in base.free_energies.iter().zip(&moved.free_energies) {
+        assert_near(*a, *b, 1e-9);
+    }
+}
+
 #[test]
 fn any_sketch_with_the_same_basis_can_be_scored_and_no_other() {
     let x = clusters(300, 12, 3, 6);
