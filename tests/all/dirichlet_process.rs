@@ -267,7 +267,7 @@ fn a_weight_is_so_many_copies() {
     assert!(degrees(&twice) > 1.5 * degrees(&copied));
 }
 
-/// To more digits than the law over all algorithms has: the default priors know no origin. Those of the paper do.
+/// To more digits than the law over all algorithms has: the default priors know no origin, and the paper's do.
 #[test]
 fn the_default_priors_know_no_origin() {
     // Multiples of 2^-20, so that shifts are exact.

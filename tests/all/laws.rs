@@ -35,7 +35,7 @@ impl Problem {
         blobs(self.n, self.d, self.k, self.seed)
     }
 
-    /// All algorithms with the points. Those with distributions over full covariances get them stretched and turned as well.
+    /// All algorithms with the points. Algorithms with distributions over full covariances also get rows that are turned.
     fn for_all<F: Float>(self) -> Vec<(Array2<F>, Algorithm<F>)> {
         let points = all().into_iter().map(|a| (self.points(), a));
         let bayesian = all().into_iter().filter(|a| a.bayesian);
