@@ -11,7 +11,7 @@ pub fn rounding<F: Float>() -> f64 {
     if F::EPSILON > 1e-10 { 1e-6 } else { 1e-9 }
 }
 
-/// A law: free energies are finite and never fall, but by rounding: this part of the larger of their size and the weight of
+/// A law: free energies are finite and fall by rounding at most: by this part of the larger of their size and the weight of
 /// the rows, as in the stop rule (E19), because F itself passes through zero.
 #[track_caller]
 pub fn rises(what: impl Display, energies: &[f64], weight: f64, rounding: f64) {
