@@ -55,7 +55,7 @@ pub(crate) async fn draw(
             mean: summary.mean.clone(),
             spread: summary.spread(),
         });
-        let Found::Drawn(drawn) = table.pass_again(range, work).await? else {
+        let Found::Drawn(drawn) = table.pass_again(range.rows, work).await? else {
             return Err(Error::other_pass());
         };
         let found = drawn.len();

@@ -10,6 +10,7 @@ use crate::summary::{self, Range};
 use crate::table::Table;
 use crate::task::Work;
 use coremix::{Likelihood, Rule, Stop};
+use datafusion::dataframe::DataFrame;
 use twox_hash::XxHash3_64;
 
 /// The result of a fit.
@@ -43,7 +44,38 @@ pub struct Progress {
     pub free_energy: f64,
 }
 
-pub(crate) async fn run(
+impl Job {
+    /// Fits the model.
+    ///
+    /// # Errors
+    /// As [`summary`](Self::summary). [`Error::Core`] for settings of the algorithm, [`Error::Checkpoint`],
+    /// and [`Error::MessageSize`] for a model that is too large for a message. An [`Error::Connection`] names the checkpoint
+    /// that the job goes on from.
+    pub async fn fit(&self, table: &DataFrame) -> Result<Fitted> {
+        self.fit_observed(table, &mut |_| ()).await
+    }
+
+    /// Fits the model, and shows each iteration.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit).
+    pub async fn fit_observed(
+        &self,
+        table: &DataFrame,
+        observer: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<Fitted> {
+        let fitted = async { run(self, &self.open(table).await?, observer).await };
+        fitted.await.map_err(|error| match error {
+            Error::Connection { cause, .. } => Error::Connection {
+                cause,
+                checkpoint: self.checkpoint.clone().filter(|path| path.exists()),
+            },
+            other => other,
+        })
+    }
+}
+
+async fn run(
     job: &Job,
     table: &Table,
     observer: &mut (dyn FnMut(Progress) + Send),
@@ -84,7 +116,7 @@ pub(crate) async fn run(
         .collect();
     let stop = loop {
         let work = Work::EStep(model.clone(), width);
-        let Found::Sums(sums) = table.pass_again(&range, work).await? else {
+        let Found::Sums(sums) = table.pass_again(range.rows, work).await? else {
             return Err(Error::other_pass());
         };
         course.zero_mass = sums.masses().filter(|mass| *mass <= 0.0).count();

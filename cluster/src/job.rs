@@ -2,7 +2,6 @@
 
 use crate::coreset::{self, Coreset};
 use crate::error::{Error, Result};
-use crate::fit::{self, Fitted, Progress};
 use crate::model::Model;
 use crate::partial::Found;
 use crate::summary::{self, Summary};
@@ -180,35 +179,6 @@ impl Job {
         coreset::draw(&table, &range, &summary, self.coreset, self.seed).await
     }
 
-    /// Fits the model.
-    ///
-    /// # Errors
-    /// As [`summary`](Self::summary). [`Error::Core`] for settings of the algorithm, [`Error::Checkpoint`],
-    /// and [`Error::MessageSize`] for a model that is too large for a message. An [`Error::Connection`] names the checkpoint
-    /// that the job goes on from.
-    pub async fn fit(&self, table: &DataFrame) -> Result<Fitted> {
-        self.fit_observed(table, &mut |_| ()).await
-    }
-
-    /// Fits the model, and shows each iteration.
-    ///
-    /// # Errors
-    /// As [`fit`](Self::fit).
-    pub async fn fit_observed(
-        &self,
-        table: &DataFrame,
-        observer: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Fitted> {
-        let fitted = async { fit::run(self, &self.open(table).await?, observer).await };
-        fitted.await.map_err(|error| match error {
-            Error::Connection { cause, .. } => Error::Connection {
-                cause,
-                checkpoint: self.checkpoint.clone().filter(|path| path.exists()),
-            },
-            other => other,
-        })
-    }
-
     /// Quantization error and log-likelihood of a model on the table: one pass.
     ///
     /// # Errors
@@ -241,7 +211,7 @@ impl Job {
     }
 
     /// The table with the columns of this job, and the same version on the other side.
-    async fn open(&self, table: &DataFrame) -> Result<Table> {
+    pub(crate) async fn open(&self, table: &DataFrame) -> Result<Table> {
         let rule = "must be at least 1";
         if self.coreset == 0 {
             return Err(Error::setting("coreset", self.coreset, rule));

@@ -71,7 +71,7 @@ pub(crate) async fn range(table: &Table) -> Result<Range> {
 pub(crate) async fn summary(table: &Table, range: &Range) -> Result<Summary> {
     let middles: Vec<_> = range.ranges.iter().copied().map(Middle::of).collect();
     let work = Work::Moments(middles.clone());
-    let Found::Moments(sums) = table.pass_again(range, work).await? else {
+    let Found::Moments(sums) = table.pass_again(range.rows, work).await? else {
         return Err(Error::other_pass());
     };
     let n = range.rows as f64;

@@ -5,7 +5,6 @@ use crate::functions::Functions;
 use crate::model::{Model, Precision};
 use crate::partial::{Found, Partial};
 use crate::rows::item_of;
-use crate::summary::Range;
 use crate::task::{Task, Work};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::DataType;
@@ -167,13 +166,15 @@ impl Table {
         }
     }
 
-    /// A pass that must find as many rows as the first one.
-    pub(crate) async fn pass_again(&self, range: &Range, work: Work) -> Result<Found> {
+    /// A pass that must find as many rows as the first one did.
+    pub(crate) async fn pass_again(&self, rows: u64, work: Work) -> Result<Found> {
         let found = self.pass(work).await?;
-        let (before, after) = (range.rows, found.rows);
-        match before == after {
+        match found.rows == rows {
             true => Ok(found.found),
-            false => Err(Error::Changed { before, after }),
+            false => Err(Error::Changed {
+                before: rows,
+                after: found.rows,
+            }),
         }
     }
 

@@ -8,7 +8,7 @@ const PROGRAM: u64 = 64 << 20;
 
 /// The room for rows and their fit, in a limit of memory: what the command and Python do about rows of files.
 ///
-/// Rows that fit beside what the fit takes are loaded. Others stay in their file, and the fit is the one that takes less; where
+/// Rows are loaded if they fit together with what the fit takes. Others stay in their file, and the fit is the one that takes less; where
 /// none does, it is refused before the work.
 ///
 /// ```
@@ -48,7 +48,7 @@ impl Room {
         }
     }
 
-    /// The room beside rows that are in memory in any case: neither they nor the program count.
+    /// The room that is left where the rows are in memory in any case: neither they nor the program count.
     #[must_use]
     pub fn beside(limit: Bytes, (rows, columns): (usize, usize)) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Cancelling: a fit ends within a few blocks of rows, with what its last complete search found.
 
-use crate::common::{phases, with_starts};
+use crate::common::{on, phases, with_starts};
 use coremix::data::{Frame, Rows, Summary};
 use coremix::prelude::*;
 use coremix::{Algorithm, Cancel, Rng};
@@ -73,11 +73,6 @@ fn points() -> Array2<f64> {
         let noise = ((n * 7_919 + j * 104_729) % 1_009) as f64 / 1_009.0;
         (n % 24 * (j + 2) % 7) as f64 + noise
     })
-}
-
-fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-    pool.build().unwrap().install(work)
 }
 
 /// Rows that a thread may still read after the flag: a task that has begun is finished, and the longest task is that of a pass

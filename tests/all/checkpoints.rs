@@ -1,6 +1,6 @@
 //! Checkpoints: a fit that goes on gives the bits of one that was never stopped.
 
-use crate::common::{blobs, phases, with_starts};
+use crate::common::{blobs, on, phases, with_starts};
 use coremix::data::Rows;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Estimator, FileFault, Float, Rng, algorithms};
@@ -287,9 +287,8 @@ fn transfers_go_on_to_the_same_bits() {
     resumes_often("transfers", &data, |checkpoint| fit(8, checkpoint));
     let whole = bits(&fit(8, None).fit(&data).unwrap());
     for threads in [1, 3] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        let found = pool.build().unwrap().install(|| fit(8, None).fit(&data));
-        assert_eq!(bits(&found.unwrap()), whole, "{threads} threads");
+        let found = on(threads, || bits(&fit(8, None).fit(&data).unwrap()));
+        assert_eq!(found, whole, "{threads} threads");
     }
 }
 
@@ -316,14 +315,10 @@ fn threads_may_be_others() {
     let x = blobs::<f32>(3_000, 4, 20, 7);
     let data = Dense::new(x.view()).unwrap();
     let place = Place::new("threads");
-    let on = |threads: usize, work: &(dyn Fn() -> Bits + Sync)| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        pool.build().unwrap().install(work)
-    };
     for name in ["vc-gmm", "fast", "gmm"] {
         let algorithm = named(name);
         let checkpoint = place.checkpoint().every_iterations(1);
-        let whole = on(1, &|| {
+        let whole = on(1, || {
             bits(&boxed::<f32>(&algorithm, None).fit(&data).unwrap())
         });
         stopped(
@@ -336,7 +331,7 @@ fn threads_may_be_others() {
             let copy = place.0.join("copy.ckp");
             std::fs::copy(place.file(), &copy).unwrap();
             let checkpoint = Checkpoint::to(&copy).resume();
-            let resumed = on(threads, &|| {
+            let resumed = on(threads, || {
                 let fit = boxed::<f32>(&algorithm, Some(checkpoint.clone()));
                 bits(&fit.fit(&data).unwrap())
             });

@@ -4,7 +4,10 @@
 mod compare;
 mod families;
 
-pub use compare::{close, distance, last, same, squared_distance};
+pub use compare::{
+    close, distance, last, mean_of, on, rises, rises_in_phases, rounding, same, same_mean,
+    same_on_threads, squared_distance,
+};
 pub use families::Family;
 
 use coremix::coreset::Subset;
@@ -168,6 +171,11 @@ pub enum Known {
 }
 
 impl<F: Float> Algorithm<F> {
+    /// Whether it is deterministic for rows in any order.
+    pub fn takes_any_order(&self) -> bool {
+        self.deterministic && self.rows != Known::Sketch
+    }
+
     /// Whether its scores are the naive densities of its parameters and the rows as they are.
     pub fn is_naive(&self) -> bool {
         self.rows != Known::Sketch && !self.bayesian
@@ -186,7 +194,8 @@ impl Known {
 
 pub struct Algorithm<F: Float> {
     pub name: &'static str,
-    /// Neither a random search nor a coreset: given seeds, nothing is left to chance.
+    /// Neither a random search nor a coreset: given seeds, nothing is left to chance. A sketch draws the coordinates of a row by
+    /// its number.
     pub deterministic: bool,
     /// The rows that it reads.
     pub rows: Known,
@@ -286,6 +295,14 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("k-means, bounded", true, |k| {
             algorithms::k_means(k).e_step(Bounded::new())
         }),
+        algorithm("fast as it is", false, algorithms::fast),
+        // All centres are near ones, so the search is exact.
+        algorithm("fast without moves", true, |k| {
+            algorithms::fast(k).phases(phases(k, None, None, 0))
+        }),
+        algorithm("fast in a subspace without moves", true, |k| {
+            algorithms::fast(k).phases(phases(k, None, Some(1), 0))
+        }),
         algorithm("fast", false, |k| {
             algorithms::fast(k)
                 .coreset(Lightweight::new(60))
@@ -297,29 +314,50 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
                 .phases(phases(3, None, Some(1), 3))
         }),
         algorithm("dp-gmm", true, |k| algorithms::dp_gmm(k, 1.0)),
+        algorithm("dp-gmm, nearest", true, |k| {
+            algorithms::dp_gmm(k, 1.0).e_step(Exhaustive::nearest())
+        }),
+        algorithm("dp-gmm on a coreset", false, |k| {
+            algorithms::dp_gmm(k, 1.0).coreset(Lightweight::new(60))
+        }),
         algorithm("dp-gmm, truncated, warm", false, move |k| {
             algorithms::dp_gmm(k, 1.0).e_step(truncated().warm_up(1))
         }),
         on_sketch(
             "k-means on a whole sketch",
+            true,
             Known::WholeSketch,
             algorithms::k_means,
         ),
         on_sketch(
             "gmm, isotropic, on a whole sketch",
+            true,
             Known::WholeSketch,
             |k| algorithms::gmm(k).covariance(Covariance::Spherical),
         ),
-        on_sketch("sparsified k-means", Known::Sketch, algorithms::k_means),
-        on_sketch("sparsified-gmm", Known::Sketch, algorithms::sparsified_gmm),
-        on_sketch("sparsified-gmm, isotropic", Known::Sketch, |k| {
+        on_sketch(
+            "sparsified k-means",
+            true,
+            Known::Sketch,
+            algorithms::k_means,
+        ),
+        on_sketch(
+            "sparsified-gmm",
+            true,
+            Known::Sketch,
+            algorithms::sparsified_gmm,
+        ),
+        on_sketch("sparsified-gmm, isotropic", true, Known::Sketch, |k| {
             algorithms::sparsified_gmm(k).covariance(Covariance::Spherical)
         }),
-        on_sketch("vc-gmm on a sketch", Known::Sketch, |k| {
+        on_sketch("vc-gmm on a sketch", false, Known::Sketch, |k| {
             algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Spherical)
         }),
-        on_sketch("d-gmm on a sketch", Known::Sketch, |k| {
+        on_sketch("d-gmm on a sketch", false, Known::Sketch, |k| {
             algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal)
+        }),
+        on_sketch("fast on a sketch", false, Known::Sketch, |k| {
+            algorithms::fast(k).coreset(Lightweight::new(60))
         }),
     ]
 }
@@ -394,6 +432,7 @@ where
 /// An algorithm on a sketch of the data.
 fn on_sketch<F, M>(
     name: &'static str,
+    deterministic: bool,
     rows: Known,
     builder: impl Fn(usize) -> Builder<F, M> + Send + Sync + 'static,
 ) -> Algorithm<F>
@@ -409,7 +448,7 @@ where
     };
     Algorithm {
         name,
-        deterministic: rows == Known::WholeSketch,
+        deterministic,
         rows,
         bayesian: false,
         fit: Box::new(run),
@@ -482,6 +521,13 @@ pub fn blobs<F: Float>(n: usize, d: usize, blobs: usize, seed: u64) -> Array2<F>
     Array2::from_shape_fn((n, d), |(n, j)| {
         F::from_f64(centres[[n % blobs, j]] + rng.normal())
     })
+}
+
+/// Stretched and turned, so that covariances are full.
+pub fn turned<F: Float>(n: usize, d: usize, seed: u64) -> Array2<F> {
+    let mut rng = Rng::from_seed(seed ^ 0x7075);
+    let turn = Array2::from_shape_fn((d, d), |_| rng.normal());
+    blobs::<f64>(n, d, 5, seed).dot(&turn).mapv(F::from_f64)
 }
 
 /// The numbers below `n` in another order.

@@ -443,45 +443,6 @@ macro_rules! every_algorithm {
     };
 }
 
-/// The bits of everything a fit returns but the time it took.
-fn bits(fit: &Fit<GaussianMixture<f32>>) -> impl PartialEq + std::fmt::Debug + use<> {
-    let floats = |values: &[f64]| values.iter().map(|f| f.to_bits()).collect::<Vec<_>>();
-    let report = &fit.report;
-    (
-        fit.model.means().mapv(f32::to_bits),
-        floats(&[fit.model.variance()]),
-        floats(&report.free_energies),
-        (fit.search_labels.clone(), fit.supports.clone()),
-        fit.coreset
-            .as_ref()
-            .map(|c| (c.rows.clone(), floats(&c.weights))),
-        (report.evaluations, report.zero_mass, report.stop),
-        floats(&report.restarts),
-    )
-}
-
-fn seeds_decide(name: &str, builder: Builder<f32>) {
-    let x: Array2<f32> = points(1_500, 4, 15);
-    let data = Dense::new(x.view()).unwrap();
-    let fit = |seed| {
-        let builder = builder.clone().seed(seed).restarts(2);
-        bits(&builder.build().unwrap().fit(&data).unwrap())
-    };
-    assert_eq!(fit(7), fit(7), "{name}");
-    assert!(fit(7) != fit(8), "{name} does not use its seed");
-    assert!(
-        fit(7) != fit(7 + (1 << 32)),
-        "{name} does not use all of its seed"
-    );
-}
-
-#[test]
-fn the_same_seed_gives_the_same_result() {
-    every_algorithm!(seeds_decide, 12);
-    let fast = algorithms::fast(12).coreset(Lightweight::new(200));
-    seeds_decide("fast", fast.phases(phases(4, Some(375), None, 3)));
-}
-
 fn restarts_keep_the_best(name: &str, builder: Builder<f32>) {
     let x: Array2<f32> = points(1_500, 4, 15);
     let data = Dense::new(x.view()).unwrap();

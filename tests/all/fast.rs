@@ -1,6 +1,10 @@
-//! `fast` with the phases that it has, at the sizes where these change. The list of `common.rs` has phases for small data.
+//! `fast` with the phases that it has, at the sizes where these change. The laws of the list in `common.rs` are over
+//! small data.
 
-use crate::common::{blobs, close, distance, seeds, shuffled};
+use crate::common::{
+    blobs, close, distance, last, mean_of, rises_in_phases, rounding, same_mean, same_on_threads,
+    seeds, shuffled,
+};
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
@@ -63,39 +67,29 @@ fn threads_do_not_matter() {
     for case in &CASES {
         let (x, w) = case.points::<f32>();
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let on = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            let fit = pool.build().unwrap().install(|| case.fit(&data));
+        same_on_threads(format!("{:?}", case.shape), &[2, 3, 7], || {
+            let fit = case.fit(&data);
             let energies = fit.report.phases.iter().flat_map(|p| &p.free_energies);
             let energies: Vec<u64> = energies.map(|f| f.to_bits()).collect();
             let work = fit.report.evaluations;
             (fit.model, energies, fit.search_labels, fit.supports, work)
-        };
-        let one = on(1);
-        for threads in [2, 3, 7] {
-            assert!(on(threads) == one, "{:?} on {threads} threads", case.shape);
-        }
+        });
     }
 }
 
-fn never_falls<F: Float>(tolerance: f64) {
+fn never_falls<F: Float>() {
     for case in &CASES {
         let (x, w) = case.points::<F>();
         let fit = case.fit(&Dense::weighted(x.view(), w.view()).unwrap());
-        for phase in &fit.report.phases {
-            for pair in phase.free_energies.windows(2) {
-                let slack = tolerance * pair[0].abs().max(w.sum());
-                let found = &phase.free_energies;
-                assert!(pair[1] >= pair[0] - slack, "{:?}: {found:?}", case.shape);
-            }
-        }
+        let what = format!("{:?}", case.shape);
+        rises_in_phases(what, &fit.report, w.sum(), rounding::<F>());
     }
 }
 
 #[test]
 fn the_free_energy_never_falls() {
-    never_falls::<f32>(1e-6);
-    never_falls::<f64>(1e-9);
+    never_falls::<f32>();
+    never_falls::<f64>();
 }
 
 /// Points, weights of them, and as many copies in another order, with the row of each.
@@ -127,8 +121,7 @@ fn a_weight_is_so_many_copies() {
         let (means, others) = (a.model.means().to_owned(), b.model.means().to_owned());
         assert!(distance(&means, &others) < 1e-8, "{n} x {d}");
         assert!(close(a.model.variance(), b.model.variance(), 1e-8));
-        let last = |report: &Report| *report.free_energies.last().unwrap();
-        assert!(close(last(&a.report), last(&b.report), 1e-8));
+        assert!(close(last(&a), last(&b), 1e-8));
         for (row, label) in rows.iter().zip(&b.search_labels) {
             assert_eq!(a.search_labels[*row], *label, "{n} x {d}");
         }
@@ -141,18 +134,14 @@ fn copies_in_distribution() {
     let (x, w, copies, _) = copies(500, 2, 12);
     let weighted = Dense::weighted(x.view(), w.view()).unwrap();
     let copied = Dense::new(copies.view()).unwrap();
-    let errors = |data: &Dense<'_, f64>, offset: u64| {
-        let error = |seed| {
-            let fit = algorithms::fast(16).seed(seed + offset).build().unwrap();
+    let errors = |data: &Dense<'_, f64>, from: u64| {
+        mean_of(from..from + 200, |seed| {
+            let fit = algorithms::fast(16).seed(seed).build().unwrap();
             let model = fit.fit(data).unwrap().model;
             model.quantization_error(&weighted).unwrap()
-        };
-        let errors: Array1<f64> = (0..200).map(error).collect();
-        (errors.mean().unwrap(), errors.var(0.0) / 200.0)
+        })
     };
-    let ((a, of_a), (b, of_b)) = (errors(&weighted, 0), errors(&copied, 1_000));
-    let slack = 4.0 * (of_a + of_b).sqrt();
-    assert!((a - b).abs() <= slack, "{a} and {b}, allowed {slack}");
+    same_mean("fast", errors(&weighted, 0), errors(&copied, 1_000), 0.0);
 }
 
 /// A perfect solution: nothing moves, so nothing remains to be gained.

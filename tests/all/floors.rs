@@ -1,5 +1,6 @@
 //! Floors of variances (E20, E52): they follow from what a component's own numbers can tell, not from the range of the data.
 
+use crate::common::{rises_in_phases, rounding};
 use coremix::algorithms;
 use coremix::data::{Blocks, Data, Source};
 use coremix::m_step::GaussianMixture;
@@ -37,17 +38,6 @@ fn three_blobs(n: usize, seed: u64) -> (Array2<f64>, Vec<u32>) {
     rows_of(&centres, &[1.0; 3], n, seed)
 }
 
-/// F never falls within a phase.
-fn rises<M>(fit: &Fit<M>, weight: f64, narrow: bool, case: &str) {
-    let within = if narrow { 1e-6 } else { 1e-9 };
-    for phase in &fit.report.phases {
-        for pair in phase.free_energies.windows(2) {
-            let least = pair[0] - within * pair[0].abs().max(weight);
-            assert!(pair[1] >= least, "{case}: {:?}", phase.free_energies);
-        }
-    }
-}
-
 fn fit<F: Float>(
     data: &dyn Data<F>,
     k: usize,
@@ -57,7 +47,8 @@ fn fit<F: Float>(
     let builder = algorithms::gmm(k).covariance(kind).restarts(restarts);
     let found = builder.seed(3).build().unwrap().fit(data).unwrap();
     let weight: f64 = (0..data.len()).map(|n| data.weight(n)).sum();
-    rises(&found, weight, F::EPSILON > 1e-10, &format!("{kind:?}"));
+    let what = format!("{kind:?}");
+    rises_in_phases(what, &found.report, weight, rounding::<F>());
     found
 }
 
@@ -261,12 +252,8 @@ fn in_one_dimension_all_kinds_are_one() {
         let of = |kind: &Gaussian| {
             let builder = algorithms::gmm(k).m_step(*kind).seed(5);
             let found = builder.build().unwrap().fit(&data).unwrap();
-            rises(
-                &found,
-                x.nrows() as f64,
-                F::EPSILON > 1e-10,
-                &format!("{kind:?}"),
-            );
+            let (what, weight) = (format!("{kind:?}"), x.nrows() as f64);
+            rises_in_phases(what, &found.report, weight, rounding::<F>());
             let last = found.report.free_energies.last().copied().unwrap();
             (last / x.nrows() as f64, found.report.at_floor)
         };
@@ -400,14 +387,14 @@ fn the_free_energy_rises_at_floors() {
                     .fit(&data)
                     .unwrap();
                 let case = format!("{kind:?} {k} {seed} {n} {d} {rank}");
-                rises(&found, w.sum(), F::EPSILON > 1e-10, &case);
+                rises_in_phases(&case, &found.report, w.sum(), rounding::<F>());
                 let on = builder
                     .start_from(&found.model)
                     .build()
                     .unwrap()
                     .fit(&data)
                     .unwrap();
-                rises(&on, w.sum(), F::EPSILON > 1e-10, &case);
+                rises_in_phases(&case, &on.report, w.sum(), rounding::<F>());
                 let (before, after) = (
                     found.report.free_energies.last().unwrap(),
                     on.report.free_energies[0],

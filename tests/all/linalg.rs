@@ -64,7 +64,7 @@ fn no_cholesky_of_what_is_not_positive_definite() {
             }
         }
     }
-    // Of rank 1: the second pivot is exactly 0.
+    // A matrix of rank 1: the second pivot is exactly 0.
     assert_eq!(cholesky(&mut [4.0, 2.0, 2.0, 1.0], 2, None), Ok(false));
     assert_eq!(cholesky(&mut [], 0, None), Ok(true));
 }
@@ -219,7 +219,7 @@ fn eigenvalues_are_raised_and_vectors_stay() {
             assert_abs_diff_eq!(white, Array2::eye(n), epsilon = 1e-8);
             assert!(found.indexed_iter().all(|((i, j), x)| j <= i || *x == 0.0));
         }
-        // Of rank 0.
+        // A matrix of rank 0.
         let found = whitening(&vec![0.0; n * n], &vec![0.25; n], None).unwrap();
         let found = of(&found, n);
         assert_abs_diff_eq!(found, Array2::eye(n) * 2.0, epsilon = 1e-14);

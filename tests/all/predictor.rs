@@ -15,7 +15,7 @@ fn points<F: Float>(n: usize, d: usize, k: usize, seed: u64) -> Array2<F> {
     })
 }
 
-/// Holds the answers about each row beside those about all rows.
+/// Compares the answers about each row with those about all rows.
 fn compare<F: Float>(model: &BoxedMixture<F>, x: ArrayView2<'_, F>, name: &str) {
     let data = Dense::new(x).unwrap();
     let labels = model.predict(&data).unwrap();

@@ -1,5 +1,6 @@
 //! Restarts at the same time give the results of restarts one after the other.
 
+use crate::common::on;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Rng};
 use ndarray::Array2;
@@ -40,17 +41,12 @@ fn beside_each_other_and_in_turn() {
         // A coreset, so that `fast` has phases in a subspace and on several kinds of rows.
         let algorithm = algorithm.coreset(200).max_iterations(8);
         let estimator = algorithm.boxed::<f32>().unwrap();
-        let on = |threads: usize, work: &(dyn Fn() -> Found + Sync)| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            bits(&pool.build().unwrap().install(work))
-        };
-        let in_turn = || {
+        let expected = on(2, || {
             let seen = estimator.fit_observed(&data, &mut |_| ControlFlow::Continue(()));
-            seen.unwrap()
-        };
-        let expected = on(2, &in_turn);
+            bits(&seen.unwrap())
+        });
         for threads in [1, 2, 3, 7, 8] {
-            let found = on(threads, &|| estimator.fit(&data).unwrap());
+            let found = on(threads, || bits(&estimator.fit(&data).unwrap()));
             assert_eq!(found, expected, "{name} on {threads} threads");
         }
     }
@@ -65,8 +61,7 @@ fn cancelled_restarts() {
     let cancel = Cancel::new();
     let many = algorithms::gmm(20).restarts(1_000_000).tolerance(0.0);
     let many = many.cancel(&cancel).build().unwrap();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
-    let found = pool.build().unwrap().install(|| {
+    let found = on(2, || {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(std::time::Duration::from_millis(300));

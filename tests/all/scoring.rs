@@ -1,5 +1,6 @@
 //! Answers of models on data, compared with naive sums over all components, in `f64`, of the same numbers.
 
+use crate::common::blobs;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, Rng};
@@ -267,4 +268,93 @@ fn labels_are_the_same_where_squares_are_too_small() {
             assert_eq!(model.score(&data).unwrap().labels, labels, "{seed} {k}");
         }
     }
+}
+
+/// Log-densities over many components, near ones and ones out of reach, are the naive sums; labels, error and likelihood
+/// together are those one by one, and a family whose likeliest component is the nearest is searched once for all three.
+#[test]
+fn densities_over_many_components() {
+    for (n, d, k) in [(150, 1, 40), (120, 3, 300), (60, 20, 500)] {
+        let mut rng = Rng::from_seed(k as u64);
+        // Groups of means that are near each other, so that few, some and many have a share.
+        let means = Array2::from_shape_fn((k, d), |(c, j)| {
+            ((c % 7) as f64 - 3.0) * (1 + j % 2) as f64 + 0.2 * (c % 11) as f64 * rng.normal()
+        });
+        let x = Array2::from_shape_fn((n, d), |(i, j)| means[[i % k, j]] + 0.3 * rng.normal());
+        let w = Array1::from_shape_fn(n, |i| (1 + i % 3) as f64);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let proportions = Array1::from_shape_fn(k, |c| (1 + c % 5) as f64);
+        let proportions = &proportions / proportions.sum();
+        for scale in [1e-6, 1.0] {
+            let own = Array2::from_shape_fn((k, d), |(c, j)| scale * (1 + (c + j) % 3) as f64);
+            let column = own.column(0).to_owned();
+            let naive = |variance: &dyn Fn(usize, usize) -> f64,
+                         proportion: &dyn Fn(usize) -> f64| {
+                let density = |row: ndarray::ArrayView1<f64>| {
+                    let joint = |c: usize| {
+                        let parts = (0..d).map(|j| {
+                            let (t, v) = (row[j] - means[[c, j]], variance(c, j));
+                            -0.5 * (2.0 * std::f64::consts::PI * v).ln() - 0.5 * t * t / v
+                        });
+                        proportion(c).ln() + parts.sum::<f64>()
+                    };
+                    let joints: Vec<f64> = (0..k).map(joint).collect();
+                    let most = joints
+                        .iter()
+                        .fold(f64::NEG_INFINITY, |most, l| most.max(*l));
+                    most + joints.iter().map(|l| (l - most).exp()).sum::<f64>().ln()
+                };
+                x.rows().into_iter().map(density).collect::<Vec<f64>>()
+            };
+            macro_rules! family {
+                ($model:expr, $naive:expr) => {
+                    let (model, naive) = ($model.unwrap(), $naive);
+                    let densities = model.log_densities(&data).unwrap();
+                    for (got, naive) in densities.iter().zip(&naive) {
+                        // Two roundings of about 1e-15 of a coordinate, in units of the deviation.
+                        let within = 1e-12 * (1.0 + naive.abs()) / scale.sqrt();
+                        assert!((got - naive).abs() <= within, "{k} {scale}: {got} {naive}");
+                    }
+                    let score = model.score(&data).unwrap();
+                    assert_eq!(score.labels, model.predict(&data).unwrap());
+                    assert_eq!(score.log_likelihood, model.log_likelihood(&data).unwrap());
+                    let error = model.quantization_error(&data).unwrap();
+                    let off = (score.quantization_error - error).abs();
+                    assert!(off <= 1e-14 * error, "{off} {error}");
+                };
+            }
+            let shared = GaussianMixture::tied_spherical(means.view(), scale);
+            family!(shared, naive(&|_, _| scale, &|_| 1.0 / k as f64));
+            let isotropic = GaussianMixture::from_parameters(
+                Covariance::Spherical,
+                means.view(),
+                column.view(),
+                proportions.view(),
+            );
+            family!(isotropic, naive(&|c, _| column[c], &|c| proportions[c]));
+            let diagonal = GaussianMixture::from_parameters(
+                Covariance::Diagonal,
+                means.view(),
+                own.view(),
+                proportions.view(),
+            );
+            family!(diagonal, naive(&|c, j| own[[c, j]], &|c| proportions[c]));
+        }
+    }
+}
+
+#[test]
+fn one_search_scores_where_the_nearest_is_the_likeliest() {
+    let x = blobs::<f64>(40, 2, 3, 1);
+    let data = Dense::new(x.view()).unwrap();
+    let mut fit = algorithms::k_means(3).build().unwrap().fit(&data).unwrap();
+    fit.score(&data).unwrap();
+    assert_eq!(fit.report.evaluations.scoring, 40 * 3);
+    let own = algorithms::gmm(3)
+        .covariance(Covariance::Spherical)
+        .build()
+        .unwrap();
+    let mut own = own.fit(&data).unwrap();
+    own.score(&data).unwrap();
+    assert_eq!(own.report.evaluations.scoring, 2 * 40 * 3);
 }

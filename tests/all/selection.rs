@@ -1,6 +1,6 @@
 //! How many clusters: criteria against scikit-learn and naive formulas, and sweeps.
 
-use crate::common::read;
+use crate::common::{read, same_on_threads};
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::selection::{Criteria, Criterion, Selection, Sweep};
@@ -229,18 +229,11 @@ fn threads_do_not_matter() {
     let x = separated(5, 700, 7);
     let data = Dense::new(x.view()).unwrap();
     for name in ["gmm", "vc-gmm", "fast", "d-gmm"] {
-        let on = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            pool.build().unwrap().install(|| {
-                let algorithm: Algorithm = name.parse().unwrap();
-                let build = |k| algorithm.clone().clusters(k).boxed::<Table>();
-                bits(&Sweep::new(1..=6).run(&data, build).unwrap())
-            })
-        };
-        let one = on(1);
-        for threads in [2, 3, 7] {
-            assert_eq!(one, on(threads), "{name} on {threads} threads");
-        }
+        same_on_threads(name, &[2, 3, 7], || {
+            let algorithm: Algorithm = name.parse().unwrap();
+            let build = |k| algorithm.clone().clusters(k).boxed::<Table>();
+            bits(&Sweep::new(1..=6).run(&data, build).unwrap())
+        });
     }
 }
 
@@ -413,4 +406,23 @@ fn the_dirichlet_process_counts_clusters() {
     assert_eq!(merged.criteria.in_use, 6);
     assert!(plain.criteria.in_use > 6);
     assert!(merged.held_out > plain.held_out);
+}
+
+/// Symmetric matrices have d (d + 1) / 2 free numbers each, whatever d and k.
+#[test]
+fn free_parameters_of_matrices() {
+    for (k, dim) in [(1, 1), (1, 3), (3, 3), (2, 4), (5, 2)] {
+        let means = Array2::from_shape_fn((k, dim), |(c, j)| (c * dim + j) as f64);
+        let eye = Array2::<f64>::eye(dim);
+        let stacked = eye.broadcast((k, dim, dim)).unwrap();
+        let shares = Array1::from_elem(k, 1.0 / k as f64);
+        let (means, shares) = (means.view(), shares.view());
+        let tied = GaussianMixture::from_parameters(Covariance::Tied, means, eye.view(), shares);
+        let full = GaussianMixture::from_parameters(Covariance::Full, means, stacked, shares);
+        let triangle = dim * (dim + 1) / 2;
+        for (model, matrices) in [(tied.unwrap(), 1), (full.unwrap(), k)] {
+            let known = k * dim + matrices * triangle + (k - 1);
+            assert_eq!(model.free_parameters(), Some(known), "{k} {dim}");
+        }
+    }
 }

@@ -31,7 +31,7 @@ def said(file, tool, holds, columns=None, rows=None, not_used="", keys="", error
 
 
 def of_polars():
-    """The same files by whichever polars is there."""
+    """Files by whichever polars is there, the same from each."""
     tool = f"polars {pl.__version__}"
     name = "polars" + pl.__version__.split(".")[0]
     plain = pl.DataFrame({"x": X, "y": Y, "name": NAMES})

@@ -3,7 +3,7 @@
     python3 -m venv target/venv && target/venv/bin/pip install pandas polars duckdb pyarrow numpy
     target/venv/bin/python files/tests/text/make.py
 
-Those of R and Excel are written by hand, byte for byte as these programs write them.
+The files of R and Excel are written by hand, byte for byte as these programs write them.
 """
 
 import gzip

@@ -1,7 +1,7 @@
 //! The prediction of one row at a time: microseconds of a call, p50 and p99, over 100,000 calls.
 //!
 //! `cargo run --release -p reproduce --bin one_row -- [CLUSTERS] [COLUMNS]` on generated data, f32, on one thread: a predictor,
-//! for labels and for log-densities, beside the model's `predict` of a row.
+//! for labels and for log-densities, compared with the model's `predict` of a row.
 
 use coremix::Rng;
 use coremix::prelude::*;

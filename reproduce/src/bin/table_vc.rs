@@ -101,7 +101,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         "all evaluations",
         "iterations",
         "s",
-        "beside scikit-learn, %",
+        "against scikit-learn, %",
         "authors, %",
         "authors, s",
     ]);

@@ -4,6 +4,65 @@ use super::Outcome;
 use coremix::Float;
 use coremix::prelude::*;
 use ndarray::Array2;
+use std::fmt::Display;
+
+/// The part of a free energy that rounding may take, in the law that it never falls.
+pub fn rounding<F: Float>() -> f64 {
+    if F::EPSILON > 1e-10 { 1e-6 } else { 1e-9 }
+}
+
+/// A law: free energies are finite and fall by rounding at most: by this part of the larger of their size and the weight of
+/// the rows, as in the stop rule (E19), because F itself passes through zero.
+#[track_caller]
+pub fn rises(what: impl Display, energies: &[f64], weight: f64, rounding: f64) {
+    let finite = energies.iter().all(|f| f.is_finite());
+    assert!(finite, "{what}: {energies:?}");
+    for pair in energies.windows(2) {
+        let least = pair[0] - rounding * pair[0].abs().max(weight);
+        assert!(pair[1] >= least, "{what}: F fell: {energies:?}");
+    }
+}
+
+/// The law for each phase of a fit.
+#[track_caller]
+pub fn rises_in_phases(what: impl Display, report: &Report, weight: f64, rounding: f64) {
+    for phase in &report.phases {
+        rises(&what, &phase.free_energies, weight, rounding);
+    }
+}
+
+/// The mean of a number over this many seeds, and the variance of that mean.
+pub fn mean_of(seeds: std::ops::Range<u64>, number: impl Fn(u64) -> f64) -> (f64, f64) {
+    let found: ndarray::Array1<f64> = seeds.map(number).collect();
+    (found.mean().unwrap(), found.var(0.0) / found.len() as f64)
+}
+
+/// A law in distribution: two means agree within four standard errors, and this share of them.
+#[track_caller]
+pub fn same_mean(what: impl Display, a: (f64, f64), b: (f64, f64), share: f64) {
+    let slack = 4.0 * (a.1 + b.1).sqrt() + share * a.0;
+    let off = (a.0 - b.0).abs();
+    assert!(off <= slack, "{what}: {} and {}, allowed {slack}", a.0, b.0);
+}
+
+/// The result of work on this number of threads.
+pub fn on<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().unwrap().install(work)
+}
+
+/// A law: the result is the same on any number of threads.
+#[track_caller]
+pub fn same_on_threads<T: PartialEq + Send>(
+    what: impl Display,
+    threads: &[usize],
+    work: impl Fn() -> T + Send + Sync,
+) {
+    let one = on(1, &work);
+    for &threads in threads {
+        assert!(on(threads, &work) == one, "{what} on {threads} threads");
+    }
+}
 
 /// |x - mu|^2, naively.
 pub fn squared_distance<F: Float>(x: ndarray::ArrayView1<F>, mu: ndarray::ArrayView1<F>) -> f64 {
@@ -54,9 +113,13 @@ pub fn same(name: &str, a: &Outcome<f64>, b: &Outcome<f64>, tolerance: f64) {
     for (p, q) in a.proportions.iter().zip(&b.proportions) {
         assert!(close(*p, *q, tolerance), "{name}: proportions");
     }
+    let largest = a.variances.iter().fold(0.0f64, |most, v| most.max(*v));
+    for (v, w) in a.covariances.iter().zip(&b.covariances) {
+        let off = (v - w).abs();
+        assert!(off <= tolerance * largest, "{name}: covariances {v} {w}");
+    }
     // F holds half the logarithm of every variance, times the mass of its component. Where a variance has collapsed it has no
     // more digits than the sum it came from (see `variances_off`), and F has no more than that leaves it.
-    let largest = a.variances.iter().fold(0.0f64, |most, v| most.max(*v));
     let lost = |((c, j), v): ((usize, usize), &f64)| {
         let rows = a.labels.iter().filter(|label| **label as usize == c);
         let heaviest = 3.0 * rows.count() as f64;

@@ -1,14 +1,13 @@
 //! Families at the edges of their arithmetic: shares that are small relative to a mass but not to a variance, numbers near
 //! the ends of their type, wide supports, and densities over many components.
 
-use crate::common::blobs;
+use crate::common::{blobs, rises, rounding};
 use coremix::Float;
+use coremix::Rng;
 use coremix::algorithms;
-use coremix::data::{Data, Rows};
-use coremix::e_step::{EStep, Search};
+use coremix::data::Data;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
-use coremix::{Block, Phase, Rng, Stage};
 use ndarray::{Array1, Array2, Axis, array};
 
 /// Free energies, variances and means of a few iterations of soft EM, with rows in this order.
@@ -26,10 +25,7 @@ macro_rules! soft_em {
             .fit(&data)
             .unwrap();
         let f = fit.report.free_energies.clone();
-        for pair in f.windows(2) {
-            let least = pair[0] - 1e-9 * pair[0].abs().max(w.sum());
-            assert!(pair[1] >= least, "{:?}: {f:?}", $order);
-        }
+        rises(format!("{:?}", $order), &f, w.sum(), 1e-9);
         let variances: Vec<f64> = $variances(&fit.model);
         let means: Vec<f64> = fit.model.means().iter().copied().collect();
         (f, variances, means)
@@ -101,7 +97,7 @@ fn a_small_share_far_away_counts_in_any_order() {
 #[test]
 fn the_order_of_rows_does_not_matter() {
     let (n, d, k) = (300, 3, 4);
-    let mut rng = coremix::Rng::from_seed(8);
+    let mut rng = Rng::from_seed(8);
     let power: Vec<f64> = (0..n).map(|_| 20.0 * rng.uniform()).collect();
     let x = Array2::from_shape_fn((n, d), |(i, _)| {
         (i % k) as f64 * 3.0 + rng.normal() * (1.0 + 10f64.powf(0.4 * power[i]))
@@ -147,14 +143,10 @@ fn sound<F: Float, M: Mixture<F>>(
     full: bool,
     case: &str,
 ) -> Vec<f64> {
-    let within = if F::EPSILON < 1e-10 { 1e-9 } else { 1e-6 };
+    let within = rounding::<F>();
     let f = &fit.report.free_energies;
     let weight: f64 = (0..data.len()).map(|n| data.weight(n)).sum();
-    assert!(f.iter().all(|f| f.is_finite()), "{case}: {f:?}");
-    for pair in f.windows(2) {
-        let least = pair[0] - within * pair[0].abs().max(weight);
-        assert!(pair[1] >= least, "{case}: {f:?}");
-    }
+    rises(case, f, weight, within);
     let last = f[f.len() - 1];
     // Squares and weights that are both large have no finite product, and that is said.
     let ll = fit.model.log_likelihood(data).unwrap();
@@ -347,9 +339,7 @@ fn scores_whose_terms_leave_the_range() {
             let exact = |iterations| fit!($family, wide, seeds.mapv(f64::from), iterations);
             let ((f, _, labels), (exact_f, _, exact_labels)) = (narrow(4), exact(4));
             assert_eq!(labels, exact_labels, "{f:?} {exact_f:?}");
-            assert!(f.iter().all(|f| f.is_finite()), "{f:?}");
-            let rises = |f: &[f64]| f[1] >= f[0] - 1e-6 * f[0].abs();
-            assert!(f.windows(2).all(rises), "{f:?}");
+            rises("terms", &f, 0.0, 1e-6);
             for (steps, (f, exact_f)) in f.iter().zip(&exact_f).enumerate() {
                 // The first search is that of the start, which has no floor.
                 let floors = |floors: f64| if steps > 0 { floors } else { 0.0 };
@@ -399,7 +389,7 @@ fn weights_far_apart() {
         for &scale in scales {
             let x = x.mapv(|x| F::from_f64(x * scale));
             for seed in 0..4 {
-                let mut rng = coremix::Rng::from_seed(seed);
+                let mut rng = Rng::from_seed(seed);
                 let w = Array1::from_shape_fn(40, |_| 10f64.powf(200.0 * rng.uniform() - 100.0));
                 all_families(&x, &w, &format!("{scale:e}, weights of seed {seed}"));
             }
@@ -464,114 +454,6 @@ fn a_quantization_error_beyond_the_type_is_an_error() {
     }
 }
 
-/// Log-densities over many components, near ones and ones out of reach, are the naive sums; labels, error and likelihood
-/// together are those one by one, and a family whose likeliest component is the nearest is searched once for all three.
-#[test]
-fn densities_over_many_components() {
-    for (n, d, k) in [(150, 1, 40), (120, 3, 300), (60, 20, 500)] {
-        let mut rng = coremix::Rng::from_seed(k as u64);
-        // Groups of means that are near each other, so that few, some and many have a share.
-        let means = Array2::from_shape_fn((k, d), |(c, j)| {
-            ((c % 7) as f64 - 3.0) * (1 + j % 2) as f64 + 0.2 * (c % 11) as f64 * rng.normal()
-        });
-        let x = Array2::from_shape_fn((n, d), |(i, j)| means[[i % k, j]] + 0.3 * rng.normal());
-        let w = Array1::from_shape_fn(n, |i| (1 + i % 3) as f64);
-        let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let proportions = Array1::from_shape_fn(k, |c| (1 + c % 5) as f64);
-        let proportions = &proportions / proportions.sum();
-        for scale in [1e-6, 1.0] {
-            let own = Array2::from_shape_fn((k, d), |(c, j)| scale * (1 + (c + j) % 3) as f64);
-            let column = own.column(0).to_owned();
-            let naive = |variance: &dyn Fn(usize, usize) -> f64,
-                         proportion: &dyn Fn(usize) -> f64| {
-                let density = |row: ndarray::ArrayView1<f64>| {
-                    let joint = |c: usize| {
-                        let parts = (0..d).map(|j| {
-                            let (t, v) = (row[j] - means[[c, j]], variance(c, j));
-                            -0.5 * (2.0 * std::f64::consts::PI * v).ln() - 0.5 * t * t / v
-                        });
-                        proportion(c).ln() + parts.sum::<f64>()
-                    };
-                    let joints: Vec<f64> = (0..k).map(joint).collect();
-                    let most = joints
-                        .iter()
-                        .fold(f64::NEG_INFINITY, |most, l| most.max(*l));
-                    most + joints.iter().map(|l| (l - most).exp()).sum::<f64>().ln()
-                };
-                x.rows().into_iter().map(density).collect::<Vec<f64>>()
-            };
-            macro_rules! family {
-                ($model:expr, $naive:expr) => {
-                    let (model, naive) = ($model.unwrap(), $naive);
-                    let densities = model.log_densities(&data).unwrap();
-                    for (got, naive) in densities.iter().zip(&naive) {
-                        // Two roundings of about 1e-15 of a coordinate, in units of the deviation.
-                        let within = 1e-12 * (1.0 + naive.abs()) / scale.sqrt();
-                        assert!((got - naive).abs() <= within, "{k} {scale}: {got} {naive}");
-                    }
-                    let score = model.score(&data).unwrap();
-                    assert_eq!(score.labels, model.predict(&data).unwrap());
-                    assert_eq!(score.log_likelihood, model.log_likelihood(&data).unwrap());
-                    let error = model.quantization_error(&data).unwrap();
-                    let off = (score.quantization_error - error).abs();
-                    assert!(off <= 1e-14 * error, "{off} {error}");
-                };
-            }
-            let shared = GaussianMixture::tied_spherical(means.view(), scale);
-            family!(shared, naive(&|_, _| scale, &|_| 1.0 / k as f64));
-            let isotropic = GaussianMixture::from_parameters(
-                Covariance::Spherical,
-                means.view(),
-                column.view(),
-                proportions.view(),
-            );
-            family!(isotropic, naive(&|c, _| column[c], &|c| proportions[c]));
-            let diagonal = GaussianMixture::from_parameters(
-                Covariance::Diagonal,
-                means.view(),
-                own.view(),
-                proportions.view(),
-            );
-            family!(diagonal, naive(&|c, j| own[[c, j]], &|c| proportions[c]));
-        }
-    }
-}
-
-#[test]
-fn one_search_scores_where_the_nearest_is_the_likeliest() {
-    let x = whole_numbers(40, 2);
-    let data = Dense::new(x.view()).unwrap();
-    let mut fit = algorithms::k_means(3).build().unwrap().fit(&data).unwrap();
-    fit.score(&data).unwrap();
-    assert_eq!(fit.report.evaluations.scoring, 40 * 3);
-    let own = algorithms::gmm(3)
-        .covariance(Covariance::Spherical)
-        .build()
-        .unwrap();
-    let mut own = own.fit(&data).unwrap();
-    own.score(&data).unwrap();
-    assert_eq!(own.report.evaluations.scoring, 2 * 40 * 3);
-}
-
-/// Symmetric matrices have d (d + 1) / 2 free numbers each, whatever d and k.
-#[test]
-fn free_parameters_of_matrices() {
-    for (k, dim) in [(1, 1), (1, 3), (3, 3), (2, 4), (5, 2)] {
-        let means = Array2::from_shape_fn((k, dim), |(c, j)| (c * dim + j) as f64);
-        let eye = Array2::<f64>::eye(dim);
-        let stacked = eye.broadcast((k, dim, dim)).unwrap();
-        let shares = Array1::from_elem(k, 1.0 / k as f64);
-        let (means, shares) = (means.view(), shares.view());
-        let tied = GaussianMixture::from_parameters(Covariance::Tied, means, eye.view(), shares);
-        let full = GaussianMixture::from_parameters(Covariance::Full, means, stacked, shares);
-        let triangle = dim * (dim + 1) / 2;
-        for (model, matrices) in [(tied.unwrap(), 1), (full.unwrap(), k)] {
-            let known = k * dim + matrices * triangle + (k - 1);
-            assert_eq!(model.free_parameters(), Some(known), "{k} {dim}");
-        }
-    }
-}
-
 /// A variance that the unit of the frame takes below all numbers is an error, and not another variance.
 #[test]
 fn variances_that_are_lost_beside_the_means() {
@@ -627,135 +509,4 @@ fn samples_and_means_at_the_ends_of_the_range() {
     let (drawn, _) = model.sample(100, 1).unwrap();
     assert!(drawn.iter().all(|x| x.is_finite()));
     assert_eq!(Mixture::means(&model), means);
-}
-
-/// A truncated search that begins at random when components have been discarded: every row finds one that is left.
-#[test]
-fn the_first_support_has_a_component_that_is_left() {
-    fn check<F: Float>(
-        kind: Covariance,
-        e_step: impl EStep<F> + Clone + 'static,
-        weighted: bool,
-        seed: u64,
-    ) {
-        let x = blobs::<F>(300, 2, 3, seed);
-        let weight = |n: usize| if weighted { (n % 3) as f64 } else { 1.0 };
-        let w = Array1::from_shape_fn(300, weight);
-        let data = Dense::weighted(x.view(), w.view()).unwrap();
-        // Most components begin where no row is.
-        let start = Array2::from_shape_fn((12, 2), |(c, _)| {
-            F::from_f64(if c % 4 == 1 { c as f64 } else { 1e5 })
-        });
-        let list = move |_| {
-            vec![
-                Phase::new(Exhaustive::nearest()),
-                Phase::new(e_step.clone()),
-            ]
-        };
-        let fit = algorithms::gmm(12).covariance(kind).phases(list).seed(seed);
-        let fit = fit
-            .seeder(Given::new(start.view()))
-            .build()
-            .unwrap()
-            .fit(&data)
-            .unwrap();
-        let likelihood = fit.model.log_likelihood(&data).unwrap();
-        let energies = &fit.report.free_energies;
-        assert!(
-            energies
-                .iter()
-                .all(|f| f.abs() < 1e5 && *f <= likelihood + 1.0),
-            "{kind:?}: {energies:?}"
-        );
-        for pair in energies.windows(2) {
-            assert!(
-                pair[1] >= pair[0] - 1e-6 * pair[0].abs(),
-                "{kind:?}: {energies:?}"
-            );
-        }
-        assert!(fit.report.zero_mass >= 9);
-        let proportions = fit.model.proportions();
-        assert!(
-            fit.search_labels
-                .iter()
-                .all(|c| proportions[*c as usize] > 0.0),
-            "{kind:?}"
-        );
-    }
-    for kind in [
-        Covariance::Spherical,
-        Covariance::Diagonal,
-        Covariance::Tied,
-        Covariance::Full,
-    ] {
-        for seed in 0..4 {
-            for weighted in [false, true] {
-                check::<f64>(kind, Neighborhood::new(3, 1), weighted, seed);
-                check::<f64>(kind, Neighborhood::new(2, 2).random(1), weighted, seed);
-                check::<f64>(kind, Neighborhood::new(1, 2).random(1), weighted, seed);
-                check::<f64>(kind, Neighborhood::new(11, 2).warm_up(1), weighted, seed);
-                check::<f64>(kind, SimilaritySampling::new(3, 1), weighted, seed);
-                check::<f64>(kind, SimilaritySampling::new(1, 1), weighted, seed);
-                check::<f64>(kind, Dead, weighted, seed);
-                check::<f32>(kind, Neighborhood::new(3, 1), weighted, seed);
-                check::<f32>(kind, SimilaritySampling::new(2, 1), weighted, seed);
-            }
-        }
-    }
-}
-
-/// A search from outside that always tries the first component, which is discarded, and one of the last two.
-#[derive(Clone, Debug)]
-struct Dead;
-
-impl Stage for Dead {}
-
-impl<F: Float> EStep<F> for Dead {
-    fn begin(
-        &self,
-        _: &dyn Mixture<F>,
-        _: Option<&[u8]>,
-        _: &mut Rng,
-    ) -> Result<Box<dyn Search<F>>> {
-        Ok(Box::new(Dead))
-    }
-}
-
-impl<F: Float> Search<F> for Dead {
-    fn width(&self) -> usize {
-        2
-    }
-
-    fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
-        for i in 0..rows.len() {
-            block.keep_best(i, model, rows, &[0, 10 + rng.below(2) as u32]);
-        }
-    }
-}
-
-/// A truncated fit that goes on from its own model, of which components were discarded.
-#[test]
-fn a_truncated_fit_goes_on_from_its_own_model() {
-    let mut discarded = 0;
-    for seed in 0..60 {
-        let x = blobs::<f64>(40 + seed as usize % 30, 2, 5, seed);
-        let data = Dense::new(x.view()).unwrap();
-        for kind in [
-            Covariance::Tied,
-            Covariance::Full,
-            Covariance::Spherical,
-            Covariance::Diagonal,
-        ] {
-            let builder = || algorithms::var_gmm_s(8, 2, 2).covariance(kind).seed(seed);
-            let first = builder().build().unwrap().fit(&data).unwrap();
-            discarded += usize::from(first.report.zero_mass > 0);
-            let again = builder().start_from(&first.model).build().unwrap();
-            let energies = again.fit(&data).unwrap().report.free_energies;
-            assert!(
-                energies.iter().all(|f| f.is_finite()),
-                "{kind:?} {seed}: {energies:?}"
-            );
-        }
-    }
-    assert!(discarded > 5, "{discarded}");
 }

@@ -1,5 +1,6 @@
 //! The Dirichlet process mixture where its matrices are nearly singular and its weights are large.
 
+use crate::common::{rises, rounding};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, Rng, algorithms};
@@ -25,15 +26,9 @@ fn rising<T: Element>(
         .unwrap()
         .fit(&data)
         .unwrap();
-    let is_f32 = size_of::<T>() == 4;
-    let tolerance = if is_f32 { 1e-6 } else { 1e-9 };
     let total = w.map_or(x.nrows() as f64, |w| w.sum());
     let found = fit.report.free_energies;
-    assert!(found.iter().all(|f| f.is_finite()), "{what}: {found:?}");
-    for pair in found.windows(2) {
-        let least = pair[0] - tolerance * pair[0].abs().max(total);
-        assert!(pair[1] >= least, "{what}: {} to {}", pair[0], pair[1]);
-    }
+    rises(what, &found, total, rounding::<T::Float>());
     found
 }
 
