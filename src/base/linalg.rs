@@ -5,7 +5,6 @@
 
 use super::cancel::{Watch, check};
 use super::error::Result;
-use crate::base::pairs::Pairs;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Slice};
 
@@ -73,7 +72,7 @@ impl Cholesky {
         if !factor.iter().all(|x| x.is_finite()) || !cholesky(&mut factor, dim, watch)? {
             return Ok(None);
         }
-        for (row, scale) in factor.chunks_exact_mut(dim).pairs(&scale) {
+        for (row, scale) in factor.chunks_exact_mut(dim).zip(&scale) {
             row.iter_mut().for_each(|x| *x *= scale);
         }
         let logs = (0..dim).map(|j| factor[j * (dim + 1)].ln());
@@ -90,7 +89,7 @@ pub(crate) fn add_square(factor: &mut [f64], mut x: Vec<f64>) {
         let pivot = factor[j * (dim + 1)];
         let length = pivot.hypot(x[j]);
         let (c, s) = (pivot / length, x[j] / length);
-        for (row, x) in factor.chunks_exact_mut(dim).pairs(&mut x).skip(j) {
+        for (row, x) in factor.chunks_exact_mut(dim).zip(&mut x).skip(j) {
             (row[j], *x) = (c * row[j] + s * *x, c * *x - s * row[j]);
         }
     }
@@ -112,7 +111,7 @@ pub(crate) fn whitening(matrix: &[f64], least: &[f64], watch: Watch<'_>) -> Resu
     }
     let mut found = raised(&matrix, dim, watch)?;
     for row in found.chunks_exact_mut(dim) {
-        row.iter_mut().pairs(&unit).for_each(|(x, unit)| *x /= unit);
+        row.iter_mut().zip(&unit).for_each(|(x, unit)| *x /= unit);
     }
     Ok(found)
 }
@@ -249,7 +248,7 @@ impl Panels {
             (start..end).for_each(|i| rows[(i - start) * dim + i] = 1.0);
             let before = mirrors.iter().enumerate().take(end).rev();
             reflect_rows(before.map(|(j, mirror)| (j + 1, &mirror[..])), rows, dim);
-            for (i, row) in (start..end).pairs(rows.chunks_exact(dim)) {
+            for (i, row) in (start..end).zip(rows.chunks_exact(dim)) {
                 for (panel, part) in row.chunks(Self::WIDTH).enumerate() {
                     values[panel * dim + i][..part.len()].copy_from_slice(part);
                 }
@@ -265,7 +264,7 @@ impl Panels {
                 let [above, below] = &mut panel[i..i + 2] else {
                     continue;
                 };
-                for (x, y) in above.iter_mut().pairs(below) {
+                for (x, y) in above.iter_mut().zip(below) {
                     (*x, *y) = (c * *x + s * *y, c * *y - s * *x);
                 }
             }
@@ -303,10 +302,10 @@ impl Tridiagonal {
             let rows = || (i..dim).map(|row| row * dim + i..(row + 1) * dim);
             let mut image: Vec<f64> = rows().map(|row| dot(&a[row], &mirror)).collect();
             let along = dot(&image, &mirror) / 2.0;
-            let pairs = image.iter_mut().pairs(&mirror);
+            let pairs = image.iter_mut().zip(&mirror);
             pairs.for_each(|(p, m)| *p -= along * m);
-            for (row, (m, p)) in rows().pairs(mirror.iter().pairs(&image)) {
-                for (x, (n, q)) in a[row].iter_mut().pairs(mirror.iter().pairs(&image)) {
+            for (row, (m, p)) in rows().zip(mirror.iter().zip(&image)) {
+                for (x, (n, q)) in a[row].iter_mut().zip(mirror.iter().zip(&image)) {
                     *x -= m * q + p * n;
                 }
             }
@@ -362,7 +361,7 @@ fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, watch: Watch<'_>) -> 
     const ROWS: usize = 128;
     let mut out = Array2::zeros((a.nrows(), b.ncols()));
     let pieces = a.axis_chunks_iter(Axis(0), ROWS);
-    for (a, mut out) in pieces.pairs(out.axis_chunks_iter_mut(Axis(0), ROWS)) {
+    for (a, mut out) in pieces.zip(out.axis_chunks_iter_mut(Axis(0), ROWS)) {
         check(watch)?;
         general_mat_mul(1.0, &a, &b, 0.0, &mut out);
     }
@@ -393,7 +392,7 @@ pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize, watch: Watch<'_>) -> 
             row[i] = 1.0;
             let coefficients = &factor[i * dim..][..=i];
             for (k, above) in above.chunks_exact(dim).enumerate().skip(start) {
-                for (x, y) in row[..=k].iter_mut().pairs(above) {
+                for (x, y) in row[..=k].iter_mut().zip(above) {
                     *x -= coefficients[k] * y;
                 }
             }
@@ -440,7 +439,7 @@ pub(crate) fn orthonormal(rows: &Array2<f64>, watch: Watch<'_>) -> Result<Array2
 
 /// Rows of `d` that are mirrors, the first of them across the columns from `start` on, each other one from the next column on.
 fn mirrors(rows: &[f64], d: usize, start: usize) -> impl Iterator<Item = (usize, &[f64])> {
-    let rows = rows.chunks_exact(d).pairs(start..);
+    let rows = rows.chunks_exact(d).zip(start..);
     rows.map(|(row, j)| (j, &row[j..]))
 }
 
@@ -459,7 +458,7 @@ fn mirror_of(row: &mut [f64]) -> f64 {
 /// The mirror image of `x` behind the plane across `mirror`, which is of length sqrt(2).
 fn reflect(mirror: &[f64], x: &mut [f64]) {
     let along = dot(mirror, x);
-    for (x, m) in x.iter_mut().pairs(mirror) {
+    for (x, m) in x.iter_mut().zip(mirror) {
         *x -= along * m;
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod file_fault;
 pub(crate) mod fixed;
 pub(crate) mod float;
 pub(crate) mod linalg;
-pub(crate) mod pairs;
 pub(crate) mod parallel;
 pub(crate) mod rng;
 pub(crate) mod share;

@@ -4,7 +4,6 @@
 use super::{Coreset, Subset};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -107,7 +106,7 @@ impl Lightweight {
             let (mut cumulated, mut last) = (ends[block], 0);
             let first = block * TASK_ROWS;
             let piece = &squared[first..(first + TASK_ROWS).min(data.len())];
-            for (n, &squared) in (first..).pairs(piece) {
+            for (n, &squared) in (first..).zip(piece) {
                 if draws.is_empty() {
                     break;
                 }
@@ -160,13 +159,13 @@ fn squared_distances_to_mean<F: Float>(
     let blocks = parallel::map_chunks(&mut squared, TASK_ROWS, |_, range, squared| {
         let mut block = Rows::default();
         let firsts = range.clone().step_by(BLOCK);
-        for (first, out) in firsts.pairs(squared.chunks_mut(BLOCK)) {
+        for (first, out) in firsts.zip(squared.chunks_mut(BLOCK)) {
             data.load(first..first + out.len(), frame, &mut block)?;
             block.distances_from(&centre, out);
         }
         // Four sums side by side: with a single one, each addition would wait for the one before.
         let (mut weights, mut spreads) = ([0.0; 4], [0.0; 4]);
-        for (i, (n, d2)) in range.pairs(squared).enumerate() {
+        for (i, (n, d2)) in range.zip(squared).enumerate() {
             let weight = data.weight(n) * unit;
             weights[i % 4] += weight;
             // A row of weight 0 may be at any distance.

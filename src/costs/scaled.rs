@@ -3,7 +3,6 @@
 use crate::base::cached::Cached;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::io::{all_finite, rule, serde_through};
 use crate::kernels::distance::{self, Scaled as Scales};
 use crate::kernels::{sparse, stride};
@@ -148,7 +147,7 @@ impl<F: Float> Scaled<F> {
         }
         for (i, costs) in out.chunks_exact_mut(self.components()).enumerate() {
             let known = rows.known(i) as f64;
-            for (cost, own) in costs.iter_mut().pairs(&self.components) {
+            for (cost, own) in costs.iter_mut().zip(&self.components) {
                 *cost = own.cost(*cost, known);
             }
         }
@@ -160,7 +159,7 @@ impl<F: Float> Scaled<F> {
             None => rows.distances_to(i, &self.centres, ids, out),
         }
         let known = rows.known(i) as f64;
-        for (cost, &c) in out.iter_mut().pairs(ids) {
+        for (cost, &c) in out.iter_mut().zip(ids) {
             *cost = self.components[c as usize].cost(*cost, known);
         }
     }

@@ -5,7 +5,6 @@ use super::whitening::Whitening;
 use super::{Cost, Factor, Ranking, Scaled};
 use crate::base::float::Float;
 use crate::base::linalg;
-use crate::base::pairs::Pairs;
 use crate::kernels::panels::{self, Panels};
 use crate::kernels::quadratic::Columns;
 use crate::kernels::stride;
@@ -84,7 +83,7 @@ impl Shared {
         out.clear();
         for (i, costs) in all.chunks_exact_mut(cost.components()).enumerate() {
             let (ids, direct) = ranking.of(cost, &rows, i, costs, 1);
-            for (&c, &direct) in ids.iter().pairs(direct) {
+            for (&c, &direct) in ids.iter().zip(direct) {
                 costs[c as usize] = direct;
             }
             out.extend(costs.iter().map(|cost| penalised::<F>(*cost, 0.0)));
@@ -162,7 +161,7 @@ fn all_of_each<F: Float>(
     let mut narrow = Columns::<F>::new(n, dim, |i| rows.row(i));
     let mut wide = None;
     let mut roundings = Vec::with_capacity(k);
-    for (c, (component, added)) in components.iter().pairs(added).enumerate() {
+    for (c, (component, added)) in components.iter().zip(added).enumerate() {
         let (mean, factor) = (&component.mean, &component.factor);
         let mut see = |i: usize, form: f64| out[i * k + c] = held(form + added);
         if component.fits_narrow() {

@@ -4,7 +4,6 @@ use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
-use crate::base::pairs::Pairs;
 use crate::kernels::quadratic;
 use serde::{Deserialize, Serialize};
 
@@ -47,7 +46,7 @@ impl Whitening {
             factor: linalg::packed(factor, dim),
             inflation: 0.0,
         };
-        let factors = found.precisions().into_iter().pairs(variances);
+        let factors = found.precisions().into_iter().zip(variances);
         found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
         found
     }
@@ -114,7 +113,7 @@ impl Whitening {
         for row in self.rows() {
             diagonal
                 .iter_mut()
-                .pairs(row)
+                .zip(row)
                 .for_each(|(sum, x)| *sum += x * x);
         }
         diagonal
@@ -136,13 +135,13 @@ impl Whitening {
     /// $\lvert M (z - m) \rvert^2$, in `f64`; `apart` is scratch.
     pub(crate) fn form<F: Float>(&self, z: &[F], apart: &mut Vec<f64>) -> f64 {
         apart.clear();
-        apart.extend(z.iter().pairs(&self.mean).map(|(z, m)| z.to_f64() - m));
+        apart.extend(z.iter().zip(&self.mean).map(|(z, m)| z.to_f64() - m));
         quadratic::form(&self.factor, apart)
     }
 
     /// The mean square of the coordinates of the mean, in deviations of the columns given all others.
     fn farness(&self) -> f64 {
-        let squares = self.precisions().into_iter().pairs(&self.mean);
+        let squares = self.precisions().into_iter().zip(&self.mean);
         squares.map(|(p, m)| p * m * m).sum::<f64>() / self.mean.len() as f64
     }
 

@@ -3,7 +3,6 @@
 use super::{Data, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, ensure, same_length};
 use crate::base::float::{Element, Float};
-use crate::base::pairs::Pairs;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
 use crate::kernels::{features, stride};
@@ -162,7 +161,7 @@ impl<'a, T: Element> Dense<'a, T> {
     ) {
         let (values, _) = self.values.as_chunks::<D>();
         let entry = frame.entry::<D>();
-        for (n, out) in rows.pairs(out.chunks_exact_mut(stride(D))) {
+        for (n, out) in rows.zip(out.chunks_exact_mut(stride(D))) {
             let row = &values[n];
             for j in 0..D {
                 out[j] = entry(j, row[j].widen());
@@ -190,8 +189,8 @@ impl<'a, T: Element> Dense<'a, T> {
                 }
             }
             vectorised!({
-                for (out, n) in out.chunks_exact_mut(stride).pairs(&mut rows) {
-                    for (out, x) in out.iter_mut().pairs(self.row(n)) {
+                for (out, n) in out.chunks_exact_mut(stride).zip(&mut rows) {
+                    for (out, x) in out.iter_mut().zip(self.row(n)) {
                         *out = x.widen();
                     }
                 }
@@ -214,7 +213,7 @@ impl<'a, T: Element> Dense<'a, T> {
             Some(weights) => into.weights.extend(rows.clone().map(|n| weights[n])),
         }
         if frame.basis().is_some() {
-            let places = rows.pairs(into.values.chunks_exact_mut(stride));
+            let places = rows.zip(into.values.chunks_exact_mut(stride));
             return places
                 .for_each(|(n, out)| frame.enter(self.row(n).iter().map(|x| x.widen()), out));
         }
@@ -297,7 +296,7 @@ impl<F: Float> Dense<'static, F> {
                 return Err(Error::stage(data.name(), what));
             }
             for (i, out) in out.chunks_exact_mut(dim).enumerate() {
-                for (j, (out, z)) in out.iter_mut().pairs(block.row(i)).enumerate() {
+                for (j, (out, z)) in out.iter_mut().zip(block.row(i)).enumerate() {
                     *out = frame.leave(j, *z);
                 }
             }

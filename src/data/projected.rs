@@ -5,7 +5,6 @@ use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg;
-use crate::base::pairs::Pairs;
 use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::kernels::distance::{self, matrix};
@@ -55,7 +54,7 @@ impl<F: Float> Projected<F> {
         self.cancel.check()?;
         let p = self.dim();
         into.reset(rows.len(), p);
-        for (n, out) in rows.pairs(into.values.chunks_exact_mut(stride(p))) {
+        for (n, out) in rows.zip(into.values.chunks_exact_mut(stride(p))) {
             out[..p].copy_from_slice(&self.values[n * p..(n + 1) * p]);
             into.weights.push(self.weights[n]);
         }
@@ -191,7 +190,7 @@ impl<F: Float> Subspace<F> {
             project(&rows.values, stride(d), &directions, values);
             let mut norms = Vec::new();
             distance::norms(&rows.values, stride(d), &mut norms);
-            let beside = values.chunks_exact(p).pairs(&norms).enumerate();
+            let beside = values.chunks_exact(p).zip(&norms).enumerate();
             Ok(beside
                 .map(|(i, (kept, norm))| {
                     let kept: f64 = kept.iter().map(|x| x.to_f64() * x.to_f64()).sum();
@@ -235,7 +234,7 @@ impl<F: Float> Subspace<F> {
         let x = matrix(&centres.values, centres.len(), q, stride);
         let mut back = product(&x, &self.directions.view());
         for mut centre in back.outer_iter_mut() {
-            for (x, &origin) in centre.iter_mut().pairs(&self.origin) {
+            for (x, &origin) in centre.iter_mut().zip(&self.origin) {
                 *x += origin;
             }
         }

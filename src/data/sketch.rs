@@ -3,7 +3,6 @@
 use super::{Data, Summary};
 use crate::base::error::{Error, Result, same_columns};
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::rows::{Basis, Frame, Rows, clamped};
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
@@ -72,7 +71,7 @@ impl<F: Float> Sketch<F> {
     /// Their values: (n, q), in the unit of the data.
     #[must_use]
     pub fn values(&self) -> Array2<f64> {
-        let places = self.ids.iter().pairs(&self.values);
+        let places = self.ids.iter().zip(&self.values);
         let values = places.map(|(&j, x)| self.pivot[j as usize] + x.to_f64());
         Array2::from_shape_vec((self.len(), self.entries), values.collect()).expect("n x q numbers")
     }
@@ -96,7 +95,7 @@ impl<F: Float> Sketch<F> {
                 true => enter(x),
                 false => enter(x + shift(j as usize)),
             };
-            into.push(self.weight(n), ids, ids.iter().pairs(values).map(shifted));
+            into.push(self.weight(n), ids, ids.iter().zip(values).map(shifted));
         }
     }
 }

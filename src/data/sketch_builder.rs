@@ -5,7 +5,6 @@ use super::summary::{check_rows, nearest_zero};
 use super::{Data, Dense, Sketch};
 use crate::base::error::{Error, Result, positive, require, same_columns, same_length};
 use crate::base::float::{Element, Float};
-use crate::base::pairs::Pairs;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::{Purpose, Streams};
 use crate::rows::Basis;
@@ -262,7 +261,7 @@ impl<F: Float> Making<F> {
 
     /// Makes entries relative to other coordinates (P).
     fn turn_to(&mut self, pivot: Vec<f64>) {
-        for (&j, value) in self.ids.iter().pairs(&mut self.values) {
+        for (&j, value) in self.ids.iter().zip(&mut self.values) {
             let j = j as usize;
             *value = F::from_f64(value.to_f64() + (self.pivot[j] - pivot[j]));
         }
@@ -293,17 +292,17 @@ impl<F: Float> Making<F> {
         }
         let done = parallel::map_parts(groups, |_, (range, (ids, values), mut sums)| {
             let (mut coordinates, mut scratch) = (vec![0.0; dim], Vec::new());
-            let entries = ids.chunks_exact_mut(q).pairs(values.chunks_exact_mut(q));
-            for (n, (ids, values)) in range.clone().pairs(entries) {
+            let entries = ids.chunks_exact_mut(q).zip(values.chunks_exact_mut(q));
+            for (n, (ids, values)) in range.clone().zip(entries) {
                 let row = n - start + which.start;
                 let weight = weights.map_or(1.0, |weights| weights[row]);
                 self.choice.draw(n, ids, &mut scratch);
                 // The difference is taken before the transform: it is linear.
-                let relative = wide(rows.row(row)).pairs(&self.row).map(|(x, p)| x - p);
-                let places = coordinates.iter_mut().pairs(relative);
+                let relative = wide(rows.row(row)).zip(&self.row).map(|(x, p)| x - p);
+                let places = coordinates.iter_mut().zip(relative);
                 places.for_each(|(out, x)| *out = x);
                 self.basis.enter(&mut coordinates);
-                for (&j, value) in ids.iter().pairs(&mut *values) {
+                for (&j, value) in ids.iter().zip(&mut *values) {
                     *value = F::from_f64(coordinates[j as usize]);
                 }
                 sums.add(weight, ids, values, &coordinates);

@@ -3,7 +3,6 @@
 use super::Summary;
 use crate::base::error::{Result, sound_total};
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 
 /// Weighted moments of the rows that know a coordinate, about the pivot: running means, which neither very small nor very
 /// large weights take out of the range of `f64`.
@@ -71,7 +70,7 @@ impl KnownSums {
         if weight <= 0.0 {
             return;
         }
-        for (&j, x) in ids.iter().pairs(values) {
+        for (&j, x) in ids.iter().zip(values) {
             let mean = x.to_f64();
             self.known[j as usize].merge(&Known {
                 weight,
@@ -88,13 +87,13 @@ impl KnownSums {
         let share = share(weight, self.weight);
         self.rows += rows;
         self.weight += weight;
-        for (mean, other) in self.whole.iter_mut().pairs(all) {
+        for (mean, other) in self.whole.iter_mut().zip(all) {
             *mean += share * (other - *mean);
         }
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        for (known, other) in self.known.iter_mut().pairs(&other.known) {
+        for (known, other) in self.known.iter_mut().zip(&other.known) {
             known.merge(other);
         }
         self.add_whole(other.rows, other.weight, &other.whole);
@@ -110,7 +109,7 @@ impl KnownSums {
             total_weight,
             ..Summary::default()
         };
-        for ((known, whole), pivot) in self.known.iter().pairs(&self.whole).pairs(pivot) {
+        for ((known, whole), pivot) in self.known.iter().zip(&self.whole).zip(pivot) {
             let (mean, variance, low, high) = match known.weight > 0.0 {
                 true => (known.mean, known.variance, known.low, known.high),
                 false => (*whole, typical, *whole, *whole),

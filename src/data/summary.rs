@@ -2,7 +2,6 @@
 
 use crate::base::error::{Error, Result, ensure, require, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
-use crate::base::pairs::Pairs;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
 use crate::rows::Frame;
@@ -310,7 +309,7 @@ impl Partial {
         first.copy_from_slice(&self.first[columns.clone()]);
         second.copy_from_slice(&self.second[columns.clone()]);
         let (mut largest, mut probe) = ([0.0; L], [0.0; L]);
-        for (row, weight) in values.chunks_exact(pivot.len()).pairs(weights) {
+        for (row, weight) in values.chunks_exact(pivot.len()).zip(weights) {
             let row = &row[columns.clone()];
             for l in 0..L {
                 let x = row[l].widen().to_f64();
@@ -379,10 +378,10 @@ impl Partial {
         let total_weight = sound_total(self.weight * unit)?;
         let w = self.weight;
         let columns = || self.first.iter().map(|first| first / w);
-        let mean = columns().pairs(pivot).map(|(f, p)| p + f).collect();
-        let squares = columns().pairs(&self.second);
+        let mean = columns().zip(pivot).map(|(f, p)| p + f).collect();
+        let squares = columns().zip(&self.second);
         let variance = squares.map(|(f, s)| (s / w - f * f).max(0.0)).collect();
-        let range = self.low.into_iter().pairs(self.high).collect();
+        let range = self.low.into_iter().zip(self.high).collect();
         Ok(Summary {
             rows: self.rows,
             total_weight,

@@ -2,7 +2,6 @@
 //! what neighbor estimates (E14) and similarities (E26) are made of.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::model::block::UNSET;
@@ -234,7 +233,7 @@ impl OneComponent {
         // A copy: what is behind a reference would be stored after every component.
         let mut len = self.len;
         let (sums, found) = (&mut self.sums[..], &mut self.found[..]);
-        for (&id, value) in ids.iter().pairs(values) {
+        for (&id, value) in ids.iter().zip(values) {
             let [sum, weights] = &mut sums[id as usize];
             // Without branches: written always, counted once.
             found[len] = id;
@@ -263,7 +262,7 @@ impl OneComponent {
 /// Counting sort: where the items of each of `k` components start (k + 1), and the items in order of their
 /// component, those of one component in their own order.
 fn by_component(k: usize, items: impl Iterator<Item = u32> + Clone) -> (Vec<usize>, Vec<u32>) {
-    sort::sorted(k, 0, || items.clone().pairs(0..))
+    sort::sorted(k, 0, || items.clone().zip(0..))
 }
 
 /// The pairs of one worker, by component.

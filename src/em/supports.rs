@@ -1,7 +1,6 @@
 //! Labels and supports of rows between searches, and the order in which rows are searched. Full supports are not stored.
 
 use crate::base::file_fault::FileFault;
-use crate::base::pairs::Pairs;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::io::rule;
@@ -90,13 +89,13 @@ impl Supports {
 
     /// Orders rows by their labels; those with the same label stay in their order.
     pub(super) fn order_by_label(&mut self, k: usize) {
-        let by_label = || self.labels.iter().copied().pairs(0..);
+        let by_label = || self.labels.iter().copied().zip(0..);
         let (_, mut from) = sort::sorted(k, 0usize, by_label);
         let (labels, supports, width) = (&self.labels, &self.supports, self.per_row);
         let mut new_labels = vec![0; labels.len()];
         let mut new_supports = vec![0; supports.len()];
         parallel::map_chunks(&mut new_labels, PLACES, |_, range, new| {
-            for (new, &from) in new.iter_mut().pairs(&from[range]) {
+            for (new, &from) in new.iter_mut().zip(&from[range]) {
                 *new = labels[from];
             }
         });
@@ -104,7 +103,7 @@ impl Supports {
         let places = (PLACES * width).max(1);
         parallel::map_chunks(&mut new_supports, places, |_, range, new| {
             let from = &from[range.start / width..range.end / width];
-            for (new, &from) in new.chunks_exact_mut(width).pairs(from) {
+            for (new, &from) in new.chunks_exact_mut(width).zip(from) {
                 new.copy_from_slice(&supports[from * width..(from + 1) * width]);
             }
         });

@@ -3,7 +3,6 @@
 use super::columns::{Columns, ROWS};
 use super::stride;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{SimdFloat, kernel, vectorised};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
@@ -17,7 +16,7 @@ fn squared<F: Float, S: Simd>(simd: S, a: &[F], b: &[F]) -> F {
     }
     let ((a, _), (b, _)) = (F::vectors::<S>(a), F::vectors::<S>(b));
     let mut sums = F::splat(simd, F::zero());
-    for (&a, &b) in a.iter().pairs(b) {
+    for (&a, &b) in a.iter().zip(b) {
         let t = F::minus(simd, a, b);
         sums = F::times_plus(simd, t, t, sums);
     }
@@ -37,12 +36,12 @@ fn squared_of_four<F: Float, S: Simd>(simd: S, a: &[F], b: [&[F]; 4]) -> [F; 4] 
     }
     let (a, _) = F::vectors::<S>(a);
     let mut others = [a; 4];
-    for (other, b) in others.iter_mut().pairs(b) {
+    for (other, b) in others.iter_mut().zip(b) {
         *other = &F::vectors::<S>(b).0[..a.len()];
     }
     let mut sums = [F::splat(simd, F::zero()); 4];
     for (j, &a) in a.iter().enumerate() {
-        for (sum, b) in sums.iter_mut().pairs(&others) {
+        for (sum, b) in sums.iter_mut().zip(&others) {
             let t = F::minus(simd, a, b[j]);
             *sum = F::times_plus(simd, t, t, *sum);
         }
@@ -62,7 +61,7 @@ fn scaled<F: SimdFloat + Float, S: Simd>(simd: S, a: &[F], b: &[F], factors: &[F
     let ((a, a_rest), (b, b_rest)) = (F::vectors::<S>(a), F::vectors::<S>(b));
     let (factors, factors_rest) = F::vectors::<S>(factors);
     let mut sums = F::splat(simd, F::zero());
-    for ((&a, &b), &factor) in a.iter().pairs(b).pairs(factors) {
+    for ((&a, &b), &factor) in a.iter().zip(b).zip(factors) {
         let t = F::minus(simd, a, b);
         sums = F::times_plus(simd, F::times(simd, t, t), factor, sums);
     }
@@ -94,13 +93,13 @@ pub(super) fn relative<F: Float, S: Simd>(simd: S, a: &[F], b: &[F], out: &mut [
     let ((a, a_rest), (b, b_rest)) = (F::vectors::<S>(a), F::vectors::<S>(b));
     let (out, out_rest) = F::vectors_mut::<S>(out);
     let mut sums = F::splat(simd, F::zero());
-    for ((&a, &b), out) in a.iter().pairs(b).pairs(out) {
+    for ((&a, &b), out) in a.iter().zip(b).zip(out) {
         *out = F::minus(simd, a, b);
         sums = F::times_plus(simd, *out, *out, sums);
     }
     let mut sum = F::sum(simd, sums);
     // Rows shorter than a vector.
-    for ((&a, &b), out) in a_rest.iter().pairs(b_rest).pairs(out_rest) {
+    for ((&a, &b), out) in a_rest.iter().zip(b_rest).zip(out_rest) {
         *out = a - b;
         sum += *out * *out;
     }
@@ -109,7 +108,7 @@ pub(super) fn relative<F: Float, S: Simd>(simd: S, a: &[F], b: &[F], out: &mut [
 
 /// The squared distance of two rows in `f64`.
 pub(crate) fn exact<F: Float>(a: &[F], b: &[F]) -> f64 {
-    let apart = a.iter().pairs(b).map(|(a, b)| a.to_f64() - b.to_f64());
+    let apart = a.iter().zip(b).map(|(a, b)| a.to_f64() - b.to_f64());
     apart.map(|t| t * t).sum()
 }
 
@@ -125,7 +124,7 @@ fn short<F: Float>(a: &[F], b: &[F]) -> F {
     let (a, _) = a.as_chunks::<4>();
     let (b, _) = b.as_chunks::<4>();
     let mut sums = [F::zero(); 4];
-    for (a, b) in a.iter().pairs(b) {
+    for (a, b) in a.iter().zip(b) {
         for l in 0..4 {
             let t = a[l] - b[l];
             sums[l] += t * t;
@@ -155,7 +154,7 @@ fn to_some_by_fours<F: Float, S: Simd>(
 ) {
     let (fours, rest) = ids.as_chunks::<4>();
     let (out_fours, out_rest) = out.as_chunks_mut::<4>();
-    for (out, ids) in out_fours.iter_mut().pairs(fours) {
+    for (out, ids) in out_fours.iter_mut().zip(fours) {
         *out = to_four(simd, x, centres, ids);
     }
     if !rest.is_empty() {
@@ -169,7 +168,7 @@ fn to_some_by_fours<F: Float, S: Simd>(
 #[inline(always)]
 fn to_four<F: Float, S: Simd>(simd: S, x: &[F], centres: &[F], ids: &[u32; 4]) -> [F; 4] {
     let mut rows = [x; 4];
-    for (row, &id) in rows.iter_mut().pairs(ids) {
+    for (row, &id) in rows.iter_mut().zip(ids) {
         *row = &centres[id as usize * x.len()..][..x.len()];
     }
     squared_of_four(simd, x, rows)
@@ -200,7 +199,7 @@ fn to_own_centres<F: Float, S: Simd>(
     fn of_length<F: Float, const D: usize>(rows: &[F], centres: &[F], ids: &[u32], out: &mut [F]) {
         let (rows, _) = rows.as_chunks::<D>();
         let (centres, _) = centres.as_chunks::<D>();
-        for ((x, &id), out) in rows.iter().pairs(ids).pairs(out) {
+        for ((x, &id), out) in rows.iter().zip(ids).zip(out) {
             *out = short(x, &centres[id as usize]);
         }
     }
@@ -208,7 +207,7 @@ fn to_own_centres<F: Float, S: Simd>(
         4 => of_length::<F, 4>(rows, centres, ids, out),
         8 => of_length::<F, 8>(rows, centres, ids, out),
         stride => {
-            for ((x, &id), out) in rows.chunks_exact(stride).pairs(ids).pairs(out) {
+            for ((x, &id), out) in rows.chunks_exact(stride).zip(ids).zip(out) {
                 *out = squared(simd, x, &centres[id as usize * stride..][..stride]);
             }
         }
@@ -244,10 +243,10 @@ fn to_few<F: Float, S: Simd>(
         _ => (),
     }
     let (first, others) = centres.split_at(stride);
-    for ((x, id), least) in rows.chunks_exact(stride).pairs(ids).pairs(least) {
+    for ((x, id), least) in rows.chunks_exact(stride).zip(ids).zip(least) {
         // If a row has a NaN, all its distances are NaN: NaN must not look like a large distance.
         let (mut nearest, mut lowest) = (0, squared(simd, x, first));
-        for (c, centre) in (1..).pairs(others.chunks_exact(stride)) {
+        for (c, centre) in (1..).zip(others.chunks_exact(stride)) {
             let distance = squared(simd, x, centre);
             let nearer = distance < lowest;
             nearest = if nearer { c } else { nearest };
@@ -268,15 +267,15 @@ fn few_by_coordinate<F: Float, const D: usize>(
     let (rows, _) = rows.as_chunks::<D>();
     let (centres, _) = centres.as_chunks::<D>();
     let mut columns = Columns::new();
-    let out = ids.chunks_mut(ROWS).pairs(squared.chunks_mut(ROWS));
-    for (rows, (ids, squared)) in rows.chunks(ROWS).pairs(out) {
+    let out = ids.chunks_mut(ROWS).zip(squared.chunks_mut(ROWS));
+    for (rows, (ids, squared)) in rows.chunks(ROWS).zip(out) {
         columns.take(
             rows,
             #[inline(always)]
             |_, x| x,
         );
         let (mut nearest, mut least) = ([0; ROWS], to_one(&columns, &centres[0]));
-        for (c, centre) in (0..).pairs(centres).skip(1) {
+        for (c, centre) in (0..).zip(centres).skip(1) {
             let distances = to_one(&columns, centre);
             for r in 0..ROWS {
                 let nearer = distances[r] < least[r];
@@ -293,7 +292,7 @@ fn few_by_coordinate<F: Float, const D: usize>(
 #[inline(always)]
 fn to_one<F: Float, const D: usize>(columns: &Columns<F, D>, centre: &[F; D]) -> [F; ROWS] {
     let mut sums = [[F::zero(); ROWS]; 4];
-    for (j, (column, &mu)) in columns.0.iter().pairs(centre).enumerate() {
+    for (j, (column, &mu)) in columns.0.iter().zip(centre).enumerate() {
         let sums = &mut sums[j % 4];
         for r in 0..ROWS {
             let t = column[r] - mu;
@@ -314,7 +313,7 @@ kernel! {
 
 #[inline(always)]
 fn lower_to_centre<F: Float, S: Simd>(simd: S, rows: &[F], centre: &[F], nearest: &mut [F]) {
-    for (row, nearest) in rows.chunks_exact(centre.len()).pairs(nearest) {
+    for (row, nearest) in rows.chunks_exact(centre.len()).zip(nearest) {
         let distance = squared(simd, row, centre);
         if distance < *nearest {
             *nearest = distance;
@@ -376,7 +375,7 @@ fn some_scaled_by_ones<F: Float, S: Simd>(
     ids: &[u32],
     out: &mut [F],
 ) {
-    for (out, &id) in out.iter_mut().pairs(ids) {
+    for (out, &id) in out.iter_mut().zip(ids) {
         let start = id as usize * x.len();
         let (centre, factors) = (
             &centres[start..][..x.len()],
@@ -397,7 +396,7 @@ pub(crate) fn scaled_to_all<F: Float>(
     let k = scales.terms.len();
     let (stride, all) = (centres.len() / k, (0..k as u32).collect::<Vec<_>>());
     out.resize(rows.len() / stride * k, F::zero());
-    for (x, out) in rows.chunks_exact(stride).pairs(out.chunks_exact_mut(k)) {
+    for (x, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(k)) {
         some_scaled(x, centres, scales, &all, out);
     }
 }
@@ -411,7 +410,7 @@ pub(crate) fn minus<F: Float>(rows: &[F], from: &[F], out: &mut [F]) {
             return;
         };
         let rows = rows.as_chunks::<N>().0.iter();
-        for (row, out) in rows.pairs(out.as_chunks_mut::<N>().0) {
+        for (row, out) in rows.zip(out.as_chunks_mut::<N>().0) {
             let mut values = [F::zero(); N];
             for l in 0..N {
                 values[l] = row[l] - from[l];
@@ -425,8 +424,8 @@ pub(crate) fn minus<F: Float>(rows: &[F], from: &[F], out: &mut [F]) {
             8 => short::<F, 8>(rows, from, out),
             stride => {
                 let rows = rows.chunks_exact(stride);
-                for (row, out) in rows.pairs(out.chunks_exact_mut(stride)) {
-                    for ((out, &x), &a) in out.iter_mut().pairs(row).pairs(from) {
+                for (row, out) in rows.zip(out.chunks_exact_mut(stride)) {
+                    for ((out, &x), &a) in out.iter_mut().zip(row).zip(from) {
                         *out = x - a;
                     }
                 }
@@ -459,8 +458,8 @@ pub(crate) fn to_all<F: Float>(
     let mut products = ArrayViewMut2::from_shape((n, k), out).expect("n x k numbers");
     general_mat_mul(minus_two, &x, &mu.t(), F::zero(), &mut products);
     vectorised!({
-        for (row, &x2) in out.chunks_exact_mut(k).pairs(rows.norms) {
-            for (value, &mu2) in row.iter_mut().pairs(centres.norms) {
+        for (row, &x2) in out.chunks_exact_mut(k).zip(rows.norms) {
+            for (value, &mu2) in row.iter_mut().zip(centres.norms) {
                 let distance = *value + (x2 + mu2);
                 // Written so that a NaN stays NaN: otherwise it would count as a near component.
                 *value = if distance < F::zero() {

@@ -2,7 +2,6 @@
 
 use super::distance::squared_norm;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{kernel, vectorised};
 use pulp::Simd;
 
@@ -20,14 +19,14 @@ fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: 
     let (least_held, most_held) = (F::splat(simd, -most), F::splat(simd, most));
     for row in rows.chunks_exact_mut(stride) {
         let (row, rest) = F::vectors_mut::<S>(row);
-        for (x, &offset) in row.iter_mut().pairs(offset) {
+        for (x, &offset) in row.iter_mut().zip(offset) {
             // Comparisons clamp `z`, so that NaN stays NaN.
             let z = F::times(simd, F::minus(simd, *x, offset), factor);
             let z = F::select(simd, F::less(simd, most_held, z), most_held, z);
             *x = F::select(simd, F::less(simd, z, least_held), least_held, z);
         }
         // Rows shorter than a vector.
-        for (x, &offset) in rest.iter_mut().pairs(offset_rest) {
+        for (x, &offset) in rest.iter_mut().zip(offset_rest) {
             let z = (*x - offset) * scale;
             let z = if most < z { most } else { z };
             *x = if z < -most { -most } else { z };
@@ -49,9 +48,9 @@ fn rows_with_norms<F: Float, S: Simd>(
     out: &mut [F],
 ) {
     let places = out.chunks_exact_mut(about.len() + 1);
-    for (row, out) in rows.chunks_exact(stride).pairs(places) {
+    for (row, out) in rows.chunks_exact(stride).zip(places) {
         if let Some((norm, out)) = out.split_last_mut() {
-            for ((out, &x), &a) in out.iter_mut().pairs(row).pairs(about) {
+            for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
                 *out = x - a;
             }
             *norm = squared_norm(simd, out);
@@ -63,13 +62,10 @@ fn rows_with_norms<F: Float, S: Simd>(
 pub(crate) fn with_squares<F: Float>(rows: &[F], stride: usize, about: &[F], out: &mut [F]) {
     let dim = about.len();
     vectorised!({
-        for (row, out) in rows
-            .chunks_exact(stride)
-            .pairs(out.chunks_exact_mut(2 * dim))
-        {
+        for (row, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(2 * dim)) {
             let (out, squares) = out.split_at_mut(dim);
-            let places = out.iter_mut().pairs(squares);
-            for (((out, square), &x), &a) in places.pairs(row).pairs(about) {
+            let places = out.iter_mut().zip(squares);
+            for (((out, square), &x), &a) in places.zip(row).zip(about) {
                 let x = x - a;
                 *out = x;
                 *square = x * x;
@@ -90,11 +86,11 @@ pub(crate) fn relative_and_scaled<F: Float, T: Float>(
     let width = about.len();
     out.resize(rows.len() / width * stride, T::zero());
     vectorised!({
-        let rows = rows.chunks_exact(width).pairs(factors);
-        for ((row, factor), out) in rows.pairs(out.chunks_exact_mut(stride)) {
+        let rows = rows.chunks_exact(width).zip(factors);
+        for ((row, factor), out) in rows.zip(out.chunks_exact_mut(stride)) {
             // Rows of weight 0 may be so far that the difference overflows.
             let counts = factor > T::zero();
-            for ((out, &x), &a) in out.iter_mut().pairs(row).pairs(about) {
+            for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
                 let (x, a) = (T::from_f64(x.to_f64()), T::from_f64(a.to_f64()));
                 *out = if counts { (x - a) * factor } else { T::zero() };
             }
@@ -111,9 +107,9 @@ pub(crate) fn times_in_f64<F: Float>(
 ) {
     out.resize(shares.len(), 0.0);
     vectorised!({
-        let rows = shares.chunks_exact(stride).pairs(weights);
-        for ((shares, &weight), out) in rows.pairs(out.chunks_exact_mut(stride)) {
-            for (out, share) in out.iter_mut().pairs(shares) {
+        let rows = shares.chunks_exact(stride).zip(weights);
+        for ((shares, &weight), out) in rows.zip(out.chunks_exact_mut(stride)) {
+            for (out, share) in out.iter_mut().zip(shares) {
                 *out = weight * share.to_f64();
             }
         }

@@ -4,7 +4,6 @@
 use super::distance;
 use super::panels::{Panels, ROWS, costs_of_first};
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, SimdFloat, first_lane, kernel, lanes, vectorised};
 use pulp::Simd;
 
@@ -69,10 +68,10 @@ fn nearest_of_all<F: Float, S: Simd>(
     let mut place = 0;
     // A chunk of rows as seen from there.
     let mut relative = vec![F::zero(); about.map_or(0, |_| rows.len().min(CHUNK * stride))];
-    for (mut rows, ids) in rows.chunks(CHUNK * stride).pairs(ids.chunks_mut(CHUNK)) {
+    for (mut rows, ids) in rows.chunks(CHUNK * stride).zip(ids.chunks_mut(CHUNK)) {
         if let Some(about) = about {
             let relatives = relative.chunks_exact_mut(stride);
-            for (row, relative) in rows.chunks_exact(stride).pairs(relatives) {
+            for (row, relative) in rows.chunks_exact(stride).zip(relatives) {
                 distance::relative(simd, row, about, relative);
             }
             rows = &relative[..rows.len()];
@@ -85,13 +84,13 @@ fn nearest_of_all<F: Float, S: Simd>(
                 let rows = &rows[first * stride..];
                 let taken = costs_of_first(simd, rows, stride, part, &mut costs.0, width);
                 let costs = costs.0.chunks_exact(width).take(taken);
-                for (lanes, costs) in lanes[first..].iter_mut().pairs(costs) {
+                for (lanes, costs) in lanes[first..].iter_mut().zip(costs) {
                     lanes.lower(simd, costs, panel);
                 }
                 first += taken;
             }
         }
-        for ((row, lanes), id) in rows.chunks_exact(stride).pairs(lanes).pairs(ids) {
+        for ((row, lanes), id) in rows.chunks_exact(stride).zip(lanes).zip(ids) {
             let reach;
             (*id, reach) = lanes.nearest(simd, distance::squared_norm(simd, row), &margin);
             if *id == OPEN {
@@ -162,9 +161,9 @@ impl<F: Float> Lanes<F> {
             .low
             .copy_from_slice(&panels.norms[panel * LANES..][..LANES]);
         let (low, _) = F::vectors_mut::<S>(&mut lanes.low);
-        for (&x, values) in row.iter().pairs(values.chunks_exact(LANES)) {
+        for (&x, values) in row.iter().zip(values.chunks_exact(LANES)) {
             let x = F::splat(simd, x);
-            for (low, &value) in low.iter_mut().pairs(F::vectors::<S>(values).0) {
+            for (low, &value) in low.iter_mut().zip(F::vectors::<S>(values).0) {
                 *low = F::times_plus(simd, x, value, *low);
             }
         }
@@ -186,8 +185,8 @@ impl<F: Float> Lanes<F> {
         let (here, infinity) = (splat_lane::<F, S>(simd, lane), F::splat(simd, F::INFINITY));
         let mut other = infinity;
         let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
-        let vectors = low.iter().pairs(next);
-        for ((&low, &next), &number) in vectors.pairs(F::vectors::<S>(F::NUMBERS).0) {
+        let vectors = low.iter().zip(next);
+        for ((&low, &next), &number) in vectors.zip(F::vectors::<S>(F::NUMBERS).0) {
             let low = F::select(simd, F::equal(simd, number, here), infinity, low);
             other = F::lower(simd, other, F::lower(simd, low, next));
         }
@@ -278,7 +277,7 @@ impl<F: Float> Packed<F> {
 fn from_point<F: Float>(row: &[F], about: &[F], out: &mut [F]) -> F {
     let (rows, abouts) = (row.as_chunks::<4>().0, about.as_chunks::<4>().0);
     let mut sums = [F::zero(); 4];
-    for ((x, a), out) in rows.iter().pairs(abouts).pairs(out.as_chunks_mut::<4>().0) {
+    for ((x, a), out) in rows.iter().zip(abouts).zip(out.as_chunks_mut::<4>().0) {
         for l in 0..4 {
             out[l] = x[l] - a[l];
             sums[l] += out[l] * out[l];
@@ -316,8 +315,7 @@ fn two_nearest_of_packed<F: Float, S: Simd>(
     for rows in rows.chunks(ROWS * stride) {
         let mut norms = [F::zero(); ROWS];
         let relatives = relative.chunks_exact_mut(stride);
-        for ((row, relative), norm) in rows.chunks_exact(stride).pairs(relatives).pairs(&mut norms)
-        {
+        for ((row, relative), norm) in rows.chunks_exact(stride).zip(relatives).zip(&mut norms) {
             *norm = distance::relative(simd, row, about, relative);
         }
         let relative = &relative[..rows.len()];
@@ -329,13 +327,13 @@ fn two_nearest_of_packed<F: Float, S: Simd>(
                 let rows = &relative[first * stride..];
                 let taken = costs_of_first(simd, rows, stride, part, &mut costs.0, width);
                 let costs = costs.0.chunks_exact(width).take(taken);
-                for (lanes, costs) in lanes[first..].iter_mut().pairs(costs) {
+                for (lanes, costs) in lanes[first..].iter_mut().zip(costs) {
                     lanes.lower(simd, costs, panel);
                 }
                 first += taken;
             }
         }
-        for (&norm, lanes) in norms.iter().pairs(lanes) {
+        for (&norm, lanes) in norms.iter().zip(lanes) {
             let (first, next) = lanes.first_two(simd, norm);
             found(norm, first, next);
         }
@@ -407,12 +405,10 @@ impl<F: Float> TwoLanes<F> {
         let mut others = Numbers([F::INFINITY; LANES]);
         let here = splat_lane::<F, S>(simd, lane);
         let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
-        let vectors = low.iter().pairs(next);
-        let vectors = vectors.pairs(F::vectors::<S>(F::NUMBERS).0);
-        for (other, ((&low, &next), &number)) in F::vectors_mut::<S>(&mut others.0)
-            .0
-            .iter_mut()
-            .pairs(vectors)
+        let vectors = low.iter().zip(next);
+        let vectors = vectors.zip(F::vectors::<S>(F::NUMBERS).0);
+        for (other, ((&low, &next), &number)) in
+            F::vectors_mut::<S>(&mut others.0).0.iter_mut().zip(vectors)
         {
             *other = F::select(simd, F::equal(simd, number, here), next, low);
         }

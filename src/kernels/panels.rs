@@ -1,7 +1,6 @@
 //! Rows times panels of centres or directions: how they are packed, and the inner loop of all that goes by them.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, Once, kernel, lanes};
 use pulp::Simd;
 
@@ -49,7 +48,7 @@ impl<F: Float> Panels<F> {
     pub(super) fn put(&mut self, place: usize, row: &[F], factor: F, constant: F) {
         let (panel, lane) = (place / LANES, place % LANES);
         let lines = &mut self.values[panel * LANES * self.dim..][..LANES * self.dim];
-        for (line, &x) in lines.chunks_exact_mut(LANES).pairs(row) {
+        for (line, &x) in lines.chunks_exact_mut(LANES).zip(row) {
             line[lane] = factor * x;
         }
         self.norms[place] = constant;
@@ -62,7 +61,7 @@ impl<F: Float> Panels<F> {
         let line = self.dim * LANES;
         let panels = (NUMBERS / line / 2 * 2).clamp(2, most);
         let parts = self.values.chunks(panels * line);
-        let parts = parts.pairs(self.norms.chunks(panels * LANES)).enumerate();
+        let parts = parts.zip(self.norms.chunks(panels * LANES)).enumerate();
         parts.map(
             #[inline(always)]
             move |(part, (values, norms))| {
@@ -186,12 +185,12 @@ fn tile<F: Float, S: Simd, const N: usize, const P: usize>(
         }
         for j in 0..columns {
             let mut line = [F::splat(simd, F::zero()); P];
-            for (line, lines) in line.iter_mut().pairs(&lines) {
+            for (line, lines) in line.iter_mut().zip(&lines) {
                 *line = lines[j * per_line + v];
             }
             for (r, row) in of_rows.iter().enumerate() {
                 let x = F::splat(simd, row[j]);
-                for (sums, &line) in sums.iter_mut().pairs(&line) {
+                for (sums, &line) in sums.iter_mut().zip(&line) {
                     sums[r] = F::times_plus(simd, x, line, sums[r]);
                 }
             }
@@ -279,7 +278,7 @@ fn along<F: Float, S: Simd>(
             taken = costs_of_first(simd, rows, stride, part, &mut partial, LANES);
             let rows = out
                 .chunks_exact_mut(number)
-                .pairs(partial.chunks_exact(LANES));
+                .zip(partial.chunks_exact(LANES));
             for (out, partial) in rows.take(taken) {
                 out[whole..].copy_from_slice(&partial[..number - whole]);
             }

@@ -4,7 +4,6 @@
 //! and the triangle is walked as it is: half the work of a matrix product, which would multiply its zeros.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{SimdFloat, kernel};
 use pulp::Simd;
 
@@ -48,11 +47,11 @@ fn forms_of_column<F: Float, S: Simd>(
     let squares = F::vectors_mut::<S>(squares).0.as_chunks_mut::<PANEL>().0;
     let panels = forms.len();
     let zero = [F::splat(simd, F::zero()); PANEL];
-    for (panel, (form, square)) in forms.iter_mut().pairs(squares).enumerate() {
+    for (panel, (form, square)) in forms.iter_mut().zip(squares).enumerate() {
         let differences = &mut differences[..dim];
         let mut sums = zero;
         let rows = rows[panel..].iter().step_by(panels);
-        for ((u, z), &m) in differences.iter_mut().pairs(rows).pairs(mean) {
+        for ((u, z), &m) in differences.iter_mut().zip(rows).zip(mean) {
             let m = F::splat(simd, m);
             for l in 0..PANEL {
                 u[l] = F::minus(simd, z[l], m);
@@ -69,7 +68,7 @@ fn forms_of_column<F: Float, S: Simd>(
             let (second, after) = after.split_at(done + 2);
             rest = after;
             let (mut a, mut b) = (zero, zero);
-            for ((u, &x), &y) in differences.iter().pairs(first).pairs(second) {
+            for ((u, &x), &y) in differences.iter().zip(first).zip(second) {
                 let (x, y) = (F::splat(simd, x), F::splat(simd, y));
                 for l in 0..PANEL {
                     a[l] = F::times_plus(simd, x, u[l], a[l]);
@@ -86,7 +85,7 @@ fn forms_of_column<F: Float, S: Simd>(
         }
         if done < dim {
             let mut a = zero;
-            for (u, &x) in differences.iter().pairs(rest) {
+            for (u, &x) in differences.iter().zip(rest) {
                 let x = F::splat(simd, x);
                 for l in 0..PANEL {
                     a[l] = F::times_plus(simd, x, u[l], a[l]);
@@ -156,7 +155,7 @@ impl<G: Float> Columns<G> {
                 &mut self.squares,
             );
             let first = c * COLUMN;
-            let found = self.forms.iter().pairs(&self.squares);
+            let found = self.forms.iter().zip(&self.squares);
             for (place, (&form, &square)) in found.enumerate().take(self.n - first) {
                 see(first + place, form, square);
             }
@@ -178,7 +177,7 @@ fn form_of_one<S: Simd>(simd: S, factor: &[f64], u: &[f64]) -> f64 {
         let ((row, row_rest), (u, u_rest)) = (f64::vectors::<S>(row), f64::vectors::<S>(&u[..j]));
         let (row_rest, u_rest) = (f64::partial(simd, row_rest), f64::partial(simd, u_rest));
         let mut sums = f64::times(simd, row_rest, u_rest);
-        for (&x, &u) in row.iter().pairs(u) {
+        for (&x, &u) in row.iter().zip(u) {
             sums = f64::times_plus(simd, x, u, sums);
         }
         let v = f64::sum(simd, sums);

@@ -2,7 +2,6 @@
 //! depends on the order in which components were evaluated.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{kernel, lanes, vectorised};
 use pulp::Simd;
 
@@ -26,7 +25,7 @@ pub(crate) fn smallest<F: Float>(
     // The last place, once all are filled: most candidates fail against it alone.
     let mut last = None;
     let mut filled = 0;
-    for (&id, &cost) in ids.iter().pairs(costs) {
+    for (&id, &cost) in ids.iter().zip(costs) {
         let before = |other: F, other_id: u32| cost < other || (cost == other && id < other_id);
         if let Some((last_cost, last_id)) = last {
             if !before(last_cost, last_id) {
@@ -66,8 +65,8 @@ fn smallest_by_rank<F: Float>(
     if places[width] == NONE {
         return false;
     }
-    let outs = out_ids.iter_mut().pairs(out_costs);
-    for (&place, (out_id, out_cost)) in places.iter().pairs(outs) {
+    let outs = out_ids.iter_mut().zip(out_costs);
+    for (&place, (out_id, out_cost)) in places.iter().zip(outs) {
         let found = ids.get(place as usize).zip(costs.get(place as usize));
         match found {
             Some((&id, &cost)) if !cost.to_f64().is_nan() => (*out_id, *out_cost) = (id, cost),
@@ -107,7 +106,7 @@ fn rank_by_counts<F: Float, S: Simd>(simd: S, costs: &Ranked<F>, len: usize, pla
     let (zero, one) = (F::splat(simd, F::zero()), F::splat(simd, F::one()));
     let all = F::vectors::<S>(&costs.0).0.iter();
     let counts = F::vectors_mut::<S>(&mut ranks.0).0;
-    for (&vector, count) in all.pairs(counts).take(len.div_ceil(lanes::<F, S>())) {
+    for (&vector, count) in all.zip(counts).take(len.div_ceil(lanes::<F, S>())) {
         // Two counts, which do not wait for each other.
         let (mut even, mut odd) = (F::splat(simd, F::WHOLE), zero);
         let (pairs, rest) = costs.0[..len].as_chunks::<2>();
@@ -132,14 +131,14 @@ fn rank_by_counts<F: Float, S: Simd>(simd: S, costs: &Ranked<F>, len: usize, pla
 /// As [`smallest`], for many places, which a sort fills faster than insertion.
 fn smallest_of_many<F: Float>(ids: &[u32], costs: &[F], out_ids: &mut [u32], out_costs: &mut [F]) {
     let width = out_ids.len();
-    let pairs = costs.iter().pairs(ids);
+    let pairs = costs.iter().zip(ids);
     let mut keys: Vec<(i64, u32)> = pairs.map(|(s, &id)| (key(s.to_f64()), id)).collect();
     if keys.len() > width {
         keys.select_nth_unstable(width - 1);
         keys.truncate(width);
     }
     keys.sort_unstable();
-    for ((&(key, id), out_id), out_cost) in keys.iter().pairs(out_ids).pairs(out_costs) {
+    for ((&(key, id), out_id), out_cost) in keys.iter().zip(out_ids).zip(out_costs) {
         *out_id = id;
         *out_cost = F::from_f64(cost_of(key));
     }
@@ -204,7 +203,7 @@ fn kept_below<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) {
     kept.resize(groups, F::INFINITY);
     vectorised!({
         for values in values.chunks(groups) {
-            for (low, &value) in kept.iter_mut().pairs(values) {
+            for (low, &value) in kept.iter_mut().zip(values) {
                 if value < *low {
                     *low = value;
                 }

@@ -5,7 +5,6 @@ use super::distance::Normed;
 use super::nearest::{Lanes, OPEN};
 use super::panels::Panels;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, kernel};
 use pulp::Simd;
 
@@ -96,7 +95,7 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
         next: [zero; ROWS],
     };
     let mut padded = [[zero; D]; ROWS];
-    for (rows, ids) in rows.chunks(ROWS).pairs(ids.chunks_mut(ROWS)) {
+    for (rows, ids) in rows.chunks(ROWS).zip(ids.chunks_mut(ROWS)) {
         let rows = rows.first_chunk().unwrap_or_else(
             #[inline(always)]
             || {
@@ -115,7 +114,7 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
             Some(_) => best.of::<S, D, LANES>(simd, columns, centres, norms),
         }
         let mut all_norms = [zero; ROWS];
-        for (norm, row) in all_norms.iter_mut().pairs(rows) {
+        for (norm, row) in all_norms.iter_mut().zip(rows) {
             for j in 0..D {
                 let x = row[j] - from[j];
                 *norm += x * x;
@@ -166,16 +165,16 @@ impl<F: Float> Best<F> {
         let ids = ids.as_chunks_mut::<VECTORS>().0;
         let nexts = nexts.as_chunks_mut::<VECTORS>().0;
         let infinity = F::splat(simd, F::INFINITY);
-        for (place, ((lows, ids), nexts)) in lows.iter_mut().pairs(ids).pairs(nexts).enumerate() {
+        for (place, ((lows, ids), nexts)) in lows.iter_mut().zip(ids).zip(nexts).enumerate() {
             let mut low = [infinity; VECTORS];
             let mut id = [infinity; VECTORS];
             let mut next = [infinity; VECTORS];
             let mut number = F::zero();
-            for (centres, norms) in centres.chunks(GROUP).pairs(norms.chunks(GROUP)) {
+            for (centres, norms) in centres.chunks(GROUP).zip(norms.chunks(GROUP)) {
                 let mut lowest = [infinity; VECTORS];
-                for (centre, &norm) in centres.iter().pairs(norms) {
+                for (centre, &norm) in centres.iter().zip(norms) {
                     let mut costs = [F::splat(simd, norm); VECTORS];
-                    for (column, &mu) in columns.iter().pairs(centre) {
+                    for (column, &mu) in columns.iter().zip(centre) {
                         let mu = F::splat(simd, mu);
                         let column = &F::vectors::<S>(column).0.as_chunks::<VECTORS>().0[place];
                         for v in 0..VECTORS {

@@ -2,7 +2,6 @@
 
 use super::exponential::quick;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, first_lane, kernel, lane_bits, lanes, vectorised};
 use pulp::Simd;
 
@@ -24,7 +23,7 @@ fn least_upper_of_rows<F: Float, S: Simd>(simd: S, costs: &[F], errors: &[F], up
     let errors_of = F::vectors::<S>(errors).0;
     for row in costs.chunks_exact(errors.len()) {
         let mut least = F::splat(simd, F::INFINITY);
-        for (&cost, &error) in F::vectors::<S>(row).0.iter().pairs(errors_of) {
+        for (&cost, &error) in F::vectors::<S>(row).0.iter().zip(errors_of) {
             let above = F::plus(simd, cost, error);
             least = F::select(simd, F::less(simd, above, least), above, least);
         }
@@ -53,9 +52,9 @@ fn list_not_above<F: Float, S: Simd>(
     let limit = F::splat(simd, reach);
     let vectors = F::vectors::<S>(row).0.chunks(VECTORS_PER_BRANCH);
     let errors = F::vectors::<S>(errors).0.chunks(VECTORS_PER_BRANCH);
-    for (group, (costs, errors)) in vectors.pairs(errors).enumerate() {
+    for (group, (costs, errors)) in vectors.zip(errors).enumerate() {
         let mut near = 0;
-        for (number, (&cost, &error)) in costs.iter().pairs(errors).enumerate() {
+        for (number, (&cost, &error)) in costs.iter().zip(errors).enumerate() {
             let below = F::minus(simd, cost, error);
             // A NaN is replaced by the limit.
             let below = F::select(simd, F::less(simd, limit, below), below, limit);
@@ -91,7 +90,7 @@ pub(crate) fn responsibilities<F: Float>(
 ) {
     found.clear();
     shared_out(costs, stride, factor(beta), shares, found);
-    for (row, shares) in found.iter().pairs(shares.chunks_exact_mut(stride)) {
+    for (row, shares) in found.iter().zip(shares.chunks_exact_mut(stride)) {
         if !row.best.is_finite() {
             shares[..k].fill(F::from_f64(1.0 / k as f64));
             shares[k..].fill(F::zero());
@@ -111,8 +110,8 @@ pub(crate) fn of_lists<F: Float>(
     found.clear();
     vectorised!({
         let lists = costs.chunks_exact(width);
-        for (costs, exponents) in lists.pairs(shares.chunks_exact_mut(width)) {
-            for (exponent, cost) in exponents.iter_mut().pairs(costs) {
+        for (costs, exponents) in lists.zip(shares.chunks_exact_mut(width)) {
+            for (exponent, cost) in exponents.iter_mut().zip(costs) {
                 *exponent = (*cost - costs[0]) * factor;
             }
         }
@@ -120,10 +119,10 @@ pub(crate) fn of_lists<F: Float>(
     exponentials(&mut shares[..costs.len().next_multiple_of(LANES)]);
     vectorised!({
         let lists = costs.chunks_exact(width);
-        for (costs, shares) in lists.pairs(shares.chunks_exact_mut(width)) {
+        for (costs, shares) in lists.zip(shares.chunks_exact_mut(width)) {
             let best = costs[0].to_f64();
             let (mut sum, mut inner) = (0.0, 0.0);
-            for (share, cost) in shares.iter().pairs(costs) {
+            for (share, cost) in shares.iter().zip(costs) {
                 if *share > F::zero() {
                     sum += share.to_f64();
                     inner += share.to_f64() * (cost.to_f64() - best);
@@ -189,11 +188,11 @@ fn rows_shared_out<F: Float, S: Simd>(
     found: &mut Vec<Row>,
 ) {
     let rows = costs.chunks_exact(stride);
-    for (costs, shares) in rows.pairs(shares.chunks_exact_mut(stride)) {
+    for (costs, shares) in rows.zip(shares.chunks_exact_mut(stride)) {
         let costs = F::vectors::<S>(costs).0;
         let shares = F::vectors_mut::<S>(shares).0;
         let mut sums = Sums::about(simd, least_of(simd, costs), factor);
-        for (&cost, share) in costs.iter().pairs(&mut *shares) {
+        for (&cost, share) in costs.iter().zip(&mut *shares) {
             *share = sums.add(simd, cost);
         }
         let row = sums.row(simd);
@@ -294,7 +293,7 @@ fn first_lowest_of_rows<F: Float, S: Simd>(
     labels: &mut [u32],
 ) {
     let lanes = lanes::<F, S>();
-    for (costs, label) in costs.chunks_exact(stride).pairs(labels) {
+    for (costs, label) in costs.chunks_exact(stride).zip(labels) {
         let costs = F::vectors::<S>(costs).0;
         let least = F::splat(simd, least_of(simd, costs));
         let lane_of = |&cost| first_lane(F::equal(simd, cost, least), lanes);

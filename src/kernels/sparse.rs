@@ -6,7 +6,6 @@
 use super::distance::Scaled;
 use super::stride;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::vectorised;
 
 /// Rows that know some of their coordinates, each its own number of them.
@@ -65,7 +64,7 @@ pub(crate) fn by_coordinate<F: Float, const TABLES: usize>(
     let (from, to) = (stride(dim), stride(k));
     let mut out = vec![F::zero(); dim * TABLES * to];
     for (j, out) in out.chunks_exact_mut(TABLES * to).enumerate() {
-        for (table, out) in tables.iter().pairs(out.chunks_exact_mut(to)) {
+        for (table, out) in tables.iter().zip(out.chunks_exact_mut(to)) {
             for (c, out) in out[..k].iter_mut().enumerate() {
                 *out = table[c * from + j];
             }
@@ -92,11 +91,11 @@ fn cost<F: Float>(
     let (id_pairs, id_last) = ids.as_chunks::<2>();
     let (value_pairs, value_last) = values.as_chunks::<2>();
     let (mut even, mut odd) = (F::zero(), F::zero());
-    for (ids, values) in id_pairs.iter().pairs(value_pairs) {
+    for (ids, values) in id_pairs.iter().zip(value_pairs) {
         even += part((&ids[0], &values[0]));
         odd += part((&ids[1], &values[1]));
     }
-    for last in id_last.iter().pairs(value_last) {
+    for last in id_last.iter().zip(value_last) {
         even += part(last);
     }
     even + odd
@@ -134,7 +133,7 @@ pub(crate) fn scaled_to_some<F: Float>(
 
 /// Lowers each `nearest[i]` to the squared distance from row `i` to `centre`, if that is smaller.
 pub(crate) fn lower<F: Float>(rows: Entries<'_, F>, centre: &[F], nearest: &mut [F]) {
-    for (row, nearest) in rows.rows().pairs(nearest) {
+    for (row, nearest) in rows.rows().zip(nearest) {
         let distance = cost(row, centre, 0, |squared, _| squared);
         if distance < *nearest {
             *nearest = distance;
@@ -170,7 +169,7 @@ fn lanes<F: Float, const SCALED: bool, const L: usize>(
     out: &mut [F],
 ) {
     let stride = stride(k);
-    for (row, out) in rows.rows().pairs(out.chunks_exact_mut(k)) {
+    for (row, out) in rows.rows().zip(out.chunks_exact_mut(k)) {
         for (chunk, out) in out.chunks_mut(L).enumerate() {
             let mut sums = [[F::zero(); L]; 2];
             let part = |sums: &mut [F; L], j: u32, x: F| {
@@ -192,11 +191,11 @@ fn lanes<F: Float, const SCALED: bool, const L: usize>(
             };
             let (id_pairs, id_last) = row.ids.as_chunks::<2>();
             let (value_pairs, value_last) = row.values.as_chunks::<2>();
-            for (ids, values) in id_pairs.iter().pairs(value_pairs) {
+            for (ids, values) in id_pairs.iter().zip(value_pairs) {
                 part(&mut sums[0], ids[0], values[0]);
                 part(&mut sums[1], ids[1], values[1]);
             }
-            for (&j, &x) in id_last.iter().pairs(value_last) {
+            for (&j, &x) in id_last.iter().zip(value_last) {
                 part(&mut sums[0], j, x);
             }
             for (l, out) in out.iter_mut().enumerate() {

@@ -1,7 +1,6 @@
 //! Sums of rows with a share for every component: products of the shares, transposed, with the rows.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, kernel, lanes};
 use pulp::Simd;
 
@@ -120,15 +119,15 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
         for (n, row) in self.rows.chunks_exact(self.stride).enumerate() {
             let vectors = of(T::vectors::<S>(row).0);
             let shares = &self.shares[n * self.places + c..][..N];
-            for (sums, &q) in sums.iter_mut().pairs(shares) {
+            for (sums, &q) in sums.iter_mut().zip(shares) {
                 let q = T::splat(simd, q);
-                for (sum, &x) in sums.iter_mut().pairs(&vectors) {
+                for (sum, &x) in sums.iter_mut().zip(&vectors) {
                     *sum = T::times_plus(simd, q, x, *sum);
                 }
             }
         }
         let (tile, _) = T::vectors_mut::<S>(tile);
-        for (to, sums) in tile.chunks_exact_mut(V).pairs(sums) {
+        for (to, sums) in tile.chunks_exact_mut(V).zip(sums) {
             to.copy_from_slice(&sums);
         }
     }
@@ -144,7 +143,7 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
     ) {
         let known = width.min(self.columns.saturating_sub(column));
         let (scale, each) = (self.scale, width * (1 + usize::from(SQUARES)));
-        for (c, sums) in (c..self.mass.len().min(c + N)).pairs(tile.chunks_exact(each)) {
+        for (c, sums) in (c..self.mass.len().min(c + N)).zip(tile.chunks_exact(each)) {
             let mass = self.mass[c];
             if mass == 0.0 {
                 continue;
@@ -154,13 +153,13 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
             let first = self.place_of[c] as usize * self.columns + column;
             let first = &mut self.first[first..][..known];
             let (sums, squares) = sums.split_at(width);
-            for ((first, sum), mu) in first.iter_mut().pairs(sums).pairs(from) {
+            for ((first, sum), mu) in first.iter_mut().zip(sums).zip(from) {
                 *first += scale * sum.to_f64() - mass * mu.to_f64();
             }
             if SQUARES {
                 let second = &mut self.second[place..][..known];
-                let sums = sums.iter().pairs(squares).pairs(from);
-                for (second, ((sum, square), mu)) in second.iter_mut().pairs(sums) {
+                let sums = sums.iter().zip(squares).zip(from);
+                for (second, ((sum, square), mu)) in second.iter_mut().zip(sums) {
                     let (sum, mu) = (scale * sum.to_f64(), mu.to_f64());
                     // Only rounding can make it negative.
                     let about = scale * square.to_f64() - mu * (2.0 * sum - mass * mu);

@@ -2,7 +2,6 @@
 
 use super::{Moments, SecondMoments};
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries, Known};
 use crate::kernels::stride;
@@ -70,7 +69,7 @@ impl<F: Float> Rows<F> {
                     if self.weights[i] <= 0.0 {
                         continue;
                     }
-                    for (&j, x) in ids.iter().pairs(values) {
+                    for (&j, x) in ids.iter().zip(values) {
                         let j = j as usize;
                         let mu = *sparse::at::<F, L>(table, j * stride + first);
                         // A copy and back: the compiler sees that nothing overlaps, and takes whole vectors.

@@ -2,7 +2,6 @@
 
 use super::Moments;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{distance, features, soft, stride};
@@ -77,7 +76,7 @@ impl<F: Float> Rows<F> {
             let costs = &block.costs[first * places..end * places];
             let shares = &block.responsibilities[first * places..end * places + weighted::SPARE];
             soft::totals(shares, costs, places, weights, &mut totals);
-            for (mass, [total, _]) in mass.iter_mut().pairs(&totals) {
+            for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
                 *mass = *total;
             }
             for &c in &terms.tight {

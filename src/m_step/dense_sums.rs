@@ -2,7 +2,6 @@
 
 use super::{Moments, SecondMoments};
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::vectorised;
 use crate::kernels::accumulate::{Share, add_rows};
 use crate::kernels::columns::{Columns, ROWS};
@@ -54,9 +53,9 @@ impl<F: Float> Rows<F> {
         let shares = block.responsibilities[..block.supports.len()].iter();
         let mut shares: Vec<f64> = shares.map(|q| q.to_f64()).collect();
         let supports = block.supports.chunks_exact(width);
-        let of_rows = shares.chunks_exact_mut(width).pairs(supports);
-        for ((shares, support), weight) in of_rows.pairs(&self.weights) {
-            for (share, &c) in shares.iter_mut().pairs(support) {
+        let of_rows = shares.chunks_exact_mut(width).zip(supports);
+        for ((shares, support), weight) in of_rows.zip(&self.weights) {
+            for (share, &c) in shares.iter_mut().zip(support) {
                 *share *= weight;
                 moments.mass[c as usize] += *share;
             }
@@ -80,7 +79,7 @@ impl<F: Float> Rows<F> {
         let (rows, _) = self.values.as_chunks::<D>();
         let (centres, _) = centres.values.as_chunks::<D>();
         let found = block.supports.chunks_exact(width);
-        let found = found.pairs(block.responsibilities.chunks_exact(width));
+        let found = found.zip(block.responsibilities.chunks_exact(width));
         vectorised!({
             if width == 1 && k <= FEW {
                 let mut sums = [Abreast::new(); FEW];
@@ -88,15 +87,15 @@ impl<F: Float> Rows<F> {
                 for (c, sums) in sums[..k].iter().enumerate() {
                     mass[c] += sums.mass.iter().sum::<f64>();
                     let first = &mut first[places[c] as usize];
-                    for (first, sums) in first.iter_mut().pairs(sums.first) {
+                    for (first, sums) in first.iter_mut().zip(sums.first) {
                         *first += sums.iter().sum::<f64>();
                     }
                 }
                 return;
             }
-            let weighted = rows.iter().pairs(&self.weights);
-            for ((row, weight), (support, shares)) in weighted.pairs(found) {
-                for (&c, &share) in support.iter().pairs(shares) {
+            let weighted = rows.iter().zip(&self.weights);
+            for ((row, weight), (support, shares)) in weighted.zip(found) {
+                for (&c, &share) in support.iter().zip(shares) {
                     let (c, share) = (c as usize, share.to_f64() * weight);
                     mass[c] += share;
                     // Copies: what is changed in place is not compiled for vectors.
@@ -121,17 +120,17 @@ impl<F: Float> Rows<F> {
         sums: &mut [Abreast<D>; FEW],
     ) {
         let mut columns = Columns::new();
-        let rows = rows.chunks(ROWS).pairs(self.weights.chunks(ROWS));
+        let rows = rows.chunks(ROWS).zip(self.weights.chunks(ROWS));
         let found = block.supports.chunks(ROWS);
-        let found = found.pairs(block.responsibilities.chunks(ROWS));
-        for ((rows, weights), (supports, shares)) in rows.pairs(found) {
+        let found = found.zip(block.responsibilities.chunks(ROWS));
+        for ((rows, weights), (supports, shares)) in rows.zip(found) {
             columns.take(rows, |_, x| x);
             let (mut of_rows, mut labels) = ([0.0; ROWS], [0; ROWS]);
             labels[..supports.len()].copy_from_slice(supports);
-            for ((out, weight), share) in of_rows.iter_mut().pairs(weights).pairs(shares) {
+            for ((out, weight), share) in of_rows.iter_mut().zip(weights).zip(shares) {
                 *out = weight * share.to_f64();
             }
-            for ((c, centre), sums) in (0..).pairs(centres).pairs(sums.iter_mut()) {
+            for ((c, centre), sums) in (0..).zip(centres).zip(sums.iter_mut()) {
                 let mut of_component = [0.0; ROWS];
                 for r in 0..ROWS {
                     of_component[r] = if labels[r] == c { of_rows[r] } else { 0.0 };
@@ -151,7 +150,7 @@ impl<F: Float> Rows<F> {
         let width = block.width();
         let shares = self.shares(block, moments);
         let mut starts = vec![0u32; block.components() + 1];
-        for (&c, share) in block.supports.iter().pairs(&shares) {
+        for (&c, share) in block.supports.iter().zip(&shares) {
             starts[c as usize + 1] += u32::from(*share > 0.0);
         }
         for c in 0..block.components() {
@@ -160,7 +159,7 @@ impl<F: Float> Rows<F> {
         let mut next = starts.clone();
         let mut entries = vec![Share::default(); next[block.components()] as usize];
         for (i, shares) in shares.chunks_exact(width).enumerate() {
-            for (&c, &share) in block.support(i).iter().pairs(shares) {
+            for (&c, &share) in block.support(i).iter().zip(shares) {
                 if share > 0.0 {
                     let next = &mut next[c as usize];
                     let row = i as u32;
@@ -215,10 +214,10 @@ impl<const D: usize> Abreast<D> {
             }
         }
         self.mass = mass;
-        let columns = columns.0[..dim].iter().pairs(centre);
-        for ((column, mu), first) in columns.pairs(&mut self.first) {
+        let columns = columns.0[..dim].iter().zip(centre);
+        for ((column, mu), first) in columns.zip(&mut self.first) {
             let (mut sums, mu) = (*first, mu.to_f64());
-            for (values, shares) in column.as_chunks::<PARTS>().0.iter().pairs(shares) {
+            for (values, shares) in column.as_chunks::<PARTS>().0.iter().zip(shares) {
                 for l in 0..PARTS {
                     sums[l] += shares[l] * (values[l].to_f64() - mu);
                 }

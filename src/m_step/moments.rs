@@ -1,7 +1,6 @@
 //! Weighted statistics of components: what a block of rows adds to an M-step.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::parallel;
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
@@ -163,7 +162,7 @@ impl Moments {
     /// Gives component `c` a mass and a first moment (d, or padded) in place of what it has.
     pub(crate) fn set(&mut self, c: usize, mass: f64, first: impl Iterator<Item = f64>) {
         self.mass[c] = mass;
-        for (to, first) in self.first_mut(c).iter_mut().pairs(first) {
+        for (to, first) in self.first_mut(c).iter_mut().zip(first) {
             *to = first;
         }
     }
@@ -267,7 +266,7 @@ impl Moments {
         self.mass[c] += share;
         let place = self.place(c);
         let first = &mut self.first[place..place + row.len()];
-        for ((first, &x), &mu) in first.iter_mut().pairs(row).pairs(centres.row(c)) {
+        for ((first, &x), &mu) in first.iter_mut().zip(row).zip(centres.row(c)) {
             *first += share * (x.to_f64() - mu.to_f64());
         }
         let centre = centres.row(c);
@@ -278,7 +277,7 @@ impl Moments {
                 let mut sums = [0.0; 4];
                 let (rows, _) = row.as_chunks::<4>();
                 let (centres, _) = centre.as_chunks::<4>();
-                for (x, mu) in rows.iter().pairs(centres) {
+                for (x, mu) in rows.iter().zip(centres) {
                     for l in 0..4 {
                         let t = x[l].to_f64() - mu[l].to_f64();
                         sums[l] += t * t;
@@ -288,7 +287,7 @@ impl Moments {
             }
             SecondMoments::PerCoordinate => {
                 let sums = &mut self.second[c * row.len()..(c + 1) * row.len()];
-                for ((sum, &x), &mu) in sums.iter_mut().pairs(row).pairs(centre) {
+                for ((sum, &x), &mu) in sums.iter_mut().zip(row).zip(centre) {
                     let t = x.to_f64() - mu.to_f64();
                     *sum += share * (t * t);
                 }
@@ -309,7 +308,7 @@ impl Moments {
         self.mass[c] += share;
         let (centre, start) = (centres.row(c), c * stride(self.dim));
         let first = self.place(c);
-        for (&j, &x) in row.ids.iter().pairs(row.values) {
+        for (&j, &x) in row.ids.iter().zip(row.values) {
             let (j, place) = (j as usize, start + j as usize);
             let t = x.to_f64() - centre[j].to_f64();
             self.observed[place] += share;
@@ -371,9 +370,9 @@ impl Moments {
         total.first = vec![0.0; (1 + k) * stride];
         let sums = &mut total.first[stride..];
         parallel::map_chunks(sums, COMPONENTS * stride, |_, range, sums| {
-            for (c, sums) in (range.start / stride..).pairs(sums.chunks_exact_mut(stride)) {
+            for (c, sums) in (range.start / stride..).zip(sums.chunks_exact_mut(stride)) {
                 for part in parts.iter().filter(|part| part.places[c] > 0) {
-                    for (sum, first) in sums.iter_mut().pairs(part.first(c)) {
+                    for (sum, first) in sums.iter_mut().zip(part.first(c)) {
                         *sum += first;
                     }
                 }
@@ -405,7 +404,7 @@ impl Moments {
             SecondMoments::Total => (self.dim + 8) as f64 * F::EPSILON,
             _ => 8.0 * f64::EPSILON,
         };
-        for (rest, old) in squared.iter_mut().pairs(self.second()) {
+        for (rest, old) in squared.iter_mut().zip(self.second()) {
             *rest = rest.max(rounding * old);
         }
         squared
@@ -447,7 +446,7 @@ impl Moments {
             if self.mass(c) <= 0.0 {
                 return;
             }
-            for (j, (mu, &first)) in centre.iter_mut().pairs(self.first(c)).enumerate() {
+            for (j, (mu, &first)) in centre.iter_mut().zip(self.first(c)).enumerate() {
                 let mass = self.observed(c, j);
                 if mass > 0.0 {
                     let old = mu.to_f64();
@@ -466,7 +465,7 @@ fn add_all(total: &mut [f64], parts: &[&mut Moments], of: impl Fn(&Moments) -> &
     const ELEMENTS: usize = 1 << 13;
     parallel::map_chunks(total, ELEMENTS, |_, range, total| {
         for part in parts.iter().filter(|part| !of(part).is_empty()) {
-            for (total, sum) in total.iter_mut().pairs(&of(part)[range.clone()]) {
+            for (total, sum) in total.iter_mut().zip(&of(part)[range.clone()]) {
                 *total += sum;
             }
         }

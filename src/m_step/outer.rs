@@ -1,7 +1,6 @@
 //! Weighted moments with the products of all pairs of columns: what full covariances, with a prior or without, follow from.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
 use crate::costs::whitening::{MOST_INFLATION, Whitening};
@@ -12,7 +11,7 @@ use crate::rows::Rows;
 
 /// Far seeds: nearly all of the old variances cancels, and only rounding is left.
 fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
-    let diagonal = moved.iter_mut().pairs(old).step_by(dim + 1);
+    let diagonal = moved.iter_mut().zip(old).step_by(dim + 1);
     diagonal.for_each(|(x, old)| *x = x.max(8.0 * f64::EPSILON * old));
 }
 
@@ -59,9 +58,9 @@ impl Moments {
             let first = self.first_mut(c);
             vectorised!({
                 let apart = apart.chunks_exact_mut(dim);
-                for (&(i, share), apart) in members.iter().pairs(apart) {
-                    let row = rows.row(i).iter().pairs(mean(c));
-                    for ((z, m), (apart, first)) in row.pairs(apart.iter_mut().pairs(&mut *first)) {
+                for (&(i, share), apart) in members.iter().zip(apart) {
+                    let row = rows.row(i).iter().zip(mean(c));
+                    for ((z, m), (apart, first)) in row.zip(apart.iter_mut().zip(&mut *first)) {
                         *apart = z.to_f64() - m;
                         *first += share * *apart;
                     }
@@ -85,7 +84,7 @@ impl Moments {
             }
             apart.clear();
             for i in 0..rows.len() {
-                let row = rows.row(i).iter().pairs(origin);
+                let row = rows.row(i).iter().zip(origin);
                 apart.extend(row.map(|(z, a)| z.to_f64() - a));
             }
             wide.add(&apart, shares.into_iter(), &mut self.second);
@@ -98,15 +97,15 @@ impl Moments {
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
         let dim = self.dim;
         let (mut old, mut within) = (self.second().to_vec(), self.second().to_vec());
-        let moved = means.chunks_exact(dim).pairs(steps.chunks_exact(dim));
+        let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
             let apart: Vec<f64> = match self.about_means {
                 true => step.to_vec(),
-                false => mean.iter().pairs(origin).map(|(m, a)| m - a).collect(),
+                false => mean.iter().zip(origin).map(|(m, a)| m - a).collect(),
             };
             for (i, row) in within.chunks_exact_mut(dim).enumerate() {
                 let factor = self.mass(c) * apart[i];
-                let pairs = row.iter_mut().pairs(&apart[..=i]);
+                let pairs = row.iter_mut().zip(&apart[..=i]);
                 pairs.for_each(|(x, u)| *x -= factor * u);
                 old[i * (dim + 1)] += self.mass(c) * step[i] * step[i];
             }
@@ -134,12 +133,12 @@ impl Moments {
         let size = self.dim * self.dim;
         let back: Vec<f64> = step.iter().map(|x| -x).collect();
         let (mass, second) = (self.mass(from), self.about(from, &back));
-        let sums = self.first(into).iter().pairs(self.first(from)).pairs(step);
+        let sums = self.first(into).iter().zip(self.first(from)).zip(step);
         let first = sums.map(|((into, from), step)| into + from + mass * step);
         let first: Vec<f64> = first.collect();
         self.set(into, self.mass(into) + mass, first.into_iter());
         let into = self.second[into * size..][..size].iter_mut();
-        into.pairs(&second).for_each(|(total, x)| *total += x);
+        into.zip(&second).for_each(|(total, x)| *total += x);
         self.set(from, 0.0, std::iter::repeat(0.0));
         self.second[from * size..][..size].fill(0.0);
     }
@@ -163,10 +162,10 @@ fn fits_narrow(rows: &[f64], shares: impl Iterator<Item = f64>, anchor: &Whiteni
     let precisions = anchor.precisions();
     let dim = precisions.len();
     let (mut mass, mut squares, mut most) = (0.0, 0.0, 0.0f64);
-    for (row, share) in rows.chunks_exact(dim).pairs(shares) {
+    for (row, share) in rows.chunks_exact(dim).zip(shares) {
         mass += share;
         most = most.max(share);
-        let squared = row.iter().pairs(&precisions).map(|(u, p)| p * u * u);
+        let squared = row.iter().zip(&precisions).map(|(u, p)| p * u * u);
         squares += share * squared.sum::<f64>();
     }
     let spread = MOST_INFLATION * dim as f64 * mass;
@@ -210,11 +209,10 @@ impl<T: Float> Products<T> {
             self.shared
                 .resize(count * stride + weighted::SPARE, T::zero());
             let all = self.rows.chunks_exact_mut(stride);
-            let places = all.pairs(self.shared.chunks_exact_mut(stride));
-            for ((row, share), (all, shared)) in
-                rows.chunks_exact(dim).pairs(&mut shares).pairs(places)
+            let places = all.zip(self.shared.chunks_exact_mut(stride));
+            for ((row, share), (all, shared)) in rows.chunks_exact(dim).zip(&mut shares).zip(places)
             {
-                for ((&u, all), shared) in row.iter().pairs(all).pairs(shared) {
+                for ((&u, all), shared) in row.iter().zip(all).zip(shared) {
                     *all = T::from_f64(u);
                     *shared = T::from_f64(share * u);
                 }

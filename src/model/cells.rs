@@ -2,7 +2,6 @@
 
 use super::quantizer::CoarseQuantizer;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::parallel;
 use crate::kernels::distance;
 use crate::rows::{Centres, Rows};
@@ -113,7 +112,7 @@ impl<F: Float> Cells<F> {
             let margin = rows.margin(i, &self.points, F::INFINITY).to_f64();
             let between = &self.between[point * number..][..number];
             let mut queue = Queue::default();
-            for (b, (cell, between)) in self.cells.iter().pairs(between).enumerate() {
+            for (b, (cell, between)) in self.cells.iter().zip(between).enumerate() {
                 // The distance to the hyperplane between the two points: centres of this cell are beyond it.
                 let behind = to_points[b].to_f64() - to_points[point].to_f64();
                 let bound = (behind - 2.0 * margin - cell.slack) * between;
@@ -148,7 +147,7 @@ impl<F: Float> Cells<F> {
 
     /// Compares rows with the centres of the cells that they visit; `visitors` become empty.
     fn visit(&self, rows: &Rows<F>, visitors: &mut [Vec<u32>], found: &mut Nearest<F>) {
-        for (cell, visitors) in self.cells.iter().pairs(visitors) {
+        for (cell, visitors) in self.cells.iter().zip(visitors) {
             if visitors.is_empty() {
                 continue;
             }
@@ -158,7 +157,7 @@ impl<F: Float> Cells<F> {
             let (mut ids, mut squared) = (vec![0; some.len()], vec![F::zero(); some.len()]);
             some.nearest(&cell.centres, &mut ids, &mut squared);
             found.evaluations += (some.len() * cell.ids.len()) as u64;
-            for ((i, &place), &distance) in visitors.drain(..).pairs(&ids).pairs(&squared) {
+            for ((i, &place), &distance) in visitors.drain(..).zip(&ids).zip(&squared) {
                 let (i, id) = (i as usize, cell.ids[place as usize]);
                 if distance < found.squared[i]
                     || (distance == found.squared[i] && id < found.ids[i])

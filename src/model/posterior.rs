@@ -1,7 +1,6 @@
 //! From costs to responsibilities and the free energy: the one place where posteriors are normalised.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::vectorised;
 use crate::kernels::soft;
 use crate::model::block::Block;
@@ -165,7 +164,7 @@ fn weighted_total<F: Float, T: Float>(rows: &Rows<F>, values: &[T]) -> (f64, f64
 #[inline(always)]
 pub(crate) fn shares<F: Float>(costs: &[F], best: f64, beta: f64, out: &mut [f64]) -> f64 {
     let mut sum = 0.0;
-    for (q, cost) in out.iter_mut().pairs(costs) {
+    for (q, cost) in out.iter_mut().zip(costs) {
         let p = (-beta * (cost.to_f64() - best)).exp();
         *q = p;
         sum += p;
@@ -182,7 +181,7 @@ pub(crate) fn shares<F: Float>(costs: &[F], best: f64, beta: f64, out: &mut [f64
 pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
     if !block.supports.is_empty() {
         let supports = block.supports.chunks_exact(block.width());
-        for (label, support) in labels.iter_mut().pairs(supports) {
+        for (label, support) in labels.iter_mut().zip(supports) {
             *label = support[0];
         }
         return;

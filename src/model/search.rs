@@ -1,7 +1,6 @@
 //! Searching all components for a block of rows: what E-steps and predictions share.
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::LANES;
 use crate::costs::{Cost, Ranking};
 use crate::kernels::soft;
@@ -155,7 +154,7 @@ fn direct<F: Float>(
     // The padding is dropped: its costs are infinite.
     scratch.reached.retain(|&c| c < k);
     cost.some(rows, i, &scratch.reached, &mut scratch.direct);
-    for (&c, &cost) in scratch.reached.iter().pairs(&scratch.direct) {
+    for (&c, &cost) in scratch.reached.iter().zip(&scratch.direct) {
         row[c as usize] = cost;
     }
 }

@@ -1,7 +1,6 @@
 //! The coordinates of sparsified rows: an orthonormal preconditioner, which spreads the information of a row evenly.
 
 use crate::base::error::{Result, same_columns};
-use crate::base::pairs::Pairs;
 use crate::base::rng::{Purpose, Streams};
 use ndarray::{Array2, ArrayView2};
 use std::f64::consts::FRAC_1_SQRT_2;
@@ -88,7 +87,7 @@ impl Basis {
     }
 
     fn turn_signs(&self, row: &mut [f64]) {
-        let pairs = row.iter_mut().pairs(&self.0.signs);
+        let pairs = row.iter_mut().zip(&self.0.signs);
         pairs.for_each(|(x, sign)| *x *= sign);
     }
 }
@@ -138,7 +137,7 @@ fn unmix(row: &mut [f64]) {
 /// first stays as it is. Inside its half it was mixed with as many as any, so no coordinate takes much of one column.
 fn mix_pairs(left: &mut [f64], right: &mut [f64]) {
     let alone = right.len() - left.len();
-    for (a, b) in left.iter_mut().pairs(&mut right[alone..]) {
+    for (a, b) in left.iter_mut().zip(&mut right[alone..]) {
         (*a, *b) = ((*a + *b) * FRAC_1_SQRT_2, (*a - *b) * FRAC_1_SQRT_2);
     }
 }

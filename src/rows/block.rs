@@ -3,7 +3,6 @@
 use super::frame::Frame;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::kernels::sparse::{Entries, Known};
 use crate::kernels::{distance, stride};
 use std::borrow::Cow;
@@ -214,7 +213,7 @@ impl<F: Float> Rows<F> {
         let mut centre = mean.to_vec();
         if let Some(entries) = self.entries() {
             let Known { ids, values } = entries.row(i);
-            for (&j, &x) in ids.iter().pairs(values) {
+            for (&j, &x) in ids.iter().zip(values) {
                 centre[j as usize] = x;
             }
         }

@@ -4,7 +4,6 @@ use super::Frame;
 use super::linear::{Linear, Part, Seen};
 use crate::base::cached::Cached;
 use crate::base::float::{Float, held_in_range};
-use crate::base::pairs::Pairs;
 use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
 use crate::kernels::{distance, sparse, stride};
@@ -86,7 +85,7 @@ fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
     let (stride, k) = (stride(centres.dim), centres.len() as f64);
     let (mut sums, mut squares) = (vec![0.0; stride], vec![0.0; stride]);
     for centre in centres.values.chunks_exact(stride) {
-        for ((sum, square), x) in sums.iter_mut().pairs(&mut squares).pairs(centre) {
+        for ((sum, square), x) in sums.iter_mut().zip(&mut squares).zip(centre) {
             let x = x.to_f64();
             *sum += x;
             *square += x * x;
@@ -94,7 +93,7 @@ fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
     }
     // The mean squared norms, as sums over coordinates.
     let (mut from_origin, mut from_about) = (0.0, 0.0);
-    let about = sums.iter().pairs(&squares).map(|(sum, square)| {
+    let about = sums.iter().zip(&squares).map(|(sum, square)| {
         let (mean, square) = (sum / k, square / k);
         let variance = square - mean * mean;
         from_origin += square;
@@ -138,7 +137,7 @@ impl<F: Float> Centres<F> {
         let mut all = Self::with_capacity(centres.nrows(), centres.ncols());
         let mut row = vec![F::zero(); stride(centres.ncols())];
         for centre in centres.rows() {
-            for (out, &x) in row.iter_mut().pairs(centre) {
+            for (out, &x) in row.iter_mut().zip(centre) {
                 *out = x;
             }
             all.push(&row);
@@ -263,17 +262,17 @@ impl<F: Float> Centres<F> {
     ) {
         let stride = stride(self.dim);
         let (mut mass, mut sums) = (vec![0.0; self.len()], vec![0.0; self.values.len()]);
-        for ((i, row), &label) in rows.chunks_exact(stride).enumerate().pairs(labels) {
+        for ((i, row), &label) in rows.chunks_exact(stride).enumerate().zip(labels) {
             let weight = weight(i);
             mass[label as usize] += weight;
             let sums = &mut sums[label as usize * stride..][..stride];
-            for (sum, x) in sums.iter_mut().pairs(row) {
+            for (sum, x) in sums.iter_mut().zip(row) {
                 *sum += weight * x.to_f64();
             }
         }
         self.update(|c, centre| {
             if mass[c] > 0.0 {
-                for (mu, sum) in centre.iter_mut().pairs(&sums[c * stride..]) {
+                for (mu, sum) in centre.iter_mut().zip(&sums[c * stride..]) {
                     *mu = F::from_f64(sum / mass[c]);
                 }
             }

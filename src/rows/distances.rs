@@ -2,7 +2,6 @@
 
 use super::{Centres, Rows};
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::kernels::distance::Normed;
 use crate::kernels::sparse;
 use crate::kernels::{distance, nearest, select, short, stride};
@@ -116,7 +115,7 @@ impl<F: Float> Rows<F> {
                     &mut found,
                     &mut candidates,
                 );
-                for (&i, id) in open.iter().pairs(found) {
+                for (&i, id) in open.iter().zip(found) {
                     ids[i] = id;
                 }
                 for (row, _) in &mut candidates {

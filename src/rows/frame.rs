@@ -2,7 +2,6 @@
 
 use super::Basis;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::kernels::{features, stride};
 use std::sync::Arc;
 
@@ -55,7 +54,7 @@ impl<F: Float> Frame<F> {
 
     fn with_exponent(offset: &[f64], exponent: i32) -> Self {
         let mut padded = vec![F::zero(); stride(offset.len())];
-        for (padded, &x) in padded.iter_mut().pairs(offset) {
+        for (padded, &x) in padded.iter_mut().zip(offset) {
             *padded = F::from_f64(x);
         }
         Self {
@@ -153,7 +152,7 @@ impl<F: Float> Frame<F> {
             basis.enter(&mut columns);
             return self.enter_exact(&columns, out);
         }
-        out.iter_mut().pairs(row).for_each(|(out, x)| *out = x);
+        out.iter_mut().zip(row).for_each(|(out, x)| *out = x);
         let scale = F::from_f64(self.inverse_unit);
         features::enter(out, &self.offset, scale, Self::most());
     }
@@ -171,7 +170,7 @@ impl<F: Float> Frame<F> {
     /// One row into the frame from `f64`, otherwise as [`enter`](Self::enter).
     pub(crate) fn enter_exact(&self, row: &[f64], out: &mut [F]) {
         let most = Self::most().to_f64();
-        for ((out, x), offset) in out.iter_mut().pairs(row).pairs(&self.offset) {
+        for ((out, x), offset) in out.iter_mut().zip(row).zip(&self.offset) {
             let z = (x - offset.to_f64()) * self.inverse_unit;
             *out = F::from_f64(z.clamp(-most, most));
         }

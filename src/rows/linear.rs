@@ -1,7 +1,6 @@
 //! Costs of components as products: linear in the coordinates of a row and in squares of them (E46).
 
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::simd::LANES;
 use crate::kernels::panels::Panels;
 use crate::kernels::{features, panels, stride};
@@ -100,7 +99,7 @@ impl<F: Float> Linear<F> {
         let dim = means.dim;
         let mut forms = Forms::new(2 * dim);
         let factors = factors.chunks_exact(stride(dim));
-        for (c, (mean, factors)) in means.rows().pairs(factors).enumerate() {
+        for (c, (mean, factors)) in means.rows().zip(factors).enumerate() {
             let factor = |j: usize| factors[j].to_f64();
             forms.add(mean, factor, &factors[..dim], added(c));
         }
@@ -115,7 +114,7 @@ impl<F: Float> Linear<F> {
             mut terms,
         } = forms;
         let mut errors = vec![F::zero(); terms.len().next_multiple_of(LANES)];
-        for (error, terms) in errors.iter_mut().pairs(&mut terms) {
+        for (error, terms) in errors.iter_mut().zip(&mut terms) {
             // Larger terms may leave the range of the type, and then nothing is known of the cost.
             let is_finite = *terms <= F::LARGEST_COST;
             if !is_finite {
@@ -138,7 +137,7 @@ impl<F: Float> Linear<F> {
     pub(crate) fn terms(&self, beta: f64) -> Terms {
         let most = largest_terms(self.width());
         let tight = (0..)
-            .pairs(&self.terms)
+            .zip(&self.terms)
             .filter(|(_, terms)| beta * **terms > most);
         Terms {
             tight: tight.map(|(c, _)| c).collect(),

@@ -4,7 +4,6 @@
 use super::{Cumulated, Seeder, Seeds};
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -178,7 +177,7 @@ impl<'a, F: Float> Cells<'a, F> {
             if !fresh.is_empty() {
                 rows.distances_to(i, &self.centres, fresh, distances);
                 *evaluations += fresh.len() as u64;
-                for (place, &squared) in (near.compared..).pairs(&*distances) {
+                for (place, &squared) in (near.compared..).zip(&*distances) {
                     if squared < near.squared {
                         (near.squared, near.nearest) = (squared, place);
                     }
@@ -248,9 +247,9 @@ impl<'a, F: Float> Cells<'a, F> {
             let pieces = parallel::all(pieces)?;
             let evaluations = pieces.iter().map(|(.., evaluations)| evaluations);
             self.evaluations += evaluations.sum::<u64>();
-            for (proposals, (near, rows, _)) in proposals.chunks(TASK_PROPOSALS).pairs(pieces) {
+            for (proposals, (near, rows, _)) in proposals.chunks(TASK_PROPOSALS).zip(pieces) {
                 let mut evaluations = 0;
-                for (i, (&(n, u), near)) in proposals.iter().pairs(near).enumerate() {
+                for (i, (&(n, u), near)) in proposals.iter().zip(near).enumerate() {
                     let near = self.follow(&rows, i, near, &mut distances, &mut evaluations);
                     if u * self.near[n].squared.to_f64() < near.squared.to_f64() {
                         self.add(n, &rows.coordinates(i), near.cell);

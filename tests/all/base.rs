@@ -3,9 +3,6 @@
 #[path = "../../src/base/linalg.rs"]
 pub(crate) mod linalg;
 
-#[path = "../../src/base/pairs.rs"]
-pub(crate) mod pairs;
-
 /// In place of the flag of a fit: ends the work when it has been asked so often.
 pub(crate) mod cancel {
     use super::error::Result;

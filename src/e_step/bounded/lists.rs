@@ -3,7 +3,6 @@
 
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::parallel;
 use crate::costs::{Cost, Ranking};
 use crate::data::{Centres, Rows};
@@ -57,7 +56,7 @@ impl<F: Float> NeighbourLists<F> {
                 let mut lists = vec![0; k * size];
                 parallel::map_chunks(&mut lists, size * CENTRES, |_, range, lists| {
                     let mut squared = Vec::new();
-                    for (c, list) in (range.start / size..).pairs(lists.chunks_exact_mut(size)) {
+                    for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
                         let candidates = inverted.around(c);
                         let (row, all) = (centres.row(c), &centres.values);
                         distance::to_some(row, all, candidates, &mut squared);
@@ -102,14 +101,14 @@ impl<F: Float> NeighbourLists<F> {
         let squared = |c| distance::exact(before.row(c), now.row(c));
         let own: Vec<f64> = parallel::map(k, |c| squared(c).sqrt() * slack);
         let any = own.iter().fold(0.0, |most: f64, own| most.max(*own));
-        for (reach, own) in self.reach.iter_mut().pairs(&own) {
+        for (reach, own) in self.reach.iter_mut().zip(&own) {
             *reach -= own + any;
         }
         let mut moved = std::mem::take(&mut self.moved);
         let this = &*self;
         parallel::map_chunks(&mut moved, CENTRES, |_, range, moved| {
             let mut squared = Vec::new();
-            for (c, moved) in range.pairs(moved) {
+            for (c, moved) in range.zip(moved) {
                 let others = &this.list(c as u32)[1..];
                 distance::to_some(now.row(c), &now.values, others, &mut squared);
                 let nearest = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
@@ -130,7 +129,7 @@ impl<F: Float> NeighbourLists<F> {
 /// Whether these are lists of `size` known members for each of `k` components, itself first.
 pub(crate) fn are_lists(lists: &[u32], size: usize, k: usize, known: impl Fn(u32) -> bool) -> bool {
     let whole = size > 0 && Some(lists.len()) == k.checked_mul(size);
-    let mut firsts = lists.iter().step_by(size.max(1)).pairs(0..);
+    let mut firsts = lists.iter().step_by(size.max(1)).zip(0..);
     whole && lists.iter().all(|c| known(*c)) && firsts.all(|(first, c)| *first == c)
 }
 
@@ -200,7 +199,7 @@ fn lists<F: Float>(
         let (mut ranking, mut approximate) = (Ranking::default(), Vec::new());
         rows.distances(to, &mut approximate);
         let approximate = approximate.chunks_exact(to.len());
-        let each = lists.chunks_exact_mut(size).pairs(approximate);
+        let each = lists.chunks_exact_mut(size).zip(approximate);
         for (i, (list, approximate)) in each.enumerate() {
             let (ids, squared) = ranking.of(Cost::Squared(to), &rows, i, approximate, size);
             fill(list, first(places.start + i), ids, squared);
@@ -213,10 +212,7 @@ fn lists<F: Float>(
 fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[F]) {
     // Numbers that are not negative have the order of their bits; for a list, the first half of the bits is enough.
     let key = |squared: &F| (1 + (squared.to_f64().to_bits() >> 32)) << 32;
-    let others = ids
-        .iter()
-        .pairs(squared)
-        .filter(|(c, _)| Some(**c) != first);
+    let others = ids.iter().zip(squared).filter(|(c, _)| Some(**c) != first);
     let others = others.map(|(c, squared)| key(squared) | u64::from(*c));
     let mut order: Vec<u64> = others.chain(first.map(u64::from)).collect();
     if order.len() > list.len() {
@@ -224,7 +220,7 @@ fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[
         order.truncate(list.len());
     }
     order.sort_unstable();
-    for (place, key) in list.iter_mut().pairs(order) {
+    for (place, key) in list.iter_mut().zip(order) {
         *place = key as u32;
     }
 }

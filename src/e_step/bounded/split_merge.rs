@@ -5,7 +5,6 @@ use super::list_search::BATCH_ROWS;
 use super::sums::Offset;
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::data::{Centres, Rows, View};
@@ -67,7 +66,7 @@ pub(crate) fn split_and_merge<F: Float>(
     let mut losses: Vec<f64> = errors.iter().map(|errors| errors.settled).collect();
     losses.sort_unstable_by(f64::total_cmp);
     let pays = |pair: &(&Split<F>, &f64)| DOUBT * pair.0.gain > MARGIN * pair.1;
-    splits.truncate(splits.iter().pairs(&losses).take_while(pays).count());
+    splits.truncate(splits.iter().zip(&losses).take_while(pays).count());
     let exact = parallel::map(splits.len(), |place| {
         let (split, c) = (&splits[place], splits[place].component);
         match assignment.members(c).len() {
@@ -75,7 +74,7 @@ pub(crate) fn split_and_merge<F: Float>(
             _ => Ok(errors[c].own - split.compare(view, assignment)?.error),
         }
     });
-    for (split, exact) in splits.iter_mut().pairs(parallel::all(exact)?) {
+    for (split, exact) in splits.iter_mut().zip(parallel::all(exact)?) {
         let n = assignment.members(split.component).len();
         made.evaluations += if n > SAMPLE { 2 * n as u64 } else { 0 };
         split.gain = exact;
@@ -92,7 +91,7 @@ pub(crate) fn split_and_merge<F: Float>(
             .extend(assignment.places(merged).map(to_second));
         let places = assignment.places(c);
         made.evaluations += 2 * places.len() as u64;
-        let sides = places.pairs(split.compare(view, assignment)?.sides);
+        let sides = places.zip(split.compare(view, assignment)?.sides);
         let leaving = sides.filter(|(_, side)| *side == LEAVES);
         let leaves = |(place, _)| assignment.change(place, c, merged as u32);
         made.changes.extend(leaving.map(leaves));
@@ -285,7 +284,7 @@ impl<F: Float> Split<F> {
         let weight = |i: usize| weights[i];
         let mut to_centre = vec![F::INFINITY; rows.len()];
         rows.distances_from(centre, &mut to_centre);
-        let pairs = || weights.iter().pairs(&to_centre);
+        let pairs = || weights.iter().zip(&to_centre);
         let errors = || pairs().map(|(w, squared)| w * squared.to_f64());
         let total: f64 = errors().sum();
         let mut best: Option<Self> = None;

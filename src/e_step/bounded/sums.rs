@@ -5,7 +5,6 @@ use super::list_search::BATCH_ROWS;
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::base::pairs::Pairs;
 use crate::base::parallel;
 use crate::base::simd::vectorised;
 use crate::base::sort;
@@ -121,10 +120,10 @@ impl<F: Float> KeptSums<F> {
     fn add(&mut self, found: &[Part]) {
         let line = self.line;
         parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
-            for (c, sums) in (range.start / line..).pairs(sums.chunks_exact_mut(line)) {
+            for (c, sums) in (range.start / line..).zip(sums.chunks_exact_mut(line)) {
                 let first = found.partition_point(|part| part.component < c);
                 for part in found[first..].iter().take_while(|part| part.component == c) {
-                    for (sum, more) in sums.iter_mut().pairs(&part.sums) {
+                    for (sum, more) in sums.iter_mut().zip(&part.sums) {
                         *sum += more;
                     }
                 }
@@ -223,13 +222,13 @@ impl<F: Float> KeptSums<F> {
         let sums = &self.sums[c * self.line..][..self.line];
         let mass = Some(sums[0]).filter(|mass| *mass > 0.0);
         let mass = mass.unwrap_or(f64::INFINITY);
-        let places = self.anchors.row(c).iter().pairs(&sums[2..]);
+        let places = self.anchors.row(c).iter().zip(&sums[2..]);
         places.map(move |(anchor, first)| anchor.to_f64() + first / mass)
     }
 
     /// The mean of component `c` as seen from a padded row.
     pub(super) fn offset(&self, c: usize, row: &[F]) -> Offset {
-        let places = row.iter().pairs(self.mean(c));
+        let places = row.iter().zip(self.mean(c));
         let squared: f64 = places.map(|(z, mean)| (z.to_f64() - mean).powi(2)).sum();
         let mass = self.mass(c);
         let distance = if mass > 0.0 { squared.sqrt() } else { 0.0 };
@@ -249,9 +248,9 @@ impl<F: Float> KeptSums<F> {
     pub(crate) fn moments_about(&self, centres: &Centres<F>) -> (Moments, f64) {
         let mut moments = Moments::zeros(centres.len(), centres.dim(), SecondMoments::Total);
         for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
-            let places = centres.row(c).iter().pairs(self.anchors.row(c));
+            let places = centres.row(c).iter().zip(self.anchors.row(c));
             let first = places
-                .pairs(&sums[2..])
+                .zip(&sums[2..])
                 .map(|((mu, anchor), first)| first - sums[0] * (mu.to_f64() - anchor.to_f64()));
             moments.set(c, sums[0], first);
         }
@@ -268,7 +267,7 @@ impl<F: Float> KeptSums<F> {
     fn about(&self, c: usize, centre: &[F]) -> f64 {
         let sums = &self.sums[c * self.line..][..self.line];
         let (mut along, mut moved) = (0.0, 0.0);
-        let places = centre.iter().pairs(self.anchors.row(c)).pairs(&sums[2..]);
+        let places = centre.iter().zip(self.anchors.row(c)).zip(&sums[2..]);
         for ((mu, anchor), first) in places {
             let e = mu.to_f64() - anchor.to_f64();
             along += first * e;
@@ -286,7 +285,7 @@ impl<F: Float> KeptSums<F> {
     pub(crate) fn move_centres(&self, centres: &mut Centres<F>) {
         centres.update(|c, centre| {
             if self.mass(c) > 0.0 {
-                for (mu, mean) in centre.iter_mut().pairs(self.mean(c)) {
+                for (mu, mean) in centre.iter_mut().zip(self.mean(c)) {
                     *mu = F::from_f64(mean);
                 }
             }
