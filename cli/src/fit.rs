@@ -44,11 +44,13 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
         rows::say_columns(&opened)?;
     }
     let (columns, weights_and_keys) = (opened.columns, (opened.weights, opened.keys));
+    let decoders = opened.decoders;
     with_rows!(opened.rows, |rows| of_rows(
         fit,
         rows,
         &columns,
         weights_and_keys,
+        decoders,
         cancel
     ))
 }
@@ -58,15 +60,16 @@ fn of_rows<T: Element>(
     rows: Rows<T>,
     columns: &[String],
     (weights, keys): (Option<Vec<f64>>, Option<Keys>),
+    decoders: u64,
     cancel: &Cancel,
 ) -> Result<()> {
     let (started, rows) = (Instant::now(), Arc::new(rows));
     let found = match fit.common.standardise {
-        false => fitted(fit, &rows, weights, columns, cancel)?,
+        false => fitted(fit, &rows, weights, columns, decoders, cancel)?,
         true => {
             let scale = Scale::of(&rows, weights.as_deref(), columns)?;
             let scaled = scale.apply(&rows);
-            let mut found = fitted(fit, &scaled, weights, columns, cancel)?;
+            let mut found = fitted(fit, &scaled, weights, columns, decoders, cancel)?;
             found.model = scale.undo(&*found.model)?;
             if let Quality::Likelihood(each, _) = &mut found.quality {
                 *each -= scale.log_density();
@@ -128,6 +131,7 @@ fn fitted<T: Element>(
     rows: &Shared<T>,
     weights: Option<Vec<f64>>,
     columns: &[String],
+    decoders: u64,
     cancel: &Cancel,
 ) -> Result<Fitted<T::Float>> {
     let mut algorithm = algorithm(fit)?.cancel(cancel);
@@ -140,11 +144,8 @@ fn fitted<T: Element>(
         algorithm = algorithm.checkpoint(&checkpoint.resume_if_there());
     }
     let (shape, weighted) = ((rows.len(), rows.dim()), weights.is_some());
-    let room = Room::new(fit.common.memory, shape, weighted);
-    let loaded = room.holds::<T>(&algorithm, 1)?;
-    if !loaded {
-        algorithm = room.within::<T::Float>(algorithm)?;
-    }
+    let room = Room::new(fit.common.memory, shape, weighted).decoders(decoders);
+    let (algorithm, loaded) = room.plan::<T>(algorithm, 1)?;
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
     let bar = Bar::of_fit();
     bar.say(format!("checking {} rows of {} columns", shape.0, shape.1));

@@ -21,6 +21,7 @@ mod bytes;
 mod choice;
 mod csv;
 mod fault;
+mod ids;
 mod ipc;
 mod keys;
 mod missing;
@@ -42,6 +43,7 @@ mod write;
 
 pub use bytes::Bytes;
 pub use csv::CsvFile;
+pub use ids::row_names;
 pub use ipc::ArrowFile;
 pub use keys::Keys;
 pub use missing::Found;

@@ -1,10 +1,12 @@
 //! Whether rows and their fit have room in a limit of memory.
 
 use crate::Bytes;
+use crate::pool::MOST;
 use coremix::{Algorithm, Element, Error, Float, Result};
 
-/// Bytes that are there in any case: the program, blocks of rows, and rows that are read ahead.
-const PROGRAM: u64 = 64 << 20;
+/// Bytes that are there in any case: the program, blocks of rows, rows that are read ahead, and decoders that take no more than
+/// they always may.
+const PROGRAM: u64 = 32 << 20;
 
 /// The room for rows and their fit, in a limit of memory: what the command and Python do about rows of files.
 ///
@@ -30,22 +32,20 @@ pub struct Room {
     left: usize,
     rows: usize,
     columns: usize,
+    /// Whether the rows are in memory in any case.
+    beside: bool,
 }
 
 impl Room {
     /// The room that a limit for the whole program leaves to rows of this shape, with a weight for each row if there are weights.
     #[must_use]
     pub fn new(limit: Bytes, (rows, columns): (usize, usize), weighted: bool) -> Self {
+        let room = Self {
+            beside: false,
+            ..Self::beside(limit, (rows, columns))
+        };
         let weights = if weighted { 8 * rows as u64 } else { 0 };
-        let taken = PROGRAM + weights;
-        let left = limit.0.saturating_sub(taken);
-        Self {
-            limit,
-            taken,
-            left: usize::try_from(left).unwrap_or(usize::MAX),
-            rows,
-            columns,
-        }
+        room.taking(PROGRAM + MOST + weights)
     }
 
     /// The room beside rows that are in memory in any case: neither they nor the program count.
@@ -57,6 +57,38 @@ impl Room {
             left: usize::try_from(limit.0).unwrap_or(usize::MAX),
             rows,
             columns,
+            beside: true,
+        }
+    }
+
+    /// The room that is left when something takes this number of bytes more.
+    #[must_use]
+    pub fn taking(mut self, bytes: u64) -> Self {
+        self.taken = self.taken.saturating_add(bytes);
+        let left = self.limit.0.saturating_sub(self.taken);
+        self.left = usize::try_from(left).unwrap_or(usize::MAX);
+        self
+    }
+
+    /// The room that is left when decoders of files take this number of bytes ([`Opened::decoders`](crate::Opened::decoders)).
+    #[must_use]
+    pub fn decoders(self, bytes: u64) -> Self {
+        self.taking(bytes.saturating_sub(MOST))
+    }
+
+    /// The algorithm, and whether rows are loaded for it: they are where the room holds this number of copies of them, and else
+    /// it is the algorithm that takes less.
+    ///
+    /// # Errors
+    /// As [`within`](Self::within).
+    pub fn plan<T: Element>(
+        self,
+        algorithm: Algorithm,
+        copies: usize,
+    ) -> Result<(Algorithm, bool)> {
+        match self.holds::<T>(&algorithm, copies)? {
+            true => Ok((algorithm, true)),
+            false => Ok((self.within::<T::Float>(algorithm)?, false)),
         }
     }
 
@@ -84,7 +116,7 @@ impl Room {
             _ => (algorithm, "give more; fast and vc-gmm need less"),
         };
         let mut needed = algorithm.peak_memory::<F>(self.rows, self.columns)?;
-        if matches!(&*name, "var-gmm-s" | "d-gmm") {
+        if !self.beside && matches!(&*name, "var-gmm-s" | "d-gmm") {
             // They read rows by component.
             needed = needed.saturating_add(self.of_rows(size_of::<F>()));
         } else if needed <= self.left {

@@ -16,9 +16,9 @@ from ._coremix import Scan
 from ._scan import is_apart, scan
 from ._sklearn import BaseEstimator
 
-# Of these numbers an array passes as it is, in the byte order of the machine.
+# An array of these numbers passes as it is, in the byte order of the machine.
 _PLAIN = frozenset({np.dtype(np.float64), np.dtype(np.float32)})
-# What the native part reads as it is; everything else becomes the first of these.
+# The native part reads these as they are; everything else becomes the first of them.
 NUMBERS = [np.float64, np.float32, np.float16, np.uint8, np.int8]
 
 

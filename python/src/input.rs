@@ -81,7 +81,7 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// An array that is read as it is. What lies under the mask of a masked array is no value.
+    /// An array that is read as it is. Numbers under the mask of a masked array are no values.
     fn array(x: &Bound<'py, PyAny>) -> Option<Self> {
         if !x.is_exact_instance_of::<PyUntypedArray>() && x.hasattr("mask").unwrap_or(true) {
             return None;
@@ -124,7 +124,7 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// Does the work with the rows on so many threads, without holding the interpreter: Ctrl-C sets the flag and ends it. An
+    /// Does the work with the rows on this number of threads, without holding the interpreter: Ctrl-C sets the flag and ends it. An
     /// error of a file comes first.
     pub(crate) fn work<'x, T: Send>(
         &'x self,
