@@ -52,6 +52,7 @@ pub use numbers::{ElementType, Number};
 pub use open::{AnySource, KeyColumns, Opened, Rows, open, open_all};
 pub use options::{Format, Missing, Options};
 pub use parquet::ParquetFile;
+pub use pool::drop_decoders;
 pub use read_ahead::ReadAhead;
 pub use room::Room;
 pub use spool::{Batches, Spool};

@@ -12,7 +12,6 @@ use crate::options::{Format, Options};
 use crate::parquet::{self, ParquetFile};
 use crate::partitions::{self, Folders};
 use crate::plain;
-use crate::pool::bytes_of_all;
 use crate::source::{self, Made, by_parts};
 use crate::table::Until;
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
@@ -111,8 +110,8 @@ pub struct Opened {
     pub guessed_header: Option<bool>,
     /// The values that are missing, if [`Options::missing`] asks for them.
     pub missing: Option<Found>,
-    /// Bytes that decoders of these files take while rows are read, at most: see [`Room::decoders`](crate::Room::decoders).
-    pub decoders: u64,
+    /// Bytes that a decoder of these files takes while rows are read, at most: see [`Room::decoder`](crate::Room::decoder).
+    pub decoder: u64,
 }
 
 /// Opens files of any format: one file, a folder of files, or a pattern such as `part-*.parquet`. Several files are read in
@@ -226,7 +225,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         missing,
         columns,
         not_used,
-        decoders: bytes_of_all(decoder),
+        decoder,
     })
 }
 

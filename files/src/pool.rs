@@ -43,7 +43,7 @@ struct Waiting {
 }
 
 /// Bytes that cursors may take together, however many there are.
-pub(crate) const MOST: u64 = 32 << 20;
+const MOST: u64 = 32 << 20;
 
 static ALL: Mutex<All> = Mutex::new(All {
     waiting: VecDeque::new(),
@@ -56,9 +56,18 @@ fn few() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from) + 1
 }
 
-/// Bytes that the cursors of all files take together, where one takes this number.
-pub(crate) fn bytes_of_all(each: u64) -> u64 {
-    each.saturating_mul(few() as u64).max(MOST)
+/// Bytes that cursors take where one takes this number: while rows are read once, one after the other, or by all threads. The
+/// allocator keeps as much again: for each thread what it has freed.
+pub(crate) fn bytes_of_cursors(each: u64, once: bool) -> u64 {
+    let number = if once { 1 } else { few() as u64 };
+    each.saturating_mul(2 * number).max(MOST)
+}
+
+/// Drops the decoders of all files that wait for whoever reads on. Rows can be read as before: a read that would have gone on
+/// with one of them begins anew.
+pub fn drop_decoders() {
+    let waiting = std::mem::take(&mut all().waiting);
+    drop(waiting);
 }
 
 fn all() -> MutexGuard<'static, All> {

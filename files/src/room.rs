@@ -1,11 +1,10 @@
 //! Whether rows and their fit have room in a limit of memory.
 
 use crate::Bytes;
-use crate::pool::MOST;
+use crate::pool::bytes_of_cursors;
 use coremix::{Algorithm, Element, Error, Float, Result};
 
-/// Bytes that are there in any case: the program, blocks of rows, rows that are read ahead, and decoders that take no more than
-/// they always may.
+/// Bytes that are there in any case: the program, blocks of rows, and rows that are read ahead.
 const PROGRAM: u64 = 32 << 20;
 
 /// The room for rows and their fit, in a limit of memory: what the command and Python do about rows of files.
@@ -27,25 +26,21 @@ const PROGRAM: u64 = 32 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     limit: Bytes,
-    /// Bytes that are taken in any case, and those that are left.
+    /// Bytes that are taken in any case.
     taken: u64,
-    left: usize,
+    /// Bytes of a decoder; none where the rows are in memory in any case.
+    decoder: Option<u64>,
     rows: usize,
     columns: usize,
-    /// Whether the rows are in memory in any case.
-    beside: bool,
 }
 
 impl Room {
     /// The room that a limit for the whole program leaves to rows of this shape, with a weight for each row if there are weights.
     #[must_use]
     pub fn new(limit: Bytes, (rows, columns): (usize, usize), weighted: bool) -> Self {
-        let room = Self {
-            beside: false,
-            ..Self::beside(limit, (rows, columns))
-        };
         let weights = if weighted { 8 * rows as u64 } else { 0 };
-        room.taking(PROGRAM + MOST + weights)
+        let room = Self::beside(limit, (rows, columns)).decoder(0);
+        room.taking(PROGRAM + weights)
     }
 
     /// The room beside rows that are in memory in any case: neither they nor the program count.
@@ -54,10 +49,9 @@ impl Room {
         Self {
             limit,
             taken: 0,
-            left: usize::try_from(limit.0).unwrap_or(usize::MAX),
+            decoder: None,
             rows,
             columns,
-            beside: true,
         }
     }
 
@@ -65,15 +59,22 @@ impl Room {
     #[must_use]
     pub fn taking(mut self, bytes: u64) -> Self {
         self.taken = self.taken.saturating_add(bytes);
-        let left = self.limit.0.saturating_sub(self.taken);
-        self.left = usize::try_from(left).unwrap_or(usize::MAX);
         self
     }
 
-    /// The room that is left when decoders of files take this number of bytes ([`Opened::decoders`](crate::Opened::decoders)).
+    /// The room for rows of files of which a decoder takes this number of bytes ([`Opened::decoder`](crate::Opened::decoder)).
     #[must_use]
-    pub fn decoders(self, bytes: u64) -> Self {
-        self.taking(bytes.saturating_sub(MOST))
+    pub fn decoder(mut self, bytes: u64) -> Self {
+        self.decoder = Some(bytes);
+        self
+    }
+
+    /// Bytes that are taken, and those that are left, where rows are read once, or again and again by several threads.
+    fn split(self, once: bool) -> (u64, usize) {
+        let decoders = self.decoder.map_or(0, |each| bytes_of_cursors(each, once));
+        let taken = self.taken.saturating_add(decoders);
+        let left = self.limit.0.saturating_sub(taken);
+        (taken, usize::try_from(left).unwrap_or(usize::MAX))
     }
 
     /// The algorithm, and whether rows are loaded for it: they are where the room holds this number of copies of them, and else
@@ -98,7 +99,7 @@ impl Room {
     /// As [`Algorithm::peak_memory`].
     pub fn holds<T: Element>(self, algorithm: &Algorithm, copies: usize) -> Result<bool> {
         let beside = algorithm.peak_memory::<T::Float>(self.rows, self.columns)?;
-        Ok(self.of_rows(copies * size_of::<T>()).saturating_add(beside) <= self.left)
+        Ok(self.of_rows(copies * size_of::<T>()).saturating_add(beside) <= self.split(true).1)
     }
 
     /// The algorithm, for rows that stay where they are.
@@ -106,23 +107,23 @@ impl Room {
     /// # Errors
     /// [`Error::Parameter`] with the bytes that are needed, if it takes more, or reads rows in an order that no file has.
     pub fn within<F: Float>(self, algorithm: Algorithm) -> Result<Algorithm> {
-        let name = algorithm.to_string();
+        let (name, (taken, left)) = (algorithm.to_string(), self.split(false));
         let (algorithm, hint) = match &*name {
             "fast" => (
-                algorithm.memory(self.left),
+                algorithm.memory(left),
                 "give more, or ask for fewer clusters",
             ),
             "vc-gmm" | "lwcs-k-means" => (algorithm, "give more, or ask for a smaller coreset"),
             _ => (algorithm, "give more; fast and vc-gmm need less"),
         };
         let mut needed = algorithm.peak_memory::<F>(self.rows, self.columns)?;
-        if !self.beside && matches!(&*name, "var-gmm-s" | "d-gmm") {
+        if self.decoder.is_some() && matches!(&*name, "var-gmm-s" | "d-gmm") {
             // They read rows by component.
             needed = needed.saturating_add(self.of_rows(size_of::<F>()));
-        } else if needed <= self.left {
+        } else if needed <= left {
             return Ok(algorithm);
         }
-        Err(self.too_small(&name, needed, hint))
+        Err(self.too_small(&name, taken, needed, hint))
     }
 
     /// An error if the room does not hold `bytes` and `each` bytes for every number of the rows.
@@ -135,10 +136,11 @@ impl Room {
         (bytes, each): (usize, usize),
         rule: &'static str,
     ) -> Result<()> {
+        let (taken, left) = self.split(true);
         let needed = self.of_rows(each).saturating_add(bytes);
-        match needed <= self.left {
+        match needed <= left {
             true => Ok(()),
-            false => Err(self.too_small(what, needed, rule)),
+            false => Err(self.too_small(what, taken, needed, rule)),
         }
     }
 
@@ -147,8 +149,8 @@ impl Room {
         numbers.saturating_mul(each)
     }
 
-    fn too_small(self, what: &str, needed: usize, rule: &'static str) -> Error {
-        let mib = self.taken.saturating_add(needed as u64).div_ceil(1 << 20);
+    fn too_small(self, what: &str, taken: u64, needed: usize, rule: &'static str) -> Error {
+        let mib = taken.saturating_add(needed as u64).div_ceil(1 << 20);
         Error::Parameter {
             name: "memory",
             value: format!("{}, where {what} needs {mib} MiB", self.limit),

@@ -149,10 +149,11 @@ def sweep(
     if not isinstance(clusters, Iterable) or isinstance(clusters, (str, bytes)):
         rule = "must be several numbers of clusters, such as range(2, 13), or [5] for one"
         raise TypeError(f"clusters = {clusters!r}: {rule}")
-    wrong = [k for k in (clusters := list(clusters)) if isinstance(k, bool) or not isinstance(k, Integral)]
-    if wrong:
-        raise TypeError(f"clusters: {wrong[0]!r} must be an integer")
-    numbers = sorted({int(k) for k in clusters})
+    numbers = list(clusters)
+    for k in numbers:
+        if isinstance(k, bool) or not isinstance(k, Integral):
+            raise TypeError(f"clusters: {k!r} must be an integer")
+    numbers = sorted({int(k) for k in numbers})
     if not numbers or numbers[0] < 1:
         raise ValueError(f"clusters = {numbers}: must be at least one number, and each at least 1")
     if own._initial()[1] is not None:

@@ -64,7 +64,7 @@ pub(crate) fn within<F: Number>(
     let room = Room::new(limit.unwrap_or(reading.memory), shape, weighted);
     // The weights are copied for the fit.
     let copy = if weighted { 8 * shape.0 as u64 } else { 0 };
-    let room = room.decoders(reading.decoders).taking(copy);
+    let room = room.decoder(reading.decoder).taking(copy);
     if let Some(made) = made {
         let bytes = peak()?.saturating_add(made.bytes);
         let rule = "give more, or take fewer clusters";

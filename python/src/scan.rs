@@ -38,8 +38,8 @@ pub(crate) struct Scan {
     chosen: Chosen,
     /// The most that fits may take, unless an estimator says it.
     pub(crate) memory: Bytes,
-    /// Bytes that its decoders take.
-    decoders: u64,
+    /// Bytes that a decoder takes.
+    decoder: u64,
     /// A function of Python that makes it again.
     again: Py<PyAny>,
 }
@@ -232,7 +232,7 @@ impl Scan {
             dropped: opened.missing.map_or(0, |found| found.rows),
             chosen,
             memory,
-            decoders: opened.decoders,
+            decoder: opened.decoder,
             again,
         };
         // The numbers of lists have no names of their own.
@@ -296,7 +296,7 @@ impl Scan {
             cancel: cancel.clone(),
             fault: OnceLock::new(),
             memory: self.memory,
-            decoders: self.decoders,
+            decoder: self.decoder,
         }
     }
 
@@ -465,9 +465,9 @@ pub(crate) struct Reading {
     cancel: Cancel,
     /// The first error of reading: its kind, and a text with the file, the row and the column.
     fault: OnceLock<(io::ErrorKind, String)>,
-    /// The limit of the scan, and what its decoders take.
+    /// The limit of the scan, and the bytes of a decoder.
     pub(crate) memory: Bytes,
-    pub(crate) decoders: u64,
+    pub(crate) decoder: u64,
 }
 
 /// Rows that are read ahead, by their type.

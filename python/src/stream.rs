@@ -78,7 +78,7 @@ impl Stream {
                 // The coreset counts the rows of the batches before.
                 *row = row.saturating_sub(self.rows());
                 let text = raise_in(error, x.names()).value(py).to_string();
-                PyValueError::new_err(format!("batch {}: {text}", self.batches))
+                PyValueError::new_err(format!("batch {} (counted from 0): {text}", self.batches))
             }
             None => raise_in(error, x.names()),
         })?;
