@@ -158,3 +158,47 @@ impl Room {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gmm() -> Algorithm {
+        "gmm".parse::<Algorithm>().unwrap().clusters(5)
+    }
+
+    fn needed(room: Room) -> usize {
+        let refused = room.within::<f32>(gmm()).unwrap_err();
+        let text = refused.to_string();
+        let (_, after) = text.split_once("needs ").unwrap();
+        after.split_once(" MiB").unwrap().0.parse().unwrap()
+    }
+
+    /// Small ones are part of what is there in any case; rows that are in memory have none.
+    #[test]
+    fn decoders_count() {
+        let (limit, shape) = (Bytes(1 << 20), (1_000_000, 16));
+        let room = Room::new(limit, shape, false);
+        let without = needed(room);
+        assert_eq!(needed(room.decoder(1 << 20)), without);
+        for mib in [40, 100, 300] {
+            let each = mib << 20;
+            let more = (bytes_of_cursors(each, false) - bytes_of_cursors(0, false)) >> 20;
+            assert!(needed(room.decoder(each)).abs_diff(without + more as usize) <= 1);
+        }
+        assert!(needed(Room::beside(limit, shape)) < without);
+        assert!(needed(room.decoder(u64::MAX)) > 1 << 40);
+    }
+
+    /// One decoder is enough to load rows.
+    #[test]
+    fn rows_are_loaded_in_less_than_passes_take() {
+        let (_, loaded) = Room::new(Bytes(400 << 20), (1_000_000, 16), false)
+            .decoder(60 << 20)
+            .plan::<f32>(gmm(), 1)
+            .unwrap();
+        assert!(loaded);
+        let small = Room::new(Bytes(150 << 20), (1_000_000, 16), false).decoder(60 << 20);
+        assert!(small.plan::<f32>(gmm(), 1).is_err());
+    }
+}

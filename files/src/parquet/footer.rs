@@ -120,8 +120,8 @@ impl Footer {
         ProjectionMask::roots(schema, places.iter().copied())
     }
 
-    /// Bytes that a decoder of these columns takes, at most, with the numbers of a batch: a page before and after it is
-    /// decompressed, and a dictionary twice. Where chunks are large, the first pages of the largest say how large pages are.
+    /// Bytes that a decoder of these columns takes with the numbers of a batch: a page and a dictionary of each column. Where
+    /// chunks are large, the first pages of the largest say how large pages are.
     pub(super) fn decoder(&self, columns: &ProjectionMask, numbers: usize) -> u64 {
         /// Chunks up to this size are no larger than pages are.
         const CHUNK: u64 = 1 << 20;
@@ -134,8 +134,8 @@ impl Footer {
             let Some(largest) = chunks.max_by_key(size) else {
                 return 0;
             };
-            let whole = u64::try_from(size(&largest)).unwrap_or(0).saturating_mul(2);
-            if whole <= 2 * CHUNK {
+            let whole = u64::try_from(size(&largest)).unwrap_or(0);
+            if whole <= CHUNK {
                 return whole;
             }
             let page = |at: i64| {
@@ -145,8 +145,7 @@ impl Footer {
                     .len()
                     .min(usize::try_from(self.bytes.len().checked_sub(at)?).ok()?);
                 self.bytes.read_at(at, &mut text[..len]).ok()?;
-                let [to, from] = declared::header(&text[..len])?.sizes;
-                Some(to.saturating_add(to.max(from)))
+                Some(declared::header(&text[..len])?.sizes[0])
             };
             let dictionary = largest.dictionary_page_offset().map_or(Some(0), page);
             let pages = dictionary.zip(page(largest.data_page_offset()));
