@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import partial
 from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
@@ -66,22 +66,16 @@ def kept(X: Any) -> Any:
     return X if isinstance(X, np.ndarray) or not is_apart(X) else scan(X)
 
 
-@cache
-def _trim() -> Callable[[int], int] | None:
-    """The function of the C library that gives memory back, if there is one."""
+def release() -> None:
+    """Gives memory that was freed back to the system: glibc keeps some for each thread that there was."""
     import ctypes
 
     try:
-        return ctypes.CDLL(None).malloc_trim
+        trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
-        return None
-
-
-def release() -> None:
-    """Gives memory that was freed back to the system: glibc keeps some for each thread that there was."""
-    trim = _trim()
-    if trim is not None:
-        trim(0)
+        # Another C library.
+        return
+    trim(0)
 
 
 def rows_of(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Any:
