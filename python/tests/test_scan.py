@@ -764,6 +764,21 @@ def test_memory_that_is_not_enough_is_refused(tmp_path):
         coremix.KMeans(6, memory="1GiB").fit(rows)
 
 
+def test_decoders_count(tmp_path):
+    """A decoder has a page and a dictionary of each column: those of large groups of rows take more than this limit."""
+    table = table_of(blobs(300_000, 16, dtype=np.float32))
+    pyarrow.parquet.write_table(table, tmp_path / "large.parquet")
+    pyarrow.parquet.write_table(table, tmp_path / "small.parquet", row_group_size=20_000)
+    pyarrow.feather.write_feather(table, str(tmp_path / "large.arrow"), compression="lz4", chunksize=300_000)
+    pyarrow.feather.write_feather(table, str(tmp_path / "plain.arrow"), compression="uncompressed", chunksize=300_000)
+    estimator = coremix.KMeans(6, random_state=0, memory="85MiB", compute_labels=False)
+    for name in ("large.parquet", "large.arrow"):
+        with pytest.raises(ValueError, match=r"memory = 85 MiB, where fast needs \d{3} MiB: give more"):
+            clone(estimator).fit(coremix.scan(tmp_path / name))
+    models = [clone(estimator).fit(coremix.scan(tmp_path / name))._model for name in ("small.parquet", "plain.arrow")]
+    assert models[0] == models[1]
+
+
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -942,7 +957,8 @@ def command(*arguments):
 def test_fits_are_those_of_the_command(tmp_path, estimator, options, memory):
     """In memory and beyond it, with the labels that it writes."""
     x = blobs(400_000, 16, 9, dtype=np.float32)
-    pa.parquet.write_table(table_of(x, id=np.arange(len(x))), tmp_path / "rows.parquet")
+    # Small groups of rows: decoders of large ones do not fit in the smaller limit.
+    pa.parquet.write_table(table_of(x, id=np.arange(len(x))), tmp_path / "rows.parquet", row_group_size=20_000)
     arguments = [*options, "-k", 9, "--seed", 4, "--memory", memory, "--checkpoint-every", 0, "--key", "id"]
     outputs = ["--model", tmp_path / "model.cmx", "--labels", tmp_path / "theirs.parquet"]
     command("fit", tmp_path / "rows.parquet", *arguments, *outputs)
