@@ -32,14 +32,14 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
         rows::say_columns(&opened)?;
         say("")?;
     }
-    let (weights, columns) = (opened.weights, opened.columns);
+    let (weights, columns, decoder) = (opened.weights, opened.columns, opened.decoder);
     with_rows!(opened.rows, |rows| {
         let rows = Arc::new(rows);
         match clusters.common.standardise {
-            false => of_rows(clusters, &rows, weights, &columns, cancel),
+            false => of_rows(clusters, &rows, weights, &columns, decoder, cancel),
             true => {
                 let rows = Scale::of(&rows, weights.as_deref(), &columns)?.apply(&rows);
-                of_rows(clusters, &rows, weights, &columns, cancel)
+                of_rows(clusters, &rows, weights, &columns, decoder, cancel)
             }
         }
     })
@@ -50,13 +50,14 @@ fn of_rows<T: Element>(
     rows: &Shared<T>,
     weights: Option<Vec<f64>>,
     columns: &[String],
+    decoder: u64,
     cancel: &Cancel,
 ) -> Result<()> {
     let own = &clusters.common;
     let algorithm = common(&clusters.algorithm, own)?.cancel(cancel);
     // Without a coreset, the rows that are not held out are copied.
     let copies = if own.coreset.is_some() { 1 } else { 2 };
-    let room = Room::new(own.memory, (rows.len(), rows.dim()), true);
+    let room = Room::new(own.memory, (rows.len(), rows.dim()), true).decoder(decoder);
     let loaded = room.holds::<T>(&algorithm.clone().clusters(clusters.to), copies)?;
     if !loaded && own.coreset.is_none() {
         let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";

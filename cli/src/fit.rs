@@ -45,11 +45,13 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
         rows::say_columns(&opened)?;
     }
     let (columns, weights_and_keys) = (opened.columns, (opened.weights, opened.keys));
+    let decoder = opened.decoder;
     with_rows!(opened.rows, |rows| of_rows(
         fit,
         rows,
         &columns,
         weights_and_keys,
+        decoder,
         cancel
     ))
 }
@@ -59,15 +61,16 @@ fn of_rows<T: Element>(
     rows: Rows<T>,
     columns: &[String],
     (weights, keys): (Option<Vec<f64>>, Option<Keys>),
+    decoder: u64,
     cancel: &Cancel,
 ) -> Result<()> {
     let (started, rows) = (Instant::now(), Arc::new(rows));
     let found = match fit.common.standardise {
-        false => fitted(fit, &rows, weights, columns, cancel)?,
+        false => fitted(fit, &rows, weights, columns, decoder, cancel)?,
         true => {
             let scale = Scale::of(&rows, weights.as_deref(), columns)?;
             let scaled = scale.apply(&rows);
-            let mut found = fitted(fit, &scaled, weights, columns, cancel)?;
+            let mut found = fitted(fit, &scaled, weights, columns, decoder, cancel)?;
             found.model = scale.undo(&*found.model)?;
             if let Quality::Likelihood(each, _) = &mut found.quality {
                 *each -= scale.log_density();
@@ -129,6 +132,7 @@ fn fitted<T: Element>(
     rows: &Shared<T>,
     weights: Option<Vec<f64>>,
     columns: &[String],
+    decoder: u64,
     cancel: &Cancel,
 ) -> Result<Fitted<T::Float>> {
     let mut algorithm = algorithm(fit)?.cancel(cancel);
@@ -141,11 +145,8 @@ fn fitted<T: Element>(
         algorithm = algorithm.checkpoint(&checkpoint.resume_if_there());
     }
     let (shape, weighted) = ((rows.len(), rows.dim()), weights.is_some());
-    let room = Room::new(fit.common.memory, shape, weighted);
-    let loaded = room.holds::<T>(&algorithm, 1)?;
-    if !loaded {
-        algorithm = room.within::<T::Float>(algorithm)?;
-    }
+    let room = Room::new(fit.common.memory, shape, weighted).decoder(decoder);
+    let (algorithm, loaded) = room.plan::<T>(algorithm, 1)?;
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
     let bar = Bar::of_fit();
     bar.say(format!("checking {} rows of {} columns", shape.0, shape.1));

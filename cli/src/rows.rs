@@ -8,7 +8,7 @@ use coremix::data::{Blocks, Data, Dense, Source, Summary};
 use coremix::{Element, Error, FileFault, ModelInfo};
 use coremix_files::ReadAhead;
 use coremix_files::{
-    AnySource, ElementType, Format, Missing, Opened, Options, Rows, open, open_all,
+    AnySource, ElementType, Format, Missing, Opened, Options, Rows, open, open_all, row_names,
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
@@ -227,23 +227,8 @@ pub(crate) fn warn_of_columns(names: &[String], of: &Summary, one_variance: bool
         let own = names.get(j).filter(|_| names.len() == of.mean.len());
         own.map_or(format!("column {j}"), |name| format!("{name:?}"))
     };
-    let n = of.rows as f64;
-    for (j, (mean, (low, high))) in of.mean.iter().zip(&of.range).enumerate() {
-        // Numbers in a row: of no others are range, mean and variance these.
-        let (steps, middle, variance) = (n - 1.0, 0.5 * (low + high), (n * n - 1.0) / 12.0);
-        let is = |x: f64, expected: f64| (x - expected).abs() <= 1e-9 * expected.abs();
-        if n > 2.0
-            && low.fract() == 0.0
-            && !names.is_empty()
-            && high - low == steps
-            && is(*mean, middle)
-            && is(of.variance[j], variance)
-        {
-            warn(&format!(
-                "{} numbers the rows: --key leaves it out",
-                name(j)
-            ));
-        }
+    for (j, reason) in row_names(names, of) {
+        warn(&format!("{} {reason}: --key leaves it out", name(j)));
     }
     let deviations = of.variance.iter().map(|variance| variance.sqrt());
     let varying = deviations

@@ -882,6 +882,18 @@ fn what_columns_hold_is_told() {
     assert!(said.contains(warned), "{said}");
     let said = fit("a.csv", &semicolons, &["--delimiter", ";", "--key", "id"]);
     assert!(!said.contains("warning"), "{said}");
+    // Ids with gaps are told by their name; groups are none.
+    for (name, step, warns) in [
+        ("userId", 17, true),
+        ("spent", 17, false),
+        ("shop_id", 0, false),
+    ] {
+        let lines: String = (0..9).map(|i| format!("{},{i}.5\n", i * step)).collect();
+        let said = fit("ids.csv", &format!("{name},y\n{lines}"), &[]);
+        let warned = format!("warning: \"{name}\" seems to name the rows: --key leaves it out");
+        assert_eq!(said.contains(&warned), warns, "{said}");
+        assert!(!said.contains("numbers the rows"), "{said}");
+    }
     let said = fit("b.csv", &semicolons.replace(",5", ".5"), &[]);
     let expected = "are its fields separated by \";\"?";
     assert!(said.contains(expected), "{said}");

@@ -541,31 +541,29 @@ impl<T: Number> CsvFile<T> {
             len: lines.row,
             dim: fields.len(),
             fields,
-            pool: Pool::new(),
+            pool: Pool::new(2 * PIECE),
             of: std::marker::PhantomData,
         })
     }
 
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let known = first / STEP;
-        let cursor = self.pool.take(first.saturating_sub(STEP), first);
-        let from = || Lines::new(&self.text.how, self.places[known], known * STEP);
-        let mut lines = cursor.unwrap_or_else(from);
-        while lines.row < first {
-            lines.expect()?;
-        }
-        for out in out.chunks_exact_mut(self.dim) {
-            lines.expect()?;
-            for (place, out) in self.fields.iter().zip(out) {
-                let name = &self.text.columns.each[*place].name;
-                let number = lines.how.number(lines.field(*place));
-                *out = number.map_err(|what| lines.fault(name, &what))?;
-            }
-        }
-        if lines.row < self.len {
-            self.pool.give(lines);
-        }
-        Ok(())
+        let make = || Ok(Lines::new(&self.text.how, self.places[known], known * STEP));
+        self.pool
+            .read(first.saturating_sub(STEP), first, make, |lines| {
+                while lines.row < first {
+                    lines.expect()?;
+                }
+                for out in out.chunks_exact_mut(self.dim) {
+                    lines.expect()?;
+                    for (place, out) in self.fields.iter().zip(out) {
+                        let name = &self.text.columns.each[*place].name;
+                        let number = lines.how.number(lines.field(*place));
+                        *out = number.map_err(|what| lines.fault(name, &what))?;
+                    }
+                }
+                Ok(lines.row < self.len)
+            })
     }
 }
 

@@ -8,6 +8,7 @@ use crate::fault::{damaged, guarded, invalid, not_empty};
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
 use crate::options::Options;
+use crate::pool::{Cursor, Pool};
 use crate::source::{by_parts, ends, opened, source};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
@@ -31,7 +32,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 ///
 /// Numbers, and vectors of them, that are not compressed are read where they lie: in memory are the rows that were asked for.
 /// If a batch is compressed by lz4 or zstd, has nulls, or has decimals, lists or numbers that are coded by dictionaries, the
-/// columns that are read are decoded as a whole. The batches that were decoded last are kept: one for each processor, and one more. A null,
+/// columns that are read are decoded as a whole. The batches of all files that were decoded last are kept: 32 MiB, or one for
+/// each processor, and one more. A null,
 /// NaN, an infinity, or a list of another length is an error that names the column and the row.
 pub struct ArrowFile<T> {
     path: String,
@@ -41,13 +43,25 @@ pub struct ArrowFile<T> {
     ends: Vec<usize>,
     len: usize,
     dim: usize,
-    /// Batches that were decoded, the last one used last.
-    decoded: Mutex<Vec<(usize, Slot)>>,
+    /// Batches that were decoded.
+    pool: Pool<Decoded>,
+    /// Bytes of one, at most: none where numbers are read where they lie.
+    pub(crate) decoder: u64,
     of: std::marker::PhantomData<T>,
 }
 
 /// A batch that one thread decodes, while others wait for it.
 type Slot = Arc<OnceLock<std::result::Result<RecordBatch, String>>>;
+
+/// A batch at its place among the others.
+#[derive(Clone)]
+struct Decoded(usize, Slot);
+
+impl Cursor for Decoded {
+    fn row(&self) -> usize {
+        self.0
+    }
+}
 
 /// The parts of a file or a stream.
 struct Contents {
@@ -488,7 +502,7 @@ impl<T: Number> ArrowFile<T> {
         let mut messages = Messages::new(bytes, contents, conversion.project())?;
         messages.batches.retain(|batch| batch.rows > 0);
         let ends = ends(messages.batches.iter().map(|batch| batch.rows));
-        let mut decoded = Vec::new();
+        let mut decoded = None;
         if let (None, Some(first)) = (conversion.dim, messages.batches.first()) {
             if let (Some(places), Some(&[(kind, each)])) = (&first.plain, messages.kinds.as_deref())
             {
@@ -498,33 +512,37 @@ impl<T: Number> ArrowFile<T> {
             } else {
                 let first = messages.decode(0)?;
                 conversion.see(&first, 0)?;
-                decoded.push((0, Arc::new(OnceLock::from(Ok(first)))));
+                decoded = Some(Decoded(0, Arc::new(OnceLock::from(Ok(first)))));
             }
+        }
+        let dim = conversion.dim.unwrap_or(0);
+        let others = messages.batches.iter().filter(|one| one.plain.is_none());
+        let bytes = others.map(|one| {
+            let numbers = one.rows.saturating_mul(dim) as u64;
+            let body = u64::try_from(one.block.bodyLength()).unwrap_or(0);
+            body.saturating_add(numbers.saturating_mul(8))
+        });
+        let decoder = bytes.max().unwrap_or(0);
+        let pool = Pool::new(decoder);
+        if let Some(decoded) = decoded {
+            pool.share(0, || decoded);
         }
         Ok(Self {
             path,
             messages,
-            dim: conversion.dim.unwrap_or(0),
+            dim,
             conversion,
             len: ends.last().copied().unwrap_or(0),
             ends,
-            decoded: Mutex::new(decoded),
+            pool,
+            decoder,
             of: std::marker::PhantomData,
         })
     }
 
     /// A batch, decoded by whoever asks for it first.
     fn decoded(&self, place: usize) -> io::Result<RecordBatch> {
-        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = decoded.iter().position(|(other, _)| *other == place);
-        let slot = found.map(|found| decoded.remove(found).1);
-        let slot = slot.unwrap_or_default();
-        let most = std::thread::available_parallelism().map_or(1, usize::from) + 1;
-        if decoded.len() >= most {
-            decoded.remove(0);
-        }
-        decoded.push((place, Arc::clone(&slot)));
-        drop(decoded);
+        let Decoded(_, slot) = self.pool.share(place, || Decoded(place, Slot::default()));
         let make = || guarded(|| self.messages.decode(place)).map_err(|error| error.to_string());
         slot.get_or_init(make).clone().map_err(invalid)
     }

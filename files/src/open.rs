@@ -110,6 +110,8 @@ pub struct Opened {
     pub guessed_header: Option<bool>,
     /// The values that are missing, if [`Options::missing`] asks for them.
     pub missing: Option<Found>,
+    /// Bytes that a decoder of these files takes while rows are read, at most: see [`Room::decoder`](crate::Room::decoder).
+    pub decoder: u64,
 }
 
 /// Opens files of any format: one file, a folder of files, or a pattern such as `part-*.parquet`. Several files are read in
@@ -188,13 +190,23 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         let elements = parts.iter().map(|part| part.element(&options));
         options.element = elements.collect::<Result<Vec<_>>>()?.into_iter().max();
     }
-    let (missing, dropped) = missing::scan(&options, &|options| rows(&parts, options, &None))?;
+    let (missing, dropped) =
+        missing::scan(&options, &|options| Ok(rows(&parts, options, &None)?.0))?;
     options.lenient = dropped.is_some();
     let (options, dropped) = (&options, &dropped);
-    let rows = match options.element {
-        Some(ElementType::F64) => AnySource::F64(rows(&parts, options, dropped)?),
-        Some(ElementType::F32) => AnySource::F32(rows(&parts, options, dropped)?),
-        _ => AnySource::U8(rows(&parts, options, dropped)?),
+    let (rows, decoder) = match options.element {
+        Some(ElementType::F64) => {
+            let (rows, decoder) = rows(&parts, options, dropped)?;
+            (AnySource::F64(rows), decoder)
+        }
+        Some(ElementType::F32) => {
+            let (rows, decoder) = rows(&parts, options, dropped)?;
+            (AnySource::F32(rows), decoder)
+        }
+        _ => {
+            let (rows, decoder) = rows(&parts, options, dropped)?;
+            (AnySource::U8(rows), decoder)
+        }
     };
     let weights = weights(&parts, options, dropped)?;
     let columns = options.columns.clone().unwrap_or_default();
@@ -213,6 +225,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         missing,
         columns,
         not_used,
+        decoder,
     })
 }
 
@@ -384,7 +397,8 @@ impl Part {
         }
     }
 
-    fn rows<T: Number>(&self, options: &Options) -> Result<Rows<T>> {
+    /// Its rows, and the bytes of a decoder.
+    fn rows<T: Number>(&self, options: &Options) -> Result<(Rows<T>, u64)> {
         let named =
             options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
         if named && self.columns.is_none() {
@@ -394,6 +408,7 @@ impl Part {
         let mut own = self.folders.own(options, self.columns.as_ref());
         (own.weight, own.keys) = (None, Vec::new());
         let (own, bytes) = (&own, Arc::clone(&self.bytes));
+        let mut decoder = 0;
         let rows: Rows<T> = match self.format {
             Format::Npy => {
                 let mut file = NpyFile::<T>::of(bytes, own.rounded)?;
@@ -405,13 +420,20 @@ impl Part {
                 file.table.lenient = own.lenient;
                 Box::new(file)
             }
-            Format::Parquet => Box::new(ParquetFile::<T>::over(bytes, own)?),
-            Format::Arrow => Box::new(ArrowFile::<T>::over(bytes, own)?),
+            Format::Parquet => {
+                let file = ParquetFile::<T>::over(bytes, own)?;
+                decoder = file.decoder;
+                Box::new(file)
+            }
+            Format::Arrow => {
+                let file = ArrowFile::<T>::over(bytes, own)?;
+                decoder = file.decoder;
+                Box::new(file)
+            }
             Format::Csv | Format::CsvGz => Box::new(CsvFile::<T>::over(bytes, own)?),
         };
-        self.folders
-            .rows(rows, options)
-            .map_err(|what| self.fault(what))
+        let rows = self.folders.rows(rows, options);
+        Ok((rows.map_err(|what| self.fault(what))?, decoder))
     }
 
     fn keys(&self, options: &Options) -> Result<Keys> {
@@ -421,18 +443,19 @@ impl Part {
     }
 }
 
-/// The rows of all files but those that are dropped.
-fn rows<T: Number>(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Rows<T>> {
-    let rows = joined(parts, options)?;
-    Ok(match dropped {
+/// The rows of all files, without those that are dropped, and the bytes of the largest decoder.
+fn rows<T: Number>(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<(Rows<T>, u64)> {
+    let rows = parts.iter().map(|part| part.rows(options));
+    let (rows, decoders): (_, Vec<u64>) = rows.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let rows = joined(parts, rows)?;
+    let rows = match dropped {
         Some(dropped) => missing::kept(rows, dropped),
         None => rows,
-    })
+    };
+    Ok((rows, decoders.into_iter().max().unwrap_or(0)))
 }
 
-fn joined<T: Number>(parts: &[Part], options: &Options) -> Result<Rows<T>> {
-    let rows = parts.iter().map(|part| part.rows(options));
-    let mut rows = rows.collect::<Result<Vec<Rows<T>>>>()?;
+fn joined<T: Number>(parts: &[Part], mut rows: Vec<Rows<T>>) -> Result<Rows<T>> {
     if rows.len() == 1 {
         return Ok(rows.remove(0));
     }
@@ -459,7 +482,7 @@ fn weights(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Optio
     let Some(column) = &options.weight else {
         return Ok(None);
     };
-    let rows: Rows<f64> = rows(parts, &options.only(column), dropped)?;
+    let (rows, _): (Rows<f64>, _) = rows(parts, &options.only(column), dropped)?;
     if rows.dim() != 1 && !rows.is_empty() {
         let what = format!("column {column:?} holds lists, not weights");
         return Err(parts[0].fault(what));

@@ -1,7 +1,12 @@
 //! Decoders that wait at a row, so that whoever reads on from there finds them.
 
+use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::io;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Something that reads rows forward.
 pub(crate) trait Cursor: Send + 'static {
@@ -9,68 +14,198 @@ pub(crate) trait Cursor: Send + 'static {
     fn row(&self) -> usize;
 }
 
-/// A few cursors that nobody uses now. Each is used by one thread at a time.
+/// The cursors of a file. Each is used by one thread at a time.
 ///
-/// A cursor holds decoded rows. Therefore only the files that were read last keep theirs: one file for each thread.
+/// A cursor holds decoded rows. Therefore those of all files are counted together: they take [`MOST`] bytes, or there are
+/// [`few`] of them.
 pub(crate) struct Pool<C> {
+    /// Its number among all pools.
+    id: u64,
+    /// Bytes of a cursor, at most.
+    bytes: u64,
+    of: PhantomData<fn() -> C>,
+}
+
+/// The cursors of all files.
+struct All {
     /// The one that was used last is the last.
-    waiting: Arc<Mutex<Vec<C>>>,
+    waiting: VecDeque<Waiting>,
+    /// Number and bytes of those that are used now.
+    used: usize,
+    bytes: u64,
 }
 
-/// The pools of all files with cursors, the one that was read last at the end.
-static READ: Mutex<Vec<Weak<dyn Clear>>> = Mutex::new(Vec::new());
-
-/// Cursors of any type, which can be dropped.
-trait Clear: Send + Sync {
-    fn clear(&self);
+struct Waiting {
+    pool: u64,
+    row: usize,
+    bytes: u64,
+    cursor: Box<dyn Any + Send>,
 }
 
-impl<C: Send> Clear for Mutex<Vec<C>> {
-    fn clear(&self) {
-        lock(self).clear();
+/// Bytes that cursors may take together, however many there are.
+const MOST: u64 = 32 << 20;
+
+static ALL: Mutex<All> = Mutex::new(All {
+    waiting: VecDeque::new(),
+    used: 0,
+    bytes: 0,
+});
+
+/// The number of cursors that may wait whatever they take: each thread goes on from one, as far as
+/// [`ReadAhead`](crate::ReadAhead) follows them, and one more is read ahead.
+fn few() -> usize {
+    std::thread::available_parallelism().map_or(1, |threads| threads.get().min(16)) + 1
+}
+
+/// Bytes that cursors take where one takes this number: while rows are read once, one after the other, or by all threads. For
+/// each thread the allocator keeps some of what was freed: of 40 files it was up to one and a half times what is used.
+pub(crate) fn bytes_of_cursors(each: u64, once: bool) -> u64 {
+    let number = if once { 1 } else { few() as u64 };
+    each.saturating_mul(5 * number).div_ceil(2).max(MOST)
+}
+
+/// Drops the decoders of all files that wait for whoever reads on. Rows can be read as before: a read that would have gone on
+/// with one of them begins anew.
+pub fn drop_decoders() {
+    let waiting = std::mem::take(&mut all().waiting);
+    drop(waiting);
+}
+
+fn all() -> MutexGuard<'static, All> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl All {
+    /// Takes out those that were used longest ago, where all together are too many. They are dropped elsewhere.
+    #[must_use]
+    fn surplus(&mut self) -> Vec<Waiting> {
+        let waiting: u64 = self.waiting.iter().map(|one| one.bytes).sum();
+        let (mut bytes, mut count) = (self.bytes + waiting, self.used + self.waiting.len());
+        let mut surplus = Vec::new();
+        while count > few() && (bytes > MOST || count > 4 * few()) {
+            let Some(oldest) = self.waiting.pop_front() else {
+                break;
+            };
+            (bytes, count) = (bytes - oldest.bytes, count - 1);
+            surplus.push(oldest);
+        }
+        surplus
     }
 }
 
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// A cursor that is used counts until this is dropped.
+struct Used(u64);
+
+impl Used {
+    fn begin(all: &mut All, bytes: u64) -> Self {
+        (all.used, all.bytes) = (all.used + 1, all.bytes + bytes);
+        Self(bytes)
+    }
 }
 
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+impl Drop for Used {
+    fn drop(&mut self) {
+        let mut all = all();
+        (all.used, all.bytes) = (all.used - 1, all.bytes - self.0);
+    }
 }
 
 impl<C: Cursor> Pool<C> {
-    pub(crate) fn new() -> Self {
+    /// A pool of cursors that take this number of bytes each, at most.
+    pub(crate) fn new(bytes: u64) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
-            waiting: Arc::default(),
+            id: NEXT.fetch_add(1, Relaxed),
+            // A damaged file can say anything.
+            bytes: bytes.min(1 << 40),
+            of: PhantomData,
         }
     }
 
-    /// The cursor nearest before this row, but not before `from`.
-    pub(crate) fn take(&self, from: usize, row: usize) -> Option<C> {
-        let mut waiting = lock(&self.waiting);
-        let near = |cursor: &C| (from..=row).contains(&cursor.row());
-        let nearest = (0..waiting.len()).filter(|i| near(&waiting[*i]));
-        let nearest = nearest.max_by_key(|i| waiting[*i].row())?;
-        Some(waiting.remove(nearest))
+    /// Works with the cursor nearest before this row, but not before `from`, or else with a new one. It waits where the work
+    /// leaves it, if the work says that rows follow.
+    pub(crate) fn read(
+        &self,
+        from: usize,
+        row: usize,
+        make: impl FnOnce() -> io::Result<C>,
+        work: impl FnOnce(&mut C) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        let (found, used, surplus) = {
+            let mut all = all();
+            let found = all.take(self.id, from..=row);
+            let used = Used::begin(&mut all, self.bytes);
+            (found, used, all.surplus())
+        };
+        drop(surplus);
+        let found = found.and_then(|cursor| cursor.downcast::<C>().ok());
+        let mut cursor = match found {
+            Some(cursor) => cursor,
+            None => Box::new(make()?),
+        };
+        let waits = work(&mut cursor)?;
+        drop(used);
+        if waits {
+            self.give(cursor);
+        }
+        Ok(())
     }
 
-    /// Leaves a cursor where it is: one for each thread that may read, and some more.
-    pub(crate) fn give(&self, cursor: C) {
-        let mut waiting = lock(&self.waiting);
-        if waiting.len() >= threads() + 2 {
-            waiting.remove(0);
-        }
-        waiting.push(cursor);
-        drop(waiting);
-        let own = Arc::downgrade(&self.waiting) as Weak<dyn Clear>;
-        let mut read = lock(&READ);
-        read.retain(|other| !other.ptr_eq(&own) && other.strong_count() > 0);
-        read.push(own);
-        if read.len() > threads() {
-            let oldest = read.remove(0).upgrade();
-            oldest.inspect(|cursors| cursors.clear());
-        }
+    /// Leaves a cursor where it is.
+    fn give(&self, cursor: Box<C>) {
+        let surplus = self.push(&mut all(), cursor);
+        drop(surplus);
+    }
+
+    #[must_use]
+    fn push(&self, all: &mut All, cursor: Box<C>) -> Vec<Waiting> {
+        all.waiting.push_back(Waiting {
+            pool: self.id,
+            row: cursor.row(),
+            bytes: self.bytes,
+            cursor,
+        });
+        all.surplus()
+    }
+}
+
+impl<C: Cursor + Clone> Pool<C> {
+    /// The cursor at this row, which several threads use, or else a new one.
+    pub(crate) fn share(&self, row: usize, make: impl FnOnce() -> C) -> C {
+        let mut all = all();
+        let found = all.take(self.id, row..=row);
+        let found = found.and_then(|cursor| cursor.downcast::<C>().ok());
+        let cursor = found.unwrap_or_else(|| Box::new(make()));
+        let shared = C::clone(&cursor);
+        let surplus = self.push(&mut all, cursor);
+        drop(all);
+        drop(surplus);
+        shared
+    }
+}
+
+impl All {
+    /// The cursor of a pool that is nearest to the end of these rows.
+    fn take(
+        &mut self,
+        pool: u64,
+        rows: std::ops::RangeInclusive<usize>,
+    ) -> Option<Box<dyn Any + Send>> {
+        let near = |one: &Waiting| one.pool == pool && rows.contains(&one.row);
+        let nearest = (0..self.waiting.len()).filter(|i| near(&self.waiting[*i]));
+        let nearest = nearest.max_by_key(|i| self.waiting[*i].row)?;
+        self.waiting.remove(nearest).map(|one| one.cursor)
+    }
+}
+
+impl<C> Drop for Pool<C> {
+    fn drop(&mut self) {
+        let own = |one: &Waiting| one.pool == self.id;
+        let mut all = all();
+        let (gone, others) = all.waiting.drain(..).partition::<VecDeque<_>, _>(own);
+        all.waiting = others;
+        drop(all);
+        drop(gone);
     }
 }
 
@@ -83,7 +218,9 @@ impl<C> fmt::Debug for Pool<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
+    #[derive(Clone)]
     struct At(usize, #[expect(dead_code, reason = "counts")] Arc<()>);
 
     impl Cursor for At {
@@ -92,16 +229,77 @@ mod tests {
         }
     }
 
-    #[test]
-    fn only_files_that_were_read_last_keep_cursors() {
+    /// Other tests read files meanwhile: they may take places, not make any.
+    fn kept(bytes: u64, pools: usize, each: usize) -> (usize, Vec<Pool<At>>) {
         let counted = Arc::new(());
-        let pools: Vec<Pool<At>> = (0..5 * threads()).map(|_| Pool::new()).collect();
-        for (row, pool) in pools.iter().enumerate() {
-            pool.give(At(row, Arc::clone(&counted)));
-            pool.give(At(row, Arc::clone(&counted)));
+        let pools: Vec<Pool<At>> = (0..pools).map(|_| Pool::new(bytes)).collect();
+        for pool in &pools {
+            for row in 0..each {
+                let make = || Ok(At(row, Arc::clone(&counted)));
+                pool.read(row, row, make, |_| Ok(true)).unwrap();
+            }
         }
-        // Other tests read files meanwhile.
-        assert!(Arc::strong_count(&counted) <= 1 + 2 * threads());
-        assert!(pools[0].take(0, 0).is_none());
+        (Arc::strong_count(&counted) - 1, pools)
+    }
+
+    #[test]
+    fn large_cursors_are_few_however_many_files_there_are() {
+        for (files, each) in [(1, 40), (10, 4), (40, 1), (40, 3)] {
+            let (count, _pools) = kept(MOST, files, each);
+            assert!(count <= few(), "{count} of {files} files");
+        }
+    }
+
+    #[test]
+    fn small_cursors_wait_in_several_files() {
+        let (count, _pools) = kept(1 << 10, 40, 3);
+        assert!((1..=4 * few()).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn cursors_in_use_count() {
+        let pool: Pool<At> = Pool::new(MOST);
+        let (row, counted) = (Pool::<At>::new(MOST), Arc::new(()));
+        for at in 0..few() {
+            row.give(Box::new(At(at, Arc::clone(&counted))));
+        }
+        let make = || Ok(At(0, Arc::default()));
+        let work = |_: &mut At| {
+            // One that waited made room.
+            assert!(Arc::strong_count(&counted) - 1 < few());
+            Ok(false)
+        };
+        pool.read(0, 0, make, work).unwrap();
+    }
+
+    #[test]
+    fn errors_and_panics_give_the_place_back() {
+        let pool: Pool<At> = Pool::new(1);
+        let make = || Ok(At(0, Arc::default()));
+        for _ in 0..100 {
+            let wrong = io::Error::other("wrong");
+            assert!(pool.read(0, 0, make, |_| Err(wrong)).is_err());
+            let work = || pool.read(0, 0, make, |_| panic!("of a decoder"));
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            assert!(caught.is_err());
+        }
+        assert!(all().used < 100);
+    }
+
+    #[test]
+    fn a_pool_that_is_dropped_leaves_no_cursor() {
+        let counted = Arc::new(());
+        let pool = Pool::new(1);
+        pool.give(Box::new(At(3, Arc::clone(&counted))));
+        drop(pool);
+        assert_eq!(Arc::strong_count(&counted), 1);
+    }
+
+    #[test]
+    fn sizes_that_no_file_has_are_no_overflow() {
+        let (count, _pools) = kept(u64::MAX, 10, 2);
+        assert!(count <= few());
+        assert_eq!(bytes_of_cursors(u64::MAX, false), u64::MAX.div_ceil(2));
+        assert_eq!(bytes_of_cursors(1, true), MOST);
     }
 }

@@ -1,10 +1,11 @@
 //! Whether rows and their fit have room in a limit of memory.
 
 use crate::Bytes;
+use crate::pool::bytes_of_cursors;
 use coremix::{Algorithm, Element, Error, Float, Result};
 
 /// Bytes that are there in any case: the program, blocks of rows, and rows that are read ahead.
-const PROGRAM: u64 = 64 << 20;
+const PROGRAM: u64 = 32 << 20;
 
 /// The room for rows and their fit, in a limit of memory: what the command and Python do about rows of files.
 ///
@@ -25,9 +26,10 @@ const PROGRAM: u64 = 64 << 20;
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     limit: Bytes,
-    /// Bytes that are taken in any case, and those that are left.
+    /// Bytes that are taken in any case.
     taken: u64,
-    left: usize,
+    /// Bytes of a decoder; none where the rows are in memory in any case.
+    decoder: Option<u64>,
     rows: usize,
     columns: usize,
 }
@@ -37,15 +39,8 @@ impl Room {
     #[must_use]
     pub fn new(limit: Bytes, (rows, columns): (usize, usize), weighted: bool) -> Self {
         let weights = if weighted { 8 * rows as u64 } else { 0 };
-        let taken = PROGRAM + weights;
-        let left = limit.0.saturating_sub(taken);
-        Self {
-            limit,
-            taken,
-            left: usize::try_from(left).unwrap_or(usize::MAX),
-            rows,
-            columns,
-        }
+        let room = Self::beside(limit, (rows, columns)).decoder(0);
+        room.taking(PROGRAM + weights)
     }
 
     /// The room that is left where the rows are in memory in any case: neither they nor the program count.
@@ -54,9 +49,47 @@ impl Room {
         Self {
             limit,
             taken: 0,
-            left: usize::try_from(limit.0).unwrap_or(usize::MAX),
+            decoder: None,
             rows,
             columns,
+        }
+    }
+
+    /// The room that is left when something takes this number of bytes more.
+    #[must_use]
+    pub fn taking(mut self, bytes: u64) -> Self {
+        self.taken = self.taken.saturating_add(bytes);
+        self
+    }
+
+    /// The room for rows of files of which a decoder takes this number of bytes ([`Opened::decoder`](crate::Opened::decoder)).
+    #[must_use]
+    pub fn decoder(mut self, bytes: u64) -> Self {
+        self.decoder = Some(bytes);
+        self
+    }
+
+    /// Bytes that are taken, and those that are left, where rows are read once, or again and again by several threads.
+    fn split(self, once: bool) -> (u64, usize) {
+        let decoders = self.decoder.map_or(0, |each| bytes_of_cursors(each, once));
+        let taken = self.taken.saturating_add(decoders);
+        let left = self.limit.0.saturating_sub(taken);
+        (taken, usize::try_from(left).unwrap_or(usize::MAX))
+    }
+
+    /// The algorithm, and whether rows are loaded for it: they are where the room holds this number of copies of them, and else
+    /// it is the algorithm that takes less.
+    ///
+    /// # Errors
+    /// As [`within`](Self::within).
+    pub fn plan<T: Element>(
+        self,
+        algorithm: Algorithm,
+        copies: usize,
+    ) -> Result<(Algorithm, bool)> {
+        match self.holds::<T>(&algorithm, copies)? {
+            true => Ok((algorithm, true)),
+            false => Ok((self.within::<T::Float>(algorithm)?, false)),
         }
     }
 
@@ -66,7 +99,7 @@ impl Room {
     /// As [`Algorithm::peak_memory`].
     pub fn holds<T: Element>(self, algorithm: &Algorithm, copies: usize) -> Result<bool> {
         let beside = algorithm.peak_memory::<T::Float>(self.rows, self.columns)?;
-        Ok(self.of_rows(copies * size_of::<T>()).saturating_add(beside) <= self.left)
+        Ok(self.of_rows(copies * size_of::<T>()).saturating_add(beside) <= self.split(true).1)
     }
 
     /// The algorithm, for rows that stay where they are.
@@ -74,23 +107,23 @@ impl Room {
     /// # Errors
     /// [`Error::Parameter`] with the bytes that are needed, if it takes more, or reads rows in an order that no file has.
     pub fn within<F: Float>(self, algorithm: Algorithm) -> Result<Algorithm> {
-        let name = algorithm.to_string();
+        let (name, (taken, left)) = (algorithm.to_string(), self.split(false));
         let (algorithm, hint) = match &*name {
             "fast" => (
-                algorithm.memory(self.left),
+                algorithm.memory(left),
                 "give more, or ask for fewer clusters",
             ),
             "vc-gmm" | "lwcs-k-means" => (algorithm, "give more, or ask for a smaller coreset"),
             _ => (algorithm, "give more; fast and vc-gmm need less"),
         };
         let mut needed = algorithm.peak_memory::<F>(self.rows, self.columns)?;
-        if matches!(&*name, "var-gmm-s" | "d-gmm") {
+        if self.decoder.is_some() && matches!(&*name, "var-gmm-s" | "d-gmm") {
             // They read rows by component.
             needed = needed.saturating_add(self.of_rows(size_of::<F>()));
-        } else if needed <= self.left {
+        } else if needed <= left {
             return Ok(algorithm);
         }
-        Err(self.too_small(&name, needed, hint))
+        Err(self.too_small(&name, taken, needed, hint))
     }
 
     /// An error if the room does not hold `bytes` and `each` bytes for every number of the rows.
@@ -103,10 +136,11 @@ impl Room {
         (bytes, each): (usize, usize),
         rule: &'static str,
     ) -> Result<()> {
+        let (taken, left) = self.split(true);
         let needed = self.of_rows(each).saturating_add(bytes);
-        match needed <= self.left {
+        match needed <= left {
             true => Ok(()),
-            false => Err(self.too_small(what, needed, rule)),
+            false => Err(self.too_small(what, taken, needed, rule)),
         }
     }
 
@@ -115,12 +149,56 @@ impl Room {
         numbers.saturating_mul(each)
     }
 
-    fn too_small(self, what: &str, needed: usize, rule: &'static str) -> Error {
-        let mib = self.taken.saturating_add(needed as u64).div_ceil(1 << 20);
+    fn too_small(self, what: &str, taken: u64, needed: usize, rule: &'static str) -> Error {
+        let mib = taken.saturating_add(needed as u64).div_ceil(1 << 20);
         Error::Parameter {
             name: "memory",
             value: format!("{}, where {what} needs {mib} MiB", self.limit),
             rule,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gmm() -> Algorithm {
+        "gmm".parse::<Algorithm>().unwrap().clusters(5)
+    }
+
+    fn needed(room: Room) -> usize {
+        let refused = room.within::<f32>(gmm()).unwrap_err();
+        let text = refused.to_string();
+        let (_, after) = text.split_once("needs ").unwrap();
+        after.split_once(" MiB").unwrap().0.parse().unwrap()
+    }
+
+    /// Small ones are part of what is there in any case; rows that are in memory have none.
+    #[test]
+    fn decoders_count() {
+        let (limit, shape) = (Bytes(1 << 20), (1_000_000, 16));
+        let room = Room::new(limit, shape, false);
+        let without = needed(room);
+        assert_eq!(needed(room.decoder(1 << 20)), without);
+        for mib in [40, 100, 300] {
+            let each = mib << 20;
+            let more = (bytes_of_cursors(each, false) - bytes_of_cursors(0, false)) >> 20;
+            assert!(needed(room.decoder(each)).abs_diff(without + more as usize) <= 1);
+        }
+        assert!(needed(Room::beside(limit, shape)) < without);
+        assert!(needed(room.decoder(u64::MAX)) > 1 << 40);
+    }
+
+    /// One decoder is enough to load rows.
+    #[test]
+    fn rows_are_loaded_in_less_than_passes_take() {
+        let (_, loaded) = Room::new(Bytes(400 << 20), (1_000_000, 16), false)
+            .decoder(60 << 20)
+            .plan::<f32>(gmm(), 1)
+            .unwrap();
+        assert!(loaded);
+        let small = Room::new(Bytes(150 << 20), (1_000_000, 16), false).decoder(60 << 20);
+        assert!(small.plan::<f32>(gmm(), 1).is_err());
     }
 }

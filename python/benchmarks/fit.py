@@ -1,4 +1,4 @@
-"""Time and error of k-means from NumPy arrays: coremix beside scikit-learn and faiss.
+"""Time and error of k-means from NumPy arrays: coremix, scikit-learn and faiss.
 
     python benchmarks/fit.py FOLDER/kdd04bio.npy 500 --rounds 3
 

@@ -1,4 +1,4 @@
-"""Held-out log-likelihood of mixtures: coremix beside scikit-learn, on rows from .npy files.
+"""Held-out log-likelihood of mixtures: coremix and scikit-learn, on rows from .npy files.
 
     python benchmarks/likelihood.py [--kinds spherical,diag,bayesian] [--seeds 3] SET.npy:K [SET.npy:K ...]
 

@@ -1,4 +1,4 @@
-"""Rows in 50 parts: error, time and memory of `partial_fit` beside a fit of all rows and scikit-learn's MiniBatchKMeans.
+"""Rows in 50 parts: error, time and memory of `partial_fit`, of a fit of all rows and of scikit-learn's MiniBatchKMeans.
 
     python python/benchmarks/partial_fit.py FOLDER/song.npy 1000
 

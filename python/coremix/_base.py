@@ -1,14 +1,18 @@
-"""What all estimators share: the fit itself, and files."""
+"""The base of all estimators: the fit itself, and files."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import numbers
 import os
+import threading
 import warnings
 from collections.abc import Iterable
+from difflib import get_close_matches
+from inspect import signature
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +28,7 @@ from ._progress import Line
 from ._report import Report
 from ._sklearn import BaseEstimator
 
-# Up to so many rows, `merge_rows="auto"` merges equal rows: sorting them takes milliseconds.
+# Up to this number of rows, `merge_rows="auto"` merges equal rows: sorting them takes milliseconds.
 FEW_ROWS = 10_000
 
 # Attributes that rows set before any fit.
@@ -50,14 +54,49 @@ ABSENT = {
     "bisecting_strategy": "leave it out",
     "method": "medoids(X) gives the row nearest to each centre: leave it out",
     "gpu": "fits run on processors: leave it out; n_jobs is the number of threads",
-    "niter": "max_iter is its name here",
-    "nredo": "n_init is its name here",
-    "seed": "random_state is its name here",
-    "n_neighbors": "neighbors is its name",
-    "n_random": "random is its name",
-    "n_drawn": "drawn is its name",
-    "chain_length": "chain is its name",
 }
+
+# Parameters, and their names elsewhere. The number of clusters is either of the first two.
+CLUSTERS = ("k", "K", "clusters", "components", "n_cluster", "num_clusters", "nclusters", "n_centers", "n_centroids", "ncentroids")
+ELSEWHERE = {
+    "n_clusters": ("n_components", *CLUSTERS),
+    "n_components": ("n_clusters", *CLUSTERS),
+    "max_iter": ("niter", "n_iter", "max_iters", "max_iterations", "maxiter", "num_iterations", "iterations"),
+    "n_init": ("nredo", "restarts", "n_restarts", "num_init"),
+    "tol": ("tolerance", "threshold"),
+    "random_state": ("seed", "random_seed", "rng"),
+    "n_jobs": ("threads", "n_threads", "num_threads", "n_workers"),
+    "coreset_size": ("coreset", "coreset_draws", "draws"),
+    "covariance_type": ("covariance", "covariances"),
+    "init": ("means_init", "initial_centres", "init_params"),
+    "means_init": ("init", "initial_means"),
+    "neighbors": ("n_neighbors", "g"),
+    "random": ("n_random",),
+    "drawn": ("n_drawn",),
+    "chain": ("chain_length",),
+    "verbose": ("verbosity",),
+    "callback": ("callbacks", "observer"),
+}
+
+
+class _Told(threading.local):
+    """The estimators in whose callbacks this thread is: it must not wait until their fits end."""
+
+    by: tuple[Any, ...] = ()
+
+
+_told = _Told()
+
+
+def _in_place_of(name: str, known: list[str]) -> str:
+    """Says which of the known parameters to take in place of one that there is not."""
+    here = [own for own, others in ELSEWHERE.items() if name in others and own in known]
+    if here:
+        return f"{here[0]} is its name here"
+    if name in ABSENT:
+        return ABSENT[name]
+    near = get_close_matches(name, known, 1)
+    return f"is {near[0]} meant?" if near else f"it has {', '.join(known)}"
 
 
 def seed_of(random_state: RandomState) -> int:
@@ -89,6 +128,8 @@ class CoremixEstimator(Parameters, BaseEstimator):
     _model: _coremix.Model
     _columns: list[list[float]] | None
     _stream: _coremix.Stream
+    # One thread takes batches in or makes their fit, while others wait.
+    _turns: threading.RLock
 
     # The parameter that holds the number of clusters.
     _clusters: ClassVar[str] = "n_components"
@@ -107,7 +148,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
     _elsewhere: ClassVar[dict[str, str]] = {}
     # The families of models that it can have.
     _families: ClassVar[tuple[str, ...]]
-    # What a file keeps of a fit beside the model.
+    # A file keeps these attributes of a fit, and the model.
     _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_", "_columns")
 
     if TYPE_CHECKING:
@@ -117,16 +158,23 @@ class CoremixEstimator(Parameters, BaseEstimator):
         def set_score_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        absent = [name for name in parameters if name in ABSENT and name not in cls._get_param_names()]
+        known = cls._get_param_names()
+        absent = [name for name in parameters if name not in known]
+        # A class of somebody else can take what it likes.
+        if any(kind.kind is kind.VAR_KEYWORD for kind in signature(cls.__init__).parameters.values()):
+            absent = [name for name in absent if name in ABSENT]
         if absent:
-            raise TypeError("; ".join(f"{cls.__name__} has no {name}: {ABSENT[name]}" for name in absent))
+            raise TypeError("; ".join(f"{cls.__name__} has no {name}: {_in_place_of(name, known)}" for name in absent))
         return super().__new__(cls)
 
     def __getattr__(self, name: str) -> Any:
         # A fitted attribute after partial_fit: the fit is made when it is asked for.
         of_fit = name == "_model" or name.endswith("_") and not name.startswith("_") and name not in OF_COLUMNS
-        if of_fit and "_stream" in self.__dict__:
-            self.finish()
+        if of_fit and "_turns" in self.__dict__ and not any(one is self for one in _told.by):
+            # Another thread may be at it.
+            with self._turns:
+                if name not in self.__dict__ and "_stream" in self.__dict__:
+                    self.finish()
             if name in self.__dict__:
                 return self.__dict__[name]
         if name == "labels_" and "_scanned" in self.__dict__:
@@ -164,6 +212,11 @@ class CoremixEstimator(Parameters, BaseEstimator):
         sample_weight : array-like of shape (n_samples,) or None
             As in ``fit``. A batch may have no weight at all.
         """
+        with self.__dict__.setdefault("_turns", threading.RLock()):
+            return self._take_in(X, sample_weight)
+
+    def _take_in(self, X: Rows, sample_weight: ArrayLike | None) -> Self:
+        """Takes a batch of rows in, while no other thread does."""
         first = "_stream" not in self.__dict__
         rows = rows_of(self, X, reset=first)
         weights = batch_weights(sample_weight, rows)
@@ -181,18 +234,21 @@ class CoremixEstimator(Parameters, BaseEstimator):
 
     def finish(self) -> Self:
         """Fits the model to the coreset of the rows that :meth:`partial_fit` took in. More batches may follow."""
-        stream = self.__dict__.pop("_stream", None)
-        if stream is None:
-            raise ValueError(f"{type(self).__name__} has no rows: call partial_fit first")
-        try:
-            rows, weights = stream.coreset()
-            self._fit_rows(rows, weights, of_stream=True)
-        finally:
-            self._stream = stream
+        with self.__dict__.get("_turns", contextlib.nullcontext()):
+            stream = self.__dict__.pop("_stream", None)
+            if stream is None:
+                rule = "fit(X) needs no finish()" if "_model" in self.__dict__ else "call partial_fit first"
+                raise ValueError(f"{type(self).__name__} has no rows of partial_fit: {rule}")
+            try:
+                rows, weights = stream.coreset()
+                self._fit_rows(rows, weights, of_stream=True)
+            finally:
+                self._stream = stream
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
+        state.pop("_turns", None)
         if "_stream" in state:
             state["_stream"] = state["_stream"].state()
         return state
@@ -201,16 +257,18 @@ class CoremixEstimator(Parameters, BaseEstimator):
         stream = state.pop("_stream", None)
         super().__setstate__(state)
         if stream is not None:
+            self._turns = threading.RLock()
             self._stream = _coremix.Stream.of_state(stream)
 
     def _forget(self) -> None:
-        """Forgets what was fitted, but for the columns of the rows."""
+        """Forgets what was fitted, and keeps the columns of the rows."""
         for name in [n for n in self.__dict__ if n in ("_model", "_columns") or n.endswith("_") and n not in OF_COLUMNS]:
             del self.__dict__[name]
 
     def _fit_model(self, X: Rows, sample_weight: ArrayLike | None) -> None:
         """Fits, and stores the model and the report."""
-        self.__dict__.pop("_stream", None)
+        for name in ("_stream", "_turns"):
+            self.__dict__.pop(name, None)
         rows = rows_of(self, X, reset=True)
         self._fit_rows(rows, weights_of(sample_weight, rows))
 
@@ -251,6 +309,10 @@ class CoremixEstimator(Parameters, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        for column, reason in found["row_names"]:
+            name = str(self.feature_names_in_[column])
+            way = f"coremix.scan(..., key={name!r}) leaves it out" if isinstance(rows, Scan) else "leave it out"
+            warnings.warn(f"the column {name!r} {reason}, and clusters follow it: {way}", UserWarning, stacklevel=4)
         if isinstance(rows, Scan):
             self._scanned = True
         self._after_fit(rows, weights, found)
@@ -259,7 +321,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
                 self.__dict__.pop(name, None)
 
     def _core_settings(self, clusters: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """The settings of the core for so many clusters, and the names of those that are called differently here."""
+        """The settings of the core for this number of clusters, and the names of those that are called differently here."""
         if isinstance(self.n_init, str) and self.n_init != "auto":
             raise TypeError(f"n_init = {self.n_init!r}: must be an integer, or 'auto'")
         settings = self._settings() | {
@@ -312,17 +374,26 @@ class CoremixEstimator(Parameters, BaseEstimator):
         return centres
 
     def _observer(self) -> Callback | None:
-        """What is told of each step."""
+        """The function that is told of each step."""
         callback = self.callback
         if not (callback is None or callable(callback)):
             raise TypeError(f"callback = {callback!r}: must be callable, or None")
-        if not self.verbose or self.verbose == 1:
-            return callback
+        prints = bool(self.verbose) and self.verbose != 1
+        if callback is None and not prints:
+            return None
+        asking = (*_told.by, self)
 
         def tell(step: dict[str, Any]) -> object:
-            told = {name: value for name, value in step.items() if value is not None and name != "stage"}
-            print(f"{type(self).__name__}: {step['stage']}:", ", ".join(f"{n} {v:.7g}" for n, v in told.items()))
-            return None if callback is None else callback(step)
+            if prints:
+                told = {name: value for name, value in step.items() if value is not None and name != "stage"}
+                print(f"{type(self).__name__}: {step['stage']}:", ", ".join(f"{n} {v:.7g}" for n, v in told.items()))
+            if callback is None:
+                return None
+            before, _told.by = _told.by, asking
+            try:
+                return callback(step)
+            finally:
+                _told.by = before
 
         return tell
 
@@ -352,22 +423,43 @@ class CoremixEstimator(Parameters, BaseEstimator):
         rows = self._ask(X)
         return self._model.predict(rows, threads_of(self.n_jobs))
 
-    def predict_top(self, X: Rows, m: int = 5) -> tuple[NDArray[np.int32], NDArray[np.floating]]:
+    @overload
+    def predict_top(
+        self, X: Rows, m: int = ..., *, return_distance: Literal[False] = ...
+    ) -> tuple[NDArray[np.int32], NDArray[np.floating]]: ...
+    @overload
+    def predict_top(
+        self, X: Rows, m: int = ..., *, return_distance: Literal[True]
+    ) -> tuple[NDArray[np.int32], NDArray[np.floating], NDArray[np.floating]]: ...
+
+    def predict_top(self, X: Rows, m: int = 5, *, return_distance: bool = False) -> tuple[NDArray[Any], ...]:
         """The ``m`` likeliest components of each row of ``X``, best first, and how they share it.
 
         Nothing of the size n_samples x n_components is made. The shares of a row are its posteriors, divided by their sum
         over these components. For :class:`KMeans` the components are the nearest centres, and shares follow from the
         mixture that it fits: its centres with one variance.
 
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Arrow table, or Scan
+        m : int, default=5
+        return_distance : bool, default=False
+            Whether the distances of the row to the means of these components come, too, in the unit of ``X``. The likeliest
+            component of a mixture need not be the nearest.
+
         Returns
         -------
         components, shares : ndarrays of shape (n_samples, m)
             With fewer than ``m`` components, all of them.
+        distances : ndarray of shape (n_samples, m)
+            With ``return_distance``.
         """
         rows = self._ask(X)
         if isinstance(m, bool) or not isinstance(m, numbers.Integral) or m < 1:
             raise ValueError(f"m = {m!r}: must be an integer, and at least 1")
-        return self._model.predict_top(rows, int(m), threads_of(self.n_jobs))
+        if not isinstance(return_distance, (bool, np.bool_)):
+            raise TypeError(f"return_distance = {return_distance!r}: must be True or False")
+        return self._model.predict_top(rows, int(m), threads_of(self.n_jobs), return_distance=bool(return_distance))
 
     def medoids(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
         """The row of ``X`` that is nearest to the mean of each cluster: row numbers (n_clusters,), -1 for a cluster without rows.
@@ -413,7 +505,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
         columns : names of the columns or None
             None: the names that the rows of the fit had, else column numbers.
         top : int, default=5
-            So many columns of each cluster, the largest differences first.
+            The number of columns of each cluster, the largest differences first.
 
         Returns
         -------
@@ -447,7 +539,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
         ]
 
     def predictor(self) -> _coremix.Predictor:
-        """What predicts one row at a time, in microseconds: ``predictor(row)`` is the label of a row (n_features,).
+        """A predictor of one row at a time, in microseconds: ``predictor(row)`` is the label of a row (n_features,).
 
         ``predictor.nearest(row)`` also has the distance to the mean of that component, and ``predictor.log_density(row)`` the
         log-density. An array of float64 or float32 is read as it is.
@@ -489,7 +581,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the fitted model to the file ``path``, which :meth:`load`, Rust and the command ``coremix`` read.
 
-        Beside the model it has the names of the columns, and the parameters that are numbers or text; neither ``labels_``
+        The file also has the names of the columns, and the parameters that are numbers or text; neither ``labels_``
         nor ``report_``.
         """
         check_is_fitted(self, "_model")
@@ -535,7 +627,7 @@ def _noted(notes: dict[str, str], name: str, kind: type) -> Any:
     return value if isinstance(value, kind) else kind()
 
 
-# What models of a family have, and which estimator loads them.
+# The covariances of each family of models, and the estimator that loads them.
 _FAMILIES = {
     "tied-spherical": ("one variance", "KMeans"),
     "spherical": ("a variance for each component", "GaussianMixture"),

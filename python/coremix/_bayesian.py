@@ -149,7 +149,7 @@ callback
 class DirichletProcess(OfSeeds, CoremixProcess):
     """A Dirichlet process mixture of Gaussians, in the words of Rust, with priors of its own.
 
-    The same model as of :class:`BayesianGaussianMixture`, with the names and the defaults of Rust.
+    This is the model of :class:`BayesianGaussianMixture`, with the names and the defaults of Rust.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class GaussianMixture(CarefulMixture):
     tol : float or None, default=None
         The fit ends when the lower bound gains less than half of this per row and column. None: 1e-4.
     coreset_size : int or None, default=None
-        Fits on a lightweight coreset of so many draws. None: on all rows.
+        Fits on a lightweight coreset of this number of draws. None: on all rows.
     init_params : {"kmeans", "k-means++"}, default="kmeans"
         Where components start: at the means of :class:`KMeans`, or at seeds of k-means++.
     greedy : bool, default=False
@@ -155,7 +155,7 @@ class VarGmmS(OfTruncated, CoremixMixture):
     n_components : int, default=8
         The number of components.
     coreset_size : int or None, default=None
-        Fits on a lightweight coreset of so many draws. None: on all rows.
+        Fits on a lightweight coreset of this number of draws. None: on all rows.
     c_prime, neighbors, random, chain, covariance_type, tol
         As in :class:`VcGmm`.
     n_init, max_iter, stop_rule, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
@@ -245,7 +245,7 @@ class DGmm(OfTruncated, CoremixMixture):
     n_components : int, default=8
         The number of components.
     coreset_size : int or None, default=None
-        Fits on a lightweight coreset of so many draws. None: on all rows.
+        Fits on a lightweight coreset of this number of draws. None: on all rows.
     c_prime : int, default=3
         Components that share a row.
     drawn : int, default=5

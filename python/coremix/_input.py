@@ -16,9 +16,9 @@ from ._coremix import Scan
 from ._scan import is_apart, scan
 from ._sklearn import BaseEstimator
 
-# Of these numbers an array passes as it is, in the byte order of the machine.
+# An array of these numbers passes as it is, in the byte order of the machine.
 _PLAIN = frozenset({np.dtype(np.float64), np.dtype(np.float32)})
-# What the native part reads as it is; everything else becomes the first of these.
+# The native part reads these as they are; everything else becomes the first of them.
 NUMBERS = [np.float64, np.float32, np.float16, np.uint8, np.int8]
 
 
@@ -64,6 +64,18 @@ def table_of(X: Any, columns: list[str] | None = None) -> _coremix.Table | Scan 
 def kept(X: Any) -> Any:
     """X, to be read more than once: rows that are not in memory as a scan."""
     return X if isinstance(X, np.ndarray) or not is_apart(X) else scan(X)
+
+
+def release() -> None:
+    """Gives memory that was freed back to the system: glibc keeps some for each thread that there was."""
+    import ctypes
+
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        # Another C library.
+        return
+    trim(0)
 
 
 def rows_of(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Any:

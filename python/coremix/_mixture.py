@@ -1,4 +1,4 @@
-"""What all mixture models share: posteriors, densities, information criteria, samples."""
+"""The base of all mixture models: posteriors, densities, information criteria, samples."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ StopRule: TypeAlias = Literal["per-coordinate", "relative-to-free-energy", "rema
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Parameters:
-    """Of all estimators."""
+    """Parameters of all estimators."""
 
     coreset_size: int | Literal["all"] | None = None
     n_init: int | Literal["auto"] = 1
@@ -33,7 +33,7 @@ class Parameters:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class OfKMeans(Parameters):
-    """Of k-means."""
+    """Parameters of k-means."""
 
     n_clusters: int = field(default=8, kw_only=False)
     init: Literal["k-means++"] | ArrayLike = "k-means++"
@@ -42,7 +42,7 @@ class OfKMeans(Parameters):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class OfMixture(Parameters):
-    """Of mixtures."""
+    """Parameters of mixtures."""
 
     n_components: int = field(default=8, kw_only=False)
     means_init: ArrayLike | None = None
@@ -50,7 +50,7 @@ class OfMixture(Parameters):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class OfSeeds:
-    """Of algorithms that start at seeds of k-means++."""
+    """Parameters of algorithms that start at seeds of k-means++."""
 
     greedy: bool = False
     refined: bool = False
@@ -58,7 +58,7 @@ class OfSeeds:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class OfStart:
-    """The same, in the words of scikit-learn."""
+    """Parameters of these algorithms, in the words of scikit-learn."""
 
     init_params: Literal["kmeans", "k-means++"] = "kmeans"
     greedy: bool = False
@@ -66,14 +66,14 @@ class OfStart:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class OfChains:
-    """Of algorithms that draw their seeds by chains."""
+    """Parameters of algorithms that draw their seeds by chains."""
 
     chain: int | None = None
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class OfTruncated(OfChains):
-    """Of truncated mixtures."""
+    """Parameters of truncated mixtures."""
 
     covariance_type: Covariance = "tied-spherical"
     c_prime: int = 3

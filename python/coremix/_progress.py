@@ -18,7 +18,7 @@ class Line:
         self._name = name
         self._shown = verbose == 1
         self._started = time.monotonic()
-        # What the fit is at, and since when.
+        # The stage that the fit is at, and since when.
         self._what, self._since = "", self._started
         self._width = self._lines = 0
         self._display: Any = _display() if self._shown else None

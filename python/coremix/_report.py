@@ -1,4 +1,4 @@
-"""What a fit did, and what it cost."""
+"""The report of a fit: what it did, and what it cost."""
 
 from __future__ import annotations
 

@@ -55,10 +55,10 @@ def scan(
     weights : str or None, default=None
         The column of the weights. Fits and scores use it; ``sample_weight`` is then an error.
     key : str, iterable of str or None, default=None
-        Columns that name the rows: ``assign`` writes them beside the labels.
+        Columns that name the rows: ``assign`` writes them with the labels.
     memory : int or str, default="2GiB"
-        What a fit may take beside Python itself, as bytes or text, unless the estimator says it. Rows that fit in it are loaded
-        for the fit. Otherwise they are read in every pass, and a fit that needs more is refused before it begins.
+        The memory that a fit may take in addition to Python itself, as bytes or text, unless the estimator says it. Rows that fit
+        in it are loaded for the fit. Otherwise they are read in every pass, and a fit that needs more is refused before it begins.
     dtype : {"float32", "float64"} or None, default=None
         What numbers are read as. None: the smallest type that holds all exactly.
     format : str or None, default=None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ CRITERIA: dict[str, tuple[str, bool]] = {
 
 
 class Sweep:
-    """What :func:`sweep` returns. It prints as a table, where a star marks the best number of clusters by each criterion.
+    """The result of :func:`sweep`. It prints as a table, where a star marks the best number of clusters by each criterion.
 
     Attributes
     ----------
@@ -121,7 +122,7 @@ def sweep(
         Whether each number of clusters is also tried from the model with fewer ones, which evens out local optima for twice
         the time.
     silhouette : int or None, default=None
-        So many rows, drawn at random, for the mean silhouette of scikit-learn; its time grows with their square. None: not
+        The number of rows, drawn at random, for the mean silhouette of scikit-learn; its time grows with their square. None: not
         computed.
     random_state : int, default=0
         The seed of the held-out rows, of the coreset, and of the sample for the silhouette.
@@ -145,7 +146,14 @@ def sweep(
     own = clone(estimator)
     rows = rows_of(own, X, reset=True)
     weights = weights_of(sample_weight, rows)
-    numbers = sorted({int(k) for k in clusters})
+    if not isinstance(clusters, Iterable) or isinstance(clusters, (str, bytes)):
+        rule = "must be several numbers of clusters, such as range(2, 13), or [5] for one"
+        raise TypeError(f"clusters = {clusters!r}: {rule}")
+    numbers = list(clusters)
+    for k in numbers:
+        if isinstance(k, bool) or not isinstance(k, Integral):
+            raise TypeError(f"clusters: {k!r} must be an integer")
+    numbers = sorted({int(k) for k in numbers})
     if not numbers or numbers[0] < 1:
         raise ValueError(f"clusters = {numbers}: must be at least one number, and each at least 1")
     if own._initial()[1] is not None:

@@ -1,4 +1,4 @@
-//! A fit in Rust, for the test that holds it beside the same fit in Python: rows of a `.npy` file in, a model file out.
+//! A fit in Rust, for the test that compares it with the same fit in Python: rows of a `.npy` file in, a model file out.
 //!
 //! `same_bits ROWS.npy f32|f64 ALGORITHM CLUSTERS SEED MODEL.cmx [FAMILY|COORDINATES|refined]`
 

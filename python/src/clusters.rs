@@ -58,7 +58,7 @@ impl Medoids {
         Ok(())
     }
 
-    /// Of equally near rows the first one stays.
+    /// The first one of equally near rows stays.
     fn put(&mut self, cluster: usize, row: usize, squared: f64) {
         let nearer = |&(_, least): &(usize, f64)| squared < least;
         if self.0[cluster].as_ref().is_none_or(nearer) {

@@ -1,17 +1,19 @@
 //! Distances of rows to all means.
 
 use coremix::data::{Data, Rows};
-use coremix::ndarray::{ArrayViewMut2, Axis};
+use coremix::ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use coremix::{Error, Float, Mixture, Result};
 use rayon::prelude::*;
 
 /// Rows that a thread takes at a time.
 const BLOCK: usize = 256;
 
-/// The distances of each row to all means (n, k), in the data's own unit: directly, so that small ones are not lost.
+/// The distances of each row to all means (n, k), or to these means of each row (n, m), in the data's own unit: directly, so that
+/// small ones are not lost.
 pub(crate) fn distances<F: Float>(
     model: &dyn Mixture<F>,
     data: &dyn Data<F>,
+    to: Option<ArrayView2<'_, i32>>,
     mut all: ArrayViewMut2<'_, F>,
 ) -> Result<()> {
     if data.dim() != model.frame().dim() {
@@ -22,14 +24,22 @@ pub(crate) fn distances<F: Float>(
         });
     }
     let (frame, centres) = (model.frame(), model.centres());
-    let ids: Vec<u32> = (0..centres.len() as u32).collect();
+    let every: Vec<u32> = (0..centres.len() as u32).collect();
     let mut blocks: Vec<_> = all.axis_chunks_iter_mut(Axis(0), BLOCK).collect();
     let work = |(block, out): (usize, &mut ArrayViewMut2<'_, F>)| {
         let first = block * BLOCK;
         let (mut rows, mut squared) = (Rows::default(), Vec::new());
         data.load(first..first + out.nrows(), frame, &mut rows)?;
         for (i, mut out) in out.rows_mut().into_iter().enumerate() {
-            rows.distances_to(i, centres, &ids, &mut squared);
+            let own: Vec<u32>;
+            let ids = match to {
+                Some(to) => {
+                    own = to.row(first + i).iter().map(|c| *c as u32).collect();
+                    &own
+                }
+                None => &every,
+            };
+            rows.distances_to(i, centres, ids, &mut squared);
             for (out, squared) in out.iter_mut().zip(&squared) {
                 *out = F::from_f64(frame.leave_square(squared.to_f64()).sqrt());
             }

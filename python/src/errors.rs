@@ -14,12 +14,12 @@ pub(crate) fn raise(error: Error) -> PyErr {
     raise_in(error, None)
 }
 
-/// The same with the names of columns, if they have any.
+/// The exception with the names of columns, if they have any.
 pub(crate) fn raise_in(error: Error, columns: Option<&[String]>) -> PyErr {
     named(error, &Names::new(), columns)
 }
 
-/// The same with the names of parameters in Python.
+/// The exception with the names of columns and of parameters in Python.
 pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> PyErr {
     match &error {
         Error::Parameter { name, value, rule } => {
@@ -70,5 +70,15 @@ pub(crate) fn unread(kind: ErrorKind, text: &str) -> PyErr {
     match kind {
         ErrorKind::InvalidData | ErrorKind::InvalidInput => PyValueError::new_err(text.to_owned()),
         kind => io::Error::new(kind, text.to_owned()).into(),
+    }
+}
+
+/// The number of the row that an error is about.
+pub(crate) fn row_of(error: &mut Error) -> Option<&mut usize> {
+    match error {
+        Error::NotFinite { row, .. } | Error::TooLarge { row, .. } | Error::Weight { row, .. } => {
+            Some(row)
+        }
+        _ => None,
     }
 }

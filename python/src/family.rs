@@ -1,4 +1,4 @@
-//! What is particular to a family: its parameters, and samples of it.
+//! The parts of a model that are particular to its family: its parameters, and samples of it.
 
 use crate::input::Number;
 use coremix::m_step::{Covariance, DirichletProcessMixture, GaussianMixture};
@@ -40,7 +40,7 @@ impl<'a, F: Number> Family<'a, F> {
     }
 }
 
-/// The parameters of a model beside its means.
+/// The parameters of a model that are not its means.
 pub(crate) enum Parameters {
     Gaussian {
         covariances: Covariances,

@@ -11,7 +11,7 @@ use crate::settings::{algorithm, limit};
 use coremix::data::{Data, Dense, Sketch};
 use coremix::ndarray::{Array1, ArrayView1};
 use coremix::{Algorithm, BoxedMixture, Cancel, Estimator, Fit, Report, Result, Save};
-use coremix_files::Bytes;
+use coremix_files::{Bytes, row_names};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,31 +20,34 @@ use std::time::Instant;
 /// How rows are prepared before the fit.
 #[derive(Clone, Copy)]
 struct Preparation {
-    /// Whether equal rows become one, in ascending order: then so many rows are needed.
+    /// Whether equal rows become one, in ascending order: then this number of rows is needed.
     merge: Option<usize>,
     /// Coordinates that are kept of each row, and the seed of the sketch.
     sketch: Option<(usize, u64)>,
 }
 
-/// What a fit found, without the type of its numbers.
+/// The results of a fit, without the type of its numbers.
 struct Found {
     report: Report,
-    /// Of all rows, if the fit found them, and exactly.
+    /// The labels of all rows, if the fit found them, and exactly.
     labels: Option<Array1<u32>>,
     /// The weight of the rows of each component, if it found their labels.
     sizes: Option<Vec<f64>>,
-    /// Of the rows that the free energy is about.
+    /// The weight of the rows that the free energy is about.
     weight: f64,
     /// Number of distinct rows, if equal ones were merged.
     distinct: Option<usize>,
     /// Weighted means and variances of all columns; of a sketch they are in other coordinates, so None.
     columns: Option<(Vec<f64>, Vec<f64>)>,
+    /// Columns that seem to name the rows, and why.
+    row_names: Vec<(usize, &'static str)>,
 }
 
 /// Fits a model. Settings are those of [`algorithm`]. Returns the model and a dictionary: `report`, `labels` (of
-/// all rows if the fit found them exactly and rows are in memory, or None), `sizes`, `weight`, `distinct` and `columns`. `sizes` are
+/// all rows if the fit found them exactly and rows are in memory, or None), `sizes`, `weight`, `distinct`, `columns` and `row_names`. `sizes` are
 /// the weights of the rows of each cluster, where the fit found exact labels, or None. `distinct` is the number of distinct rows, if
-/// equal ones were merged. `columns` are their means and variances, or None. The model has the names of the columns. While it runs, `progress` is called with what it
+/// equal ones were merged. `columns` are their means and variances, or None. `row_names` are
+/// the columns that seem to name the rows. The model has the names of the columns. While it runs, `progress` is called with what it
 /// is at.
 #[pyfunction]
 #[pyo3(signature = (x, settings, *, weights=None, names=None, columns=None, merge=None, sketch=None, threads=0, callback=None, progress=None))]
@@ -83,6 +86,7 @@ pub(crate) fn fit<'py>(
             algorithm: &algorithm,
             preparation,
             memory,
+            names: columns.as_deref().unwrap_or_default(),
             cancel: &cancel,
         };
         match rows.is_double() {
@@ -104,6 +108,7 @@ pub(crate) fn fit<'py>(
     result.set_item("weight", found.weight)?;
     result.set_item("distinct", found.distinct)?;
     result.set_item("columns", found.columns)?;
+    result.set_item("row_names", found.row_names)?;
     Ok((Model(model, columns), result))
 }
 
@@ -114,6 +119,8 @@ struct Task<'a, 'x> {
     preparation: Preparation,
     /// Its limit, if there is one.
     memory: Option<Bytes>,
+    /// The names of the columns, if they have some.
+    names: &'a [String],
     cancel: &'a Cancel,
 }
 
@@ -197,6 +204,7 @@ impl Task<'_, '_> {
             weight,
             distinct: None,
             columns: Some((data.summary().mean.clone(), data.summary().variance.clone())),
+            row_names: row_names(self.names, data.summary()),
         };
         Ok((fit.model, found))
     }
@@ -212,7 +220,7 @@ impl Task<'_, '_> {
             None => estimator.fit(&sketch)?,
         };
         let weight = weight_of(&fit, sketch.summary().total_weight);
-        // The same model, for dense rows.
+        // This model, for dense rows.
         let model = Save::from_bytes(&fit.model.to_bytes(&[])?)?;
         let found = Found {
             report: fit.report,
@@ -221,6 +229,7 @@ impl Task<'_, '_> {
             weight,
             distinct: None,
             columns: None,
+            row_names: Vec::new(),
         };
         Ok((model, found))
     }

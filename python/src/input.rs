@@ -9,7 +9,7 @@ use crate::watch::watched;
 use coremix::data::{Blocks, Data, Dense, Sketch, Source};
 use coremix::ndarray::{Array2, ArrayView1, ArrayView2, s};
 use coremix::{Cancel, Element, Error, Float, Result};
-use coremix_files::Keys;
+use coremix_files::{Keys, drop_decoders};
 use half::f16;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -81,7 +81,7 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// An array that is read as it is. What lies under the mask of a masked array is no value.
+    /// An array that is read as it is. Numbers under the mask of a masked array are no values.
     fn array(x: &Bound<'py, PyAny>) -> Option<Self> {
         if !x.is_exact_instance_of::<PyUntypedArray>() && x.hasattr("mask").unwrap_or(true) {
             return None;
@@ -124,7 +124,7 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// Does the work with the rows on so many threads, without holding the interpreter: Ctrl-C sets the flag and ends it. An
+    /// Does the work with the rows on this number of threads, without holding the interpreter: Ctrl-C sets the flag and ends it. An
     /// error of a file comes first.
     pub(crate) fn work<'x, T: Send>(
         &'x self,
@@ -147,7 +147,13 @@ impl<'py> Input<'py> {
     ) -> PyResult<Result<T>> {
         // Chosen here: a callback that fits is on a thread of another pool.
         let (rows, pool) = (self.rows(cancel), threads::pool(threads)?);
-        let done = watched(py, cancel, look, || pool.install(|| work(&rows)))?;
+        let done = watched(py, cancel, look, || pool.install(|| work(&rows)));
+        if matches!(rows, Rows::Scan(..)) {
+            // The limit of memory is one for all calls together, and the next one begins at the first row.
+            drop_decoders();
+            py.import("coremix._input")?.call_method0("release")?;
+        }
+        let done = done?;
         if let (Rows::Scan(reading, _), Err(_)) = (&rows, &done)
             && let Some(fault) = reading.fault()
         {

@@ -1,6 +1,6 @@
 //! The native part of the Python package `coremix`: arrays, tables and scans of files in, fits and models out.
 //!
-//! What scikit-learn asks of an estimator is in Python (`python/coremix`). Here is what needs the core: rows without a copy,
+//! The interface that scikit-learn asks of an estimator is in Python (`python/coremix`). Here is what needs the core: rows without a copy,
 //! fits that can be interrupted, models, and the sums of partitions.
 //!
 //! It needs no GIL, which free-threaded Python does not have. Models and tables never change. A stream is borrowed by one thread at

@@ -47,45 +47,42 @@ pub(crate) fn within<F: Number>(
     (copies, streamed): (usize, bool),
     made: Option<Made>,
 ) -> Result<(Algorithm, bool)> {
-    let (name, shape) = (algorithm.to_string(), rows.shape());
-    let rule = "give more, or take fewer clusters";
-    let peak = algorithm.peak_memory::<F>(shape.0, shape.1)?;
+    let shape = rows.shape();
+    let numbers = shape.0.saturating_mul(shape.1);
     let Rows::Scan(reading, _) = rows else {
         let Some(limit) = limit else {
             return Ok((algorithm, false));
         };
-        let algorithm = match &*name {
-            "fast" => algorithm.memory(usize::try_from(limit.0).unwrap_or(usize::MAX)),
-            _ => algorithm,
-        };
-        let peak = algorithm.peak_memory::<F>(shape.0, shape.1)?;
         // Rows that are held out are copied.
         let each = made.map_or((copies - 1) * size_of::<F>(), |made| made.each);
-        let bytes = peak.saturating_add(made.map_or(0, |made| made.bytes));
-        Room::beside(limit, shape).check(&name, (bytes, each), rule)?;
-        return Ok((algorithm, false));
+        let bytes = numbers.saturating_mul(each);
+        let bytes = bytes.saturating_add(made.map_or(0, |made| made.bytes));
+        let room = Room::beside(limit, shape).taking(bytes as u64);
+        return Ok((room.within::<F>(algorithm)?, false));
     };
+    let peak = || algorithm.peak_memory::<F>(shape.0, shape.1);
+    let room = Room::new(limit.unwrap_or(reading.memory), shape, weighted);
     // The weights are copied for the fit.
-    let limit = limit.unwrap_or(reading.memory);
     let copy = if weighted { 8 * shape.0 as u64 } else { 0 };
-    let room = Room::new(Bytes(limit.0.saturating_sub(copy)), shape, weighted);
+    let room = room.decoder(reading.decoder).taking(copy);
     if let Some(made) = made {
-        let bytes = peak.saturating_add(made.bytes);
+        let bytes = peak()?.saturating_add(made.bytes);
+        let rule = "give more, or take fewer clusters";
         room.check(made.what, (bytes, made.each), rule)?;
         return Ok((algorithm, false));
     }
-    let holds = match &reading.ahead {
-        Ahead::U8(_) => room.holds::<u8>(&algorithm, copies),
-        Ahead::F32(_) => room.holds::<f32>(&algorithm, copies),
-        Ahead::F64(_) => room.holds::<f64>(&algorithm, copies),
-    }?;
-    match (holds, streamed) {
-        (true, _) => Ok((algorithm, true)),
-        (false, true) => Ok((room.within::<F>(algorithm)?, false)),
-        (false, false) => {
-            let rule = "give more, or a coreset_size: without one, the rows are in memory twice";
-            room.check(&name, (peak, copies * size_of::<F>()), rule)?;
-            Ok((algorithm, true))
-        }
+    if streamed {
+        return match &reading.ahead {
+            Ahead::U8(_) => room.plan::<u8>(algorithm, copies),
+            Ahead::F32(_) => room.plan::<f32>(algorithm, copies),
+            Ahead::F64(_) => room.plan::<f64>(algorithm, copies),
+        };
     }
+    let rule = "give more, or a coreset_size: without one, the rows are in memory twice";
+    let each = match &reading.ahead {
+        Ahead::U8(_) => size_of::<u8>(),
+        _ => size_of::<F>(),
+    };
+    room.check(&algorithm.to_string(), (peak()?, copies * each), rule)?;
+    Ok((algorithm, true))
 }

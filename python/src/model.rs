@@ -2,7 +2,7 @@
 
 use crate::clusters::Medoids;
 use crate::distances::distances;
-use crate::errors::{raise, raise_in};
+use crate::errors::{raise, raise_in, row_of};
 use crate::family::{Family, Parameters, sample};
 use crate::input::{Input, Number, Rows, Weights, weights_of_rows};
 use crate::predictor::Predictor;
@@ -12,7 +12,7 @@ use coremix_files::LabelWriter;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(crate) enum OfType {
     Double(BoxedMixture<f64>),
 }
 
-/// The same for a model of either number type: `$of` is the model, `$number` its type.
+/// Does something with a model of either number type: `$of` is the model, `$number` its type.
 macro_rules! each {
     ($model:expr, $of:ident: $number:ident => $do:expr) => {
         match &$model.0 {
@@ -174,7 +174,7 @@ impl Model {
         Ok(found)
     }
 
-    /// The likeliest component of each row of `x` (n), on so many `threads`; 0 means one per processor.
+    /// The likeliest component of each row of `x` (n), on this number of `threads`; 0 means one per processor.
     #[pyo3(signature = (x, threads=0))]
     fn predict<'py>(
         &self,
@@ -197,7 +197,7 @@ impl Model {
         Predictor::new(slf.py(), slf.unbind())
     }
 
-    /// The posteriors of all components for the rows of `x` (n, k), on so many `threads`.
+    /// The posteriors of all components for the rows of `x` (n, k), on this number of `threads`.
     #[pyo3(signature = (x, threads=0))]
     fn predict_proba<'py>(
         &self,
@@ -217,32 +217,41 @@ impl Model {
         })
     }
 
-    /// The `m` likeliest components of each row of `x`, best first, and their posteriors, which sum to 1 over these: (n, m) each,
-    /// on so many `threads`.
-    #[pyo3(signature = (x, m, threads=0))]
+    /// The `m` likeliest components of each row of `x`, best first, and their posteriors, which sum to 1 over these; with
+    /// `return_distance` also the distances to their means: (n, m) each, on this number of `threads`.
+    #[pyo3(signature = (x, m, threads=0, *, return_distance=false))]
     fn predict_top<'py>(
         &self,
         py: Python<'py>,
         x: &Bound<'py, PyAny>,
         m: usize,
         threads: usize,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        return_distance: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
             let shape = (x.len(), m.min(model.components()));
             let (mut ids, mut shares) = (Array2::<i32>::default(shape), Array2::<F>::default(shape));
+            let mut far = return_distance.then(|| Array2::<F>::default(shape));
             self.asked(py, &x, threads, |rows, part| {
-                let found = model.truncated_responsibilities(&*rows.asked::<F>(None)?, m)?;
-                ids.slice_mut(s![part.clone(), ..]).assign(&found.0.mapv(|c| c as i32));
+                let data = rows.asked::<F>(None)?;
+                let found = model.truncated_responsibilities(&*data, m)?;
+                let own = found.0.mapv(|c| c as i32);
+                if let Some(far) = &mut far {
+                    distances(&**model, &*data, Some(own.view()), far.slice_mut(s![part.clone(), ..]))?;
+                }
+                ids.slice_mut(s![part.clone(), ..]).assign(&own);
                 shares.slice_mut(s![part, ..]).assign(&found.1);
                 Ok(())
             })?;
-            Ok((ids.into_pyarray(py).into_any(), shares.into_pyarray(py).into_any()))
+            let mut found = vec![ids.into_pyarray(py).into_any(), shares.into_pyarray(py).into_any()];
+            found.extend(far.map(|far| far.into_pyarray(py).into_any()));
+            PyTuple::new(py, found)
         })
     }
 
     /// The row of `x` that is nearest to the mean of each component, among those whose likeliest component it is: row numbers (k),
-    /// -1 for a component without rows. Rows of `weights` 0 are absent. On so many `threads`.
+    /// -1 for a component without rows. Rows of `weights` 0 are absent. On this number of `threads`.
     #[pyo3(signature = (x, weights=None, threads=0))]
     fn medoids<'py>(
         &self,
@@ -260,7 +269,7 @@ impl Model {
         Ok(medoids.rows().into_pyarray(py))
     }
 
-    /// The log-density of each row of `x` (n), in nats, on so many `threads`.
+    /// The log-density of each row of `x` (n), in nats, on this number of `threads`.
     #[pyo3(signature = (x, threads=0))]
     fn log_densities<'py>(
         &self,
@@ -277,7 +286,7 @@ impl Model {
         Ok(densities.into_pyarray(py))
     }
 
-    /// The distances of each row of `x` to all means (n, k), on so many `threads`.
+    /// The distances of each row of `x` to all means (n, k), on this number of `threads`.
     #[pyo3(signature = (x, threads=0))]
     fn distances<'py>(
         &self,
@@ -290,13 +299,13 @@ impl Model {
             let mut all = Array2::<F>::default((x.len(), model.components()));
             self.asked(py, &x, threads, |rows, part| {
                 let data = rows.asked::<F>(None)?;
-                distances(&**model, &*data, all.slice_mut(s![part, ..]))
+                distances(&**model, &*data, None, all.slice_mut(s![part, ..]))
             })?;
             Ok(all.into_pyarray(py).into_any())
         })
     }
 
-    /// The sum of squared distances of the rows of `x` to their nearest means, times `weights`, on so many `threads`.
+    /// The sum of squared distances of the rows of `x` to their nearest means, times `weights`, on this number of `threads`.
     #[pyo3(signature = (x, weights=None, threads=0))]
     fn quantization_error<'py>(
         &self,
@@ -523,9 +532,7 @@ fn weights_for<'a>(
 
 /// The error, with the number of its row among all.
 fn numbered(mut error: Error, first: usize) -> Error {
-    if let Error::NotFinite { row, .. } | Error::TooLarge { row, .. } | Error::Weight { row, .. } =
-        &mut error
-    {
+    if let Some(row) = row_of(&mut error) {
         *row += first;
     }
     error

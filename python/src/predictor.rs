@@ -106,7 +106,7 @@ pub(crate) struct Predictor {
     own: Mutex<OfNumber>,
 }
 
-/// The same for either number type.
+/// Does something for either number type.
 macro_rules! ask {
     ($self:ident, $row:ident, $ask:expr) => {{
         let names = $self.of.get().1.as_deref();

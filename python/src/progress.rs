@@ -1,4 +1,4 @@
-//! What a callback is told, and what becomes of its answer.
+//! The words that a callback is told, and the use of its answer.
 
 use coremix::{Float, Progress, Share};
 use pyo3::prelude::*;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 pub(crate) struct Callback {
     function: Option<Py<PyAny>>,
     at: At,
-    /// What the function raised: the fit stops, and then raises it.
+    /// The exception that the function raised: the fit stops, and then raises it.
     raised: Option<PyErr>,
 }
 
-/// What a fit is at: any thread can look.
+/// The stage that a fit is at: any thread can look.
 #[derive(Clone, Default)]
 pub(crate) struct At(Arc<Mutex<Option<Stage>>>);
 
@@ -124,7 +124,7 @@ impl Callback {
     }
 }
 
-/// What a callback is always told; None where a stage does not have it.
+/// The values that a callback is always told; None where a stage does not have it.
 const KEYS: [&str; 11] = [
     "stage",
     "restart",

@@ -1,4 +1,4 @@
-//! What a fit did, as a dictionary.
+//! The report of a fit, as a dictionary.
 
 use coremix::{PhaseReport, Report, Timings};
 use pyo3::prelude::*;

@@ -11,7 +11,7 @@ use coremix_files::{
     ReadAhead, Rows, open, open_all,
 };
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::fs;
@@ -38,6 +38,8 @@ pub(crate) struct Scan {
     chosen: Chosen,
     /// The most that fits may take, unless an estimator says it.
     pub(crate) memory: Bytes,
+    /// Bytes that a decoder takes.
+    decoder: u64,
     /// A function of Python that makes it again.
     again: Py<PyAny>,
 }
@@ -186,6 +188,19 @@ impl Scan {
         self.said()
     }
 
+    /// NumPy would make an array of no dimension, with this as its value.
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __array__(
+        &self,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "the rows of a scan are not in memory: give the scan itself to an estimator, or read its files into an array, such as \
+             pandas.read_parquet(path).to_numpy(), or coremix.sample(scan, size)",
+        ))
+    }
+
     /// Pickled as what makes it.
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Py<PyAny>, Bound<'py, PyTuple>) {
         (self.again.clone_ref(py), PyTuple::empty(py))
@@ -217,6 +232,7 @@ impl Scan {
             dropped: opened.missing.map_or(0, |found| found.rows),
             chosen,
             memory,
+            decoder: opened.decoder,
             again,
         };
         // The numbers of lists have no names of their own.
@@ -254,11 +270,16 @@ impl Scan {
 
     /// An error if a file is no longer what it was.
     pub(crate) fn unchanged(&self) -> PyResult<()> {
-        match self.files.iter().find(|file| stamp(&file.0) != file.1) {
-            None => Ok(()),
-            Some((path, _)) => Err(PyOSError::new_err(format!(
-                "{}: has changed since coremix.scan opened it: scan it again",
-                path.display()
+        let Some((path, _)) = self.files.iter().find(|file| stamp(&file.0) != file.1) else {
+            return Ok(());
+        };
+        let name = path.display();
+        match path.try_exists() {
+            Ok(false) => Err(PyFileNotFoundError::new_err(format!(
+                "{name}: is gone since coremix.scan opened it: put it back, or scan the others"
+            ))),
+            _ => Err(PyOSError::new_err(format!(
+                "{name}: has changed since coremix.scan opened it: scan it again"
             ))),
         }
     }
@@ -275,6 +296,7 @@ impl Scan {
             cancel: cancel.clone(),
             fault: OnceLock::new(),
             memory: self.memory,
+            decoder: self.decoder,
         }
     }
 
@@ -443,8 +465,9 @@ pub(crate) struct Reading {
     cancel: Cancel,
     /// The first error of reading: its kind, and a text with the file, the row and the column.
     fault: OnceLock<(io::ErrorKind, String)>,
-    /// The limit of the scan.
+    /// The limit of the scan, and the bytes of a decoder.
     pub(crate) memory: Bytes,
+    pub(crate) decoder: u64,
 }
 
 /// Rows that are read ahead, by their type.

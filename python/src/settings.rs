@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The algorithm that these settings name: each is as the method of [`Algorithm`]. Those that are `None` have the
+/// The algorithm that these settings name: each is as the method of [`Algorithm`]. Settings that are `None` have the
 /// default of the algorithm.
 pub(crate) fn algorithm(
     settings: &Bound<'_, PyDict>,
@@ -110,7 +110,7 @@ const STOP_RULES: [(&str, Rule); 3] = [
     ("remaining", Rule::Remaining),
 ];
 
-/// What is meant by a name.
+/// The value that a name means.
 fn one_of<T: Copy>(name: &str, value: &Bound<'_, PyAny>, all: &[(&str, T)]) -> PyResult<T> {
     let given = value.extract::<&str>().ok();
     if let Some((_, meant)) = all.iter().find(|(own, _)| Some(*own) == given) {

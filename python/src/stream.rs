@@ -1,6 +1,6 @@
 //! A coreset that grows with rows that come once.
 
-use crate::errors::{raise, raise_in};
+use crate::errors::{raise, raise_in, row_of};
 use crate::input::{Input, Number, Rows, Weights};
 use coremix::coreset::OnePass;
 use coremix::ndarray::{Array1, Array2, ArrayView1};
@@ -18,7 +18,7 @@ enum OfType {
     Double(OnePass<f64>),
 }
 
-/// A coreset of at most so many rows of all that were pushed ([`OnePass`]). The first rows decide how many columns there are, and
+/// A coreset of at most this number of rows of all that were pushed ([`OnePass`]). The first rows decide how many columns there are, and
 /// whether numbers are kept as float64 or float32.
 #[pyclass(module = "coremix._coremix")]
 pub(crate) struct Stream {
@@ -27,9 +27,11 @@ pub(crate) struct Stream {
     size: usize,
     seed: u64,
     coreset: Option<OfType>,
+    /// Batches that came.
+    batches: u64,
 }
 
-/// The same for rows of either number type: `$of` is the coreset.
+/// Does something with rows of either number type: `$of` is the coreset.
 macro_rules! each {
     ($stream:expr, $of:ident => $do:expr) => {
         match $stream {
@@ -47,10 +49,11 @@ impl Stream {
             size,
             seed,
             coreset: None,
+            batches: 0,
         }
     }
 
-    /// Takes more rows in. After an error none of them is in.
+    /// Takes a batch of rows in. After an error none of them is in.
     #[pyo3(signature = (x, *, weights=None, threads=0))]
     fn push(
         &mut self,
@@ -70,13 +73,24 @@ impl Stream {
             each!(&mut coreset, own => push(own, rows, weights, &cancel))?;
             Ok(coreset)
         })?;
-        self.coreset = Some(coreset.map_err(|error| raise_in(error, x.names()))?);
+        let coreset = coreset.map_err(|mut error| match row_of(&mut error) {
+            Some(row) => {
+                // The coreset counts the rows of the batches before.
+                *row = row.saturating_sub(self.rows());
+                let text = raise_in(error, x.names()).value(py).to_string();
+                PyValueError::new_err(format!("batch {} (counted from 0): {text}", self.batches))
+            }
+            None => raise_in(error, x.names()),
+        })?;
+        self.coreset = Some(coreset);
+        self.batches += 1;
         Ok(())
     }
 
     /// All of it as bytes, for pickling: what goes on from there has the bits of what was never stopped.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = postcard::to_stdvec(&(self.size, self.seed, &self.coreset));
+        let state = (self.size, self.seed, &self.coreset, self.batches);
+        let bytes = postcard::to_stdvec(&state);
         let bytes = bytes.map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -85,11 +99,12 @@ impl Stream {
     #[staticmethod]
     fn of_state(state: &[u8]) -> PyResult<Self> {
         let wrong = |error| PyValueError::new_err(format!("rows of partial_fit: {error}"));
-        let (size, seed, coreset) = postcard::from_bytes(state).map_err(wrong)?;
+        let (size, seed, coreset, batches) = postcard::from_bytes(state).map_err(wrong)?;
         Ok(Self {
             size,
             seed,
             coreset,
+            batches,
         })
     }
 

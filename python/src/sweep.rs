@@ -147,7 +147,7 @@ impl Task<'_, '_> {
             let values = values(&one);
             let mut model = one.model;
             if self.sketch.is_some() {
-                // The same model, for dense rows.
+                // This model, for dense rows.
                 model = Save::from_bytes(&model.to_bytes(&[])?)?;
             }
             Ok::<_, Error>(Found {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Pools by process and size. A forked process has no threads of its parent, so it makes its own.
 static POOLS: Mutex<BTreeMap<(u32, usize), Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
 
-/// A pool of so many threads; 0 means one per processor, or `RAYON_NUM_THREADS`.
+/// A pool of this number of threads; 0 means one per processor, or `RAYON_NUM_THREADS`.
 pub(crate) fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
     // A callback runs on a thread of its pool: a fit that it starts must not wait for that thread.
     if rayon::current_thread_index().is_some() {

@@ -21,7 +21,7 @@ pub(crate) fn interruptible<T: Send>(
     watched(py, cancel, || Ok(()), work)
 }
 
-/// The same with something to do whenever signals are looked for; an error of it ends the work, too.
+/// The work with something to do whenever signals are looked for; an error of it ends the work, too.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,

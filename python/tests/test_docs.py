@@ -56,7 +56,7 @@ def test_pages_run(page, points, capsys):
 
 
 def test_all_code_of_the_tables_of_tasks_runs(points):
-    """Of the columns coremix and scikit-learn; a cell without code says that there is nothing."""
+    """The columns coremix and scikit-learn; a cell without code says that there is nothing."""
     page = (ROOT / "docs/guide/src/coming-from.md").read_text()
     X, table = points
     imports = {

@@ -1,4 +1,4 @@
-"""What scikit-learn's users expect beside the checks of estimators."""
+"""Expectations of scikit-learn's users that no check of estimators has."""
 
 import os
 import pickle
@@ -90,7 +90,7 @@ def test_mixtures_of_scikit_learn_say_the_same(X, estimator, kind):
     if not isinstance(ours, (coremix.BayesianGaussianMixture, coremix.DirichletProcess)):
         np.testing.assert_allclose(theirs.score_samples(X), ours.score_samples(X), rtol=1e-8)
         if theirs.covariance_type == ours.get_params().get("covariance_type"):
-            # The same free parameters, so the same criterion.
+            # They have the same free parameters, so the same criterion.
             assert theirs.bic(X) == pytest.approx(ours.bic(X))
     assert theirs.n_features_in_ == 5
 
@@ -274,7 +274,7 @@ def test_damaged_models_are_refused(X):
 
 
 def test_long_work_is_done_in_parts():
-    """So many products that predictions are made part by part, which must not show."""
+    """There are enough products that predictions are made part by part, which must not show."""
     X = blobs(10_000, 500, clusters=50, dtype=np.float32)
     model = coremix.VcGmm(2_000, coreset_size=4_000, max_iter=1, random_state=0)
     with pytest.warns(sklearn.exceptions.ConvergenceWarning):

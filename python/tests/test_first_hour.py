@@ -1,4 +1,4 @@
-"""What new users type: parameters of scikit-learn, files, and mistakes."""
+"""The first hour of new users: parameters of scikit-learn, files, and mistakes."""
 
 import json
 import os
@@ -83,14 +83,35 @@ def test_absent_parameters_say_what_to_do():
         assert f"GaussianMixture has no {name}: " in str(raised.value)
     with pytest.raises(TypeError, match="full covariances alone"):
         coremix.BayesianGaussianMixture(covariance_type="full")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+    with pytest.raises(TypeError, match="KMeans has no colour: it has algorithm, c_prime, .*n_clusters"):
         coremix.KMeans(2, colour=1)
+    with pytest.raises(TypeError, match=r"KMeans has no n_cluster_s: is n_clusters meant\?"):
+        coremix.KMeans(n_cluster_s=1)
 
     class Batched(coremix.KMeans):
         def __init__(self, batch_size=1):
             self.batch_size = batch_size
 
     assert Batched(batch_size=3).batch_size == 3
+
+    class Open(coremix.KMeans):
+        def __init__(self, **others):
+            super().__init__(others.pop("groups"))
+
+    assert Open(groups=4, colour=1).n_clusters == 4
+
+
+@pytest.mark.parametrize("kind", sorted({type(one) for one in ALL}, key=repr), ids=lambda kind: kind.__name__)
+def test_names_of_other_libraries_say_the_name_here(kind):
+    clusters = kind._clusters
+    other = {"n_clusters": "n_components", "n_components": "n_clusters"}[clusters]
+    names = {name: clusters for name in ("k", "clusters", "n_centroids", other)}
+    names |= {"max_iterations": "max_iter", "seed": "random_state", "random_seed": "random_state", "n_threads": "n_jobs", "nredo": "n_init"}
+    for name, own in names.items():
+        with pytest.raises(TypeError, match=f"{kind.__name__} has no {name}: {own} is its name here"):
+            kind(**{name: 3})
+    with pytest.raises(TypeError, match=f"has no k: {clusters} .*; {kind.__name__} has no seed: random_state"):
+        kind(k=3, seed=1)
 
 
 def test_callbacks_always_have_the_same_keys(X):

@@ -98,7 +98,7 @@ def test_no_copy_is_made(tmp_path):
             x = np.memmap(path, dtype=dtype, mode="r", shape=shape, order=order)
             assert growth_of(x) < 0.3 * x.nbytes + 4e6, (dtype, order)
             del x
-    # What must be converted is seen as a copy: the measure works.
+    # The measure works: an array that must be converted is seen as a copy.
     x = np.zeros(shape, dtype=np.int16)
     x[:1_000] = np.clip(blobs(1_000, 64), 0, 100)
     assert growth_of(x) > 4 * x.nbytes * 0.9

@@ -13,7 +13,7 @@ import coremix
 from conftest import blobs
 from test_estimators import ALL
 
-# So many restarts that a fit takes a minute or more, but ends if nothing stops it.
+# Enough restarts that a fit takes a minute or more, but ends if nothing stops it.
 ENDLESS = {"algorithm": "lloyd", "max_iter": 10**9, "tol": 0.0, "n_init": 20_000, "random_state": 0}
 
 

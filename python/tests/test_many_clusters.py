@@ -1,4 +1,4 @@
-"""What is asked of many clusters, and how many there are: held against NumPy and scikit-learn."""
+"""Questions about many clusters, and about their number: held against NumPy and scikit-learn."""
 
 import pickle
 import warnings
@@ -50,6 +50,18 @@ def test_the_likeliest_few(estimator, dtype):
         for one, other in zip(model.predict_top(X, m), (ids, found), strict=True):
             np.testing.assert_array_equal(one, other)
     model._model.predict_top(table, 2)
+    for m in [1, 3, k + 3]:
+        ids, found, distances = model.predict_top(X, m, return_distance=True)
+        for one, other in zip(model.predict_top(X, m), (ids, found), strict=True):
+            np.testing.assert_array_equal(one, other)
+        means = model._model.parameters()["means"].astype(np.float64)
+        expected = np.linalg.norm(X.astype(np.float64)[:, None] - means[ids], axis=2)
+        assert distances.dtype == found.dtype
+        np.testing.assert_allclose(distances, expected, rtol=1e-4, atol=1e-4)
+        for rows in (table, coremix.scan(table)):
+            np.testing.assert_array_equal(model._model.predict_top(rows, m, return_distance=True)[2], distances)
+    with pytest.raises(TypeError, match="return_distance = 'yes': must be True or False"):
+        model.predict_top(X, 2, return_distance="yes")
     for m in [0, -1, 1.5, True, "2"]:
         with pytest.raises(ValueError, match="m = "):
             model.predict_top(X, m)
@@ -182,6 +194,13 @@ def test_a_sweep_says_what_is_wrong():
     for clusters, rule in [([], "at least one"), ([0, 2], "at least 1")]:
         with pytest.raises(ValueError, match=rule):
             coremix.sweep(X, clusters, mixture)
+    for clusters in [5, np.int64(5), 5.0, None, "5"]:
+        with pytest.raises(TypeError, match=r"clusters = .*: must be several numbers of clusters, such as range\(2, 13\), or \[5\] for one"):
+            coremix.sweep(X, clusters, mixture)
+    for wrong in [[2, "3"], [2, 2.5], [True], [None]]:
+        with pytest.raises(TypeError, match="clusters: .* must be an integer"):
+            coremix.sweep(X, wrong, mixture)
+    assert coremix.sweep(X, iter([np.int32(2)]), mixture).table_["clusters"].tolist() == [2]
     with pytest.raises(TypeError, match="estimator of coremix"):
         coremix.sweep(X, [2], "gmm")
     with pytest.raises(ValueError, match="held_out"):
@@ -197,7 +216,18 @@ def test_pictures(tmp_path):
     matplotlib.use("Agg")
     X = blobs(300, 3, 3)
     found = coremix.sweep(X, [2, 3, 4], coremix.GaussianMixture(random_state=0))
-    assert len(found.plot()) == 4
+    drawn = found.plot()
+    assert len(drawn) == 4
+    for axes in drawn:
+        axes.figure.canvas.draw()
+        assert all(tick == int(tick) for tick in axes.get_xticks())
+    own = matplotlib.pyplot.subplots(2, 2)[1]
+    assert len(found.plot(own).flat) == 4 and own[1, 1].get_title()
+    for wrong in ["x.png", tmp_path / "x.png", 3, [1, 2, 3, 4]]:
+        with pytest.raises(TypeError, match="must be axes of matplotlib, or None: .*savefig"):
+            found.plot(wrong)
+    with pytest.raises(ValueError, match="axes: 1 of them, where there are 4 pictures"):
+        found.plot(own[0, 0])
     for kind in KINDS:
         model = coremix.GaussianMixture(3, covariance_type=kind, random_state=0).fit(X)
         axes = coremix.plots.ellipses(model, X, columns=(2, 0))

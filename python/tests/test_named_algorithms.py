@@ -60,7 +60,7 @@ def test_parameters_are_the_settings_of_the_core(algorithm, estimator):
     assert expected <= own
     more = own - expected - OF_PYTHON
     if isinstance(estimator, coremix.KMeans):
-        # Those of its other algorithms, which are errors here.
+        # The parameters of its other algorithms are errors here.
         of_others = set().union(*(_coremix.settings(name) for name in coremix._kmeans.ALGORITHMS.values()))
         more -= of_others
     assert more == set()
@@ -92,7 +92,7 @@ def test_each_parameter_is_read(algorithm, estimator):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_settings_reach_the_core():
-    """A value beside the default changes the model, or what the fit reports."""
+    """A value other than the default changes the model, or what the fit reports."""
     X = np.random.default_rng(0).normal(size=(1_000, 4))
     changes = {
         "c_prime": 1,

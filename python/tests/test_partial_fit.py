@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -98,6 +100,18 @@ def test_batches_must_fit_together():
     bad[3, 1] = np.nan
     with pytest.raises(ValueError, match="row 3"):
         coremix.KMeans(3).partial_fit(bad)
+    # The row of this batch, as often as it comes, also of a table and of weights.
+    more = coremix.KMeans(3).partial_fit(X).partial_fit(X[:70])
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"^batch 2 .*: .*row 3, column 1"):
+            more.partial_fit(bad)
+    with pytest.raises(ValueError, match=r'^batch 2 .*: .*row 3, column "b"'):
+        more.partial_fit(pa.table({"a": bad[:, 0], "b": bad[:, 1]}))
+    with pytest.raises(ValueError, match=r"^batch 2 .*: .*row 5"):
+        more.partial_fit(X, sample_weight=np.where(np.arange(len(X)) == 5, -1.0, 1.0))
+    more = pickle.loads(pickle.dumps(more.partial_fit(X)))
+    with pytest.raises(ValueError, match=r"^batch 3 .*: .*row 3, column 1"):
+        more.partial_fit(bad)
     rows = model._stream.rows
     bad = frame.copy()
     bad.iloc[3, 1] = np.inf
@@ -142,3 +156,55 @@ def test_a_damaged_state_is_an_error():
     for damaged in (b"", state[:-3], b"\xff" * 40):
         with pytest.raises(ValueError, match="rows of partial_fit"):
             _coremix.Stream.of_state(damaged)
+
+
+def test_finish_says_what_it_needs():
+    X = blobs(150, 2, 3)
+    with pytest.raises(ValueError, match=r"KMeans has no rows of partial_fit: call partial_fit first"):
+        coremix.KMeans(3).finish()
+    with pytest.raises(ValueError, match=r"KMeans has no rows of partial_fit: fit\(X\) needs no finish\(\)"):
+        coremix.KMeans(3).fit(X).finish()
+
+
+@pytest.mark.parametrize("ask", [lambda m, X: m.predict(X), lambda m, X: m._model.components, lambda m, X: m.n_iter_, lambda m, X: m.finish()])
+def test_several_threads_ask_at_once(ask):
+    """The first one makes the fit, and the others wait for it."""
+    X = blobs(20_000, 4, 6)
+    fits = []
+    model = coremix.KMeans(50, random_state=None, callback=lambda step: fits.append(step["phase"]) if step["iteration"] == 1 else None)
+    model.partial_fit(X[:9_000]).partial_fit(X[9_000:])
+    start = threading.Barrier(6)
+
+    def work(_):
+        start.wait()
+        return ask(model, X[:5])
+
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(work, range(6)))
+    if ask(model, X[:5]) is not model:
+        assert len({str(one) for one in found}) == 1
+        # There was one fit.
+        seen = len(fits)
+        assert ask(model, X[:5]) is not None and len(fits) == seen
+
+
+def test_threads_take_batches_in_one_after_the_other():
+    batches = np.split(blobs(4_000, 3, 4), 8)
+    model = coremix.KMeans(4, random_state=0)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(model.partial_fit, batches))
+    assert model._stream.rows == 4_000
+    assert len(copy.deepcopy(model).cluster_centers_) == len(clone(model).fit(batches[0]).cluster_centers_) == 4
+
+
+def test_a_callback_can_ask_its_own_estimator():
+    """It does not wait for the fit that waits for it; other estimators make theirs."""
+    X = blobs(150, 2, 3)
+    other, found = coremix.KMeans(3, random_state=0).partial_fit(X), []
+
+    def callback(step):
+        found.append((hasattr(model, "labels_"), len(other.cluster_centers_)))
+
+    model = coremix.KMeans(3, random_state=0, callback=callback).partial_fit(X)
+    assert len(model.finish().cluster_centers_) == 3
+    assert found and set(found) == {(False, 3)}

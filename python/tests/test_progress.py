@@ -1,4 +1,4 @@
-"""What a person sees of a fit that takes its time."""
+"""The line that a person sees of a fit that takes its time."""
 
 import io
 import re
@@ -30,7 +30,7 @@ def clock(monkeypatch):
 
 
 def shown(screen):
-    """What a terminal shows after these signs: lines are rewritten from their start."""
+    """The text that a terminal shows after these signs: lines are rewritten from their start."""
     lines = []
     for line in screen.getvalue().split("\n"):
         place = ""

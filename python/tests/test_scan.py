@@ -393,7 +393,9 @@ def test_where_labels_cannot_go(tmp_path):
     model = coremix.KMeans(4, random_state=0).fit(rows)
     for name, error, what in [
         ("labels.txt", ValueError, "choose one of these endings"),
-        ("none/labels.csv", FileNotFoundError, "labels.csv"),
+        ("none/labels.csv", FileNotFoundError, "labels.csv: there is no folder .*none"),
+        ("no/such/labels.parquet", FileNotFoundError, "labels.parquet: there is no folder .*no/such"),
+        ("no/such/labels.npy", FileNotFoundError, "labels.npy: there is no folder .*no/such"),
         ("keyed.parquet", ValueError, "is read as an input"),
         ("../" + tmp_path.name + "/keyed.parquet", ValueError, "is read as an input"),
     ]:
@@ -656,8 +658,54 @@ def test_a_file_that_changes_is_an_error(tmp_path, X):
         coremix.KMeans(3, algorithm="lloyd", callback=change).fit(rows)
     rows = coremix.scan(npy(tmp_path, X))
     path.unlink()
-    with pytest.raises(OSError, match="has changed"):
-        model.predict(rows)
+    for read in [model.fit, model.predict, lambda rows: model.assign(rows, tmp_path / "labels.npy")]:
+        with pytest.raises(FileNotFoundError, match="rows.npy: is gone since coremix.scan opened it"):
+            read(rows)
+    # Between the passes, where the open file can still be read.
+    path = npy(tmp_path, X)
+    rows = coremix.scan(path)
+    with pytest.raises(FileNotFoundError, match="rows.npy: is gone"):
+        coremix.KMeans(3, algorithm="lloyd", callback=lambda step: path.unlink(missing_ok=True)).fit(rows)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for part in range(3):
+        pyarrow.parquet.write_table(pa.table({"x": X[part::3, 0]}), folder / f"{part}.parquet")
+    rows = coremix.scan(folder)
+    (folder / "1.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match="1.parquet: is gone"):
+        coremix.KMeans(3).fit(rows)
+
+
+def test_a_scan_is_no_array(tmp_path, X):
+    rows = coremix.scan(npy(tmp_path, X))
+    for make in [np.asarray, np.array, lambda rows: np.asarray(rows, dtype=np.float32), lambda rows: np.concatenate([X, rows])]:
+        with pytest.raises(TypeError, match="not in memory: give the scan itself to an estimator"):
+            make(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("id", "numbers the rows"), ("place", "numbers the rows"), ("customer_id", "seems to name the rows"), ("userId", "seems to name the rows")],
+)
+def test_a_forgotten_key_is_named(tmp_path, X, name, reason):
+    numbers = np.random.default_rng(0).permutation(len(X)) * (1 if reason.startswith("numbers") else 17) + 5
+    table = pa.table({name: numbers, "x": X[:, 0], "y": X[:, 1]})
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+    pyarrow.csv.write_csv(table, tmp_path / "rows.csv")
+    for file in ("rows.parquet", "rows.csv"):
+        rows, way = coremix.scan(tmp_path / file), rf"coremix.scan\(..., key='{name}'\) leaves it out"
+        with pytest.warns(UserWarning, match=f"^the column '{name}' {reason}, and clusters follow it: {way}"):
+            coremix.KMeans(3, random_state=0).fit(rows)
+    with pytest.warns(UserWarning, match=f"^the column '{name}' {reason}, and clusters follow it: leave it out"):
+        coremix.GaussianMixture(3, random_state=0).fit(table.to_pandas())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        coremix.KMeans(3, random_state=0).fit(coremix.scan(tmp_path / "rows.parquet", key=name))
+        # Groups of rows are no ids, and other numbers have other names.
+        for others in [{"shop_id": numbers % 40}, {"spent": numbers * 3}, {"index": numbers + 0.5}, {name: X[:, 2]}]:
+            pyarrow.parquet.write_table(pa.table(others | {"x": X[:, 0]}), tmp_path / "others.parquet")
+            coremix.KMeans(3, random_state=0).fit(coremix.scan(tmp_path / "others.parquet"))
+        coremix.KMeans(3, random_state=0).fit(np.column_stack([numbers, X]))
 
 
 def test_scans_are_pickled_as_their_arguments(tmp_path):
@@ -716,6 +764,21 @@ def test_memory_that_is_not_enough_is_refused(tmp_path):
         coremix.KMeans(6, memory="1GiB").fit(rows)
 
 
+def test_decoders_count(tmp_path):
+    """A decoder has a page and a dictionary of each column: those of large groups of rows take more than this limit."""
+    table = table_of(blobs(300_000, 16, dtype=np.float32))
+    pyarrow.parquet.write_table(table, tmp_path / "large.parquet")
+    pyarrow.parquet.write_table(table, tmp_path / "small.parquet", row_group_size=20_000)
+    pyarrow.feather.write_feather(table, str(tmp_path / "large.arrow"), compression="lz4", chunksize=300_000)
+    pyarrow.feather.write_feather(table, str(tmp_path / "plain.arrow"), compression="uncompressed", chunksize=300_000)
+    estimator = coremix.KMeans(6, random_state=0, memory="85MiB", compute_labels=False)
+    for name in ("large.parquet", "large.arrow"):
+        with pytest.raises(ValueError, match=r"memory = 85 MiB, where fast needs \d{3} MiB: give more"):
+            clone(estimator).fit(coremix.scan(tmp_path / name))
+    models = [clone(estimator).fit(coremix.scan(tmp_path / name))._model for name in ("small.parquet", "plain.arrow")]
+    assert models[0] == models[1]
+
+
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -750,9 +813,9 @@ def part(i):
 
 # Code and threads are loaded.
 few = coremix.KMeans(6, algorithm="lwcs-k-means", random_state=0).fit(part(0)[:20_000])
-kind, path, labels = sys.argv[1:]
+kind, path, labels, memory = sys.argv[1:]
 before = peak()
-rows = coremix.scan(path if kind == "file" else lambda: map(part, range(40)), memory="100MiB")
+rows = coremix.scan((lambda: map(part, range(40))) if kind == "batches" else path, memory=memory)
 assert rows.nbytes == 40 * 50_000 * 32 * 4
 for model in [few, coremix.VcGmm(6, max_iter=3, random_state=0), coremix.KMeans(6, max_iter=3, random_state=0)]:
     model.fit(rows)
@@ -765,19 +828,33 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc of Linux")
-@pytest.mark.parametrize("kind", ["file", "batches"])
-def test_memory_is_kept(tmp_path, kind):
-    """On rows of 244 MiB: a fit, labels in a file, and questions take less than 100 MiB more than there was."""
+@pytest.mark.parametrize(("kind", "memory"), [("file", 100), ("batches", 100), ("parquet", 200), ("arrow", 220)])
+def test_memory_is_kept(tmp_path, kind, memory):
+    """On rows of 244 MiB: a fit, labels in a file, and questions take less than the limit more than there was.
+
+    A decoder of one of the 40 files has a page and a dictionary of each column, or all of a batch.
+    """
     path = tmp_path / "rows.npy"
+    if kind in ("parquet", "arrow"):
+        path = tmp_path / "parts"
+        path.mkdir()
+        for part in range(40):
+            rng = np.random.default_rng(part)
+            x = (10 * rng.integers(6, size=(50_000, 1)) + rng.random((50_000, 32))).astype(np.float32)
+            table = pa.table({f"x{j}": x[:, j] for j in range(32)})
+            if kind == "parquet":
+                pyarrow.parquet.write_table(table, path / f"{part:02}.parquet", compression="zstd")
+            else:
+                pyarrow.feather.write_feather(table, str(path / f"{part:02}.arrow"), compression="lz4")
     if kind == "file":
         x = np.lib.format.open_memmap(path, "w+", np.float32, (2_000_000, 32))
         for first in range(0, 2_000_000, 50_000):
             rng = np.random.default_rng(first)
             x[first : first + 50_000] = 10 * rng.integers(6, size=(50_000, 1)) + rng.random((50_000, 32))
         del x
-    arguments = [sys.executable, "-W", "ignore", "-c", MEASURED, kind, str(path), str(tmp_path / "labels.parquet")]
+    arguments = [sys.executable, "-W", "ignore", "-c", MEASURED, kind, str(path), str(tmp_path / "labels.parquet"), f"{memory}MiB"]
     found = subprocess.run(arguments, check=True, capture_output=True, text=True)
-    assert int(found.stdout) < 100 << 20, found.stdout
+    assert int(found.stdout) < memory << 20, found.stdout
 
 
 # Ctrl-C.
@@ -880,7 +957,8 @@ def command(*arguments):
 def test_fits_are_those_of_the_command(tmp_path, estimator, options, memory):
     """In memory and beyond it, with the labels that it writes."""
     x = blobs(400_000, 16, 9, dtype=np.float32)
-    pa.parquet.write_table(table_of(x, id=np.arange(len(x))), tmp_path / "rows.parquet")
+    # Small groups of rows: decoders of large ones do not fit in the smaller limit.
+    pa.parquet.write_table(table_of(x, id=np.arange(len(x))), tmp_path / "rows.parquet", row_group_size=20_000)
     arguments = [*options, "-k", 9, "--seed", 4, "--memory", memory, "--checkpoint-every", 0, "--key", "id"]
     outputs = ["--model", tmp_path / "model.cmx", "--labels", tmp_path / "theirs.parquet"]
     command("fit", tmp_path / "rows.parquet", *arguments, *outputs)

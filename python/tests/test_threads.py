@@ -27,7 +27,7 @@ ESTIMATORS = [
 
 
 def together(threads, work):
-    """What the work gives in so many threads that begin at the same moment, or the error that it raises there."""
+    """The results of the work in this number of threads that begin at the same moment, or the error that it raises there."""
     barrier, found = threading.Barrier(threads), [None] * threads
 
     def one(number):
@@ -155,7 +155,7 @@ def test_capsules_are_emptied_once(X, method):
         found = together(4, lambda _: len(_coremix.Table(rows)))
         errors = [one for one in found if isinstance(one, Exception)]
         assert all(isinstance(error, ValueError) and "read before" in str(error) for error in errors), errors
-        # Of a schema and an array two threads may have one each: then nobody has the rows.
+        # Two threads may have one each of a schema and an array: then nobody has the rows.
         assert len(errors) == 3 or len(errors) == 4 and method == "__arrow_c_array__"
 
 

@@ -17,7 +17,7 @@ use parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask};
 use parquet::basic::Encoding;
 use parquet::column::page::Page;
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
@@ -118,6 +118,42 @@ impl Footer {
     pub(super) fn columns_at(&self, places: &[usize]) -> ProjectionMask {
         let schema = self.parquet().file_metadata().schema_descr();
         ProjectionMask::roots(schema, places.iter().copied())
+    }
+
+    /// Bytes that a decoder of these columns takes with the numbers of a batch: a page and a dictionary of each column. Where
+    /// chunks are large, the first pages of the largest say how large pages are.
+    pub(super) fn decoder(&self, columns: &ProjectionMask, numbers: usize) -> u64 {
+        /// Chunks up to this size are no larger than pages are.
+        const CHUNK: u64 = 1 << 20;
+        let schema = self.parquet().file_metadata().schema_descr();
+        let leaves = (0..schema.num_columns()).filter(|leaf| columns.leaf_included(*leaf));
+        let groups = self.parquet().row_groups();
+        let size = |chunk: &&ColumnChunkMetaData| chunk.uncompressed_size();
+        let of_leaf = |leaf| {
+            let chunks = groups.iter().filter_map(|group| group.columns().get(leaf));
+            let Some(largest) = chunks.max_by_key(size) else {
+                return 0;
+            };
+            let whole = u64::try_from(size(&largest)).unwrap_or(0);
+            if whole <= CHUNK {
+                return whole;
+            }
+            let page = |at: i64| {
+                let mut text = [0; 256];
+                let at = u64::try_from(at).ok()?;
+                let len = text
+                    .len()
+                    .min(usize::try_from(self.bytes.len().checked_sub(at)?).ok()?);
+                self.bytes.read_at(at, &mut text[..len]).ok()?;
+                Some(declared::header(&text[..len])?.sizes[0])
+            };
+            let dictionary = largest.dictionary_page_offset().map_or(Some(0), page);
+            let pages = dictionary.zip(page(largest.data_page_offset()));
+            pages.map_or(whole, |(one, other)| whole.min(one.saturating_add(other)))
+        };
+        // Numbers of 8 bytes, and whether each is there.
+        let batch = (numbers as u64).saturating_mul(12);
+        leaves.map(of_leaf).fold(batch, u64::saturating_add)
     }
 
     /// Reads columns of a row group, a batch of rows at a time.

@@ -24,9 +24,9 @@ use std::sync::Arc;
 /// Rows are columns of numbers, or the lists of one column ([`Options::columns`]). `T` is a type that holds all numbers
 /// exactly, unless they may be [rounded](Options::rounded). Pages are compressed by snappy, zstd, gzip or lz4, or not.
 ///
-/// A few decoders wait at the rows that were read last: one for each processor, and two more. A read goes on with the one
-/// that is nearest before its first row, so that threads that read one block after the other decode each page once. In
-/// memory are one page and 4,096 numbers of each column for each decoder. A null, NaN, an infinity, or a list of another
+/// A few decoders wait at the rows that were read last: those of all files take 32 MiB together, or there is one for each
+/// processor, and one more. A read goes on with the one that is nearest before its first row, so that threads that read one
+/// block after the other decode each page once. A decoder holds a page, a dictionary and 4,096 numbers of each column. A null, NaN, an infinity, or a list of another
 /// length is an error that names the column and the row.
 ///
 /// ```no_run
@@ -53,6 +53,8 @@ pub struct ParquetFile<T> {
     /// Rows that are decoded at once.
     batch: usize,
     pool: Pool<Sequence>,
+    /// Bytes of a decoder, at most.
+    pub(crate) decoder: u64,
     of: std::marker::PhantomData<T>,
 }
 
@@ -113,6 +115,8 @@ impl<T: Number> ParquetFile<T> {
             conversion.see(&first, 0)?;
         }
         let dim = conversion.dim.unwrap_or(0);
+        let batch = (NUMBERS / dim.max(1)).clamp(1, ROWS);
+        let decoder = footer.decoder(&columns, batch.saturating_mul(dim));
         Ok(Self {
             path,
             footer,
@@ -121,8 +125,9 @@ impl<T: Number> ParquetFile<T> {
             columns,
             conversion,
             dim,
-            batch: (NUMBERS / dim.max(1)).clamp(1, ROWS),
-            pool: Pool::new(),
+            batch,
+            pool: Pool::new(decoder),
+            decoder,
             of: std::marker::PhantomData,
         })
     }
@@ -130,15 +135,11 @@ impl<T: Number> ParquetFile<T> {
     fn read_rows(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         let read = |group: usize, start: usize, row: usize, out: &mut [T]| {
             let near = start.max(row.saturating_sub(FAR * self.batch));
-            let mut sequence = match self.pool.take(near, row) {
-                Some(sequence) => sequence,
-                None => self.decode(group, start, row)?,
-            };
-            sequence.read(row, out, self)?;
-            if sequence.row < self.ends[group] {
-                self.pool.give(sequence);
-            }
-            Ok(())
+            let make = || self.decode(group, start, row);
+            self.pool.read(near, row, make, |sequence| {
+                sequence.read(row, out, self)?;
+                Ok(sequence.row < self.ends[group])
+            })
         };
         by_parts(&self.ends, self.dim, first, out, read)
     }

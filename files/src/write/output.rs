@@ -20,6 +20,11 @@ impl Output {
     pub(super) fn create(path: &Path) -> Result<Self> {
         let made = match path.is_dir() {
             true => Err(io::ErrorKind::IsADirectory.into()),
+            false if !folder_of(path).exists() => {
+                let none = io::Error::from_raw_os_error(2);
+                let what = format!("there is no folder {:?}: {none}", folder_of(path));
+                Err(io::Error::new(none.kind(), what))
+            }
             false => create_in(folder_of(path)),
         };
         let file = made.map_err(|error| fault(&path.display().to_string(), error))?;

@@ -98,7 +98,7 @@ pub(crate) fn update(model: &Model, sums: &[u8]) -> PyResult<Model> {
     Ok(Model(updated.map_err(raise)?, model.1.clone()))
 }
 
-/// What sums say of their rows and model: `rows`, `weight`, `free_energy`, `masses`.
+/// The numbers that sums say of their rows and model: `rows`, `weight`, `free_energy`, `masses`.
 #[pyfunction]
 pub(crate) fn describe<'py>(py: Python<'py>, sums: &[u8]) -> PyResult<Bound<'py, PyDict>> {
     let (sums, found) = (read(sums)?, PyDict::new(py));
