@@ -207,7 +207,7 @@ impl Columns {
                 let name = |place: &usize| format!("{:?}", self.each[*place].name);
                 let names = shown(lists.iter().map(name));
                 Err(format!(
-                    "has columns of lists ({names}) beside others: say which columns to read"
+                    "has columns of lists ({names}) and others: say which columns to read"
                 ))
             }
         }

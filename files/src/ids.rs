@@ -27,7 +27,7 @@ pub fn row_names(names: &[String], of: &Summary) -> Vec<(usize, &'static str)> {
         if n <= 2.0 || low.fract() != 0.0 || high.fract() != 0.0 {
             return None;
         }
-        // Of no other whole numbers are range, mean and variance these.
+        // No other whole numbers have this range, mean and variance.
         let middle = 0.5 * (low + high);
         if high - low == steps && is(of.mean[j], middle) && is(of.variance[j], expected) {
             return Some((j, "numbers the rows"));

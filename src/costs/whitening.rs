@@ -22,7 +22,7 @@ pub(crate) struct Whitening {
 }
 
 /// `f32` has digits enough for components whose variance inflation is at most this: a sum of products is off by about 1e-7
-/// and a pivot by so many times as much, which counts squared in the free energy.
+/// and a pivot by this factor times as much, which counts squared in the free energy.
 pub(crate) const MOST_INFLATION: f64 = 64.0;
 
 impl Whitening {

@@ -182,7 +182,7 @@ fn messages_name_the_columns_of_lists_and_what_others_hold() {
     for (options, part) in [
         (
             none.clone(),
-            "has columns of lists (\"v\", \"w\") beside others",
+            "has columns of lists (\"v\", \"w\") and others",
         ),
         (
             none.clone().columns(["name"]),

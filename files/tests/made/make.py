@@ -149,7 +149,7 @@ def of_pyarrow():
     file = said("pyarrow-vectors.feather", tool, "vectors of half precision", ["v"], [[1, 2, 3], [4, 5, 6]])
     feather.write_feather(pa.table({"v": half}), file, compression="uncompressed")
     lists = pa.table({"id": [1, 2], "tags": [[1], [2, 3]], "more": [[1.0], [2.0]]})
-    pq.write_table(lists, said("pyarrow-lists.parquet", tool, "numbers beside lists", error='columns of lists ("tags", "more")'))
+    pq.write_table(lists, said("pyarrow-lists.parquet", tool, "numbers and lists", error='columns of lists ("tags", "more")'))
     ragged = pa.table({"v": [[1.0, 2.0], [3.0]]})
     error = 'column "v", row 1: a list of 1 numbers, where others have 2'
     pq.write_table(ragged, said("pyarrow-ragged.parquet", tool, "lists of several lengths", error=error))
