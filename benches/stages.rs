@@ -1,8 +1,9 @@
 //! Time by stage on generated data: one benchmark per stage and size, so that a change can be judged where
 //! it was made. `cargo bench`.
 
+use coremix::algorithms;
 use coremix::prelude::*;
-use coremix::{Rng, algorithms};
+use coremix::stage::Rng;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
 use std::hint::black_box;

@@ -3,9 +3,9 @@
 //!
 //! The default is `gmm` with up to 12 clusters, on generated rows of 6 clusters.
 
-use coremix::Rng;
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Selection, Sweep};
+use coremix::stage::Rng;
 use ndarray::Array2;
 use ndarray_npy::read_npy;
 use plotters::coord::types::{RangedCoordf64, RangedCoordu32};

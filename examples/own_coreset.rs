@@ -4,7 +4,8 @@ use coremix::coreset::{Coreset, Subset};
 use coremix::data::View;
 use coremix::datasets::Birch;
 use coremix::prelude::*;
-use coremix::{Float, Rng, Stage, testing};
+use coremix::stage::{Rng, Stage};
+use coremix::{Float, testing};
 
 /// About `size` rows: row n is chosen with probability p = min(1, size w / W), and stands for w / p.
 #[derive(Clone, Copy, Debug)]

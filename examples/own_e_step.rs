@@ -4,7 +4,8 @@ use coremix::data::Rows;
 use coremix::datasets::Birch;
 use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
-use coremix::{Block, Float, Rng, Stage, testing};
+use coremix::stage::{Block, Rng, Stage};
+use coremix::{Float, testing};
 
 /// Supports of `c_prime` components. Each search compares them with `random` others, drawn anew for every row.
 #[derive(Clone, Copy, Debug)]

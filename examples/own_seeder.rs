@@ -4,7 +4,8 @@ use coremix::data::View;
 use coremix::datasets::Birch;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
-use coremix::{Float, Rng, Stage, testing};
+use coremix::stage::{Rng, Stage};
+use coremix::{Float, testing};
 
 /// The first seed is drawn by weight; each of the others is the row farthest from those before.
 #[derive(Clone, Copy, Debug)]

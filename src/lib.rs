@@ -125,18 +125,23 @@ pub use base::file_fault::FileFault;
 #[doc(hidden)]
 pub use base::fixed::Fixed;
 pub use base::float::{Element, Float};
-pub use base::rng::Rng;
 pub use base::share::Share;
-pub use base::stage::Stage;
 pub use em::checkpoint::Checkpoint;
 pub use em::{Evaluations, PhaseReport, PhaseRows, Progress, Report, Rule, Stop, Timings};
-pub use fit::{BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase, Shape};
+pub use fit::{BoxedObserver, Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
 pub use io::ModelInfo;
 pub use m_step::{Save, load_model};
-pub use model::block::Block;
-pub use model::posterior::{Likelihood, LogJoint};
 pub use model::predictor::Predictor;
 pub use model::{BoxedMixture, Mixture, Score};
+
+/// For stages and families of your own: what a stage is given, and what it fills.
+pub mod stage {
+    pub use crate::base::rng::Rng;
+    pub use crate::base::stage::Stage;
+    pub use crate::fit::Shape;
+    pub use crate::model::block::Block;
+    pub use crate::model::posterior::{Likelihood, LogJoint};
+}
 
 /// Everything a user of the crate names: the builder, data, every stage, the model's trait.
 ///

@@ -1,7 +1,7 @@
 //! Spans and events of a fit, as a subscriber of `tracing` sees them: `cargo test --features tracing --test tracing`.
 
-use coremix::Rng;
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use ndarray::Array2;
 use std::collections::BTreeMap;
 use std::fmt::Debug;

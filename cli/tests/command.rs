@@ -57,7 +57,7 @@ impl Drop for Folder {
 
 /// Rows in six clusters.
 fn rows(n: usize) -> Array2<f32> {
-    let mut rng = coremix::Rng::from_seed(3);
+    let mut rng = coremix::stage::Rng::from_seed(3);
     Array2::from_shape_fn((n, 3), |(i, j)| {
         ((i % 6) * (j + 1)) as f32 + 0.05 * rng.normal() as f32
     })
@@ -730,7 +730,7 @@ fn warnings(output: &Output) -> String {
 
 /// Three towns, which two columns of very different units tell.
 fn towns(folder: &Folder) -> Vec<u32> {
-    let mut rng = coremix::Rng::from_seed(8);
+    let mut rng = coremix::stage::Rng::from_seed(8);
     let mut text = String::from("id,town,age,income,since\n");
     let truth: Vec<u32> = (0..900).map(|i| i * 7 % 3).collect();
     for (i, town) in truth.iter().enumerate() {
@@ -1241,7 +1241,7 @@ fn info_of_a_model_has_units_and_numbers() {
 #[test]
 fn more_clusters_are_advised_only_where_they_may_help() {
     let folder = Folder::new("advice");
-    let mut rng = coremix::Rng::from_seed(4);
+    let mut rng = coremix::stage::Rng::from_seed(4);
     let mut put = |name: &str, n: usize, row: &dyn Fn(usize, f64, f64) -> String| {
         let rows = (0..n).map(|i| row(i, rng.normal(), rng.normal()));
         fs::write(

@@ -9,7 +9,8 @@ use crate::partial::Found;
 use crate::summary::{self, Range};
 use crate::table::Table;
 use crate::task::Work;
-use coremix::{Likelihood, Rule, Stop};
+use coremix::stage::Likelihood;
+use coremix::{Rule, Stop};
 use datafusion::dataframe::DataFrame;
 use twox_hash::XxHash3_64;
 

@@ -10,7 +10,7 @@
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::Field;
 use clap::Parser;
-use coremix::Rng;
+use coremix::stage::Rng;
 use coremix_files::NpyWriter;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;

@@ -8,7 +8,8 @@ use coremix::data::{Blocks, Data, Source};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Float, ModelInfo, Rng};
+use coremix::stage::Rng;
+use coremix::{BoxedMixture, Float, ModelInfo};
 use coremix_files::{NpyFile, VectorFile, VectorFormat};
 use std::any::Any;
 

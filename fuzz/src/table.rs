@@ -4,7 +4,8 @@ use crate::bytes::Bytes;
 use coremix::data::Source;
 use coremix::ndarray::{Array2, ArrayView2, ShapeBuilder, s};
 use coremix::prelude::*;
-use coremix::{Element, Float, Rng};
+use coremix::stage::Rng;
+use coremix::{Element, Float};
 use std::io;
 
 /// A number type of tables: `f32`, `f64` or `u8`.

@@ -7,7 +7,7 @@ use linfa::traits::{Fit as _, Predict as _};
 use ndarray::{Array1, Array2};
 
 fn rows() -> Array2<f32> {
-    let mut rng = coremix::Rng::from_seed(3);
+    let mut rng = coremix::stage::Rng::from_seed(3);
     Array2::from_shape_fn((300, 3), |(n, j)| {
         (7 * (n % 4) * (j + 1)) as f32 + rng.normal() as f32
     })

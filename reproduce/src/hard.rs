@@ -2,7 +2,7 @@
 //!
 //! Where there are clusters, their centres are standard normal and their deviation is 0.1 unless the kind says otherwise.
 
-use coremix::Rng;
+use coremix::stage::Rng;
 use ndarray::{Array2, Axis};
 
 /// All kinds of rows.

@@ -3,7 +3,8 @@
 
 pub mod hard;
 
-use coremix::{Builder, Float, Rng, Rule, Stage};
+use coremix::stage::{Rng, Stage};
+use coremix::{Builder, Float, Rule};
 use ndarray::Array2;
 use rayon::prelude::*;
 

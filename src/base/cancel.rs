@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn fits_end_at_the_next_check() {
         const COLUMNS: usize = 70;
-        let mut rng = crate::Rng::from_seed(1);
+        let mut rng = crate::base::rng::Rng::from_seed(1);
         let (low, noise) = (rng.normals(6, COLUMNS), rng.normals(300, COLUMNS));
         // Some rows are of low rank, so one component has a variance that is raised.
         let x = Array2::from_shape_fn((300, COLUMNS), |(i, j)| match i % 2 {

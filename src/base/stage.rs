@@ -9,7 +9,7 @@ use std::fmt::Debug;
 ///
 /// ```
 /// use coremix::prelude::*;
-/// use coremix::Stage;
+/// use coremix::stage::Stage;
 ///
 /// #[derive(Debug)]
 /// struct Own {

@@ -18,7 +18,7 @@ use crate::rows::{Centres, Linear, Rows};
 use std::fmt;
 
 /// The costs of rows under the components of a model. With $\beta$ nats for a cost of 1, and constants that all components share,
-/// it is $-\ln p(c, y \mid \theta)$: see [`LogJoint`](crate::LogJoint).
+/// it is $-\ln p(c, y \mid \theta)$: see [`LogJoint`](crate::stage::LogJoint).
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Cost<'m, F: Float> {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// One value for each shard of a pass over the rows: scratch, and what a search learns for the next pass.
 ///
-/// A shard is a fixed sequence of blocks, searched in order by one thread; [`Block::shard`](crate::Block::shard) numbers
+/// A shard is a fixed sequence of blocks, searched in order by one thread; [`Block::shard`](crate::stage::Block::shard) numbers
 /// it. So sums by shard, added up in their order, are the same on any number of threads.
 #[derive(Debug)]
 pub struct PerShard<T>(Mutex<BTreeMap<usize, T>>);

@@ -1,8 +1,9 @@
 //! Algorithms by name, and boxed models.
 
+use coremix::BoxedMixture;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Rng};
+use coremix::stage::Rng;
 use ndarray::Array2;
 use std::any::Any;
 

@@ -3,7 +3,8 @@
 use crate::common::blobs;
 use coremix::data::{Blocks, Rows, Source};
 use coremix::prelude::*;
-use coremix::{Element, Rng, testing};
+use coremix::stage::Rng;
+use coremix::{Element, testing};
 use ndarray::{Array1, Array2};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,7 +3,8 @@
 use crate::common::{on, phases, with_starts};
 use coremix::data::{Frame, Rows, Summary};
 use coremix::prelude::*;
-use coremix::{Algorithm, Cancel, Rng};
+use coremix::stage::Rng;
+use coremix::{Algorithm, Cancel};
 use ndarray::{Array2, Axis, s};
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};

@@ -3,7 +3,8 @@
 use crate::common::{blobs, on, phases, with_starts};
 use coremix::data::Rows;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Estimator, FileFault, Float, Rng, algorithms};
+use coremix::stage::Rng;
+use coremix::{BoxedMixture, Estimator, FileFault, Float, algorithms};
 use ndarray::{Array1, Array2, Axis, s};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -796,7 +797,7 @@ fn fits_with_coresets_go_on_and_are_stopped_at_once() {
 mod outside {
     use super::*;
     use coremix::e_step::{EStep, Search};
-    use coremix::{Block, Stage};
+    use coremix::stage::{Block, Stage};
 
     /// k-means for rows of even searches, and what it found before for odd ones.
     #[derive(Clone, Debug)]

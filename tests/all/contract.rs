@@ -5,7 +5,8 @@ use approx::assert_abs_diff_eq;
 use coremix::data::{Data, Rows};
 use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
 use coremix::prelude::*;
-use coremix::{Builder, Evaluations, Float, PhaseReport, Rng, Score, Shape, Timings};
+use coremix::stage::{Rng, Shape};
+use coremix::{Builder, Evaluations, Float, PhaseReport, Score, Timings};
 use coremix::{algorithms, metrics};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, array};
 use std::ops::ControlFlow;
@@ -397,7 +398,11 @@ fn all_public_types_are_send_sync_unpin() {
     )>();
     check::<Progress<'_, f32>>();
     check::<(Error, Result<Model>, Rng)>();
-    check::<(coremix::Block<f32>, coremix::Likelihood, coremix::LogJoint)>();
+    check::<(
+        coremix::stage::Block<f32>,
+        coremix::stage::Likelihood,
+        coremix::stage::LogJoint,
+    )>();
     check::<(D<'_>, Dense<'_, f64>, Dense<'_, u8>, Rows<f32>)>();
     check::<(coremix::data::Centres<f32>, coremix::data::Frame<f64>)>();
     check::<(coremix::m_step::Moments, coremix::data::Summary)>();
@@ -413,7 +418,7 @@ fn all_public_types_are_send_sync_unpin() {
     )>();
     check::<(Bounded, Exhaustive, Lazy)>();
     check::<(Neighborhood, SimilaritySampling, Start)>();
-    check::<(Phase<f64>, PhaseRows, Columns, coremix::Shape, Rule)>();
+    check::<(Phase<f64>, PhaseRows, Columns, coremix::stage::Shape, Rule)>();
     check::<coremix::e_step::PerShard<Vec<u8>>>();
     check::<(Gaussian, Model, GaussianMixture<f64>)>();
     check::<(Gaussian, Covariance, DirichletProcess)>();

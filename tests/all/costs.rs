@@ -5,7 +5,7 @@ use coremix::costs::Cost;
 use coremix::data::{Centres, Data, Frame, Rows};
 use coremix::m_step::{GaussianMixture, MStep, Moments};
 use coremix::prelude::*;
-use coremix::{Block, Likelihood, LogJoint, Stage};
+use coremix::stage::{Block, Likelihood, LogJoint, Stage};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,8 @@ use approx::assert_abs_diff_eq;
 use coremix::m_step::DirichletProcessMixture;
 use coremix::metrics::adjusted_rand_index;
 use coremix::prelude::*;
-use coremix::{Builder, Element, Float, Rng, algorithms};
+use coremix::stage::Rng;
+use coremix::{Builder, Element, Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, array, concatenate, s};
 use proptest::prelude::*;
 

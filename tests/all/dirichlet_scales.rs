@@ -3,7 +3,8 @@
 use crate::common::{rises, rounding};
 use coremix::m_step::DirichletProcessMixture;
 use coremix::prelude::*;
-use coremix::{Element, Float, Rng, algorithms};
+use coremix::stage::Rng;
+use coremix::{Element, Float, algorithms};
 use ndarray::{Array1, Array2, array};
 use std::f64::consts::PI;
 

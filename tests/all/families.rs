@@ -7,7 +7,8 @@ use coremix::data::Rows;
 use coremix::e_step::{EStep, Search};
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
-use coremix::{Block, Float, Phase, Rng, Stage, algorithms};
+use coremix::stage::{Block, Rng, Stage};
+use coremix::{Float, Phase, algorithms};
 use ndarray::{Array1, Array2, Axis, array};
 
 /// One variance and equal proportions for the first two M-steps of a truncated search: until then it is the shared

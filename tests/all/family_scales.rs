@@ -3,11 +3,11 @@
 
 use crate::common::{blobs, rises, rounding};
 use coremix::Float;
-use coremix::Rng;
 use coremix::algorithms;
 use coremix::data::Data;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2, Axis, array};
 
 /// Free energies, variances and means of a few iterations of soft EM, with rows in this order.

@@ -1,13 +1,14 @@
 //! Floors of variances (E20, E52): they follow from what a component's own numbers can tell, not from the range of the data.
 
 use crate::common::{rises_in_phases, rounding};
+use coremix::Float;
 use coremix::algorithms;
 use coremix::data::{Blocks, Data, Source};
 use coremix::m_step::GaussianMixture;
 use coremix::metrics::adjusted_rand_index;
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};
-use coremix::{Float, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2, Axis, array, s};
 
 const KINDS: [Covariance; 5] = [

@@ -4,11 +4,12 @@
 //! A change here is a change of results: it is named under "Changed results" in `CHANGELOG.md`.
 
 use approx::assert_relative_eq;
+use coremix::Float;
 use coremix::coreset::{Coreset, Subset};
 use coremix::data::{Rows, View};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
-use coremix::{Float, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2};
 
 const ROWS: usize = 160;

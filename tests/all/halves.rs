@@ -1,11 +1,11 @@
 //! A row of weight w and two rows of weight w / 2 are the same to whatever draws rows. Whole fits are in `laws.rs`.
 
 use crate::common::blobs;
-use coremix::Rng;
 use coremix::coreset::Coreset;
 use coremix::data::{Rows, View};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
 
 const ROWS: usize = 40;

@@ -6,7 +6,7 @@ use crate::base::linalg::{
     Cholesky, cholesky, eigen, inverse_of_lower, orthonormal, packed, square, unpacked, whitening,
 };
 use approx::{assert_abs_diff_eq, assert_relative_eq};
-use coremix::Rng;
+use coremix::stage::Rng;
 use ndarray::{Array2, Axis, Slice};
 
 /// Below, at and beyond one block, and several.

@@ -2,8 +2,9 @@
 //! largest, and raised.
 
 use crate::common::rises;
+use coremix::algorithms;
 use coremix::prelude::*;
-use coremix::{Rng, algorithms};
+use coremix::stage::Rng;
 use ndarray::{Array2, Axis};
 
 /// Free energies rise, and raised eigenvalues add almost nothing to the variances: the traces of the covariances are those of

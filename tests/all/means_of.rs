@@ -5,7 +5,8 @@ use coremix::datasets::Birch;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
-use coremix::{Fit, Rng, algorithms};
+use coremix::stage::Rng;
+use coremix::{Fit, algorithms};
 use ndarray::Array2;
 
 fn points() -> Array2<f64> {

@@ -1,8 +1,9 @@
 //! Scores of labels and of centres: scikit-learn's numbers, all permutations, and hostile input.
 
 use crate::least_cost::least_cost;
+use coremix::Error;
 use coremix::metrics::{accuracy, adjusted_rand_index, matched_rmse, nmi, purity};
-use coremix::{Error, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2, ArrayView2, Axis, array};
 
 fn close(found: f64, expected: f64) {

@@ -1,8 +1,9 @@
 //! Coresets of rows that come once.
 
 use approx::assert_abs_diff_eq;
+use coremix::Error;
 use coremix::coreset::OnePass;
-use coremix::{Error, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2, Axis, Slice};
 
 fn points(n: usize, seed: u64) -> (Array2<f64>, Array1<f64>) {

@@ -7,7 +7,8 @@ use coremix::data::{Rows, View};
 use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
-use coremix::{Block, Float, Rng, Stage, testing};
+use coremix::stage::{Block, Rng, Stage};
+use coremix::{Float, testing};
 
 /// Every other row, with its own weight or with twice as much.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,8 @@ use coremix::e_step::{EStep, Search};
 use coremix::m_step::{MStep, Moments, SecondMoments};
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};
-use coremix::{Float, Rng, Stage, testing};
+use coremix::stage::{Rng, Stage};
+use coremix::{Float, testing};
 use ndarray::{Array1, Array2, ArrayView1, Axis, array};
 use std::f64::consts::{PI, TAU};
 

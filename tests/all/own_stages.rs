@@ -2,13 +2,14 @@
 //! them.
 
 use crate::common::{blobs, seeds};
+use coremix::Float;
 use coremix::algorithms;
 use coremix::coreset::{Coreset, Subset};
 use coremix::data::{Rows, View};
 use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
-use coremix::{Block, Float, Rng, Stage};
+use coremix::stage::{Block, Rng, Stage};
 use ndarray::Array2;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,7 +1,8 @@
 //! Lists of phases: which of them run, on what, and what the report says of it.
 
+use coremix::Error;
 use coremix::prelude::*;
-use coremix::{Error, Shape};
+use coremix::stage::Shape;
 use ndarray::{Array1, Array2, arr1};
 use std::ops::ControlFlow;
 

@@ -2,7 +2,8 @@
 
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Float, Predictor, Rng};
+use coremix::stage::Rng;
+use coremix::{BoxedMixture, Float, Predictor};
 use ndarray::{Array2, ArrayView2};
 
 /// Rows around `k` centres that overlap, with two columns of few values, so that rows repeat and distances tie.

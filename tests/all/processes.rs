@@ -1,9 +1,10 @@
 //! Promises across processes: the same bits in each, and whole files whenever one is killed.
 
 use crate::common::blobs;
+use coremix::Float;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
-use coremix::{Float, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

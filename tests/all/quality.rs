@@ -3,9 +3,9 @@
 
 use crate::common::phases;
 use crate::hard;
-use coremix::Rng;
 use coremix::algorithms;
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use ndarray::Array2;
 
 /// A value for a row and a column.

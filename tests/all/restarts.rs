@@ -1,8 +1,9 @@
 //! Restarts at the same time give the results of restarts one after the other.
 
 use crate::common::on;
+use coremix::BoxedMixture;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Rng};
+use coremix::stage::Rng;
 use ndarray::Array2;
 use std::ops::ControlFlow;
 

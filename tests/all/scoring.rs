@@ -1,9 +1,10 @@
 //! Answers of models on data, compared with naive sums over all components, in `f64`, of the same numbers.
 
 use crate::common::blobs;
+use coremix::Float;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
-use coremix::{Float, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2, Axis};
 use std::f64::consts::PI;
 
@@ -252,7 +253,7 @@ fn labels_of_many_components() {
 /// One column so wide that the squares of all others are too small for the type: `score` has the labels of `predict`.
 #[test]
 fn labels_are_the_same_where_squares_are_too_small() {
-    let mut rng = coremix::Rng::from_seed(0);
+    let mut rng = coremix::stage::Rng::from_seed(0);
     let centre: Vec<f64> = (0..4).map(|_| 4.0 * rng.normal()).collect();
     let near = Array2::from_shape_fn((8, 4), |(_, j)| centre[j] + rng.normal());
     let x = Array2::from_shape_fn((512, 4), |(n, j)| match j {

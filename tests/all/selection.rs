@@ -1,10 +1,11 @@
 //! How many clusters: criteria against scikit-learn and naive formulas, and sweeps.
 
 use crate::common::{read, same_on_threads};
+use coremix::Estimator;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::selection::{Criteria, Criterion, Selection, Sweep};
-use coremix::{Estimator, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2, Axis, s};
 
 type Table = f64;

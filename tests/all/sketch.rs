@@ -5,7 +5,8 @@ use approx::assert_abs_diff_eq;
 use coremix::data::Data;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
-use coremix::{Builder, Float, Rng, Stage, algorithms};
+use coremix::stage::{Rng, Stage};
+use coremix::{Builder, Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, Slice, array, s};
 use std::f64::consts::PI;
 

@@ -7,7 +7,8 @@ use coremix::costs::{Cost, OwnCost};
 use coremix::data::{Centres, Frame, Rows, Summary};
 use coremix::m_step::{GaussianMixture, MStep, Moments};
 use coremix::prelude::*;
-use coremix::{Block, Likelihood, LogJoint, Stage, testing};
+use coremix::stage::{Block, Likelihood, LogJoint, Stage};
+use coremix::testing;
 use ndarray::{Array2, s};
 use std::ops::Range;
 

@@ -3,7 +3,8 @@
 use crate::common::{blobs, close, rises};
 use coremix::m_step::MStep;
 use coremix::prelude::*;
-use coremix::{Builder, FileFault, Float, Stage, algorithms};
+use coremix::stage::Stage;
+use coremix::{Builder, FileFault, Float, algorithms};
 use ndarray::{Array1, Array2};
 
 /// EM with supports of all components: its free energy is the log-likelihood of the model.

@@ -1,9 +1,9 @@
 //! Reading ahead: the same rows, on time or late, from sources that are slow, fail or panic.
 
 use crate::fits::blobs;
-use coremix::Rng;
 use coremix::data::{Blocks, Source};
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use coremix_files::ReadAhead;
 use ndarray::Array2;
 use std::io;

@@ -6,7 +6,7 @@ use coremix::Float;
 use coremix::coreset::{Coreset, Subset};
 use coremix::data::View;
 use coremix::prelude::*;
-use coremix::{Rng, Stage};
+use coremix::stage::{Rng, Stage};
 
 /// A coreset that returns this, whatever the data are.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use coremix::data::{Centres, Data, Frame, Rows};
 use coremix::m_step::{GaussianMixture, MStep, Moments};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
-use coremix::{Block, Likelihood, LogJoint, Stage};
+use coremix::stage::{Block, Likelihood, LogJoint, Stage};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

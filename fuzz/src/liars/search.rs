@@ -5,7 +5,7 @@ use coremix::Float;
 use coremix::data::Rows;
 use coremix::e_step::{EStep, Search};
 use coremix::prelude::*;
-use coremix::{Block, Rng, Stage};
+use coremix::stage::{Block, Rng, Stage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The width of supports, honest or not.

@@ -2,10 +2,11 @@
 
 use super::wrong;
 use crate::bytes::Bytes;
+use coremix::Float;
 use coremix::data::View;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
-use coremix::{Float, Rng, Stage};
+use coremix::stage::{Rng, Stage};
 
 /// Seeds at these rows, or at the first ones, with wrong numbers in some.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@
 //! not: in the wide cluster, far is common.
 
 use clap::Parser;
-use coremix::Rng;
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use ndarray::Array2;
 use plotters::prelude::*;
 use std::path::PathBuf;

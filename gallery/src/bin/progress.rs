@@ -4,7 +4,8 @@
 
 use clap::Parser;
 use coremix::prelude::*;
-use coremix::{Cancel, Progress, Rng};
+use coremix::stage::Rng;
+use coremix::{Cancel, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 use ndarray::Array2;
 use std::ops::ControlFlow;

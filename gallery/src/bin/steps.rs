@@ -2,8 +2,9 @@
 //!
 //! Six panels of the same rows. Written as text: a path of many points is a tenth as long as their circles.
 
+use coremix::Progress;
 use coremix::prelude::*;
-use coremix::{Progress, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array2, ArrayView1};
 use std::ops::ControlFlow;
 

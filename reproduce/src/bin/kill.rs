@@ -10,9 +10,10 @@
 //! ```
 
 use clap::Parser;
+use coremix::BoxedMixture;
 use coremix::datasets::Birch;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Rng};
+use coremix::stage::Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

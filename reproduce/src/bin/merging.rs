@@ -4,8 +4,9 @@
 //! out: nats per row of 5,000 other rows, the median. "Prior given": the prior has the variances of the columns as numbers that
 //! are given, and correlations between clusters are no part of it.
 
+use coremix::algorithms;
 use coremix::prelude::*;
-use coremix::{Rng, algorithms};
+use coremix::stage::Rng;
 use ndarray::{Array2, Axis};
 use reproduce::median;
 use std::time::Instant;

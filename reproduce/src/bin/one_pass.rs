@@ -4,10 +4,11 @@
 //! `cargo run --release -p reproduce --bin one_pass -- [SEEDS [SET ..]]`; 10 seeds and kdd04bio, song and cod_rna unless told.
 //! Means over the seeds, with the standard error in brackets. Rows come in the order of the file and in a random one.
 
+use coremix::Element;
 use coremix::coreset::OnePass;
 use coremix::prelude::*;
 use coremix::seed::KMeansPlusPlus;
-use coremix::{Element, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array2, ArrayView2, Axis};
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
 use reproduce::{heading, mean, row, signed};

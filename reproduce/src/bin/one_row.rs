@@ -3,8 +3,8 @@
 //! `cargo run --release -p reproduce --bin one_row -- [CLUSTERS] [COLUMNS]` on generated data, f32, on one thread: a predictor,
 //! for labels and for log-densities, compared with the model's `predict` of a row.
 
-use coremix::Rng;
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use ndarray::{Array2, ArrayView2};
 use std::time::Instant;
 

@@ -5,8 +5,8 @@
 #[path = "../../../examples/own_family_vmf.rs"]
 mod own_family_vmf;
 
-use coremix::Rng;
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use ndarray::{Array2, Axis};
 use own_family_vmf::{VonMisesFisher, normalise};
 use std::time::Instant;

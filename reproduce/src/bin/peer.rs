@@ -7,7 +7,8 @@
 
 use clap::{Parser, ValueEnum};
 use coremix::prelude::*;
-use coremix::{Builder, Element, Stage, algorithms};
+use coremix::stage::Stage;
+use coremix::{Builder, Element, algorithms};
 use ndarray::Array2;
 use ndarray_npy::ReadableElement;
 use std::path::{Path, PathBuf};

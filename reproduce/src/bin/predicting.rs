@@ -3,9 +3,9 @@
 //! `cargo run --release -p reproduce --bin predicting -- CLUSTERS` on generated data: means in groups, and rows around the
 //! means. Microseconds per row, medians, on all threads.
 
-use coremix::Rng;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use ndarray::{Array2, ArrayView2, s};
 use reproduce::median;
 use std::time::Instant;

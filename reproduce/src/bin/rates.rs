@@ -3,8 +3,9 @@
 //!
 //! `cargo run --release -p reproduce --bin rates -- [rows]` on generated data (131,072 rows unless told).
 
+use coremix::algorithms;
 use coremix::prelude::*;
-use coremix::{Rng, algorithms};
+use coremix::stage::Rng;
 use ndarray::Array2;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;

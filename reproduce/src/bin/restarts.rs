@@ -3,8 +3,9 @@
 //! An observer makes a fit run its restarts one after the other. Without one they run at the same time if rows are few. The
 //! program checks that both give the same model, and prints the medians of five fits each, in turn.
 
+use coremix::Estimator;
 use coremix::prelude::*;
-use coremix::{Estimator, Rng};
+use coremix::stage::Rng;
 use ndarray::Array2;
 use std::ops::ControlFlow;
 use std::time::Instant;

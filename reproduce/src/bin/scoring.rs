@@ -4,9 +4,10 @@
 //! have variances of their own.
 //! In `tight` data every row has one component, in `near` ones a few, in `overlapping` ones nearly all.
 
+use coremix::Float;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
-use coremix::{Float, Rng};
+use coremix::stage::Rng;
 use ndarray::{Array1, Array2};
 use rayon::ThreadPoolBuilder;
 use reproduce::median;

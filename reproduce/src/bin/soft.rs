@@ -10,7 +10,8 @@
 //! scikit-learn's.
 
 use coremix::prelude::*;
-use coremix::{Element, Float, Rng, algorithms};
+use coremix::stage::Rng;
+use coremix::{Element, Float, algorithms};
 use ndarray::{Array2, Axis, LinalgScalar};
 use rayon::prelude::*;
 use std::hint::black_box;

@@ -3,9 +3,10 @@
 //! `cargo run --release -p reproduce --bin table_fast -- DATA_FOLDER [seeds] [sets...]`; with `levers` among the sets, also what it
 //! would be without each of its parts.
 
+use coremix::Element;
 use coremix::algorithms::{self, fast_phases};
 use coremix::prelude::*;
-use coremix::{Element, Shape};
+use coremix::stage::Shape;
 use ndarray::Array2;
 use ndarray_npy::ReadableElement;
 use std::path::Path;

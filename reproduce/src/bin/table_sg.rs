@@ -14,7 +14,8 @@
 
 use coremix::m_step::MStep;
 use coremix::prelude::*;
-use coremix::{Builder, Float, Rng, algorithms, metrics};
+use coremix::stage::Rng;
+use coremix::{Builder, Float, algorithms, metrics};
 use ndarray::{Array1, Array2, Axis, s};
 use ndarray_npy::{ReadNpyError, read_npy};
 use plotters::prelude::*;
