@@ -83,14 +83,14 @@ impl Job {
     /// A job that fits `algorithm` to the rows of these columns: several columns of numbers, or one column of lists that are
     /// all as long (a List or FixedSizeList).
     ///
-    /// Variances must be shared, spherical or diagonal. By default `fast`, `k-means`, `lwcs-k-means` and
-    /// `lazy-k-means` go on with [`Support::Nearest`], `gmm` with [`Support::All`], and all others with the best three.
+    /// Variances must be shared, spherical or diagonal. By default as many components share a row as in the algorithm
+    /// ([`Algorithm::members`]).
     #[must_use]
     pub fn new(algorithm: Algorithm, columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let support = match &algorithm.to_string()[..] {
-            "fast" | "k-means" | "lwcs-k-means" | "lazy-k-means" => Support::Nearest,
-            "gmm" => Support::All,
-            _ => Support::Best(3),
+        let support = match algorithm.members() {
+            None => Support::All,
+            Some(1) => Support::Nearest,
+            Some(members) => Support::Best(members),
         };
         Self {
             algorithm,
