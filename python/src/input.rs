@@ -273,7 +273,7 @@ fn unread(stage: &'static str, error: &std::io::Error) -> Error {
 const BLOCK: usize = 4096;
 
 macro_rules! number {
-    ($t:ty, $($own:ident)|+, $from_f64:expr) => {
+    ($t:ty, $($own:ident)|+, of files $($ahead:ident)|+, $from_f64:expr) => {
         impl Number for $t {
             fn borrowed<'a>(
                 rows: &Rows<'a>,
@@ -290,7 +290,7 @@ macro_rules! number {
                 weights: Option<ArrayView1<'a, f64>>,
             ) -> Option<Result<Known<'a, Self>>> {
                 match &reading.ahead {
-                    $(Ahead::$own(rows) => Some(load(reading, rows, weights)),)+
+                    $(Ahead::$ahead(rows) => Some(load(reading, rows, weights)),)+
                     #[allow(unreachable_patterns, reason = "f32 and f64 have other types")]
                     _ => None,
                 }
@@ -310,8 +310,8 @@ macro_rules! number {
         }
     };
 }
-number!(f32, F32 | U8, |x| x as f32);
-number!(f64, F64, |x| x);
+number!(f32, F32 | U8 | I8 | F16, of files F32 | U8, |x| x as f32);
+number!(f64, F64, of files F64, |x| x);
 
 impl<'a> Rows<'a> {
     /// The data for models of this number type.

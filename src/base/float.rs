@@ -95,12 +95,21 @@ macro_rules! float {
 float!(f32, f32::MAX as f64 / 4.0, 1e37, 125);
 float!(f64, 1e150, 1e305, 1020);
 
-/// A type that data may be stored in: `f32`, `f64`, or `u8` computed in `f32`; or a type of your own.
+/// A type that data may be stored in: `f32`, `f64`; `u8`, `i8` and, with the feature `half`, `half::f16` and `half::bf16`, computed
+/// in `f32`; or a type of your own.
 pub trait Element: Copy + Debug + Default + Send + Sync + 'static {
     /// The type the crate computes in.
     type Float: Float;
     /// The stored value in the computing type, exactly.
     fn widen(self) -> Self::Float;
+
+    /// Widens all values into as many places.
+    #[inline(always)]
+    fn widen_all(values: &[Self], out: &mut [Self::Float]) {
+        for (out, x) in out.iter_mut().zip(values) {
+            *out = x.widen();
+        }
+    }
 }
 
 macro_rules! element {
@@ -115,5 +124,27 @@ macro_rules! element {
     };
 }
 element!(u8, f32);
+element!(i8, f32);
 element!(f32, f32);
 element!(f64, f64);
+
+#[cfg(feature = "half")]
+macro_rules! half {
+    ($($t:ty),*) => {$(
+        impl Element for $t {
+            type Float = f32;
+            #[inline(always)]
+            fn widen(self) -> f32 {
+                self.to_f32()
+            }
+            /// By whole vectors, where the processor has instructions for it.
+            #[inline(always)]
+            fn widen_all(values: &[Self], out: &mut [f32]) {
+                use half::slice::HalfFloatSliceExt;
+                values.convert_to_f32_slice(&mut out[..values.len()]);
+            }
+        }
+    )*};
+}
+#[cfg(feature = "half")]
+half!(half::f16, half::bf16);

@@ -43,7 +43,7 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Source: Sync {
-    /// How values are stored: `f32`, `f64`, or `u8` (computed in `f32`).
+    /// How values are stored: `f32`, `f64`, or another [`Element`], such as `u8` (computed in `f32`).
     type Element: Element;
 
     /// The name of the source in errors: that of its type.

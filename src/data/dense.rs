@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// Dense points, checked once.
 ///
-/// `T` is how values are stored: `f32`, `f64`, or `u8` (computed in `f32`). Rows that lie one after the
+/// `T` is how values are stored: `f32`, `f64`, or another [`Element`], such as `u8` (computed in `f32`). Rows that lie one after the
 /// other in memory are borrowed; any other memory order is copied once into row-major order.
 ///
 /// ```
@@ -190,9 +190,7 @@ impl<'a, T: Element> Dense<'a, T> {
             }
             vectorised!({
                 for (out, n) in out.chunks_exact_mut(stride).zip(&mut rows) {
-                    for (out, x) in out.iter_mut().zip(self.row(n)) {
-                        *out = x.widen();
-                    }
+                    T::widen_all(self.row(n), out);
                 }
             });
             features::enter(out, &frame.offset, scale, Frame::most());

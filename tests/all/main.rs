@@ -32,6 +32,7 @@ mod costs;
 mod datasets;
 mod dirichlet_process;
 mod dirichlet_scales;
+mod elements;
 mod equations;
 mod families;
 mod family_scales;
