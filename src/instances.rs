@@ -16,6 +16,8 @@ use ndarray::{Array1, Array2};
 type Model<'a, F> = &'a dyn Mixture<F>;
 type Rows<'a, F> = &'a dyn Data<F>;
 type Labels = Array1<u32>;
+/// A score, and its evaluations.
+type Scored = Result<(Score, u64)>;
 /// Components and their shares, per row.
 type Shares<F> = Result<(Array2<u32>, Array2<F>)>;
 
@@ -29,7 +31,7 @@ struct Instances<F: Float> {
     log_densities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array1<f64>>,
     log_likelihood: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
     classify: fn(Model<'_, F>, Rows<'_, F>) -> Result<Classified>,
-    score: fn(Model<'_, F>, Rows<'_, F>) -> Result<(Score, u64)>,
+    score: fn(Model<'_, F>, Rows<'_, F>) -> Scored,
     quantization_error: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
     dense: fn(Dense<'static, F>) -> Box<dyn Data<F>>,
     sketch: fn(Sketch<F>) -> Box<dyn Data<F>>,
