@@ -190,7 +190,9 @@ impl<'a, T: Element> Dense<'a, T> {
             }
             vectorised!({
                 for (out, n) in out.chunks_exact_mut(stride).zip(&mut rows) {
-                    T::widen_all(self.row(n), out);
+                    for (out, x) in out.iter_mut().zip(self.row(n)) {
+                        *out = x.widen();
+                    }
                 }
             });
             features::enter(out, &frame.offset, scale, Frame::most());

@@ -80,6 +80,19 @@ fn floating_point_numbers_of_sixteen_bits() {
     fits_are_those_of_f32(bf16::from_f32);
 }
 
+/// All values of both types are those of the crate that has the types.
+#[test]
+fn sixteen_bits_are_widened_exactly() {
+    let same = |found: f32, expected: f32| {
+        found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan()
+    };
+    for bits in 0..=u16::MAX {
+        let (half, brain) = (f16::from_bits(bits), bf16::from_bits(bits));
+        assert!(same(half.widen(), half.to_f32()), "f16 {bits:#x}");
+        assert!(same(brain.widen(), brain.to_f32()), "bf16 {bits:#x}");
+    }
+}
+
 /// NaN and infinity of these types are found where they are.
 #[test]
 fn what_is_no_number_is_an_error() {

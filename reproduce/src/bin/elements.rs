@@ -1,4 +1,4 @@
-//! The same values stored in several number types: seconds of `fast`, bytes per row, and labels that differ from those of `f32`.
+//! Equal values stored in several number types: seconds of `fast`, bytes per row, and labels that differ from those of `f32`.
 //! Usage: elements [ROWS [COLUMNS [CLUSTERS]]]
 
 use coremix::Element;
