@@ -7,6 +7,7 @@ use coremix::stage::{Rng, Stage};
 use coremix::{Builder, Float, Rule};
 use ndarray::Array2;
 use rayon::prelude::*;
+use std::num::ParseIntError;
 
 /// The stop rule of the papers: a change of the free energy relative to itself.
 pub fn as_published<F: Float, M: Stage>(builder: Builder<F, M>, tolerance: f64) -> Builder<F, M> {
@@ -54,6 +55,18 @@ pub fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+/// The numbers of the command line, one after the other, and `defaults` for those that are left out.
+///
+/// # Errors
+/// If one of them is no number.
+pub fn sizes<const N: usize>(defaults: [usize; N]) -> Result<[usize; N], ParseIntError> {
+    let mut sizes = defaults;
+    for (size, given) in sizes.iter_mut().zip(std::env::args().skip(1)) {
+        *size = given.parse()?;
+    }
+    Ok(sizes)
 }
 
 /// The heading of a Markdown table, the first column without a name.

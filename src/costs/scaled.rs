@@ -24,7 +24,7 @@ pub struct Scaled<F> {
     centres: Centres<F>,
     components: Vec<Factor>,
     by_column: Option<ByColumn<F>>,
-    /// The largest factor, and as its addend the largest of all that is added to a row: they bound rounding.
+    /// Bounds for rounding: the largest factor, and as its `added` the largest sum that a component adds to a row.
     largest: Factor,
     products: Cached<Option<Linear<F>>>,
 }

@@ -62,9 +62,8 @@ impl Shared {
             centres.push(&whiten(&axes, &row, dim));
         }
         let whitened = Scaled::new(centres, |c| Factor {
-            factor: 1.0,
-            per_coordinate: 0.0,
             added: added[c],
+            ..Factor::ONE
         });
         Self { axes, whitened }
     }

@@ -45,10 +45,7 @@ impl<F: Float> Costs<F> {
         let log_dets = || whitenings.iter().cycle().map(Whitening::log_det);
         let added = || (log_dets().zip(&penalties)).map(|(log_det, own)| unit * log_det + own);
         let of_component = |c: usize| {
-            let (factor, per_coordinate) = match theta.covariance.has_pairs() {
-                true => (1.0, 0.0),
-                false => relative(variances[c]),
-            };
+            let (factor, per_coordinate) = relative(variances[c]);
             Factor {
                 factor,
                 per_coordinate,
@@ -59,7 +56,7 @@ impl<F: Float> Costs<F> {
         let form = match theta.covariance {
             Covariance::TiedSpherical => Form::Squared,
             Covariance::Tied | Covariance::Full if round => {
-                Form::Scaled(Box::new(Scaled::new(centres(), of_component)))
+                Form::Scaled(Box::new(Scaled::new(centres(), |_| Factor::ONE)))
             }
             Covariance::Tied => {
                 let added: Vec<f64> = added().collect();

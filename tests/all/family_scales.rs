@@ -60,6 +60,36 @@ macro_rules! same_in_all_orders {
     }};
 }
 
+/// As above, for all kinds with variances of columns or components.
+macro_rules! same_in_all_orders_of_kinds {
+    ($x:expr, $w:expr, $seeds:expr, $orders:expr) => {
+        same_in_all_orders!(
+            Gaussian::new(Covariance::Spherical),
+            $x,
+            $w,
+            $seeds,
+            $orders,
+            |m: &GaussianMixture<f64>| m.variances().column(0).to_vec()
+        );
+        same_in_all_orders!(
+            Gaussian::new(Covariance::Diagonal),
+            $x,
+            $w,
+            $seeds,
+            $orders,
+            |m: &GaussianMixture<f64>| { m.variances().iter().copied().collect() }
+        );
+        same_in_all_orders!(
+            Gaussian::new(Covariance::TiedSpherical),
+            $x,
+            $w,
+            $seeds,
+            $orders,
+            |m: &GaussianMixture<f64>| vec![m.variance()]
+        );
+    };
+}
+
 /// A row of little weight so far out that the variance is its own.
 #[test]
 fn a_small_share_far_away_counts_in_any_order() {
@@ -67,30 +97,7 @@ fn a_small_share_far_away_counts_in_any_order() {
     let w = array![1e10, 1e10, 1e-7];
     let seeds = array![[0.0, 0.0]];
     let orders = [[0, 1, 2], [2, 1, 0], [1, 2, 0]];
-    same_in_all_orders!(
-        Gaussian::new(Covariance::Spherical),
-        x,
-        w,
-        seeds,
-        &orders,
-        |m: &GaussianMixture<f64>| m.variances().column(0).to_vec()
-    );
-    same_in_all_orders!(
-        Gaussian::new(Covariance::Diagonal),
-        x,
-        w,
-        seeds,
-        &orders,
-        |m: &GaussianMixture<f64>| { m.variances().iter().copied().collect() }
-    );
-    same_in_all_orders!(
-        Gaussian::new(Covariance::TiedSpherical),
-        x,
-        w,
-        seeds,
-        &orders,
-        |m: &GaussianMixture<f64>| vec![m.variance()]
-    );
+    same_in_all_orders_of_kinds!(x, w, seeds, &orders);
 }
 
 /// Weights over forty powers of ten, and rows the farther out the less they weigh, over several components.
@@ -110,30 +117,7 @@ fn the_order_of_rows_does_not_matter() {
     heavy_first.sort_by(|&a, &b| w[b].total_cmp(&w[a]));
     let light_first: Vec<usize> = heavy_first.iter().rev().copied().collect();
     let orders = [forth, back, heavy_first, light_first];
-    same_in_all_orders!(
-        Gaussian::new(Covariance::Spherical),
-        x,
-        w,
-        seeds,
-        &orders,
-        |m: &GaussianMixture<f64>| m.variances().column(0).to_vec()
-    );
-    same_in_all_orders!(
-        Gaussian::new(Covariance::Diagonal),
-        x,
-        w,
-        seeds,
-        &orders,
-        |m: &GaussianMixture<f64>| { m.variances().iter().copied().collect() }
-    );
-    same_in_all_orders!(
-        Gaussian::new(Covariance::TiedSpherical),
-        x,
-        w,
-        seeds,
-        &orders,
-        |m: &GaussianMixture<f64>| vec![m.variance()]
-    );
+    same_in_all_orders_of_kinds!(x, w, seeds, &orders);
 }
 
 /// A fit and its model's answers on the data: numbers, and F that never falls and stays below the log-likelihood.

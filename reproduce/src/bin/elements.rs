@@ -23,25 +23,19 @@ fn run<T: Element<Float = f32>>(
         seconds.push(started.elapsed().as_secs_f64());
         found = fit.model.predict(&data)?;
     }
-    seconds.sort_by(f64::total_cmp);
     let other = labels.map_or(0, |labels| {
         labels.iter().zip(&found).filter(|(a, b)| a != b).count()
     });
     let bytes = size_of::<T>() * x.ncols();
     println!(
         "{name:>4}: {:.3} s, {bytes} bytes per row, {other} other labels",
-        seconds[2]
+        reproduce::median(&seconds)
     );
     Ok(found)
 }
 
-fn main() -> Result<()> {
-    let given: Vec<usize> = std::env::args()
-        .skip(1)
-        .filter_map(|x| x.parse().ok())
-        .collect();
-    let get = |place: usize, default| given.get(place).copied().unwrap_or(default);
-    let (n, d, k) = (get(0, 200_000), get(1, 128), get(2, 500));
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let [n, d, k] = reproduce::sizes([200_000, 128, 500])?;
     let mut rng = Rng::from_seed(1);
     let centres = Array2::from_shape_fn((2 * k, d), |_| 20.0 * rng.normal());
     // Whole numbers that all of these types hold exactly.

@@ -15,13 +15,7 @@ const CALLS: usize = 100_000;
 const ROWS: usize = 4_096;
 
 fn main() -> Answer<()> {
-    let numbers: std::result::Result<Vec<usize>, _> =
-        std::env::args().skip(1).map(|n| n.parse()).collect();
-    let numbers = numbers?;
-    let (k, d) = (
-        numbers.first().copied().unwrap_or(1_000),
-        numbers.get(1).copied().unwrap_or(128),
-    );
+    let [k, d] = reproduce::sizes([1_000, 128])?;
     let mut rng = Rng::from_seed(1);
     let means = Array2::from_shape_fn((k, d), |_| rng.normal() as f32);
     let x = Array2::from_shape_fn((ROWS.max(4 * k), d), |(i, j)| {

@@ -11,13 +11,8 @@ use ndarray::{Array2, Axis};
 use own_family_vmf::{VonMisesFisher, normalise};
 use std::time::Instant;
 
-fn main() -> Result<()> {
-    let given: Vec<usize> = std::env::args()
-        .skip(1)
-        .filter_map(|x| x.parse().ok())
-        .collect();
-    let get = |place: usize, default| given.get(place).copied().unwrap_or(default);
-    let (n, d, k) = (get(0, 50_000), get(1, 64), get(2, 100));
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    let [n, d, k] = reproduce::sizes([50_000, 64, 100])?;
     let mut rng = Rng::from_seed(1);
     let directions = Array2::from_shape_fn((k, d), |_| 3.0 * rng.normal());
     let mut x = Array2::from_shape_fn((n, d), |(i, j)| {
