@@ -218,8 +218,7 @@ pub(crate) struct Common {
     /// Fits from different seeds, of which the best is kept
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = positive)]
     pub(crate) restarts: usize,
-    /// Fit to columns of mean 0 and deviation 1, for columns of different units. The model is for rows as they are, with
-    /// variances for each column
+    /// Fit to columns of deviation 1, for columns of different units. The model is for rows as they are
     #[arg(long)]
     pub(crate) standardise: bool,
     /// Covariances of the components [default: diagonal for gmm and sparsified-gmm, otherwise tied-spherical]

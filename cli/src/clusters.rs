@@ -7,7 +7,6 @@ use crate::found;
 use crate::outputs::{is_quiet, say, warn};
 use crate::progress::Bar;
 use crate::rows::{self, Shared, with_rows};
-use crate::standard::Scale;
 use coremix::data::{Source as _, View};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
@@ -35,13 +34,7 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
     let (weights, columns, decoder) = (opened.weights, opened.columns, opened.decoder);
     with_rows!(opened.rows, |rows| {
         let rows = Arc::new(rows);
-        match clusters.common.standardise {
-            false => of_rows(clusters, &rows, weights, &columns, decoder, cancel),
-            true => {
-                let rows = Scale::of(&rows, weights.as_deref(), &columns)?.apply(&rows);
-                of_rows(clusters, &rows, weights, &columns, decoder, cancel)
-            }
-        }
+        of_rows(clusters, &rows, weights, &columns, decoder, cancel)
     })
 }
 
@@ -97,6 +90,7 @@ fn of_rows<T: Element>(
         let process = algorithms::dp_gmm(clusters.to, 1.0)
             .seed(own.seed)
             .restarts(own.restarts)
+            .standardise(own.standardise)
             .cancel(cancel)
             .build()?;
         bar.say("fitting a Dirichlet process");

@@ -2,12 +2,11 @@
 
 use crate::arguments::{self, Common, Fit as Arguments};
 use crate::failure::{Failure, Result};
-use crate::found::{self, Fitted, Quality};
+use crate::found::{self, Fitted};
 use crate::labels::{self, Labels};
 use crate::outputs::{self, Output, is_quiet, note, warn};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, Shared, with_rows};
-use crate::standard::Scale;
 use coremix::data::Source as _;
 use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator, Float};
@@ -34,11 +33,6 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     outputs::check(&outputs, &fit.input.rows, fit.over.force)?;
     // Wrong settings are an error before all rows are read.
     algorithm(fit)?.boxed::<f64>()?;
-    if fit.common.standardise && !algorithm(fit)?.can_standardise() {
-        let what = "its model cannot be changed back to the units of the rows";
-        let what = format!("--standardise does not work with {}: {what}", fit.algorithm);
-        return Err(Failure::arguments(what));
-    }
     let opened = rows::for_fit(&fit.input)?;
     outputs::check(&outputs, &opened.files, fit.over.force)?;
     if !is_quiet() {
@@ -65,19 +59,7 @@ fn of_rows<T: Element>(
     cancel: &Cancel,
 ) -> Result<()> {
     let (started, rows) = (Instant::now(), Arc::new(rows));
-    let found = match fit.common.standardise {
-        false => fitted(fit, &rows, weights, columns, decoder, cancel)?,
-        true => {
-            let scale = Scale::of(&rows, weights.as_deref(), columns)?;
-            let scaled = scale.apply(&rows);
-            let mut found = fitted(fit, &scaled, weights, columns, decoder, cancel)?;
-            found.model = scale.undo(&*found.model)?;
-            if let Quality::Likelihood(each, _) = &mut found.quality {
-                *each -= scale.log_density();
-            }
-            found
-        }
-    };
+    let found = fitted(fit, &rows, weights, columns, decoder, cancel)?;
     if let Some(fault) = &found.report.checkpoint_fault {
         warn(&format!("a checkpoint could not be written: {fault}"));
     }
@@ -224,6 +206,7 @@ fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
 pub(crate) fn common(name: &str, common: &Common) -> Result<Algorithm> {
     let mut algorithm = name.parse::<Algorithm>()?;
     algorithm = algorithm.seed(common.seed).restarts(common.restarts);
+    algorithm = algorithm.standardise(common.standardise);
     if let Some(covariance) = covariance_of(name, common.covariance) {
         algorithm = algorithm.covariance(covariance.of_crate());
     }

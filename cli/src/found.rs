@@ -125,14 +125,17 @@ pub(crate) fn in_words(fit: &Arguments, size: f64) -> String {
 }
 
 /// From the last free energy, F, of rows of this weight, W. Where each row belongs to one centre, F is
-/// -W (ln k + d/2 ln 2 pi v) - E / 2v, with the variance v and the quantization error E (E3, E22).
+/// -W (ln k + d/2 ln 2 pi v) - E / 2v, where columns have one unit, with the variance v and the quantization error E (E3, E22).
 fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
     let free_energy = fit.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
     let (model, shared) = (&fit.model, fit.supports.as_ref().map(|all| all.ncols()));
-    let (k, d) = (model.components(), model.means().ncols());
+    let k = model.components();
     if model.cost().is_squared() && shared.unwrap_or(k) == 1 {
-        let v = model.variances()[[0, 0]];
-        let constant = (k as f64).ln() + 0.5 * d as f64 * (TAU * v).ln();
+        // The variances of columns that are standardised differ by their units alone.
+        let (variances, frame) = (model.variances(), model.frame());
+        let v = variances[[0, 0]] * (frame.unit() / frame.unit_of(0)).powi(2);
+        let each = variances.row(0).mapv(|v| 0.5 * (TAU * v).ln());
+        let constant = (k as f64).ln() + each.sum();
         let error = -2.0 * v * (free_energy + constant);
         // Where rows are centres, all of it is rounding.
         let rounding = 1e-14 * v * (free_energy.abs() + constant.abs());

@@ -14,7 +14,6 @@ mod parameters;
 mod progress;
 mod rows;
 mod score;
-mod standard;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

@@ -20,6 +20,8 @@ def _common(ours: Any, theirs: Any) -> Any:
 
 def k_means(ours: Any) -> cluster.KMeans:
     """k-means with the same centres."""
+    if ours._model.standardised:
+        raise ValueError("scikit-learn's KMeans has no units of columns: put a StandardScaler before a KMeans without standardise")
     theirs = _common(ours, cluster.KMeans(n_clusters=len(ours.cluster_centers_), n_init=1))
     theirs.cluster_centers_ = ours.cluster_centers_
     theirs._n_features_out = len(ours.cluster_centers_)
@@ -35,13 +37,10 @@ def mixture(ours: Any) -> Any:
     parameters = ours._model.parameters()
     if parameters["family"] == "dirichlet-process":
         return _bayesian(ours, parameters)
-    k, _ = ours.means_.shape
-    covariances, kind = parameters["covariances"], parameters["family"]
-    if kind == "tied-spherical":
-        covariances, kind = np.full(k, covariances), "spherical"
-    elif parameters.get("full") is not None:
+    covariances, kind = ours.covariances_, ours._kind()
+    if parameters.get("full") is not None:
         covariances, kind = parameters["full"], "full"
-    theirs = sklearn_mixture.GaussianMixture(n_components=k, covariance_type=kind)
+    theirs = sklearn_mixture.GaussianMixture(n_components=len(ours.means_), covariance_type=kind)
     return _parameters(ours, theirs, covariances)
 
 

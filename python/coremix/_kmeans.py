@@ -150,6 +150,9 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
     stop_rule : {"per-coordinate", "relative-to-free-energy", "remaining"} or None, default=None
         What a gain is compared to ([E19] of the equations), in words of Rust. None: "remaining" for ``fast``, "per-coordinate"
         for the others.
+    standardise : bool, default=False
+        Fits columns of deviation 1, for columns in different units. Centres are in the units of the columns all the same, and the
+        model takes rows as they are; distances and ``inertia_`` are those of the standardised columns.
     coreset_size : int or None, default=None
         Draws of the coreset. None: the default of the algorithm; only ``fast`` and ``lwcs-k-means`` have one.
     c_prime : int, default=3
@@ -260,8 +263,8 @@ class LazyKMeans(OfSeeds, CoremixKMeans):
         Several candidates for each seed of k-means++.
     refined : bool, default=False
         Start at the means of ``fast``, not at seeds of k-means++.
-    init, n_init, max_iter, tol, stop_rule, coreset_size, compute_labels, memory, merge_rows, warm_start, n_jobs, random_state, \
-verbose, callback
+    init, n_init, max_iter, tol, stop_rule, standardise, coreset_size, compute_labels, memory, merge_rows, warm_start, \
+n_jobs, random_state, verbose, callback
         As in :class:`KMeans`. There is a coreset only if ``coreset_size`` is given.
 
     Attributes
@@ -300,7 +303,8 @@ class LwcsKMeans(OfChains, CoremixKMeans):
         Draws of the coreset. None: 100 per cluster, and at least 8,192.
     chain : int or None, default=None
         Length of the chains that draw the seeds. None: 20.
-    init, n_init, max_iter, tol, stop_rule, compute_labels, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    init, n_init, max_iter, tol, stop_rule, standardise, compute_labels, memory, merge_rows, warm_start, n_jobs, \
+random_state, verbose, callback
         As in :class:`KMeans`.
 
     Attributes

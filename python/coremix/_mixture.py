@@ -135,7 +135,9 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
     def _kind(self) -> str:
         """The covariance type of scikit-learn whose shape ``covariances_`` has."""
         kinds = {"dirichlet-process": "full", "tied-spherical": "spherical"}
-        return kinds.get(self._model.family, self._model.family)
+        kind = kinds.get(self._model.family, self._model.family)
+        # One variance of standardised columns is one for each column in its unit.
+        return "diag" if kind == "spherical" and self.covariances_.ndim == 2 else kind
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
         """Draws rows from the fitted mixture: rows (n_samples, n_features), and the components that they came from."""

@@ -22,6 +22,7 @@ class Parameters:
     max_iter: int | None = None
     tol: float | None = None
     stop_rule: StopRule | None = None
+    standardise: bool = False
     memory: int | str | None = None
     merge_rows: bool | Literal["auto"] = "auto"
     warm_start: bool = False

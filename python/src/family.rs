@@ -72,7 +72,11 @@ impl Parameters {
         Ok(match Family::of(model)? {
             Family::Gaussian(own) => {
                 let kind = own.covariance_kind();
+                let standardised = model.frame().is_standardised();
                 let covariances = match kind {
+                    Covariance::TiedSpherical | Covariance::Spherical if standardised => {
+                        Covariances::PerColumn(own.variances())
+                    }
                     Covariance::TiedSpherical => Covariances::One(own.variance()),
                     Covariance::Spherical => {
                         Covariances::PerComponent(own.variances().column(0).to_owned())

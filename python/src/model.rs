@@ -153,6 +153,12 @@ impl Model {
         each!(self, model: F => model.components())
     }
 
+    /// Whether it was fitted to standardised columns.
+    #[getter]
+    fn standardised(&self) -> bool {
+        each!(self, model: F => model.frame().is_standardised())
+    }
+
     /// The names of the columns, or None.
     #[getter]
     fn names(&self) -> Option<Vec<String>> {

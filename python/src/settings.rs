@@ -44,6 +44,7 @@ pub(crate) fn algorithm(
             "max_iterations" => algorithm.max_iterations(count(own, &value)?),
             "restarts" => algorithm.restarts(count(own, &value)?),
             "greedy" => algorithm.greedy(flag(own, &value)?),
+            "standardise" => algorithm.standardise(flag(own, &value)?),
             "refined" => algorithm.refined(flag(own, &value)?),
             "epsilon" => algorithm.epsilon(number(own, &value)?),
             "concentration" => algorithm.concentration(number(own, &value)?),

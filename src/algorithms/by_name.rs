@@ -117,6 +117,8 @@ settings! {
     max_iterations: usize,
     /// As [`Builder::restarts`]. Default 1.
     restarts: usize,
+    /// As [`Builder::standardise`]. Default: no.
+    standardise: bool,
     /// As [`Builder::seed`]. Default 0.
     seed: u64,
 }
@@ -128,6 +130,7 @@ const COMMON: &[&str] = &[
     "stop_rule",
     "max_iterations",
     "restarts",
+    "standardise",
     "seed",
 ];
 
@@ -142,7 +145,6 @@ struct Entry<F: Float> {
     settings: &'static [&'static str],
     rows: Fitted,
     supports: Width,
-    can_standardise: bool,
     make: fn(&Settings, usize) -> Made<F>,
 }
 
@@ -166,7 +168,7 @@ enum Width {
 }
 
 macro_rules! algorithms {
-    ($($name:literal $rows:ident $width:ident $scaled:ident [$($setting:ident)*]
+    ($($name:literal $rows:ident $width:ident [$($setting:ident)*]
        => |$s:pat_param, $k:ident| $family:ident $made:expr;)*) => {
         impl Algorithm {
             /// All names.
@@ -178,7 +180,6 @@ macro_rules! algorithms {
                         settings: &[$(stringify!($setting)),*],
                         rows: Fitted::$rows,
                         supports: Width::$width,
-                        can_standardise: stringify!($scaled) == "scaled",
                         make: |$s, $k| Made::$family($made),
                     },)*
                     _ => unreachable!("parsed from the names"),
@@ -188,30 +189,29 @@ macro_rules! algorithms {
     };
 }
 
-// Name, the rows that are fitted, how many components share one, and whether the model of rows in other units of the columns can
-// be changed back to theirs; settings; family and constructor.
+// Name, the rows that are fitted, how many components share one; settings; family and constructor.
 algorithms! {
-    "k-means" All One scaled [coreset covariance greedy refined] => |_, k| Gaussian own::k_means(k);
-    "k-means-c-prime" All Members scaled [coreset covariance c_prime greedy refined] =>
+    "k-means" All One [coreset covariance greedy refined] => |_, k| Gaussian own::k_means(k);
+    "k-means-c-prime" All Members [coreset covariance c_prime greedy refined] =>
         |s, k| Gaussian own::k_means_c_prime(k, s.members());
-    "gmm" All Full scaled [coreset covariance greedy refined] => |_, k| Gaussian own::gmm(k);
-    "lazy-k-means" All One scaled [coreset epsilon greedy refined] =>
+    "gmm" All Full [coreset covariance greedy refined] => |_, k| Gaussian own::gmm(k);
+    "lazy-k-means" All One [coreset epsilon greedy refined] =>
         |s, k| Gaussian own::lazy_k_means(k, s.epsilon.unwrap_or(0.1));
-    "lwcs-k-means" Drawn One scaled [coreset covariance chain] =>
+    "lwcs-k-means" Drawn One [coreset covariance chain] =>
         |_, k| Gaussian own::lwcs_k_means(k, draws(k));
-    "var-gmm-s" All Members scaled [coreset covariance c_prime neighbors random chain] =>
+    "var-gmm-s" All Members [coreset covariance c_prime neighbors random chain] =>
         |s, k| Gaussian own::var_gmm_s(k, 1, 1).e_step(s.neighborhood());
-    "vc-gmm" Drawn Members scaled [coreset covariance c_prime neighbors random chain] =>
+    "vc-gmm" Drawn Members [coreset covariance c_prime neighbors random chain] =>
         |s, k| Gaussian own::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood());
-    "d-gmm" All Members scaled [coreset covariance c_prime drawn chain] =>
+    "d-gmm" All Members [coreset covariance c_prime drawn chain] =>
         |s, k| Gaussian own::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
-    "sparsified-gmm" All Full fixed [coreset covariance greedy refined] =>
+    "sparsified-gmm" All Full [coreset covariance greedy refined] =>
         |_, k| Gaussian own::sparsified_gmm(k);
-    "dp-gmm" All Full fixed [coreset concentration process greedy refined] => |s, k| Dirichlet {
+    "dp-gmm" All Full [coreset concentration process greedy refined] => |s, k| Dirichlet {
         let own = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
         own::dp_gmm(k, 1.0).m_step(s.process.clone().unwrap_or_else(own))
     };
-    "fast" Phases One scaled [coreset memory] => |_, k| Gaussian own::fast(k);
+    "fast" Phases One [coreset memory] => |_, k| Gaussian own::fast(k);
 }
 
 fn draws(clusters: usize) -> usize {
@@ -234,12 +234,6 @@ impl Algorithm {
     #[must_use]
     pub fn settings(&self) -> Vec<&'static str> {
         [COMMON, Self::entry::<f64>(self.name).settings].concat()
-    }
-
-    /// Whether the model of rows whose columns were scaled can be changed back to the units of the columns.
-    #[must_use]
-    pub fn can_standardise(&self) -> bool {
-        Self::entry::<f64>(self.name).can_standardise
     }
 
     /// The components that share a row: one, some ([`c_prime`](Self::c_prime)), or `None` for all of them.
@@ -386,6 +380,7 @@ impl Algorithm {
             stop_rule rule: s.stop_rule => rule;
             max_iterations most: s.max_iterations => most;
             restarts number: s.restarts => number;
+            standardise all: s.standardise => all;
             seed seed: s.seed => seed;
             coreset draws: s.coreset => Lightweight::new(draws);
             phases bytes: s.memory => own::phases_within(bytes, self.copies(8.0));
@@ -398,7 +393,9 @@ impl Algorithm {
             builder = builder.seeder(KMeansPlusPlus::greedy());
         }
         if let (Some(true), Some(k)) = (s.refined, s.clusters) {
-            builder = builder.seeder(MeansOf::new(own::fast::<F>(k).build()?));
+            let standardise = s.standardise.unwrap_or_default();
+            let fast = own::fast::<F>(k).standardise(standardise);
+            builder = builder.seeder(MeansOf::new(fast.build()?));
         }
         if let Some(centres) = &s.centres {
             builder = builder.seeder(Given::new(centres.mapv(F::from_f64).view()));

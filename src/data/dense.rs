@@ -179,7 +179,6 @@ impl<'a, T: Element> Dense<'a, T> {
         out: &mut [T::Float],
     ) {
         let stride = stride(self.dim);
-        let scale = T::Float::from_f64(frame.inverse_unit);
         let far = size_of_val(&*self.values) >= UNCACHED_BYTES;
         for out in out.chunks_mut(stride * (BATCH_NUMBERS / stride).max(1)) {
             if far {
@@ -195,7 +194,7 @@ impl<'a, T: Element> Dense<'a, T> {
                     }
                 }
             });
-            features::enter(out, &frame.offset, scale, Frame::most());
+            features::enter(out, &frame.offset, &frame.scale, Frame::most());
         }
     }
 
@@ -378,7 +377,7 @@ mod tests {
         assert!(rows.row(0).iter().all(|z| z.to_f64().is_finite()));
         for (i, j) in (1..x.nrows()).flat_map(|i| (0..x.ncols()).map(move |j| (i, j))) {
             let from_offset = x[[i, j]].widen().to_f64() - frame.offset[j].to_f64();
-            let z = from_offset * frame.inverse_unit;
+            let z = from_offset * frame.scale[j].to_f64();
             let within = within * (1.0 + z.abs());
             assert_abs_diff_eq!(rows.row(i)[j].to_f64(), z, epsilon = within);
         }

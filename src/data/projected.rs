@@ -261,7 +261,7 @@ mod tests {
         let projected = subspace.project(&data).unwrap();
         let all: f64 = data.summary().variance.iter().sum::<f64>() * x.nrows() as f64;
         let inside: f64 = projected.values.iter().map(|x| x * x).sum();
-        let all = all * frame.inverse_unit.powi(2);
+        let all = frame.enter_product(0, 0, all);
         assert_abs_diff_eq!(
             inside + projected.residual.squared,
             all,

@@ -82,8 +82,8 @@ impl<F: Float> Sketch<F> {
         frame: &Frame<F>,
         into: &mut Rows<F>,
     ) {
-        let (scale, most) = (F::from_f64(frame.inverse_unit), Frame::most());
-        let enter = |x: F| clamped(x * scale, most);
+        let most = Frame::most();
+        let enter = |j: u32, x: F| clamped(x * frame.scale[j as usize], most);
         let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset[j].to_f64());
         // In the frame of this data all shifts are 0.
         let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset[j].to_f64());
@@ -92,8 +92,8 @@ impl<F: Float> Sketch<F> {
             let places = n * self.entries..(n + 1) * self.entries;
             let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
             let shifted = |(&j, &x): (&u32, &F)| match own {
-                true => enter(x),
-                false => enter(x + shift(j as usize)),
+                true => enter(j, x),
+                false => enter(j, x + shift(j as usize)),
             };
             into.push(self.weight(n), ids, ids.iter().zip(values).map(shifted));
         }

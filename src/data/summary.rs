@@ -163,6 +163,31 @@ impl<F: Float> Frame<F> {
         Self::around(summary, F::EPSILON * summary.max_abs())
     }
 
+    /// The frame in which every column has mean square deviation 1, up to one power of two for all. A column that is constant,
+    /// or differs by no more than the rounding of its values, is in units of its largest value.
+    pub(crate) fn standardised(summary: &Summary) -> Self {
+        let columns = summary.range.iter().zip(&summary.variance);
+        let deviations = columns.map(|((low, high), variance)| {
+            let (largest, deviation) = (low.abs().max(high.abs()), variance.sqrt());
+            match deviation > F::EPSILON * largest {
+                true => deviation,
+                false if largest > 0.0 => largest,
+                false => 1.0,
+            }
+        });
+        let deviations: Vec<f64> = deviations.collect();
+        let ranges = summary.range.iter().zip(&deviations);
+        let widest = ranges.fold(0.0, |widest: f64, ((low, high), s)| {
+            widest.max((high - low) / s)
+        });
+        let offset: Vec<f64> = nearest_zero(&summary.range).collect();
+        let frame = Self::new(&offset, widest);
+        let least = 2f64.powi(1 - F::MAX_EXPONENT);
+        let scale = |s: &f64| F::from_f64((1.0 / frame.unit() / s).clamp(least, 1.0 / least));
+        let scale: Vec<F> = deviations.iter().map(scale).collect();
+        frame.with_scale(&scale).with_mean(&summary.mean)
+    }
+
     /// The data's own coordinates, where neither rows nor their squares leave the range of the type.
     pub(crate) fn raw(summary: &Summary) -> Result<Self> {
         let (farthest, most) = (summary.max_abs(), Self::most().to_f64());

@@ -57,6 +57,7 @@ pub(super) struct Settings {
     pub(super) warm: Option<WarmStart>,
     pub(super) rule: StopRule,
     pub(super) restarts: usize,
+    pub(super) standardise: bool,
     pub(super) seed: u64,
 }
 
@@ -94,6 +95,7 @@ impl<F: Float> Clusterer<F> {
                     max_iterations: 200,
                 },
                 restarts: 1,
+                standardise: false,
                 seed: 0,
             },
         })
@@ -206,6 +208,31 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// [checkpoint](Self::checkpoint) they run one after the other.
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.0.settings.restarts = restarts;
+        self
+    }
+
+    /// Fits columns of deviation 1, for columns in different units, such as age and income. Default: no. Means and covariances are
+    /// in the units of the columns all the same, densities are those of the rows, and the model takes rows as they are:
+    /// deviations are part of its [`Frame`](crate::data::Frame). Distances and quantization errors are those of the standardised
+    /// columns. A constant column changes nothing.
+    ///
+    /// A [`Sketch`](crate::data::Sketch), whose coordinates are mixtures of all columns, and a family with
+    /// [raw coordinates](MStep::raw_coordinates) are errors of the fit.
+    ///
+    /// ```
+    /// use coremix::prelude::*;
+    /// use ndarray::array;
+    ///
+    /// // The second column decides, in its unit; in units of deviations the first one does.
+    /// let x = array![[0.0, 1e3], [0.0, 3e3], [0.1, 0.0], [0.1, 2e3], [3.0, 1e3], [3.1, 2e3]];
+    /// let data = Dense::new(&x)?;
+    /// let model = algorithms::k_means(2).standardise(true).restarts(5).build()?.fit(&data)?.model;
+    /// let labels = model.predict(&data)?;
+    /// assert!(labels[0] != labels[4] && labels[0] == labels[1] && labels[4] == labels[5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn standardise(mut self, standardise: bool) -> Self {
+        self.0.settings.standardise = standardise;
         self
     }
 

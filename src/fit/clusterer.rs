@@ -70,6 +70,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             clusters,
             rule,
             restarts,
+            standardise,
             seed,
             ref warm,
             ..
@@ -91,6 +92,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         identity.add("stop rule", format_args!("{:?}", rule.rule));
         identity.add("max iterations", rule.max_iterations);
         identity.add("restarts", restarts);
+        identity.add("standardise", standardise);
         identity.add("seed", seed);
         identity.add_data(data)?;
         Ok(identity)

@@ -71,9 +71,17 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             }
             None => (None, None),
         };
-        let frame = match self.m_step.raw_coordinates() {
-            true => Frame::raw(data.summary())?,
-            false => data.frame(),
+        let frame = match (settings.standardise, self.m_step.raw_coordinates()) {
+            (false, false) => data.frame(),
+            (false, true) => Frame::raw(data.summary())?,
+            (true, raw) => {
+                let rule =
+                    "is for families of coordinates near the data: those of this one are raw";
+                require(!raw, "standardise", true, rule)?;
+                let rule = "is for rows in their own columns: a sketch has mixed them";
+                require(data.frame().basis().is_none(), "standardise", true, rule)?;
+                Frame::standardised(data.summary())
+            }
         };
         data.check(&frame)?;
         let coreset = &*self.coreset;

@@ -49,7 +49,7 @@ impl WarmStart {
         match m_step.start_from(&model, seeds.clone(), frame.clone(), data)? {
             Some(found) => {
                 // Variances of rows much wider than these leave the range of numbers, and so would the free energy.
-                let ratio = model.frame().unit() * frame.inverse_unit;
+                let ratio = model.frame().unit() / frame.unit();
                 let LogJoint { gamma, beta, .. } = found.log_joint();
                 let numbers = (ratio * ratio).is_finite() && gamma.is_finite() && beta > 0.0;
                 let value = format!("a model whose unit is {ratio:.1e} times that of the data");

@@ -6,27 +6,27 @@ use crate::base::simd::{kernel, vectorised};
 use pulp::Simd;
 
 kernel! {
-    /// Takes padded rows of stored numbers, as many as the padded offset has, into the frame of this offset and scale, in place:
-    /// `(x - offset) * scale`, held between `-most` and `most`.
-    pub(crate) fn enter[F: Float](rows: &mut [F], offset: &[F], scale: F, most: F) = enter_frame
+    /// Takes padded rows of stored numbers, as many as the padded offset has, into the frame of this offset and this scale of each
+    /// column, in place: `(x - offset) * scale`, held between `-most` and `most`.
+    pub(crate) fn enter[F: Float](rows: &mut [F], offset: &[F], scale: &[F], most: F) = enter_frame
 }
 
 #[inline(always)]
-fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: F, most: F) {
+fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: &[F], most: F) {
     let stride = offset.len();
     let (offset, offset_rest) = F::vectors::<S>(offset);
-    let factor = F::splat(simd, scale);
+    let (scale, scale_rest) = F::vectors::<S>(scale);
     let (least_held, most_held) = (F::splat(simd, -most), F::splat(simd, most));
     for row in rows.chunks_exact_mut(stride) {
         let (row, rest) = F::vectors_mut::<S>(row);
-        for (x, &offset) in row.iter_mut().zip(offset) {
+        for ((x, &offset), &scale) in row.iter_mut().zip(offset).zip(scale) {
             // Comparisons clamp `z`, so that NaN stays NaN.
-            let z = F::times(simd, F::minus(simd, *x, offset), factor);
+            let z = F::times(simd, F::minus(simd, *x, offset), scale);
             let z = F::select(simd, F::less(simd, most_held, z), most_held, z);
             *x = F::select(simd, F::less(simd, z, least_held), least_held, z);
         }
         // Rows shorter than a vector.
-        for (x, &offset) in rest.iter_mut().zip(offset_rest) {
+        for ((x, &offset), &scale) in rest.iter_mut().zip(offset_rest).zip(scale_rest) {
             let z = (*x - offset) * scale;
             let z = if most < z { most } else { z };
             *x = if z < -most { -most } else { z };

@@ -152,22 +152,40 @@ impl<F: Float> MStep<F> for Gaussian {
         }
         let mut model: Self::Model = self.start(seeds, frame, data)?;
         let theta = &mut model.theta;
-        let factor = (from.frame.unit() * theta.frame.inverse_unit).powi(2);
+        let dim = theta.dim();
+        let (ours, theirs) = (theta.frame.clone(), &from.frame);
+        let ratio = |j: usize| ours.enter_length(j, theirs.unit_of(j));
+        let factor = |i: usize, j: usize| ratio(i) * ratio(j);
+        let mean_factor = (0..dim).map(|j| factor(j, j)).sum::<f64>() / dim as f64;
         let same = from.frame == theta.frame;
-        let raised = |values: &[f64], least: f64| -> Vec<f64> {
-            values.iter().map(|v| (v * factor).max(least)).collect()
+        // One variance for all columns, those of the columns, or of pairs of them.
+        let raised = |values: &[f64], columns: usize, least: f64| -> Vec<f64> {
+            let places = values.iter().enumerate();
+            let raise = |(place, v): (usize, &f64)| {
+                let (i, j) = (place / dim % dim, place % dim);
+                let factor = match columns {
+                    0 => mean_factor,
+                    1 => factor(j, j),
+                    _ => factor(i, j),
+                };
+                (v * factor).max(least)
+            };
+            places.map(raise).collect()
         };
-        theta.least_variance = theta.least_variance.min(from.least_variance * factor);
+        theta.least_variance = theta.least_variance.min(from.least_variance * mean_factor);
         theta.least_variance = theta.least_variance.max(resolved_beside::<F>(0.0));
-        theta.least_variances = raised(&from.least_variances, theta.least_variance);
+        theta.least_variances = raised(&from.least_variances, 1, theta.least_variance);
         theta.spread = match self.covariance.has_pairs() {
             true if same && from.least_variances == theta.least_variances => from.spread.clone(),
             true => {
                 let covariances = from.covariances(data.cancel())?;
-                let scaled = raised(&covariances, f64::NEG_INFINITY);
+                let scaled = raised(&covariances, 2, f64::NEG_INFINITY);
                 clamped(scaled, theta, data.cancel())?
             }
-            false => raised(&from.spread, theta.least_variance),
+            false => {
+                let columns = usize::from(self.covariance == Covariance::Diagonal);
+                raised(&from.spread, columns, theta.least_variance)
+            }
         };
         if self.mixing == Mixing::Learned {
             theta.proportions = from.proportions.clone();

@@ -82,7 +82,8 @@ impl<F: Float> GaussianMixture<F> {
         };
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
-        let mut scaled: Vec<f64> = variances.iter().map(|v| frame.enter_square(*v)).collect();
+        let enter = |v: &f64| frame.enter_product(0, 0, *v);
+        let mut scaled: Vec<f64> = variances.iter().map(enter).collect();
         let lost = |variance: f64| {
             let rule = "is too small compared with the means and the largest: its square root is lost in them";
             Error::parameter("variance", variance, rule)
@@ -151,9 +152,9 @@ impl<F: Float> GaussianMixture<F> {
     /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
     fn coordinates(&self, c: usize) -> Array1<f64> {
         let own = unwatched(self.theta.variances_of(c, None));
-        let own = Array1::from(own).mapv(|v| self.theta.frame.leave_square(v));
-        let all = own.broadcast(self.theta.dim());
-        all.expect("one variance, or (d)").to_owned()
+        let frame = &self.theta.frame;
+        let leave = |j: usize| frame.leave_product(j, j, own[j % own.len()]);
+        (0..self.theta.dim()).map(leave).collect()
     }
 
     /// The kind of the covariances.
@@ -175,7 +176,7 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     /// The mean variance of a column, of components by their proportion, in the data's own unit, squared: for
-    /// [`Covariance::TiedSpherical`] the one there is.
+    /// [`Covariance::TiedSpherical`] the one there is. Of [standardised](Frame::is_standardised) columns it is in their unit.
     #[must_use]
     pub fn variance(&self) -> f64 {
         let theta = &self.theta;
@@ -201,8 +202,10 @@ impl<F: Float> GaussianMixture<F> {
         let dim = self.theta.dim();
         if self.theta.covariance.has_pairs() {
             let own = self.theta.own(c);
-            let covariance = unwatched(covariance_of(own, dim, None));
-            return covariance.mapv(|v| self.theta.frame.leave_square(v));
+            let mut covariance = unwatched(covariance_of(own, dim, None));
+            let places = covariance.indexed_iter_mut();
+            places.for_each(|((i, j), v)| *v = self.theta.frame.leave_product(i, j, *v));
+            return covariance;
         }
         let variances = self.coordinates(c);
         let mut covariance = Array2::zeros((dim, dim));

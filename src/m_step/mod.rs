@@ -178,7 +178,11 @@ pub trait Merges<M> {
 #[must_use]
 pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     let by_variance = 1e-12 * variance_of(frame, data);
-    let by_rounding = (F::EPSILON * data.max_abs() * frame.inverse_unit).powi(2);
+    let farthest = data.range.iter().enumerate().map(|(j, (low, high))| {
+        let farthest = low.abs().max(high.abs());
+        frame.enter_length(j, F::EPSILON * farthest)
+    });
+    let by_rounding = farthest.fold(0.0, f64::max).powi(2);
     by_variance.max(by_rounding).max(resolved_beside::<F>(0.0))
 }
 
@@ -203,13 +207,13 @@ pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
 fn variances_of<F: Float>(frame: &Frame<F>, data: &Summary) -> impl Iterator<Item = f64> {
     /// Squares of smaller differences have lost some or all of their digits.
     const LOST: f64 = 1e-145;
-    let columns = data.variance.iter().zip(&data.range);
-    columns.map(|(&variance, (low, high))| {
+    let columns = data.variance.iter().zip(&data.range).enumerate();
+    columns.map(|(j, (&variance, (low, high)))| {
         if high - low > LOST {
-            return frame.enter_square(variance);
+            return frame.enter_product(j, j, variance);
         }
         // An estimate is enough for the start and the floor of the variance: the variance of a uniform distribution.
-        ((high - low) * frame.inverse_unit).powi(2) / 12.0
+        frame.enter_length(j, high - low).powi(2) / 12.0
     })
 }
 

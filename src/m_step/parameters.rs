@@ -123,7 +123,7 @@ impl<F: Float> Parameters<F> {
                 Some(mean) => *mean,
                 None => self.centres.row(c)[j].to_f64(),
             };
-            let value = frame.offset[j].to_f64() * frame.inverse_unit + apart;
+            let value = frame.enter_length(j, frame.offset[j].to_f64()) + apart;
             (F::EPSILON.max(RESOLVED) * value).powi(2)
         };
         let mut floors: Vec<f64> = (0..dim).map(resolved).collect();

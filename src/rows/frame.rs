@@ -21,21 +21,30 @@ use std::sync::Arc;
 /// the type, and costs no rounding. Rows closer to each other than $10^{-19}$ of the widest range ($10^{-154}$ in `f64`) are
 /// taken for equal.
 ///
+/// A [standardised] frame has a unit for each column, its deviation times that power of two:
+/// $z_j = (y_j - o_j) / (2^e s_j)$. Results leave it column by column, $\sigma_j^2 = 4^e s_j^2 \sigma_{zj}^2$, and squared distances are
+/// those of the standardised columns.
+///
 /// The frame of a [`Sketch`](crate::data::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
 /// ([E27](crate::equations#e27)). Rows and centres in the data's own columns enter through the basis and leave through its
 /// inverse.
+///
+/// [`Builder::standardise`]: crate::Builder::standardise
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<F> {
     /// Padded with zeros.
     pub(crate) offset: Vec<F>,
+    /// What differences from the offset are multiplied by in each column, padded: $2^{-e} / s_j$.
+    pub(crate) scale: Vec<F>,
     /// The mean of the data in the frame, padded.
     pub(crate) mean: Arc<[F]>,
     dim: usize,
     basis: Option<Basis>,
     pub(crate) exponent: i32,
-    /// 2^exponent and 2^-exponent.
+    /// 2^exponent.
     unit: f64,
-    pub(crate) inverse_unit: f64,
+    /// The mean of ln(scale) over the columns.
+    log_scale: f64,
 }
 
 impl<F: Float> Frame<F> {
@@ -59,13 +68,35 @@ impl<F: Float> Frame<F> {
         }
         Self {
             mean: vec![F::zero(); padded.len()].into(),
+            scale: vec![F::from_f64(2f64.powi(-exponent)); padded.len()],
             offset: padded,
             dim: offset.len(),
             basis: None,
             exponent,
             unit: 2f64.powi(exponent),
-            inverse_unit: 2f64.powi(-exponent),
+            log_scale: -f64::from(exponent) * std::f64::consts::LN_2,
         }
+    }
+
+    /// This frame with these factors (d) in place of one for all columns.
+    pub(crate) fn with_scale(mut self, scale: &[F]) -> Self {
+        self.scale[..self.dim].copy_from_slice(scale);
+        let logarithms = scale.iter().map(|scale| scale.to_f64().ln());
+        self.log_scale = logarithms.sum::<f64>() / self.dim as f64;
+        self
+    }
+
+    /// The factors (d), if they are not one power of two for all columns.
+    pub(crate) fn own_scale(&self) -> Option<&[F]> {
+        let one = F::from_f64(1.0 / self.unit);
+        let own = &self.scale[..self.dim];
+        own.iter().any(|scale| *scale != one).then_some(own)
+    }
+
+    /// Whether each column is in a unit of its own, so that all have deviation 1.
+    #[must_use]
+    pub fn is_standardised(&self) -> bool {
+        self.own_scale().is_some()
     }
 
     /// A frame from what it is made of: offset and mean (d), and the exponent of its unit.
@@ -80,7 +111,12 @@ impl<F: Float> Frame<F> {
 
     /// The frame in the same unit whose origin is the mean `mean` (d), rounded, and that origin in this frame, padded.
     pub(crate) fn centred(&self, mean: &[f64]) -> (Self, Vec<F>) {
-        let centred = Self::with_exponent(mean, self.exponent);
+        let at_mean = Self::with_exponent(mean, self.exponent);
+        let centred = Self {
+            scale: self.scale.clone(),
+            log_scale: self.log_scale,
+            ..at_mean
+        };
         let mut origin = vec![F::zero(); centred.offset.len()];
         let rounded: Vec<f64> = centred.offset.iter().map(|x| x.to_f64()).collect();
         self.enter_exact(&rounded, &mut origin);
@@ -99,6 +135,7 @@ impl<F: Float> Frame<F> {
     pub(crate) fn of_directions(&self, dim: usize) -> Self {
         Self {
             offset: vec![F::zero(); stride(dim)],
+            scale: vec![F::from_f64(1.0 / self.unit); stride(dim)],
             mean: vec![F::zero(); stride(dim)].into(),
             dim,
             basis: None,
@@ -118,28 +155,42 @@ impl<F: Float> Frame<F> {
         self.basis.as_ref()
     }
 
-    /// $2^e$: the length of one unit of the frame in the data's unit.
+    /// $2^e$: the length of one unit of the frame in the unit of distances: the data's, or that of its standardised columns.
     #[must_use]
     pub fn unit(&self) -> f64 {
         self.unit
     }
 
-    /// A square in the data's own unit, in the unit of the frame: the square of the unit alone may leave the range of `f64`.
+    /// The length of one unit of the frame in a column, in the data's unit.
     #[must_use]
-    pub fn enter_square(&self, squared: f64) -> f64 {
-        squared * self.inverse_unit * self.inverse_unit
+    pub fn unit_of(&self, column: usize) -> f64 {
+        1.0 / self.scale[column].to_f64()
     }
 
-    /// A square in the unit of the frame, in the data's own unit.
+    /// A squared distance from the unit of the frame into that of distances: the square of the unit alone may leave the range
+    /// of `f64`.
     #[must_use]
     pub fn leave_square(&self, squared: f64) -> f64 {
         squared * self.unit * self.unit
     }
 
-    /// Difference between a log-density in the data's own unit and in the frame, per coordinate: -ln(unit).
+    /// A covariance of two columns from the data's own unit into that of the frame.
+    #[must_use]
+    pub fn enter_product(&self, i: usize, j: usize, product: f64) -> f64 {
+        product * self.scale[i].to_f64() * self.scale[j].to_f64()
+    }
+
+    /// A covariance of two columns from the unit of the frame into the data's own.
+    #[must_use]
+    pub fn leave_product(&self, i: usize, j: usize, product: f64) -> f64 {
+        product * self.unit_of(i) * self.unit_of(j)
+    }
+
+    /// Difference between a log-density in the data's own unit and in the frame, per coordinate: the mean of the logarithms of
+    /// what columns were multiplied by.
     #[must_use]
     pub fn log_density_shift(&self) -> f64 {
-        -f64::from(self.exponent) * std::f64::consts::LN_2
+        self.log_scale
     }
 
     /// One row in the columns of the data into the frame, through the basis if there is one; `out` is padded, with zeros.
@@ -153,27 +204,32 @@ impl<F: Float> Frame<F> {
             return self.enter_exact(&columns, out);
         }
         out.iter_mut().zip(row).for_each(|(out, x)| *out = x);
-        let scale = F::from_f64(self.inverse_unit);
-        features::enter(out, &self.offset, scale, Self::most());
+        features::enter(out, &self.offset, &self.scale, Self::most());
     }
 
     /// How a coordinate of a row of `D` enters the frame, by its column, as in [`enter`](Self::enter).
     #[inline(always)]
     pub(crate) fn entry<const D: usize>(&self) -> impl Fn(usize, F) -> F + use<F, D> {
-        let mut offset = [F::zero(); D];
+        let (mut offset, mut scale) = ([F::zero(); D], [F::zero(); D]);
         offset.copy_from_slice(&self.offset[..D]);
-        let (scale, most) = (F::from_f64(self.inverse_unit), Self::most());
+        scale.copy_from_slice(&self.scale[..D]);
+        let most = Self::most();
         #[inline(always)]
-        move |column, x| clamped((x - offset[column]) * scale, most)
+        move |column, x| clamped((x - offset[column]) * scale[column], most)
     }
 
     /// One row into the frame from `f64`, otherwise as [`enter`](Self::enter).
     pub(crate) fn enter_exact(&self, row: &[f64], out: &mut [F]) {
         let most = Self::most().to_f64();
-        for ((out, x), offset) in out.iter_mut().zip(row).zip(&self.offset) {
-            let z = (x - offset.to_f64()) * self.inverse_unit;
+        for (j, (out, x)) in out.iter_mut().zip(row).enumerate() {
+            let z = self.enter_length(j, x - self.offset[j].to_f64());
             *out = F::from_f64(z.clamp(-most, most));
         }
+    }
+
+    /// A difference in a column from the data's own unit into that of the frame.
+    pub(crate) fn enter_length(&self, column: usize, length: f64) -> f64 {
+        length * self.scale[column].to_f64()
     }
 
     /// Coordinates are clamped to this size.
@@ -194,7 +250,7 @@ impl<F: Float> Frame<F> {
 
     /// As [`leave`](Self::leave), not rounded.
     pub(crate) fn leave_exact(&self, column: usize, z: F) -> f64 {
-        self.offset[column].to_f64() + z.to_f64() * self.unit
+        self.offset[column].to_f64() + z.to_f64() * self.unit_of(column)
     }
 }
 
@@ -233,7 +289,7 @@ mod tests {
     fn extreme_ranges_stay_normal_numbers() {
         for widest in [0.0, 1e-45, 1e-30, 1e30, 1.6e38] {
             let frame = Frame::<f32>::new(&[0.0], widest);
-            let (up, down) = (frame.unit() as f32, frame.inverse_unit as f32);
+            let (up, down) = (frame.unit() as f32, frame.scale[0]);
             assert!(up.is_normal() && down.is_normal() && up * down == 1.0);
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct StoredFrame<F> {
     exponent: i32,
     offset: Vec<F>,
     mean: Vec<F>,
+    /// The factors of columns, if each has its own.
+    scale: Option<Vec<F>>,
     basis: Option<StoredBasis>,
 }
 
@@ -45,6 +47,7 @@ impl<F: Float> From<&Frame<F>> for StoredFrame<F> {
             exponent: frame.exponent,
             offset: frame.offset[..frame.dim()].to_vec(),
             mean: frame.mean[..frame.dim()].to_vec(),
+            scale: frame.own_scale().map(<[F]>::to_vec),
             basis: frame.basis().map(|basis| StoredBasis {
                 seed: basis.seed(),
                 signs: hash_of(basis.0.signs.iter().copied()),
@@ -70,7 +73,14 @@ impl<F: Float> TryFrom<StoredFrame<F>> for Frame<F> {
         rule(known, "frame exponent", of_type)?;
         all_finite("frame offset", &stored.offset, dim)?;
         all_finite("frame mean", &stored.mean, dim)?;
-        let frame = Self::from_parts(&stored.offset, &stored.mean, stored.exponent);
+        let mut frame = Self::from_parts(&stored.offset, &stored.mean, stored.exponent);
+        if let Some(scale) = &stored.scale {
+            all_finite("frame scale", scale, dim)?;
+            let least = 2f64.powi(1 - F::MAX_EXPONENT);
+            let normal = scale.iter().all(|x| x.to_f64() >= least);
+            rule(normal, "frame scale", "must be positive")?;
+            frame = frame.with_scale(scale);
+        }
         let Some(StoredBasis { seed, signs }) = stored.basis else {
             return Ok(frame);
         };
@@ -135,6 +145,14 @@ mod tests {
             assert!(Centres::try_from(StoredCentres { dim, values }).is_err());
         }
         assert_eq!(wrong(|s| s.mean.push(1.0)), "frame mean");
+        for bad in [
+            vec![1.0, 2.0],
+            vec![0.5, 0.0, 1.0],
+            vec![0.5, f32::NAN, 1.0],
+            vec![-1.0; 3],
+        ] {
+            assert_eq!(wrong(|s| s.scale = Some(bad)), "frame scale");
+        }
         assert_eq!(wrong(|s| s.offset.clear()), "frame offset");
         for bad in [i32::MIN, -126, 126, i32::MAX] {
             assert_eq!(wrong(|s| s.exponent = bad), "frame exponent");

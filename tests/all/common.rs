@@ -129,6 +129,7 @@ pub struct Settings<F> {
     pub max_iterations: usize,
     pub seed: u64,
     pub given: Option<Array2<F>>,
+    pub standardise: bool,
 }
 
 impl<F> Settings<F> {
@@ -140,6 +141,7 @@ impl<F> Settings<F> {
             max_iterations,
             seed,
             given: None,
+            standardise: false,
         }
     }
 
@@ -155,6 +157,7 @@ impl<F> Settings<F> {
             max_iterations,
             seed: 1,
             given,
+            standardise: false,
         }
     }
 }
@@ -469,6 +472,7 @@ where
     let builder = builder
         .tolerance(settings.tolerance)
         .max_iterations(settings.max_iterations)
+        .standardise(settings.standardise)
         .seed(settings.seed);
     match &settings.given {
         Some(given) => outcome(builder.seeder(Given::new(given.view())), data),

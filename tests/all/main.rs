@@ -65,5 +65,6 @@ mod scoring;
 mod selection;
 mod sketch;
 mod stages;
+mod standardised;
 mod vacant;
 mod warm_start;

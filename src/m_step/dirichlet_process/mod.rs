@@ -64,14 +64,20 @@ impl<F: Float> MStep<F> for DirichletProcess {
             return Ok(None);
         }
         let mut model = self.start(seeds, frame, data)?;
-        let ratio = model.q.frame.unit() * from.q.frame.inverse_unit;
+        let (ours, theirs) = (&model.q.frame, &from.q.frame);
+        let ratio = |j: usize| theirs.enter_length(j, ours.unit_of(j));
+        let ratios: Vec<f64> = (0..model.centres.dim()).map(ratio).collect();
         let same = from.q.frame == model.q.frame;
         for (q, from) in model.q.components.iter_mut().zip(&from.q.components) {
             let mut carried = from.clone();
             if !same {
                 carried.whitening.mean = std::mem::take(&mut q.whitening.mean);
-                let factor = carried.whitening.factor.iter_mut();
-                factor.for_each(|x| *x *= ratio);
+                let factor = carried
+                    .whitening
+                    .factor
+                    .iter_mut()
+                    .zip(ratios.iter().cycle());
+                factor.for_each(|(x, ratio)| *x *= ratio);
             }
             *q = carried;
         }

@@ -125,21 +125,28 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// The expected precision matrices $\nu_t W_t$ (T, d, d), in the data's own unit to the power -2.
     #[must_use]
     pub fn precisions(&self) -> Array3<f64> {
-        self.matrices(self.q.frame.inverse_unit, Whitening::precision)
+        self.matrices(Frame::enter_product, Whitening::precision)
     }
 
     /// Their inverses $W_t^{-1} / \nu_t$ (T, d, d), in the data's own unit, squared.
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
-        self.matrices(self.q.frame.unit(), Whitening::covariance)
+        self.matrices(Frame::leave_product, Whitening::covariance)
     }
 
-    /// A matrix per component, times the square of a unit. Numbers beyond `f64` are held at its largest.
-    fn matrices(&self, unit: f64, of: fn(&Whitening) -> Vec<f64>) -> Array3<f64> {
+    /// A matrix per component, times the units of its columns. Numbers beyond `f64` are held at its largest.
+    fn matrices(
+        &self,
+        in_unit: impl Fn(&Frame<F>, usize, usize, f64) -> f64,
+        of: fn(&Whitening) -> Vec<f64>,
+    ) -> Array3<f64> {
         let (k, dim) = self.means.dim();
         let matrices = parallel::map(k, |t| of(&self.q.components[t].whitening));
-        let held = |x: f64| (x * unit * unit).clamp(-f64::MAX, f64::MAX);
-        let values = matrices.into_iter().flatten().map(held);
+        let held = |(place, x): (usize, f64)| {
+            let (i, j) = (place / dim % dim, place % dim);
+            in_unit(&self.q.frame, i, j, x).clamp(-f64::MAX, f64::MAX)
+        };
+        let values = matrices.into_iter().flatten().enumerate().map(held);
         Array3::from_shape_vec((k, dim, dim), values.collect()).expect("T x d x d numbers")
     }
 
@@ -201,7 +208,7 @@ impl<F: Float> DirichletProcessMixture<F> {
             for ((j, (row, m)), x) in rows.zip(&q.whitening.mean).enumerate().zip(&mut point) {
                 let step: f64 = row.iter().zip(&normals).map(|(c, e)| c * e).sum();
                 let origin = self.q.frame.leave_exact(j, F::zero());
-                let exact = origin + (m + wider.sqrt() * step) * self.q.frame.unit();
+                let exact = origin + (m + wider.sqrt() * step) * self.q.frame.unit_of(j);
                 *x = held_in_range(exact);
             }
         })

@@ -197,20 +197,22 @@ impl DirichletProcess {
             PriorMean::Zero => enter(&Array1::zeros(dim), frame, dim)?,
             PriorMean::Given(Hashed(mean)) => enter(mean, frame, dim)?,
         };
-        let squared = frame.inverse_unit.powi(2);
         let least = least_variances(frame, data.summary(), &of_data, scale_of_data);
         let mut inverse_scale = match &self.scale {
             PriorScale::OfData => of_data.covariance.clone(),
             PriorScale::Multiple(multiple) => {
                 let mut diagonal = vec![0.0; dim * dim];
                 let entries = diagonal.iter_mut().step_by(dim + 1);
-                entries.for_each(|x| *x = squared / multiple);
+                let columns = entries.enumerate();
+                columns.for_each(|(j, x)| *x = frame.enter_product(j, j, 1.0) / multiple);
                 diagonal
             }
             PriorScale::Given(Hashed(scale)) => {
                 same_columns("scale", dim, scale.nrows())?;
                 let inverse = inverse_of(scale.view(), cancel)?.ok_or_else(too_far)?;
-                inverse.into_iter().map(|x| x * squared).collect()
+                let places = inverse.into_iter().enumerate();
+                let enter = |(place, x)| frame.enter_product(place / dim, place % dim, x);
+                places.map(enter).collect()
             }
         };
         raise(&mut inverse_scale, &least, cancel)?;
@@ -218,7 +220,7 @@ impl DirichletProcess {
             let place = column * (dim + 1);
             let variance = of_data.covariance[place] + inverse_scale[place] / degrees;
             if f64::EPSILON * (m0 - m).abs() > FARTHEST_MEAN * variance.sqrt() {
-                let apart = (m0 - m).abs() * frame.unit();
+                let apart = (m0 - m).abs() * frame.unit_of(column);
                 let value = format!("{apart:e} from the mean of the data in column {column}");
                 let rule = "is too far for the deviations there: subtract the mean of each column from the data, or give \
                             DirichletProcess::mean";
@@ -270,8 +272,8 @@ fn enter<F: Float>(mean: &Array1<f64>, frame: &Frame<F>, dim: usize) -> Result<V
     same_columns("mean", dim, mean.len())?;
     let most = Frame::<F>::most().to_f64();
     check_rows(mean.view().insert_axis(Axis(0)), None, "mean", F::LIMIT, 0)?;
-    let enter = mean.iter().zip(&frame.offset).map(|(&value, offset)| {
-        let entered = (value - offset.to_f64()) * frame.inverse_unit;
+    let enter = mean.iter().enumerate().map(|(j, &value)| {
+        let entered = frame.enter_length(j, value - frame.offset[j].to_f64());
         let rule = "is too far from the data: the prior must be near it";
         require(entered.abs() <= most, "mean", value, rule)?;
         Ok(entered)
