@@ -1,9 +1,11 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
+use super::missing::{self, is_missing};
 use super::{Data, Dense, Frame, Rows, Summary};
 use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{BLOCK, Spare};
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,6 +60,10 @@ pub trait Source: Sync {
     }
     /// Number of columns, d.
     fn dim(&self) -> usize;
+    /// Whether values may be missing: NaN stands for them, as in [`Dense::with_missing`]. By default NaN is an error.
+    fn may_miss(&self) -> bool {
+        false
+    }
     /// Reads consecutive rows from row `first` on, one after the other: as many as `out`, of a multiple of d numbers, has
     /// room for.
     ///
@@ -79,6 +85,9 @@ macro_rules! forward {
             }
             fn dim(&self) -> usize {
                 (**self).dim()
+            }
+            fn may_miss(&self) -> bool {
+                (**self).may_miss()
             }
             fn read(&self, first: usize, out: &mut [S::Element]) -> io::Result<()> {
                 (**self).read(first, out)
@@ -103,6 +112,7 @@ pub struct Blocks<S: Source> {
     dim: usize,
     weights: Option<Vec<f64>>,
     summary: Summary,
+    has_missing: bool,
     buffers: Spare<Vec<S::Element>>,
 }
 
@@ -160,15 +170,27 @@ impl<S: Source> Blocks<S> {
             return Err(fault(what));
         }
         let weight = |n: usize| weights.as_ref().map_or(1.0, |weights| weights[n]);
-        let summary = Summary::from_blocks(len, dim, weight, |rows, out: &mut [S::Element]| {
-            read_from(&source, rows.start, out)
-        })?;
+        let known = match source.may_miss() && len > 0 && dim > 0 {
+            true => missing::summary(len, dim, Some(weight), |rows| {
+                let mut values = vec![S::Element::default(); rows.len() * dim];
+                read_from(&source, rows.start, &mut values)?;
+                Ok(Cow::Owned(values))
+            })?,
+            false => None,
+        };
+        let has_missing = known.is_some();
+        let read = |rows: Range<usize>, out: &mut [S::Element]| read_from(&source, rows.start, out);
+        let summary = match known {
+            Some(summary) => summary,
+            None => Summary::from_blocks(len, dim, weight, read)?,
+        };
         Ok(Self {
             source,
             len,
             dim,
             weights,
             summary,
+            has_missing,
             buffers: Spare::default(),
         })
     }
@@ -176,7 +198,10 @@ impl<S: Source> Blocks<S> {
     /// Reads consecutive rows, and checks them again.
     fn read(&self, first: usize, out: &mut [S::Element]) -> Result<()> {
         read_from(&self.source, first, out)?;
-        match out.chunks_exact(self.dim).position(|row| !sound(row)) {
+        match out
+            .chunks_exact(self.dim)
+            .position(|row| !self.is_sound(row))
+        {
             None => Ok(()),
             Some(place) => Err(Error::stage(
                 self.source.name(),
@@ -214,6 +239,13 @@ impl<S: Source> Blocks<S> {
     }
 
     /// Runs `work` on a buffer for `rows` rows.
+    fn is_sound(&self, row: &[S::Element]) -> bool {
+        match self.has_missing {
+            true => row.iter().all(|x| is_missing(*x) || sound(&[*x])),
+            false => sound(row),
+        }
+    }
+
     fn with_buffer<T>(&self, rows: usize, work: impl FnOnce(&mut [S::Element]) -> T) -> T {
         let mut buffer = self.buffers.take().unwrap_or_default();
         buffer.resize(rows * self.dim, Default::default());
@@ -245,6 +277,10 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         self.source.name()
     }
 
+    fn is_sparse(&self) -> bool {
+        self.has_missing
+    }
+
     fn len(&self) -> usize {
         self.len
     }
@@ -270,7 +306,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
         self.with_buffer(rows.len(), |values| {
             self.read(rows.start, values)?;
             let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
-            let block = Dense::of_block(values, self.dim, weights);
+            let block = Dense::of_block(values, self.dim, weights, self.has_missing);
             block.load(0..rows.len(), frame, into)
         })
     }
@@ -287,7 +323,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             let weights = self.weights.as_ref();
             let weights: Option<Vec<f64>> =
                 weights.map(|all| sorted.iter().map(|&n| all[n]).collect());
-            let block = Dense::of_block(values, self.dim, weights.as_deref());
+            let block = Dense::of_block(values, self.dim, weights.as_deref(), self.has_missing);
             block.gather(&places, frame, into)
         })
     }

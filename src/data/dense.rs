@@ -1,6 +1,6 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::{Data, Frame, Rows, Summary};
+use super::{Data, Frame, Rows, Summary, missing};
 use crate::base::error::{Error, Result, ensure, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
@@ -32,6 +32,8 @@ pub struct Dense<'a, T: Element> {
     dim: usize,
     weights: Option<Cow<'a, [f64]>>,
     summary: Summary,
+    /// Whether values are missing: they are NaN.
+    has_missing: bool,
 }
 
 /// Numbers that are copied before they enter the frame: they stay in the nearest cache.
@@ -48,7 +50,45 @@ impl<'a, T: Element> Dense<'a, T> {
     /// [`Error::Empty`] without rows or columns, [`Error::NotFinite`] for NaN or infinite values,
     /// [`Error::TooLarge`] for values beyond a quarter of the largest `f32` (1e150 in `f64`).
     pub fn new(points: impl Into<ArrayView2<'a, T>>) -> Result<Self> {
-        Self::check(points.into(), None)
+        Self::check(points.into(), None, false)
+    }
+
+    /// Points (n, d) of which some values are missing, each of weight 1: NaN stands for a value that is not known. What is
+    /// fitted and answered is about the known values of each row ([E55](crate::equations#e55)); points of which none is missing
+    /// are those of [`new`](Self::new), bit for bit. [`impute`](crate::Mixture::impute) fills in what a model expects.
+    ///
+    /// k-means and mixtures with spherical and diagonal covariances take such rows; for families with full covariances they are an
+    /// error of the fit.
+    ///
+    /// ```
+    /// use coremix::prelude::*;
+    /// use ndarray::array;
+    ///
+    /// let nan = f64::NAN;
+    /// let x = array![[0.0, 0.1], [nan, 0.0], [0.2, nan], [9.0, 9.1], [9.1, nan], [nan, 8.9]];
+    /// let model = algorithms::k_means(2).build()?.fit(&Dense::with_missing(&x)?)?.model;
+    /// let labels = model.predict(&Dense::with_missing(&x)?)?;
+    /// assert!((0..3).all(|n| labels[n] == labels[0] && labels[n + 3] == labels[3]));
+    /// let filled = model.impute(&Dense::with_missing(&x)?)?;
+    /// assert!(filled[[1, 0]] < 0.3 && filled[[5, 0]] > 8.7 && filled[[0, 1]] == 0.1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), but NaN is none. A column without any value is an error of a fit.
+    pub fn with_missing(points: impl Into<ArrayView2<'a, T>>) -> Result<Self> {
+        Self::check(points.into(), None, true)
+    }
+
+    /// Points with [missing values](Self::with_missing) and weights (n), as those of [`weighted`](Self::weighted).
+    ///
+    /// # Errors
+    /// As [`with_missing`](Self::with_missing) and [`weighted`](Self::weighted).
+    pub fn weighted_with_missing<W: Float>(
+        points: impl Into<ArrayView2<'a, T>>,
+        weights: impl Into<ArrayView1<'a, W>>,
+    ) -> Result<Self> {
+        Self::check(points.into(), Some(in_f64(weights.into())), true)
     }
 
     /// Points (n, d) to ask a model about, each of weight 1: as [`new`](Self::new), but there may be no rows. The answers
@@ -71,13 +111,14 @@ impl<'a, T: Element> Dense<'a, T> {
         let points = points.into();
         let (n, dim) = points.dim();
         if n > 0 || dim == 0 {
-            return Self::check(points, None);
+            return Self::check(points, None, false);
         }
         Ok(Self {
             values: Cow::Borrowed(&[]),
             dim,
             weights: None,
             summary: Summary::of_none(dim),
+            has_missing: false,
         })
     }
 
@@ -91,23 +132,19 @@ impl<'a, T: Element> Dense<'a, T> {
         points: impl Into<ArrayView2<'a, T>>,
         weights: impl Into<ArrayView1<'a, W>>,
     ) -> Result<Self> {
-        let weights = weights.into();
-        // Borrowed where they lie one after the other in `f64`, in which all sums are.
-        let weights = match weights.to_slice() {
-            Some(slice) if TypeId::of::<W>() == TypeId::of::<f64>() => {
-                Cow::Borrowed(cast_slice(slice))
-            }
-            _ => Cow::Owned(weights.iter().map(|w| w.to_f64()).collect()),
-        };
-        Self::check(points.into(), Some(weights))
+        Self::check(points.into(), Some(in_f64(weights.into())), false)
     }
 
-    fn check(points: ArrayView2<'a, T>, weights: Option<Cow<'a, [f64]>>) -> Result<Self> {
+    fn check(
+        points: ArrayView2<'a, T>,
+        weights: Option<Cow<'a, [f64]>>,
+        may_miss: bool,
+    ) -> Result<Self> {
         let values = match points.to_slice() {
             Some(slice) => Cow::Borrowed(slice),
             None => Cow::Owned(points.iter().copied().collect()),
         };
-        Self::of_checked(values, points.nrows(), points.ncols(), weights)
+        Self::of_checked(values, points.nrows(), points.ncols(), weights, may_miss)
     }
 
     /// Values (n, d), one row after the other, and their weights (n), once they have been looked at.
@@ -116,27 +153,43 @@ impl<'a, T: Element> Dense<'a, T> {
         n: usize,
         dim: usize,
         weights: Option<Cow<'a, [f64]>>,
+        may_miss: bool,
     ) -> Result<Self> {
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;
         }
         ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
-        let summary = Summary::check(&values, dim, weights.as_deref(), "data")?;
+        let known = match may_miss {
+            true => Summary::check_known(&values, dim, weights.as_deref())?,
+            false => None,
+        };
+        let has_missing = known.is_some();
+        let summary = match known {
+            Some(summary) => summary,
+            None => Summary::check(&values, dim, weights.as_deref(), "data")?,
+        };
         Ok(Self {
             values,
             dim,
             weights,
             summary,
+            has_missing,
         })
     }
 
     /// A block of other data, (n, d) values and (n) weights, to load rows from: nothing else may be asked of it.
-    pub(crate) fn of_block(values: &'a [T], dim: usize, weights: Option<&'a [f64]>) -> Self {
+    pub(crate) fn of_block(
+        values: &'a [T],
+        dim: usize,
+        weights: Option<&'a [f64]>,
+        has_missing: bool,
+    ) -> Self {
         Self {
             values: Cow::Borrowed(values),
             dim,
             weights: weights.map(Cow::Borrowed),
             summary: Summary::of_none(0),
+            has_missing,
         }
     }
 
@@ -205,6 +258,10 @@ impl<'a, T: Element> Dense<'a, T> {
         frame: &Frame<T::Float>,
         into: &mut Rows<T::Float>,
     ) {
+        if self.has_missing {
+            let rows = rows.map(|n| (Data::weight(self, n), self.row(n)));
+            return missing::fill(rows, frame, into);
+        }
         into.reset(rows.len(), frame.dim());
         let stride = stride(frame.dim());
         match &self.weights {
@@ -257,7 +314,7 @@ impl<T: Element> Dense<'static, T> {
             }
             false => points.iter().copied().collect(),
         };
-        Self::of_checked(Cow::Owned(values), n, dim, weights)
+        Self::of_checked(Cow::Owned(values), n, dim, weights, false)
     }
 
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole` data,
@@ -287,7 +344,8 @@ impl<F: Float> Dense<'static, F> {
             let rows = &rows[places.start / dim..places.end / dim];
             data.gather(rows, &frame, &mut block)?;
             let (expected, found) = (out.len() / dim, block.len());
-            if (found, block.dim) != (expected, dim) || block.entries().is_some() {
+            let is_as_said = block.entries().is_some() == data.is_sparse();
+            if (found, block.dim) != (expected, dim) || !is_as_said {
                 let of = block.dim;
                 let what = format!(
                     "{found} rows of {of} coordinates gathered: there must be {expected}, with all of {dim}"
@@ -295,19 +353,38 @@ impl<F: Float> Dense<'static, F> {
                 return Err(Error::stage(data.name(), what));
             }
             for (i, out) in out.chunks_exact_mut(dim).enumerate() {
-                for (j, (out, z)) in out.iter_mut().zip(block.row(i)).enumerate() {
-                    *out = frame.leave(j, *z);
-                }
+                block.leave(i, &frame, out);
             }
             Ok(())
         });
         parallel::all(read)?;
+        if data.is_sparse() {
+            return Ok(Self {
+                values: Cow::Owned(values),
+                dim,
+                summary: summary.reweighted(&weights),
+                weights: Some(Cow::Owned(weights)),
+                has_missing: true,
+            });
+        }
         let values = Array2::from_shape_vec((rows.len(), dim), values).expect("n x d numbers");
         Self::part_of(summary, values, weights)
     }
 }
 
+/// Borrowed where they lie one after the other in `f64`, in which all sums are.
+fn in_f64<W: Float>(weights: ArrayView1<'_, W>) -> Cow<'_, [f64]> {
+    match weights.to_slice() {
+        Some(slice) if TypeId::of::<W>() == TypeId::of::<f64>() => Cow::Borrowed(cast_slice(slice)),
+        _ => Cow::Owned(weights.iter().map(|w| w.to_f64()).collect()),
+    }
+}
+
 impl<T: Element> Data<T::Float> for Dense<'_, T> {
+    fn is_sparse(&self) -> bool {
+        self.has_missing
+    }
+
     fn len(&self) -> usize {
         self.values.len() / self.dim
     }
@@ -356,6 +433,7 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
             dim: self.dim,
             summary: self.summary.reweighted(&weights),
             weights: Some(Cow::Owned(weights)),
+            has_missing: self.has_missing,
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! Data as it enters a fit: its answers and rows are checked here, and nowhere else.
 
-use super::{Data, Frame, Rows, Summary};
+use super::{Data, Frame, Rows, Summary, missing};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, ensure, same_length, sound_total, sound_weight};
 use crate::base::float::Float;
@@ -52,6 +52,9 @@ impl<'a, F: Float> Guarded<'a, F> {
             return checked.wrong(format!(
                 "the summary is not about {dim} coordinates: it needs a mean, a variance and a range of each"
             ));
+        }
+        if data.is_sparse() {
+            missing::check(summary)?;
         }
         let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
         let mut numbers = summary.mean.iter().chain(&summary.variance).chain(ranges);

@@ -6,10 +6,11 @@
 mod blocks;
 mod dense;
 mod guarded;
+mod known_sums;
+mod missing;
 mod projected;
 mod sketch;
 mod sketch_builder;
-mod sketch_sums;
 mod summary;
 mod view;
 
@@ -64,7 +65,7 @@ pub trait Data<F: Float>: Sync {
     fn name(&self) -> &'static str {
         crate::base::stage::name::<Self>()
     }
-    /// Whether rows know only some of their coordinates, as those of a [`Sketch`].
+    /// Whether rows know only some of their coordinates, as those of a [`Sketch`], or those with missing values.
     fn is_sparse(&self) -> bool {
         false
     }

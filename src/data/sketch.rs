@@ -87,7 +87,7 @@ impl<F: Float> Sketch<F> {
         let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset[j].to_f64());
         // In the frame of this data all shifts are 0.
         let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset[j].to_f64());
-        into.reset_ragged(self.dim(), &frame.mean);
+        into.reset_ragged(frame);
         for n in rows {
             let places = n * self.entries..(n + 1) * self.entries;
             let (ids, values) = (&self.ids[places.clone()], &self.values[places]);

@@ -1,6 +1,6 @@
 //! Making a sketch in one pass over blocks of rows.
 
-use super::sketch_sums::KnownSums;
+use super::known_sums::KnownSums;
 use super::summary::{check_rows, nearest_zero};
 use super::{Data, Dense, Sketch};
 use crate::base::error::{Error, Result, positive, require, same_columns, same_length};

@@ -115,6 +115,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             entries: weight * self.coordinates(),
             best: self.squared(),
             spread: 0.0,
+            units: 0.0,
         }
     }
 

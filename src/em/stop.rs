@@ -137,6 +137,7 @@ mod tests {
                 entries: 400.0,
                 best: 0.0,
                 spread: 0.0,
+                units: 0.0,
             },
             free_energy: free_energies[free_energies.len() - 1],
             pending,

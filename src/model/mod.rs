@@ -11,7 +11,7 @@ pub(crate) mod search;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::costs::Cost;
-use crate::data::Data;
+use crate::data::{Data, Dense};
 use crate::model::posterior::LogJoint;
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, ArrayD};
@@ -159,6 +159,12 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
     /// parameters and no distribution over them.
     fn log_likelihood(&self, data: &dyn Data<F>) -> Result<f64> {
         predict::log_likelihood(self.erased(), data)
+    }
+
+    /// Rows with [missing values](crate::data::Dense::with_missing), of which the missing ones are filled in with their
+    /// expectation under the known ones, $\sum_c q_{nc} E[y_{nj} | c]$ (n, d); known ones are as they were.
+    fn impute(&self, data: &Dense<'_, F>) -> Result<Array2<F>> {
+        predict::impute(self.erased(), data)
     }
 
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.

@@ -10,7 +10,7 @@ use crate::rows::Rows;
 ///
 /// $$\ln p(c, y \mid \theta) = \alpha + D \gamma - \beta s_c(y)$$
 ///
-/// with $D$ the number of observed coordinates of the row: all, unless it is a row of a sketch. For
+/// with $D$ the number of observed coordinates of the row: all, unless it is a row of a sketch, or has missing values. For
 /// [`Gaussian`](crate::m_step::Gaussian) the cost is a squared distance:
 ///
 /// $$s_c(y) = \lVert y - \mu_c \rVert^2, \qquad \alpha = -\ln C, \qquad \gamma = -\frac 12 \ln(2 \pi \sigma^2), \qquad \beta = \frac{1}{2 \sigma^2}$$
@@ -42,12 +42,14 @@ pub struct Likelihood {
     pub best: f64,
     /// The last term: at least 0, and 0 for supports of width 1.
     pub spread: f64,
+    /// Of rows that know some of the standardised columns: the log-density in the units of these, less that in the mean unit.
+    pub units: f64,
 }
 
 impl LogJoint {
-    /// The log-joint of cost 0 of a row that knows this many coordinates.
-    pub(crate) fn of_known(&self, known: usize) -> f64 {
-        self.alpha + known as f64 * self.gamma
+    /// The log-joint of cost 0 of row `i`.
+    pub(crate) fn of_row<F: Float>(&self, rows: &Rows<F>, i: usize) -> f64 {
+        self.alpha + rows.known(i) as f64 * self.gamma + rows.units(i)
     }
 }
 
@@ -56,7 +58,7 @@ impl Likelihood {
     #[must_use]
     pub fn free_energy(&self, log_joint: LogJoint) -> f64 {
         let known = self.weight * log_joint.alpha + self.entries * log_joint.gamma;
-        known - log_joint.beta * self.best + self.spread
+        known - log_joint.beta * self.best + self.spread + self.units
     }
 
     /// Adds the sums over other points.
@@ -65,6 +67,7 @@ impl Likelihood {
         self.entries += other.entries;
         self.best += other.best;
         self.spread += other.spread;
+        self.units += other.units;
     }
 }
 
@@ -75,6 +78,8 @@ pub(crate) fn normalise<F: Float>(
     log_joint: LogJoint,
 ) -> Likelihood {
     block.make_room();
+    let units = (0..rows.len()).map(|i| rows.weight(i) * rows.units(i));
+    let units = if rows.has_units() { units.sum() } else { 0.0 };
     if block.width() == 1 {
         block.responsibilities.fill(F::one());
         let (weight, best) = weighted_total(rows, &block.costs);
@@ -83,6 +88,7 @@ pub(crate) fn normalise<F: Float>(
             entries: rows.weight_known(weight),
             best,
             spread: 0.0,
+            units,
         };
     }
     let (width, beta, mut found) = (block.width(), log_joint.beta, Vec::new());
@@ -94,7 +100,10 @@ pub(crate) fn normalise<F: Float>(
         soft::of_lists(&block.costs, width, beta, &mut shares, &mut found);
     }
     block.responsibilities = shares;
-    let mut likelihood = Likelihood::default();
+    let mut likelihood = Likelihood {
+        units,
+        ..Likelihood::default()
+    };
     block.expected.clear();
     for (i, row) in found.iter().enumerate() {
         let weight = rows.weight(i);
@@ -117,7 +126,7 @@ pub(crate) fn log_densities<F: Float>(
     log_joint: LogJoint,
     sums: &[soft::Row],
 ) -> Vec<f64> {
-    let density = |i, best: f64| log_joint.of_known(rows.known(i)) - log_joint.beta * best;
+    let density = |i, best: f64| log_joint.of_row(rows, i) - log_joint.beta * best;
     if !block.shared {
         let costs = block.costs.iter().enumerate();
         return costs.map(|(i, cost)| density(i, cost.to_f64())).collect();

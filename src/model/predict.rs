@@ -4,7 +4,7 @@ use crate::base::error::{Error, Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::costs::Cost;
-use crate::data::{Data, Guarded};
+use crate::data::{Data, Dense, Guarded};
 use crate::kernels::soft;
 use crate::model::block::Block;
 use crate::model::cells::Cells;
@@ -12,7 +12,7 @@ use crate::model::posterior;
 use crate::model::search::{self, Exact};
 use crate::model::{Mixture, Score};
 use crate::rows::{Centres, Frame, Rows};
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, Axis};
 
 /// The least rows in a block, where costs are not stored.
 const ROWS: usize = 384;
@@ -22,6 +22,9 @@ const ROWS: usize = 384;
 const CELL_COMPONENTS: usize = 2048;
 const CELL_ROWS: usize = 1024;
 const ROWS_PER_POINT: f64 = 64.0;
+
+/// Rows that are filled in together.
+const PART_ROWS: usize = 1 << 12;
 
 /// Cells are used for all rows only if `TRIALS` trials, of `TRIAL_ROWS` rows each, take at most 1 / `MIN_SAVING` of all
 /// distance evaluations.
@@ -101,6 +104,31 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     ))
 }
 
+/// The rows with what is missing filled in, from the responsibilities and means of all components.
+#[inline(never)]
+pub(crate) fn impute<F: Float>(model: Model<'_, F>, data: &Dense<'_, F>) -> Result<Array2<F>> {
+    let (mut filled, means) = (data.points().to_owned(), model.means());
+    data.check(model.frame())?;
+    if !data.is_sparse() {
+        return Ok(filled);
+    }
+    // Some rows at a time: shares are as many as rows times components.
+    for mut part in filled.axis_chunks_iter_mut(Axis(0), PART_ROWS) {
+        let known = part.to_owned();
+        let known = known.as_slice().expect("rows in order");
+        let known = Dense::of_block(known, means.ncols(), None, true);
+        let shares = responsibilities(model, &known)?;
+        for (mut row, shares) in part.outer_iter_mut().zip(shares.outer_iter()) {
+            for (j, x) in row.iter_mut().enumerate().filter(|(_, x)| !x.is_finite()) {
+                let terms = shares.iter().zip(means.column(j));
+                let expected = terms.map(|(share, mean)| share.to_f64() * mean.to_f64());
+                *x = F::from_f64(expected.sum());
+            }
+        }
+    }
+    Ok(filled)
+}
+
 /// The log-densities of a block of rows, in nats, for densities in the data's own unit.
 pub(crate) fn densities<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Vec<f64> {
     let own = model.own_log_densities(rows);
@@ -152,7 +180,7 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
     let blocks = by_blocks(model, data, |rows| {
         let block = best(model.cost(), rows, 1);
         let best = |i| log_joint.beta * block.costs(i)[0].to_f64();
-        let joint = |i| log_joint.of_known(rows.known(i)) - best(i);
+        let joint = |i| log_joint.of_row(rows, i) - best(i);
         let joints: Vec<f64> = (0..rows.len()).map(joint).collect();
         let counted = (0..rows.len()).filter(|i| rows.weight(*i) > 0.0);
         let labels: Vec<u32> = counted.map(|i| block.supports[i]).collect();

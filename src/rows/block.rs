@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// A block of weighted rows in the coordinates of a frame: the inner loops of the crate.
 ///
-/// Rows are dense, or ragged: those of a [`Sketch`](crate::data::Sketch) know some of their coordinates. All rows of a block
-/// are of one kind.
+/// Rows are dense, or ragged: those of a [`Sketch`](crate::data::Sketch), and rows with missing values, know some of their
+/// coordinates. All rows of a block are of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Rows<F> {
     pub(crate) dim: usize,
@@ -34,6 +34,8 @@ enum Kind<F> {
         ids: Vec<u32>,
         /// The mean of the data, in the frame, padded: it stands for coordinates that are not known.
         mean: Arc<[F]>,
+        /// The logarithm of the factor of each column, less their mean: none, where the factors are equal.
+        log_scales: Arc<[f64]>,
     },
 }
 
@@ -88,8 +90,8 @@ impl<F: Float> Rows<F> {
     }
 
     /// Removes all rows. Ragged rows are then [pushed](Self::push) one by one.
-    pub(crate) fn reset_ragged(&mut self, dim: usize, mean: &Arc<[F]>) {
-        self.dim = dim;
+    pub(crate) fn reset_ragged(&mut self, frame: &Frame<F>) {
+        self.dim = frame.dim();
         self.values.clear();
         self.weights.clear();
         let (mut starts, mut ids) = match std::mem::take(&mut self.kind) {
@@ -99,8 +101,12 @@ impl<F: Float> Rows<F> {
         starts.clear();
         starts.push(0);
         ids.clear();
-        let mean = Arc::clone(mean);
-        self.kind = Kind::Ragged { starts, ids, mean };
+        self.kind = Kind::Ragged {
+            starts,
+            ids,
+            mean: Arc::clone(&frame.mean),
+            log_scales: frame.log_scales(),
+        };
     }
 
     /// Adds a ragged row: the coordinates that it knows, ascending, and their values.
@@ -153,6 +159,20 @@ impl<F: Float> Rows<F> {
         &self.values[i * stride..(i + 1) * stride]
     }
 
+    /// Row `i` (d) in the data's own unit; NaN for coordinates that are not known.
+    pub(crate) fn leave(&self, i: usize, frame: &Frame<F>, out: &mut [F]) {
+        let Some(entries) = self.entries() else {
+            let row = self.row(i).iter().enumerate();
+            let pairs = out.iter_mut().zip(row);
+            return pairs.for_each(|(out, (j, z))| *out = frame.leave(j, *z));
+        };
+        out.fill(F::from_f64(f64::NAN));
+        let Known { ids, values } = entries.row(i);
+        for (&j, &z) in ids.iter().zip(values) {
+            out[j as usize] = frame.leave(j as usize, z);
+        }
+    }
+
     /// Number of rows in the block.
     #[inline(always)]
     #[must_use]
@@ -180,6 +200,27 @@ impl<F: Float> Rows<F> {
         match &self.kind {
             Kind::Dense { stands_for } => *stands_for,
             Kind::Ragged { starts, .. } => starts[i + 1] - starts[i],
+        }
+    }
+
+    /// Whether the columns that rows know differ in their units.
+    pub(crate) fn has_units(&self) -> bool {
+        matches!(&self.kind, Kind::Ragged { log_scales, .. } if !log_scales.is_empty())
+    }
+
+    /// The log-density of row `i` in the data's own unit, less that for [as many](Self::known) columns of the mean unit.
+    pub(crate) fn units(&self, i: usize) -> f64 {
+        match &self.kind {
+            Kind::Ragged {
+                starts,
+                ids,
+                log_scales,
+                ..
+            } if self.has_units() => {
+                let known = ids[starts[i]..starts[i + 1]].iter();
+                known.map(|j| log_scales[*j as usize]).sum()
+            }
+            _ => 0.0,
         }
     }
 

@@ -93,6 +93,13 @@ impl<F: Float> Frame<F> {
         own.iter().any(|scale| *scale != one).then_some(own)
     }
 
+    /// The logarithms of the factors (d), less their mean; none where they are equal.
+    pub(crate) fn log_scales(&self) -> Arc<[f64]> {
+        let own = self.own_scale().unwrap_or_default().iter();
+        own.map(|scale| scale.to_f64().ln() - self.log_scale)
+            .collect()
+    }
+
     /// Whether each column is in a unit of its own, so that all have deviation 1.
     #[must_use]
     pub fn is_standardised(&self) -> bool {

@@ -47,6 +47,7 @@ mod linalg;
 mod low_rank;
 mod means_of;
 mod metrics;
+mod missing;
 mod observed;
 mod one_pass;
 mod other_stages;

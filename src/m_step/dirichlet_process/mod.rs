@@ -27,8 +27,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let rule = "works on dense rows alone, not on a sketch";
-        require(!data.is_sparse(), "DirichletProcess", "a sketch", rule)?;
+        let rule = "needs all coordinates of a row: rows of a sketch, and rows with missing values, have some";
+        require(!data.is_sparse(), "rows", "known in part", rule)?;
         let prior = self.prior(&frame, data)?;
         let mut least_variance = variance_floor(&frame, data.summary());
         let variance = variance_of(&frame, data.summary()).max(least_variance);

@@ -1,4 +1,4 @@
-//! Moments of the coordinates that the rows of a sketch know.
+//! Moments of the coordinates that rows know.
 
 use super::Summary;
 use crate::base::error::{Result, sound_total};
@@ -71,16 +71,34 @@ impl KnownSums {
             return;
         }
         for (&j, x) in ids.iter().zip(values) {
-            let mean = x.to_f64();
-            self.known[j as usize].merge(&Known {
-                weight,
-                mean,
-                variance: 0.0,
-                low: mean,
-                high: mean,
-            });
+            self.add_one(weight, j as usize, x.to_f64());
         }
         self.add_whole(1, weight, all);
+    }
+
+    /// Adds a row that knows these coordinates alone.
+    pub(super) fn add_known(&mut self, weight: f64, known: impl Iterator<Item = (usize, f64)>) {
+        if weight > 0.0 {
+            known.for_each(|(j, x)| self.add_one(weight, j, x));
+            self.rows += 1;
+            self.weight += weight;
+        }
+    }
+
+    fn add_one(&mut self, weight: f64, j: usize, x: f64) {
+        self.known[j].merge(&Known {
+            weight,
+            mean: x,
+            variance: 0.0,
+            low: x,
+            high: x,
+        });
+    }
+
+    /// The coordinates that no row knows.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = usize> {
+        let all = self.known.iter().enumerate();
+        all.filter_map(|(j, known)| (known.weight <= 0.0).then_some(j))
     }
 
     fn add_whole(&mut self, rows: usize, weight: f64, all: &[f64]) {

@@ -1,0 +1,103 @@
+//! Rows with missing values: NaN stands for a value that is not known.
+//!
+//! The likelihood is that of what is known ([E55](crate::equations#e55)): distances and densities are over the known coordinates of a
+//! row, sums over the rows that know a coordinate.
+
+use super::known_sums::KnownSums;
+use super::{Frame, Rows, Summary};
+use crate::base::error::{Error, Result, sound_weight};
+use crate::base::float::{Element, Float};
+use crate::base::parallel::{self, BLOCK};
+use crate::rows::clamped;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Whether this value is missing.
+#[inline(always)]
+pub(super) fn is_missing<T: Element>(x: T) -> bool {
+    let x = x.widen().to_f64();
+    x.is_nan()
+}
+
+/// Sums up `n` rows of `dim` numbers, which are given block by block, over the values that are there; `None` if all are.
+pub(super) fn summary<'a, T: Element>(
+    n: usize,
+    dim: usize,
+    weight: Option<impl Fn(usize) -> f64 + Sync>,
+    values_of: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>> + Sync,
+) -> Result<Option<Summary>> {
+    let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
+        let (mut sums, mut is_whole) = (KnownSums::new(dim), true);
+        let values = values_of(rows.clone())?;
+        for (row, values) in rows.zip(values.chunks_exact(dim)) {
+            let weight = weight.as_ref().map_or(1.0, |weight| weight(row));
+            sound_weight(row, weight)?;
+            let known = values.iter().enumerate().filter(|(_, x)| !is_missing(**x));
+            let known = known.map(|(column, x)| (column, x.widen().to_f64()));
+            let (what, limit) = ("data", T::Float::LIMIT);
+            for (column, value) in known.clone() {
+                if value.is_infinite() {
+                    return Err(Error::NotFinite { what, row, column });
+                }
+                if value.abs() > limit {
+                    return Err(Error::TooLarge {
+                        what,
+                        row,
+                        column,
+                        value,
+                        limit,
+                    });
+                }
+            }
+            is_whole &= known.clone().count() == dim;
+            sums.add_known(weight, known);
+        }
+        Ok((sums, is_whole))
+    });
+    let (mut total, mut is_whole) = (KnownSums::new(dim), true);
+    for block in blocks {
+        let (sums, all) = block?;
+        total.merge(&sums);
+        is_whole &= all;
+    }
+    if is_whole {
+        return Ok(None);
+    }
+    let mut summary = total.finish(&vec![0.0; dim])?;
+    // No fit, but a model can be asked about rows that know nothing of a column.
+    for column in total.unknown() {
+        summary.mean[column] = f64::NAN;
+    }
+    Ok(Some(summary))
+}
+
+/// An error where no row knows a column.
+pub(super) fn check(summary: &Summary) -> Result<()> {
+    let unknown = summary.mean.iter().position(|mean| mean.is_nan());
+    unknown.map_or(Ok(()), |column| {
+        let rule = "has no value in any row that counts: leave the column out";
+        Err(Error::parameter("column", column, rule))
+    })
+}
+
+/// Loads rows of stored numbers, each with its weight, in the coordinates of `frame`.
+pub(super) fn fill<'a, T: Element>(
+    rows: impl Iterator<Item = (f64, &'a [T])>,
+    frame: &Frame<T::Float>,
+    into: &mut Rows<T::Float>,
+) {
+    let most = Frame::most();
+    into.reset_ragged(frame);
+    let (mut ids, mut values) = (Vec::new(), Vec::new());
+    for (weight, row) in rows {
+        (ids.clear(), values.clear());
+        for (j, x) in row.iter().enumerate().filter(|(_, x)| !is_missing(**x)) {
+            ids.push(j as u32);
+            values.push(clamped(
+                (x.widen() - frame.offset[j]) * frame.scale[j],
+                most,
+            ));
+        }
+        into.push(weight, &ids, values.iter().copied());
+    }
+}
