@@ -14,7 +14,7 @@
 
 use coremix::costs::{Cost, Factor, Scaled};
 use coremix::data::{Centres, Frame};
-use coremix::m_step::{MStep, Moments, SecondMoments};
+use coremix::m_step::{Coordinates, MStep, Moments, SecondMoments};
 use coremix::prelude::*;
 use coremix::stage::{Likelihood, Rng, Stage};
 use coremix::{Float, ModelInfo, testing};
@@ -176,8 +176,8 @@ impl<F: Float> MStep<F> for VonMisesFisher {
     type Model = VonMisesFisherMixture<F>;
 
     /// Directions are seen from the origin.
-    fn raw_coordinates(&self) -> bool {
-        true
+    fn coordinates(&self) -> Coordinates {
+        Coordinates::Raw
     }
 
     /// Directions of the seeds. Until `calibrate`, costs are squared distances: kappa is 2.

@@ -15,6 +15,9 @@ struct WhichAlgorithm;
 #[doc = include_str!("../docs/guide/src/how-many-clusters.md")]
 struct HowManyClusters;
 
+#[doc = include_str!("../docs/guide/src/kinds-of-rows.md")]
+struct KindsOfRows;
+
 #[doc = include_str!("../docs/guide/src/faq.md")]
 struct QuestionsAndTroubles;
 

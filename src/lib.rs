@@ -118,7 +118,7 @@ pub mod testing;
 /// The arrays that the crate takes and gives.
 pub use ndarray;
 
-pub use algorithms::by_name::Algorithm;
+pub use algorithms::by_name::{Algorithm, Metric};
 pub use base::cancel::Cancel;
 pub use base::error::{Error, Result};
 pub use base::file_fault::FileFault;
@@ -152,12 +152,12 @@ pub mod prelude {
     pub use crate::base::cancel::Cancel;
     pub use crate::base::error::{Error, Result};
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
-    pub use crate::data::{Data, Dense, Sketch};
+    pub use crate::data::{Data, Dense, Sketch, Sparse};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::checkpoint::Checkpoint;
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
-    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian, Save};
+    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian, Save, VonMisesFisher};
     pub use crate::metrics;
     pub use crate::model::Mixture;
     pub use crate::seed::{

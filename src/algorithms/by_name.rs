@@ -3,7 +3,7 @@
 use super::memory::Sizes;
 use crate::algorithms as own;
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result, positive};
+use crate::base::error::{Error, Result, positive, require};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::coreset::Lightweight;
@@ -11,7 +11,7 @@ use crate::e_step::Neighborhood;
 use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
-use crate::m_step::{Covariance, DirichletProcess, MStep, Save};
+use crate::m_step::{Covariance, DirichletProcess, MStep, Save, VonMisesFisher};
 use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
 use ndarray::Array2;
 use std::fmt;
@@ -109,6 +109,8 @@ settings! {
     process: DirichletProcess,
     /// The kind of the covariances. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
     covariance: Covariance,
+    /// How rows are compared. Default: by distances.
+    metric: Metric,
     /// As [`Builder::tolerance`]. Default: that of the algorithm.
     tolerance: f64,
     /// As [`Builder::stop_rule`]. Default: that of the algorithm.
@@ -138,6 +140,18 @@ const COMMON: &[&str] = &[
 enum Made<F: Float> {
     Gaussian(Builder<F>),
     Dirichlet(Builder<F, DirichletProcess>),
+}
+
+/// How rows are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Metric {
+    /// By squared distances.
+    #[default]
+    Euclidean,
+    /// By cosines: rows and centres have length 1, as in [`spherical_k_means`](crate::algorithms::spherical_k_means). Components are
+    /// [`VonMisesFisher::tied`] ones.
+    Cosine,
 }
 
 /// An algorithm: the settings that it has besides the common ones, its columns of the table, and its constructor.
@@ -191,19 +205,19 @@ macro_rules! algorithms {
 
 // Name, the rows that are fitted, how many components share one; settings; family and constructor.
 algorithms! {
-    "k-means" All One [coreset covariance greedy refined] => |_, k| Gaussian own::k_means(k);
-    "k-means-c-prime" All Members [coreset covariance c_prime greedy refined] =>
+    "k-means" All One [coreset covariance greedy refined metric] => |_, k| Gaussian own::k_means(k);
+    "k-means-c-prime" All Members [coreset covariance c_prime greedy refined metric] =>
         |s, k| Gaussian own::k_means_c_prime(k, s.members());
-    "gmm" All Full [coreset covariance greedy refined] => |_, k| Gaussian own::gmm(k);
-    "lazy-k-means" All One [coreset epsilon greedy refined] =>
+    "gmm" All Full [coreset covariance greedy refined metric] => |_, k| Gaussian own::gmm(k);
+    "lazy-k-means" All One [coreset epsilon greedy refined metric] =>
         |s, k| Gaussian own::lazy_k_means(k, s.epsilon.unwrap_or(0.1));
-    "lwcs-k-means" Drawn One [coreset covariance chain] =>
+    "lwcs-k-means" Drawn One [coreset covariance chain metric] =>
         |_, k| Gaussian own::lwcs_k_means(k, draws(k));
-    "var-gmm-s" All Members [coreset covariance c_prime neighbors random chain] =>
+    "var-gmm-s" All Members [coreset covariance c_prime neighbors random chain metric] =>
         |s, k| Gaussian own::var_gmm_s(k, 1, 1).e_step(s.neighborhood());
-    "vc-gmm" Drawn Members [coreset covariance c_prime neighbors random chain] =>
+    "vc-gmm" Drawn Members [coreset covariance c_prime neighbors random chain metric] =>
         |s, k| Gaussian own::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood());
-    "d-gmm" All Members [coreset covariance c_prime drawn chain] =>
+    "d-gmm" All Members [coreset covariance c_prime drawn chain metric] =>
         |s, k| Gaussian own::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
     "sparsified-gmm" All Full [coreset covariance greedy refined] =>
         |_, k| Gaussian own::sparsified_gmm(k);
@@ -211,7 +225,7 @@ algorithms! {
         let own = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
         own::dp_gmm(k, 1.0).m_step(s.process.clone().unwrap_or_else(own))
     };
-    "fast" Phases One [coreset memory] => |_, k| Gaussian own::fast(k);
+    "fast" Phases One [coreset memory metric] => |_, k| Gaussian own::fast(k);
 }
 
 fn draws(clusters: usize) -> usize {
@@ -352,10 +366,25 @@ impl Algorithm {
                 of: Self::NAMES.into_iter().filter(of).collect(),
             });
         }
-        match (
+        let (made, cosine) = (
             (own.make)(&self.settings, self.number()?),
-            self.settings.covariance,
-        ) {
+            self.settings.metric == Some(Metric::Cosine),
+        );
+        match (made, self.settings.covariance) {
+            (Made::Gaussian(_), None) if cosine && own.rows == Fitted::Phases => {
+                let rule = "must be left out with metric cosine, whose last searches read all rows";
+                let limit = self.settings.memory;
+                require(limit.is_none(), "memory", limit.unwrap_or_default(), rule)?;
+                self.built(own::spherical_k_means(self.number()?))
+            }
+            (Made::Gaussian(builder), None) if cosine => {
+                self.built(builder.m_step(VonMisesFisher::tied()))
+            }
+            (_, Some(kind)) if cosine => {
+                let (name, kind) = ("covariance with metric cosine", format!("{kind:?}"));
+                let rule = "must be left out: directions have one concentration";
+                Err(Error::parameter(name, kind, rule))
+            }
             (Made::Gaussian(builder), Some(kind)) => self.built(builder.covariance(kind)),
             (Made::Gaussian(builder), None) => self.built(builder),
             (Made::Dirichlet(builder), _) => self.built(builder),
@@ -394,7 +423,10 @@ impl Algorithm {
         }
         if let (Some(true), Some(k)) = (s.refined, s.clusters) {
             let standardise = s.standardise.unwrap_or_default();
-            let fast = own::fast::<F>(k).standardise(standardise);
+            let cosine = s.metric == Some(Metric::Cosine);
+            let fast = own::fast::<F>(k)
+                .standardise(standardise)
+                .directions(cosine);
             builder = builder.seeder(MeansOf::new(fast.build()?));
         }
         if let Some(centres) = &s.centres {

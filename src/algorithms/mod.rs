@@ -12,8 +12,8 @@ use crate::base::float::Float;
 use crate::coreset::Lightweight;
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::{PhaseRows, Rule};
-use crate::fit::{Builder, Clusterer, Columns, Phase, Shape};
-use crate::m_step::{Covariance, DirichletProcess};
+use crate::fit::{Builder, Clusterer, Columns, MeansOf, Phase, Shape};
+use crate::m_step::{Covariance, DirichletProcess, VonMisesFisher};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus};
 use memory::Sizes;
 
@@ -114,6 +114,32 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
         .named()
         .stop_rule(Rule::Remaining)
         .tolerance(tolerance)
+        .max_iterations(100)
+}
+
+/// Spherical k-means, for rows whose direction counts and whose length does not, such as text and embeddings: it maximises the
+/// cosines of the rows with the unit means of their clusters ([`VonMisesFisher::tied`]; [E56](crate::equations#e56)).
+///
+/// Seeds are the means of [`fast`] on directions: rows of length 1, and means inside the sphere. Then each row is compared with all
+/// unit means until little changes. [`k_means`] and the others do without these seeds:
+/// `.m_step(VonMisesFisher::tied())`. Cost $nk$ after that of `fast`.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use ndarray::array;
+///
+/// let x = array![[1.0, 0.1], [20.0, 1.0], [0.1, 3.0], [0.0, 0.2]]; // two directions, of any length
+/// let model = algorithms::spherical_k_means(2).build()?.fit(&Dense::new(&x)?)?.model;
+/// let labels = model.predict(&Dense::new(&x)?)?;
+/// assert!(labels[0] == labels[1] && labels[2] == labels[3] && labels[0] != labels[2]);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher> {
+    let seeds = fast(clusters).directions(true);
+    k_means(clusters)
+        .m_step(VonMisesFisher::tied())
+        .seeder(MeansOf::new(seeds.unchecked()))
+        .stop_rule(Rule::Remaining)
         .max_iterations(100)
 }
 

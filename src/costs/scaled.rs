@@ -5,7 +5,7 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::io::{all_finite, rule, serde_through};
 use crate::kernels::distance::{self, Scaled as Scales};
-use crate::kernels::{sparse, stride};
+use crate::kernels::{sparse, stride, zeros};
 use crate::rows::{Centres, Linear, Part, Rows};
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,7 @@ struct ByColumn<F> {
     totals: Vec<F>,
     /// Factors and terms by coordinate: (d, 2, k), padded with zeros to a [`stride`] of k.
     by_coordinate: Cached<Vec<F>>,
+    at_zero: Cached<Vec<f64>>,
 }
 
 impl Factor {
@@ -113,6 +114,7 @@ impl<F: Float> Scaled<F> {
             terms,
             totals,
             by_coordinate: Cached::default(),
+            at_zero: Cached::default(),
         });
         let of_component = |c| Factor {
             added: added(c),
@@ -205,6 +207,10 @@ impl<F: Float> ByColumn<F> {
             let scales = self
                 .by_coordinate
                 .get(|| sparse::by_coordinate([&self.factors, &self.terms], centres.dim(), k));
+            if known.others_are_zero {
+                let (centres, at_zero) = (centres.by_coordinate(), self.at_zero(centres));
+                return zeros::to_all::<F, true>(known, centres, scales, at_zero, out);
+            }
             return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
         }
         distance::scaled_to_all(&rows.values, &centres.values, self.of_rows(), out);
@@ -215,9 +221,21 @@ impl<F: Float> ByColumn<F> {
         if let Some(known) = rows.entries() {
             let (factors, terms) = (&self.factors[..], &self.terms[..]);
             let (scales, dim) = (Scales { factors, terms }, centres.dim());
+            if known.others_are_zero {
+                let (row, values, at_zero) = (known.row(i), &centres.values, self.at_zero(centres));
+                return zeros::scaled_to_some(row, values, dim, factors, at_zero, ids, out);
+            }
             return sparse::scaled_to_some(known.row(i), &centres.values, dim, scales, ids, out);
         }
         distance::scaled_to_some(rows.row(i), &centres.values, self.of_rows(), ids, out);
+    }
+
+    /// The costs of the origin (k). Made when first asked for.
+    fn at_zero(&self, centres: &Centres<F>) -> &[f64] {
+        let (factors, terms) = (&self.factors[..], &self.terms[..]);
+        let scales = Scales { factors, terms };
+        self.at_zero
+            .get(|| zeros::at_zero(&centres.values, centres.dim(), scales))
     }
 
     /// For rows that know every coordinate.

@@ -2,7 +2,7 @@
 
 use super::missing::{self, is_missing};
 use super::{Data, Dense, Frame, Rows, Summary};
-use crate::base::error::{Error, Result, same_length};
+use crate::base::error::{Error, Result, same_columns, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{BLOCK, Spare};
 use std::borrow::Cow;
@@ -291,6 +291,11 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
 
     fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
+    }
+
+    fn check(&self, frame: &Frame<FloatOf<S>>) -> Result<()> {
+        missing::check_frame(self.has_missing, frame)?;
+        same_columns("data", frame.dim(), self.dim)
     }
 
     fn summary(&self) -> &Summary {

@@ -1,7 +1,7 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
 use super::{Data, Frame, Rows, Summary, missing};
-use crate::base::error::{Error, Result, ensure, same_length};
+use crate::base::error::{Error, Result, ensure, same_columns, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -247,6 +247,9 @@ impl<'a, T: Element> Dense<'a, T> {
                     }
                 }
             });
+            if frame.has_directions() {
+                features::to_length_one(out, stride);
+            }
             features::enter(out, &frame.offset, &frame.scale, Frame::most());
         }
     }
@@ -274,7 +277,7 @@ impl<'a, T: Element> Dense<'a, T> {
                 .for_each(|(n, out)| frame.enter(self.row(n).iter().map(|x| x.widen()), out));
         }
         let out = &mut into.values;
-        if self.dim > 8 {
+        if self.dim > 8 || frame.has_directions() {
             return self.enter_long(rows, frame, out);
         }
         vectorised!({
@@ -395,6 +398,11 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
 
     fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
+    }
+
+    fn check(&self, frame: &Frame<T::Float>) -> Result<()> {
+        missing::check_frame(self.has_missing, frame)?;
+        same_columns("data", frame.dim(), self.dim)
     }
 
     fn summary(&self) -> &Summary {

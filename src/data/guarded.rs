@@ -16,6 +16,8 @@ pub(crate) struct Guarded<'a, F: Float> {
     weights: Option<Cow<'a, [f64]>>,
     len: usize,
     dim: usize,
+    /// The summary of rows of length 1, if these are to be fitted.
+    directions: Option<Summary>,
     cancel: Cancel,
 }
 
@@ -39,13 +41,18 @@ impl<'a, F: Float> Guarded<'a, F> {
             weights: weights.map(Cow::Borrowed),
             len,
             dim,
+            directions: None,
             cancel: cancel.or(data.cancel()).cloned().unwrap_or_default(),
         })
     }
 
     /// Data to fit: its weights and its summary are checked, too.
-    pub(crate) fn to_fit(data: &'a dyn Data<F>, cancel: Option<&Cancel>) -> Result<Self> {
-        let checked = Self::new(data, cancel)?;
+    pub(crate) fn to_fit(
+        data: &'a dyn Data<F>,
+        cancel: Option<&Cancel>,
+        directions: bool,
+    ) -> Result<Self> {
+        let mut checked = Self::new(data, cancel)?;
         let (summary, frame, dim) = (data.summary(), data.frame().dim(), checked.dim);
         let columns = [&summary.mean, &summary.variance].map(Vec::len);
         if columns != [dim; 2] || summary.range.len() != dim || frame != dim {
@@ -73,7 +80,10 @@ impl<'a, F: Float> Guarded<'a, F> {
                 "the summary has {found} rows of positive weight, the data {rows}: make it from these weights"
             ));
         }
-        checked.check_outliers()?;
+        match directions {
+            true => checked.directions = Some(data.directions()?),
+            false => checked.check_outliers()?,
+        }
         Ok(checked)
     }
 
@@ -193,11 +203,22 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
     }
 
     fn summary(&self) -> &Summary {
-        self.data().summary()
+        let own = self.directions.as_ref();
+        own.unwrap_or_else(|| self.data().summary())
     }
 
     fn frame(&self) -> Frame<F> {
-        self.data().frame()
+        match &self.directions {
+            Some(own) => Frame::sphere(self.dim).with_mean(&own.mean),
+            None => self.data().frame(),
+        }
+    }
+
+    fn directions(&self) -> Result<Summary> {
+        match &self.directions {
+            Some(own) => Ok(own.clone()),
+            None => self.data().directions(),
+        }
     }
 
     fn check(&self, frame: &Frame<F>) -> Result<()> {
@@ -235,6 +256,7 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         Ok(Box::new(Guarded {
             data: Rowset::Selected(selected),
             name: self.name,
+            directions: self.directions.as_ref().map(|own| own.reweighted(&weights)),
             weights: Some(Cow::Owned(weights)),
             len,
             dim,

@@ -8,6 +8,7 @@ use crate::base::float::Float;
 /// large weights take out of the range of `f64`.
 #[derive(Clone, Copy, Debug)]
 struct Known {
+    rows: usize,
     weight: f64,
     mean: f64,
     variance: f64,
@@ -17,6 +18,7 @@ struct Known {
 
 impl Known {
     const NONE: Self = Self {
+        rows: 0,
         weight: 0.0,
         mean: 0.0,
         variance: 0.0,
@@ -31,6 +33,7 @@ impl Known {
         self.mean += share * difference;
         let between = (1.0 - share) * (difference * difference);
         self.variance += share * (other.variance - self.variance + between);
+        self.rows += other.rows;
         self.weight += other.weight;
         self.low = self.low.min(other.low);
         self.high = self.high.max(other.high);
@@ -87,12 +90,32 @@ impl KnownSums {
 
     fn add_one(&mut self, weight: f64, j: usize, x: f64) {
         self.known[j].merge(&Known {
+            rows: 1,
             weight,
             mean: x,
             variance: 0.0,
             low: x,
             high: x,
         });
+    }
+
+    /// Counts zeros for the coordinates that rows do not know, and 0 into every range.
+    pub(super) fn with_zeros(mut self) -> Self {
+        for known in &mut self.known {
+            let zeros = Known {
+                rows: self.rows - known.rows,
+                // Weights that are summed in another order may differ in their last bits.
+                weight: match known.rows < self.rows {
+                    true => (self.weight - known.weight).max(0.0),
+                    false => 0.0,
+                },
+                low: 0.0,
+                high: 0.0,
+                ..Known::NONE
+            };
+            known.merge(&zeros);
+        }
+        self
     }
 
     /// The coordinates that no row knows.

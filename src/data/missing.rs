@@ -5,7 +5,7 @@
 
 use super::known_sums::KnownSums;
 use super::{Frame, Rows, Summary};
-use crate::base::error::{Error, Result, sound_weight};
+use crate::base::error::{Error, Result, require, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::rows::clamped;
@@ -78,6 +78,13 @@ pub(super) fn check(summary: &Summary) -> Result<()> {
         let rule = "has no value in any row that counts: leave the column out";
         Err(Error::parameter("column", column, rule))
     })
+}
+
+/// An error where rows with missing values are asked for in a frame that needs all of a row.
+pub(super) fn check_frame<F: Float>(has_missing: bool, frame: &Frame<F>) -> Result<()> {
+    let suits = !has_missing || frame.is_by_column();
+    let rule = "with missing values have no direction, and no other coordinates than their columns";
+    require(suits, "rows", "known in part", rule)
 }
 
 /// Loads rows of stored numbers, each with its weight, in the coordinates of `frame`.

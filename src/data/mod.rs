@@ -11,6 +11,7 @@ mod missing;
 mod projected;
 mod sketch;
 mod sketch_builder;
+mod sparse;
 mod summary;
 mod view;
 
@@ -23,6 +24,7 @@ pub use projected::Residual;
 pub use projected::Subspace;
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
+pub use sparse::Sparse;
 pub use summary::Summary;
 pub(crate) use summary::check_rows;
 pub use view::View;
@@ -65,7 +67,8 @@ pub trait Data<F: Float>: Sync {
     fn name(&self) -> &'static str {
         crate::base::stage::name::<Self>()
     }
-    /// Whether rows know only some of their coordinates, as those of a [`Sketch`], or those with missing values.
+    /// Whether rows have only some of their coordinates, as those of a [`Sketch`] or those with missing values, of which the others
+    /// are not known, and those of [`Sparse`] data, of which the others are 0.
     fn is_sparse(&self) -> bool {
         false
     }
@@ -115,6 +118,11 @@ pub trait Data<F: Float>: Sync {
     #[doc(hidden)]
     fn residual(&self) -> Residual {
         Residual::default()
+    }
+    /// The summary of the rows once each is brought to length 1 ([E56](crate::equations#e56)).
+    #[doc(hidden)]
+    fn directions(&self) -> Result<Summary> {
+        Summary::of_loaded(self, &Frame::sphere(self.dim()))
     }
     /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data, except the number
     /// of rows and the total weight ([`Summary::reweighted`]), so that both have the same frame.

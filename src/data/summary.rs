@@ -1,11 +1,11 @@
 //! Statistics of the whole data that a fit needs before it starts, from one pass.
 
-use super::missing;
+use super::{Data, missing};
 use crate::base::error::{Error, Result, ensure, require, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
-use crate::rows::Frame;
+use crate::rows::{Frame, Rows};
 use ndarray::ArrayView2;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -108,6 +108,28 @@ impl Summary {
         Self::of_rows(values.len() / dim, dim, weight, what, |rows| {
             Ok(Cow::Borrowed(&values[rows.start * dim..rows.end * dim]))
         })
+    }
+
+    /// Sums up rows as this frame has them, all of whose coordinates are known.
+    pub(crate) fn of_loaded<F: Float, D: Data<F> + ?Sized>(
+        data: &D,
+        frame: &Frame<F>,
+    ) -> Result<Self> {
+        data.check(frame)?;
+        let (n, dim) = (data.len(), frame.dim());
+        Self::from_blocks(
+            n,
+            dim,
+            |n| data.weight(n),
+            |rows, out: &mut [F]| {
+                let mut block = Rows::default();
+                data.load(rows, frame, &mut block)?;
+                for (i, out) in out.chunks_exact_mut(dim).enumerate() {
+                    out.copy_from_slice(&block.row(i)[..dim]);
+                }
+                Ok(())
+            },
+        )
     }
 
     /// As [`check`](Self::check), for rows of which NaN is a missing value; `None` if none is missing.

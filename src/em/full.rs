@@ -187,6 +187,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         if !parts.is_empty() {
             let mut all = Moments::merge(parts.iter_mut());
             all.add_total(data.residual().squared, 0.0);
+            all.settle(model.centres());
             self.spare.give(parts);
             (report.zero_mass, report.unobserved) = (all.zero_mass(), all.unobserved());
             report.at_floor = m_step.at_floor(&all, model);

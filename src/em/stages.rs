@@ -200,6 +200,11 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         model.cost().is_squared() && placed(model.centres().clone()).is_some()
     }
 
+    /// An error unless moves may put centres anywhere.
+    pub(crate) fn check_free_centres(&self) -> Result<()> {
+        ensure(self.has_free_centres(), no_one_variance)
+    }
+
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
         let kind = self.m_step.statistics(&self.model).kind;
         if kind != SecondMoments::Total || !self.model.cost().is_squared() {
@@ -211,7 +216,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
 /// A phase asks for what only a family with one shared variance can do.
 fn no_one_variance() -> Error {
-    let rule = "need one variance for all components: Covariance::TiedSpherical, or another search";
+    let rule = "need one variance for all components, and centres anywhere: Covariance::TiedSpherical, or another search";
     Error::parameter("phases", "bounds or a subspace", rule)
 }
 

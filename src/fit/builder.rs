@@ -58,6 +58,7 @@ pub(super) struct Settings {
     pub(super) rule: StopRule,
     pub(super) restarts: usize,
     pub(super) standardise: bool,
+    pub(super) directions: bool,
     pub(super) seed: u64,
 }
 
@@ -96,6 +97,7 @@ impl<F: Float> Clusterer<F> {
                 },
                 restarts: 1,
                 standardise: false,
+                directions: false,
                 seed: 0,
             },
         })
@@ -217,7 +219,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// columns. A constant column changes nothing.
     ///
     /// A [`Sketch`](crate::data::Sketch), whose coordinates are mixtures of all columns, and a family with
-    /// [raw coordinates](MStep::raw_coordinates) are errors of the fit.
+    /// [raw coordinates](crate::m_step::Coordinates::Raw) are errors of the fit.
     ///
     /// ```
     /// use coremix::prelude::*;
@@ -233,6 +235,17 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// ```
     pub fn standardise(mut self, standardise: bool) -> Self {
         self.0.settings.standardise = standardise;
+        self
+    }
+
+    /// Fits directions: rows are brought to length 1 as they are loaded, in the fit and by its model
+    /// ([E56](crate::equations#e56)). Default: no. Distances then follow from cosines, $2 - 2 \cos$. Centres of Gaussian families are
+    /// means of directions, which lie inside the sphere; those of
+    /// [`VonMisesFisher`](crate::m_step::VonMisesFisher) components lie on it, and always have this setting.
+    ///
+    /// Rows with missing values have no direction, and those of a sketch are other ones: errors of the fit.
+    pub fn directions(mut self, directions: bool) -> Self {
+        self.0.settings.directions = directions;
         self
     }
 
@@ -286,6 +299,11 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
+    /// What it builds, unchecked: for a fit that is part of another one, which checks it.
+    pub(crate) fn unchecked(self) -> Clusterer<F, M> {
+        self.0
+    }
+
     /// Checks every setting.
     ///
     /// # Errors
@@ -302,6 +320,9 @@ impl<F: Float, M: Stage> Builder<F, M> {
         let both = clusterer.given == [true; 2];
         let rule = "must be the only one: a phase has its own E-step, Phase::new(e_step)";
         require(!both, "e_step", "given besides phases", rule)?;
+        let both = settings.standardise && settings.directions;
+        let rule = "must not be asked for together: columns of directions have one unit";
+        require(!both, "standardise and directions", both, rule)?;
         positive("restarts", settings.restarts)?;
         not_negative("tolerance", settings.rule.tolerance)?;
         if let Some(checkpoint) = &settings.checkpoint {

@@ -71,6 +71,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             rule,
             restarts,
             standardise,
+            directions,
             seed,
             ref warm,
             ..
@@ -93,6 +94,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         identity.add("max iterations", rule.max_iterations);
         identity.add("restarts", restarts);
         identity.add("standardise", standardise);
+        identity.add("directions", directions);
         identity.add("seed", seed);
         identity.add_data(data)?;
         Ok(identity)

@@ -18,7 +18,7 @@ use crate::em::{
     Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
 };
 use crate::io::{self, FileFault};
-use crate::m_step::MStep;
+use crate::m_step::{Coordinates, MStep};
 use crate::model::Mixture;
 use crate::seed::Seeder;
 use std::time::Instant;
@@ -47,7 +47,9 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     ) -> Result<Fit<M::Model>> {
         let settings = &self.settings;
         let cancel = settings.cancel.clone();
-        let data = &Guarded::to_fit(data, cancel.as_ref())?;
+        let coordinates = self.m_step.coordinates();
+        let directions = settings.directions || coordinates == Coordinates::Directions;
+        let data = &Guarded::to_fit(data, cancel.as_ref(), directions)?;
         let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &settings.checkpoint {
             Some(checkpoint) => {
@@ -71,13 +73,13 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             }
             None => (None, None),
         };
-        let frame = match (settings.standardise, self.m_step.raw_coordinates()) {
-            (false, false) => data.frame(),
-            (false, true) => Frame::raw(data.summary())?,
-            (true, raw) => {
-                let rule =
-                    "is for families of coordinates near the data: those of this one are raw";
-                require(!raw, "standardise", true, rule)?;
+        let frame = match (coordinates, settings.standardise) {
+            (Coordinates::Raw, false) if !settings.directions => Frame::raw(data.summary())?,
+            (_, false) if coordinates != Coordinates::Raw => data.frame(),
+            _ => {
+                let near = coordinates == Coordinates::Near;
+                let rule = "is for families of coordinates near the data: this one has its own";
+                require(near, "standardise or directions", true, rule)?;
                 let rule = "is for rows in their own columns: a sketch has mixed them";
                 require(data.frame().basis().is_none(), "standardise", true, rule)?;
                 Frame::standardised(data.summary())
@@ -434,6 +436,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
         require(numbered, "rows", data.len(), rule)?;
         let bounded = has_bounds && !data.is_sparse();
+        if bounded {
+            set_up.stages.check_free_centres()?;
+        }
         let fault = |fault| self.clusterer.settings.fault(fault);
         Ok(match saved {
             None if bounded => Box::new(IncrementalPass::new(set_up, report)?),

@@ -34,6 +34,43 @@ fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: 
     }
 }
 
+/// Brings padded rows to length 1, in place; rows of zeros stay.
+pub(crate) fn to_length_one<F: Float>(rows: &mut [F], stride: usize) {
+    vectorised!({
+        for row in rows.chunks_exact_mut(stride) {
+            // Every stride is a multiple of 4.
+            let (mut sums, (chunks, _)) = ([0.0; 4], row.as_chunks::<4>());
+            for chunk in chunks {
+                for l in 0..4 {
+                    let x = chunk[l].to_f64();
+                    sums[l] += x * x;
+                }
+            }
+            let squared = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+            // Squares of very small numbers of `f64` are lost.
+            if squared > 1e-200 {
+                let factor = 1.0 / squared.sqrt();
+                row.iter_mut()
+                    .for_each(|x| *x = F::from_f64(x.to_f64() * factor));
+            } else {
+                small_to_length_one(row);
+            }
+        }
+    });
+}
+
+#[cold]
+fn small_to_length_one<F: Float>(row: &mut [F]) {
+    let sizes = row.iter().map(|x| x.to_f64().abs());
+    let largest = sizes.fold(0.0, f64::max);
+    if largest > 0.0 {
+        let squares = row.iter().map(|x| (x.to_f64() / largest).powi(2));
+        let length = squares.sum::<f64>().sqrt();
+        row.iter_mut()
+            .for_each(|x| *x = F::from_f64(x.to_f64() / largest / length));
+    }
+}
+
 kernel! {
     /// Padded rows as seen from a point (d), each followed by its squared norm: (rows, d + 1).
     pub(crate) fn with_norms[F: Float](rows: &[F], stride: usize, about: &[F], out: &mut [F]) = rows_with_norms

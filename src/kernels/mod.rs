@@ -14,6 +14,7 @@ pub(crate) mod short;
 pub(crate) mod soft;
 pub(crate) mod sparse;
 pub(crate) mod weighted;
+pub(crate) mod zeros;
 
 /// Length of a stored row of `d` numbers: padded with zeros to a whole number of vectors, so that no long
 /// row has a tail.

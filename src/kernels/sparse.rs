@@ -1,4 +1,5 @@
-//! Squared distances of rows with few observed coordinates to padded centres, over the observed coordinates.
+//! Squared distances of rows with few coordinates to padded centres, over the coordinates that are there, or over all where the
+//! others are 0.
 //!
 //! A row is a sorted list of coordinates and as many values. Every function adds up in the same order, even places
 //! and odd places apart, so that the same distance has the same bits wherever it is computed.
@@ -17,6 +18,8 @@ pub(crate) struct Entries<'a, F> {
     pub(crate) ids: &'a [u32],
     /// Their values.
     pub(crate) values: &'a [F],
+    /// Whether coordinates that are not there are 0; otherwise nothing is known of them.
+    pub(crate) others_are_zero: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -253,6 +256,7 @@ mod tests {
                 starts: &starts,
                 ids: &ids,
                 values: &values,
+                others_are_zero: false,
             };
             let naive = |i: usize, c: usize, scaled: bool| -> f64 {
                 let Known { ids, values } = rows.row(i);

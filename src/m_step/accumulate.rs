@@ -27,6 +27,17 @@ impl<F: Float> Rows<F> {
         let Some(known) = self.entries() else {
             return self.add_up(block, centres, moments);
         };
+        if known.others_are_zero {
+            for (i, row) in known.rows().enumerate() {
+                for (c, q) in block.members(i) {
+                    let share = self.weights[i] * q;
+                    if share > 0.0 {
+                        moments.add_sparse(c as usize, share, row);
+                    }
+                }
+            }
+            return;
+        }
         // Sums of their own pay where they are looked at more often than they are coordinates.
         if block.is_full() && self.values.len() >= self.dim {
             return match block.components() <= 4 {

@@ -198,7 +198,7 @@ impl<F: Float> GaussianMixture<F> {
         Ok(self.covariance_of(c))
     }
 
-    fn covariance_of(&self, c: usize) -> Array2<f64> {
+    pub(super) fn covariance_of(&self, c: usize) -> Array2<f64> {
         let dim = self.theta.dim();
         if self.theta.covariance.has_pairs() {
             let own = self.theta.own(c);

@@ -4,6 +4,7 @@
 //! ([E4](crate::equations#e4)).
 
 mod accumulate;
+mod conditional;
 mod covariance;
 mod dense_products;
 mod dense_sums;
@@ -20,6 +21,7 @@ mod parameters;
 mod proportions;
 mod saved;
 mod stored;
+mod von_mises_fisher;
 
 pub use covariance::Covariance;
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
@@ -28,6 +30,7 @@ pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
 pub use moments::{Moments, SecondMoments};
 pub use saved::{Save, load_model};
+pub use von_mises_fisher::{VonMisesFisher, VonMisesFisherMixture};
 
 use crate::base::cancel::Cancel;
 use crate::base::error::Result;
@@ -65,11 +68,9 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde.
     type Model: Mixture<F> + Clone + Serialize + DeserializeOwned;
 
-    /// Whether rows, seeds and centres keep the data's own numbers, for a family with an origin or a unit of its own, such as
-    /// counts and directions. By default they are in coordinates near the data ([`Frame`]), which keep the digits of far-off
-    /// data. Raw coordinates need dense rows, no farther from 0 than $10^{16}$ ($10^{151}$ in `f64`).
-    fn raw_coordinates(&self) -> bool {
-        false
+    /// The coordinates of rows, seeds and centres. By default those near the data.
+    fn coordinates(&self) -> Coordinates {
+        Coordinates::Near
     }
 
     /// The model at the seeds. If the variance is to be started by [`calibrate`](Self::calibrate), costs are squared distances
@@ -159,6 +160,20 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     fn merges(&self) -> Option<&dyn Merges<Self::Model>> {
         None
     }
+}
+
+/// The coordinates that a family works in ([`Frame`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Coordinates {
+    /// Near the data, which keeps the digits of far-off rows; or of standardised columns, or directions, where a fit asks for them.
+    #[default]
+    Near,
+    /// The data's own numbers, for a family with an origin or a unit of its own, such as counts. They need dense rows, no farther
+    /// from 0 than $10^{16}$ ($10^{151}$ in `f64`).
+    Raw,
+    /// Rows of length 1.
+    Directions,
 }
 
 /// A family whose components merge.

@@ -45,6 +45,8 @@ pub struct Moments {
     first: Vec<f64>,
     pub(crate) kind: SecondMoments,
     pub(super) second: Vec<f64>,
+    /// Whether moments are about the origin, as those of sparse rows are, and not about the centres.
+    about_origin: bool,
     /// Whether second moments of all components together are about their means.
     pub(super) about_means: bool,
     own: Vec<f64>,
@@ -83,6 +85,7 @@ impl Moments {
             first: vec![0.0; stride(dim)],
             kind,
             second: vec![0.0; second],
+            about_origin: false,
             about_means: false,
             own: Vec::new(),
         }
@@ -317,6 +320,39 @@ impl Moments {
         }
     }
 
+    /// Adds a row whose coordinates are 0 where they are not there: about the origin, until all are [settled](Self::settle).
+    pub(super) fn add_sparse<F: Float>(&mut self, c: usize, share: f64, row: Known<'_, F>) {
+        self.about_origin = true;
+        self.mass[c] += share;
+        let (first, start) = (self.place(c), c * stride(self.dim));
+        for (&j, x) in row.ids.iter().zip(row.values) {
+            let (j, x) = (j as usize, x.to_f64());
+            self.first[first + j] += share * x;
+            self.add_second(c, start + j, share * (x * x));
+        }
+    }
+
+    /// Turns sums about the origin into sums about these centres.
+    pub(crate) fn settle<F: Float>(&mut self, centres: &Centres<F>) {
+        if !std::mem::take(&mut self.about_origin) {
+            return;
+        }
+        let stride = stride(self.dim);
+        for c in (0..self.mass.len()).filter(|c| centres.len() > *c) {
+            let mass = self.mass[c];
+            if mass <= 0.0 {
+                continue;
+            }
+            let first = self.place(c);
+            for (j, mu) in centres.row(c)[..self.dim].iter().enumerate() {
+                let (mu, sum) = (mu.to_f64(), self.first[first + j]);
+                self.first[first + j] = sum - mass * mu;
+                self.add_second(c, c * stride + j, mu * (mass * mu - 2.0 * sum));
+            }
+        }
+        self.second.iter_mut().for_each(|x| *x = x.max(0.0));
+    }
+
     /// Adds the mass, first and second moment of some rows to coordinate `j` of component `c`.
     #[inline(always)]
     pub(super) fn add_coordinate(
@@ -365,6 +401,7 @@ impl Moments {
         add_all(&mut total.observed, &parts, |part| &part.observed);
         add_all(&mut total.second, &parts, |part| &part.second);
         add_all(&mut total.own, &parts, |part| &part.own);
+        total.about_origin = parts.iter().any(|part| part.about_origin);
         total.about_means = parts.iter().any(|part| part.about_means);
         total.places = (1..=k as u32).collect();
         total.first = vec![0.0; (1 + k) * stride];
@@ -389,6 +426,7 @@ impl Moments {
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.fill(0.0);
+        self.about_origin = false;
         self.about_means = false;
         self.own.fill(0.0);
     }

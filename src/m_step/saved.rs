@@ -1,7 +1,7 @@
 //! Models as files, and back, bit for bit (`docs/files.md`).
 
 use super::stored::{Stored, stored_of};
-use super::{DirichletProcessMixture, GaussianMixture};
+use super::{DirichletProcessMixture, GaussianMixture, VonMisesFisherMixture};
 use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -171,7 +171,11 @@ macro_rules! families {
         }
     )+};
 }
-families!(GaussianMixture, DirichletProcessMixture);
+families!(
+    GaussianMixture,
+    DirichletProcessMixture,
+    VonMisesFisherMixture
+);
 
 impl<F: Float> Save for BoxedMixture<F> {
     fn info(&self) -> Result<ModelInfo> {

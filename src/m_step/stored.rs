@@ -2,7 +2,8 @@
 
 use super::dirichlet_process::Distribution;
 use super::parameters::Parameters;
-use super::{DirichletProcessMixture, GaussianMixture};
+use super::von_mises_fisher::Theta;
+use super::{DirichletProcessMixture, GaussianMixture, VonMisesFisherMixture};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::io::{rule, serde_through};
@@ -14,16 +15,18 @@ use std::borrow::Cow;
 type Read<T> = std::result::Result<T, FileFault>;
 
 const PROCESS: &str = "DirichletProcess";
+const DIRECTIONS: &str = "VonMisesFisher";
 
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(super) enum Stored<'a, F: Clone> {
     Gaussian(Cow<'a, Parameters<F>>),
     DirichletProcess(Cow<'a, Distribution<F>>),
+    VonMisesFisher(Cow<'a, Theta<F>>),
 }
 
 serde_through! {
-    Stored: GaussianMixture, DirichletProcessMixture;
+    Stored: GaussianMixture, DirichletProcessMixture, VonMisesFisherMixture;
 }
 
 impl<'a, F: Float> From<&'a GaussianMixture<F>> for Stored<'a, F> {
@@ -38,12 +41,19 @@ impl<'a, F: Float> From<&'a DirichletProcessMixture<F>> for Stored<'a, F> {
     }
 }
 
+impl<'a, F: Float> From<&'a VonMisesFisherMixture<F>> for Stored<'a, F> {
+    fn from(model: &'a VonMisesFisherMixture<F>) -> Self {
+        Self::VonMisesFisher(Cow::Borrowed(&model.theta))
+    }
+}
+
 impl<F: Float> Stored<'_, F> {
     /// The name of the family in headers; Gaussian ones have that of their covariances.
     pub(super) fn family(&self) -> String {
         match self {
             Self::Gaussian(theta) => format!("{:?}", theta.covariance),
             Self::DirichletProcess(_) => PROCESS.to_string(),
+            Self::VonMisesFisher(_) => DIRECTIONS.to_string(),
         }
     }
 
@@ -57,6 +67,7 @@ impl<F: Float> Stored<'_, F> {
         Ok(match self {
             Self::Gaussian(_) => Box::new(GaussianMixture::try_from(self)?),
             Self::DirichletProcess(_) => Box::new(DirichletProcessMixture::try_from(self)?),
+            Self::VonMisesFisher(_) => Box::new(VonMisesFisherMixture::try_from(self)?),
         })
     }
 }
@@ -68,6 +79,20 @@ impl<F: Float> TryFrom<Stored<'_, F>> for DirichletProcessMixture<F> {
         match stored {
             Stored::DirichletProcess(stored) => in_range(stored.into_owned().try_into()?),
             stored => stored.other(PROCESS),
+        }
+    }
+}
+
+impl<F: Float> TryFrom<Stored<'_, F>> for VonMisesFisherMixture<F> {
+    type Error = FileFault;
+
+    fn try_from(stored: Stored<'_, F>) -> Read<Self> {
+        match stored {
+            Stored::VonMisesFisher(theta) => {
+                theta.check()?;
+                in_range(Self::new(theta.into_owned()))
+            }
+            stored => stored.other(DIRECTIONS),
         }
     }
 }
@@ -101,7 +126,9 @@ pub(super) fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Read<Stored<'_, F>>
     let any: &dyn Any = model;
     let gaussian = any.downcast_ref::<GaussianMixture<F>>().map(Stored::from);
     let process = || any.downcast_ref::<DirichletProcessMixture<F>>();
+    let directions = || any.downcast_ref::<VonMisesFisherMixture<F>>();
     let stored = gaussian.or_else(|| process().map(Stored::from));
+    let stored = stored.or_else(|| directions().map(Stored::from));
     stored.ok_or(FileFault::NoFormat)
 }
 

@@ -32,8 +32,9 @@ enum Kind<F> {
         starts: Vec<usize>,
         /// The coordinates that are known, ascending in each row.
         ids: Vec<u32>,
-        /// The mean of the data, in the frame, padded: it stands for coordinates that are not known.
-        mean: Arc<[F]>,
+        /// The mean of the data, in the frame, padded: it stands for coordinates that are not known. `None` where coordinates
+        /// that are not there are 0, and so are known.
+        mean: Option<Arc<[F]>>,
         /// The logarithm of the factor of each column, less their mean: none, where the factors are equal.
         log_scales: Arc<[f64]>,
     },
@@ -91,7 +92,17 @@ impl<F: Float> Rows<F> {
 
     /// Removes all rows. Ragged rows are then [pushed](Self::push) one by one.
     pub(crate) fn reset_ragged(&mut self, frame: &Frame<F>) {
-        self.dim = frame.dim();
+        let mean = Some(Arc::clone(&frame.mean));
+        self.reset_to(frame.dim(), mean, frame.log_scales());
+    }
+
+    /// As [`reset_ragged`](Self::reset_ragged), for rows whose coordinates are 0 where they are not there.
+    pub(crate) fn reset_sparse(&mut self, frame: &Frame<F>) {
+        self.reset_to(frame.dim(), None, Arc::default());
+    }
+
+    fn reset_to(&mut self, dim: usize, mean: Option<Arc<[F]>>, log_scales: Arc<[f64]>) {
+        self.dim = dim;
         self.values.clear();
         self.weights.clear();
         let (mut starts, mut ids) = match std::mem::take(&mut self.kind) {
@@ -104,8 +115,8 @@ impl<F: Float> Rows<F> {
         self.kind = Kind::Ragged {
             starts,
             ids,
-            mean: Arc::clone(&frame.mean),
-            log_scales: frame.log_scales(),
+            mean,
+            log_scales,
         };
     }
 
@@ -125,10 +136,13 @@ impl<F: Float> Rows<F> {
     pub(crate) fn entries(&self) -> Option<Entries<'_, F>> {
         match &self.kind {
             Kind::Dense { .. } => None,
-            Kind::Ragged { starts, ids, .. } => Some(Entries {
+            Kind::Ragged {
+                starts, ids, mean, ..
+            } => Some(Entries {
                 starts,
                 ids,
                 values: &self.values,
+                others_are_zero: mean.is_none(),
             }),
         }
     }
@@ -159,7 +173,7 @@ impl<F: Float> Rows<F> {
         &self.values[i * stride..(i + 1) * stride]
     }
 
-    /// Row `i` (d) in the data's own unit; NaN for coordinates that are not known.
+    /// Row `i` (d) in the data's own unit; NaN for coordinates that are not known. For rows of a frame without directions.
     pub(crate) fn leave(&self, i: usize, frame: &Frame<F>, out: &mut [F]) {
         let Some(entries) = self.entries() else {
             let row = self.row(i).iter().enumerate();
@@ -199,6 +213,7 @@ impl<F: Float> Rows<F> {
     pub fn known(&self, i: usize) -> usize {
         match &self.kind {
             Kind::Dense { stands_for } => *stands_for,
+            Kind::Ragged { mean: None, .. } => self.dim,
             Kind::Ragged { starts, .. } => starts[i + 1] - starts[i],
         }
     }
@@ -228,6 +243,7 @@ impl<F: Float> Rows<F> {
     pub(crate) fn fewest_and_most_known(&self) -> (usize, usize) {
         match &self.kind {
             Kind::Dense { stands_for } => (*stands_for, *stands_for),
+            Kind::Ragged { mean: None, .. } => (self.dim, self.dim),
             Kind::Ragged { .. } => (0..self.len()).fold((self.dim, 0), |(fewest, most), i| {
                 (fewest.min(self.known(i)), most.max(self.known(i)))
             }),
@@ -251,7 +267,10 @@ impl<F: Float> Rows<F> {
         let Kind::Ragged { mean, .. } = &self.kind else {
             return Cow::Borrowed(self.row(i));
         };
-        let mut centre = mean.to_vec();
+        let mut centre = match mean {
+            Some(mean) => mean.to_vec(),
+            None => vec![F::zero(); stride(self.dim)],
+        };
         if let Some(entries) = self.entries() {
             let Known { ids, values } = entries.row(i);
             for (&j, &x) in ids.iter().zip(values) {

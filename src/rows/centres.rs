@@ -6,7 +6,7 @@ use crate::base::cached::Cached;
 use crate::base::float::{Float, held_in_range};
 use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
-use crate::kernels::{distance, sparse, stride};
+use crate::kernels::{distance, sparse, stride, zeros};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// `k` centres in `d` dimensions, in the coordinates of a [`Frame`], padded.
@@ -15,6 +15,7 @@ pub struct Centres<F> {
     dim: usize,
     pub(crate) values: Vec<F>,
     by_coordinate: Cached<Vec<F>>,
+    norms: Cached<Vec<f64>>,
     expanded: Cached<Box<Expanded<F>>>,
     products: Cached<Box<Linear<F>>>,
 }
@@ -116,6 +117,7 @@ impl<F: Float> Centres<F> {
             dim,
             values,
             by_coordinate: Cached::default(),
+            norms: Cached::default(),
             expanded: Cached::default(),
             products: Cached::default(),
         }
@@ -213,6 +215,12 @@ impl<F: Float> Centres<F> {
             .get(|| sparse::by_coordinate([&self.values], self.dim, self.len()))
     }
 
+    /// The squared norms (k), as sparse rows need them. Made when first asked for.
+    pub(crate) fn norms(&self) -> &[f64] {
+        let rows = || self.values.chunks_exact(stride(self.dim));
+        self.norms.get(|| rows().map(zeros::norm).collect())
+    }
+
     /// The centres as rows see them that expand distances (E21). Made when first asked for.
     pub(crate) fn expanded(&self) -> &Expanded<F> {
         self.expanded.get(|| Box::new(Expanded::of(self)))
@@ -291,6 +299,7 @@ impl<F: Float> Centres<F> {
 
     fn forget(&mut self) {
         self.by_coordinate = Cached::default();
+        self.norms = Cached::default();
         self.expanded = Cached::default();
         self.products = Cached::default();
     }

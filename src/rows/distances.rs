@@ -3,8 +3,7 @@
 use super::{Centres, Rows};
 use crate::base::float::Float;
 use crate::kernels::distance::Normed;
-use crate::kernels::sparse;
-use crate::kernels::{distance, nearest, select, short, stride};
+use crate::kernels::{distance, nearest, select, short, sparse, stride, zeros};
 
 /// Bound on the loss by underflow of squares and products of `dim` columns, in a distance by expansion and in a direct one
 /// (E21).
@@ -45,8 +44,11 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
-            let (k, centres) = (centres.len(), centres.by_coordinate());
-            return sparse::to_all::<F, false>(known, centres, &[], k, out);
+            let (k, turned) = (centres.len(), centres.by_coordinate());
+            if known.others_are_zero {
+                return zeros::to_all::<F, false>(known, turned, &[], centres.norms(), out);
+            }
+            return sparse::to_all::<F, false>(known, turned, &[], k, out);
         }
         let expanded = centres.expanded();
         let relative = self.relative(expanded.about());
@@ -153,10 +155,10 @@ impl<F: Float> Rows<F> {
             let stride = stride(self.dim);
             return distance::to_own(&self.values, &centres.values, stride, ids, out);
         };
-        let (centres, mut squared) = (&centres.values, Vec::new());
+        debug_assert_eq!(known.len(), ids.len());
+        let mut squared = Vec::new();
         for (i, out) in out.iter_mut().enumerate() {
-            let row = known.row(i);
-            sparse::to_some(row, centres, self.dim, &ids[i..=i], &mut squared);
+            self.distances_to(i, centres, &ids[i..=i], &mut squared);
             *out = squared[0];
         }
     }
@@ -165,7 +167,11 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
-            return sparse::to_some(known.row(i), &centres.values, self.dim, ids, out);
+            let (row, values, dim) = (known.row(i), &centres.values, self.dim);
+            return match known.others_are_zero {
+                true => zeros::to_some(row, values, dim, centres.norms(), ids, out),
+                false => sparse::to_some(row, values, dim, ids, out),
+            };
         }
         distance::to_some(self.row(i), &centres.values, ids, out);
     }
@@ -175,7 +181,10 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn lower_to_distances(&self, first: usize, centre: &[F], nearest: &mut [F]) {
         if let Some(known) = self.entries() {
-            return sparse::lower(known.from(first), centre, nearest);
+            return match known.others_are_zero {
+                true => zeros::lower(known.from(first), centre, nearest),
+                false => sparse::lower(known.from(first), centre, nearest),
+            };
         }
         distance::lower(&self.values[first * centre.len()..], centre, nearest);
     }

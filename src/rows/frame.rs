@@ -25,6 +25,9 @@ use std::sync::Arc;
 /// $z_j = (y_j - o_j) / (2^e s_j)$. Results leave it column by column, $\sigma_j^2 = 4^e s_j^2 \sigma_{zj}^2$, and squared distances are
 /// those of the standardised columns.
 ///
+/// Directions are rows that were brought to length 1 ([E56](crate::equations#e56)): a frame of these has the origin and the unit of
+/// the sphere, and results stay on it.
+///
 /// The frame of a [`Sketch`](crate::data::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
 /// ([E27](crate::equations#e27)). Rows and centres in the data's own columns enter through the basis and leave through its
 /// inverse.
@@ -39,7 +42,7 @@ pub struct Frame<F> {
     /// The mean of the data in the frame, padded.
     pub(crate) mean: Arc<[F]>,
     dim: usize,
-    basis: Option<Basis>,
+    first: First,
     pub(crate) exponent: i32,
     /// 2^exponent.
     unit: f64,
@@ -47,7 +50,37 @@ pub struct Frame<F> {
     log_scale: f64,
 }
 
+/// What happens to rows before differences from the offset are taken.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum First {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// They go through a basis.
+    Basis(Basis),
+    /// They are brought to length 1. A row of zeros stays.
+    Length,
+}
+
 impl<F: Float> Frame<F> {
+    /// The frame of directions in `dim` columns.
+    pub(crate) fn sphere(dim: usize) -> Self {
+        Self::with_exponent(&vec![0.0; dim], 0).of_length_one()
+    }
+
+    /// This frame for rows that are brought to length 1 first.
+    pub(crate) fn of_length_one(self) -> Self {
+        Self {
+            first: First::Length,
+            ..self
+        }
+    }
+
+    /// Whether zeros stay zeros, and each value depends on its row by a factor at most.
+    pub(crate) fn keeps_zeros(&self) -> bool {
+        self.basis().is_none() && self.offset.iter().all(|offset| *offset == F::zero())
+    }
+
     /// A frame from an offset (d), which is taken for the mean as well, and the width of the widest column.
     pub(crate) fn new(offset: &[f64], widest: f64) -> Self {
         Self::with_exponent(offset, exponent::<F>(widest))
@@ -71,7 +104,7 @@ impl<F: Float> Frame<F> {
             scale: vec![F::from_f64(2f64.powi(-exponent)); padded.len()],
             offset: padded,
             dim: offset.len(),
-            basis: None,
+            first: First::Nothing,
             exponent,
             unit: 2f64.powi(exponent),
             log_scale: -f64::from(exponent) * std::f64::consts::LN_2,
@@ -122,6 +155,7 @@ impl<F: Float> Frame<F> {
         let centred = Self {
             scale: self.scale.clone(),
             log_scale: self.log_scale,
+            first: self.first.clone(),
             ..at_mean
         };
         let mut origin = vec![F::zero(); centred.offset.len()];
@@ -133,7 +167,7 @@ impl<F: Float> Frame<F> {
     pub(crate) fn with_basis(self, basis: Basis) -> Self {
         debug_assert_eq!(self.dim, basis.columns());
         Self {
-            basis: Some(basis),
+            first: First::Basis(basis),
             ..self
         }
     }
@@ -145,7 +179,7 @@ impl<F: Float> Frame<F> {
             scale: vec![F::from_f64(1.0 / self.unit); stride(dim)],
             mean: vec![F::zero(); stride(dim)].into(),
             dim,
-            basis: None,
+            first: First::Nothing,
             ..*self
         }
     }
@@ -159,7 +193,21 @@ impl<F: Float> Frame<F> {
     /// The basis of the coordinates; `None` where they are the columns of the data.
     #[must_use]
     pub fn basis(&self) -> Option<&Basis> {
-        self.basis.as_ref()
+        match &self.first {
+            First::Basis(basis) => Some(basis),
+            _ => None,
+        }
+    }
+
+    /// Whether rows enter column by column.
+    pub(crate) fn is_by_column(&self) -> bool {
+        self.first == First::Nothing
+    }
+
+    /// Whether rows are brought to length 1.
+    #[must_use]
+    pub fn has_directions(&self) -> bool {
+        self.first == First::Length
     }
 
     /// $2^e$: the length of one unit of the frame in the unit of distances: the data's, or that of its standardised columns.
@@ -200,17 +248,20 @@ impl<F: Float> Frame<F> {
         self.log_scale
     }
 
-    /// One row in the columns of the data into the frame, through the basis if there is one; `out` is padded, with zeros.
+    /// One row in the columns of the data into the frame, through the basis, or onto the sphere; `out` is padded, with zeros.
     ///
     /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are clamped there: their squares
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
     pub(crate) fn enter(&self, row: impl Iterator<Item = F>, out: &mut [F]) {
-        if let Some(basis) = &self.basis {
+        if let First::Basis(basis) = &self.first {
             let mut columns: Vec<f64> = row.map(Float::to_f64).collect();
             basis.enter(&mut columns);
             return self.enter_exact(&columns, out);
         }
         out.iter_mut().zip(row).for_each(|(out, x)| *out = x);
+        if self.has_directions() {
+            features::to_length_one(out, out.len());
+        }
         features::enter(out, &self.offset, &self.scale, Self::most());
     }
 

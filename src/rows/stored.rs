@@ -17,6 +17,8 @@ pub(crate) struct StoredFrame<F> {
     mean: Vec<F>,
     /// The factors of columns, if each has its own.
     scale: Option<Vec<F>>,
+    /// Whether rows are brought to length 1.
+    directions: bool,
     basis: Option<StoredBasis>,
 }
 
@@ -48,6 +50,7 @@ impl<F: Float> From<&Frame<F>> for StoredFrame<F> {
             offset: frame.offset[..frame.dim()].to_vec(),
             mean: frame.mean[..frame.dim()].to_vec(),
             scale: frame.own_scale().map(<[F]>::to_vec),
+            directions: frame.has_directions(),
             basis: frame.basis().map(|basis| StoredBasis {
                 seed: basis.seed(),
                 signs: hash_of(basis.0.signs.iter().copied()),
@@ -80,6 +83,14 @@ impl<F: Float> TryFrom<StoredFrame<F>> for Frame<F> {
             let normal = scale.iter().all(|x| x.to_f64() >= least);
             rule(normal, "frame scale", "must be positive")?;
             frame = frame.with_scale(scale);
+        }
+        if stored.directions {
+            rule(
+                stored.basis.is_none(),
+                "basis",
+                "must not be that of directions",
+            )?;
+            frame = frame.of_length_one();
         }
         let Some(StoredBasis { seed, signs }) = stored.basis else {
             return Ok(frame);

@@ -134,7 +134,7 @@ impl<F: Float> Sweep<F> {
 
     /// Compares estimators of any type.
     fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
-        let data: &dyn Data<F> = &Guarded::to_fit(data, None)?;
+        let data: &dyn Data<F> = &Guarded::to_fit(data, None, false)?;
         let most = all.last().map_or(0, |(clusters, _)| *clusters);
         seed::enough_rows(data, most, "data")?;
         self.coreset.check(most)?;

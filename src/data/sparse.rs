@@ -1,0 +1,283 @@
+//! Sparse rows: a list of the columns that are not 0, and their values.
+
+use super::known_sums::KnownSums;
+use super::{Data, Frame, Rows, Summary};
+use crate::base::error::{Error, Result, ensure, same_columns, same_length, sound_weight};
+use crate::base::float::Float;
+use crate::base::parallel::{self, BLOCK};
+use crate::rows::clamped;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Rows (n, d) in compressed form, as text has them: for each row the columns whose values are not 0, and these values.
+///
+/// A value that is not there is 0, and fits are those of [`Dense`](super::Dense) rows with these zeros, up to rounding; but memory and
+/// time follow the values that are there, and no n x d copy is made. Centres are dense: (k, d) numbers.
+///
+/// k-means, spherical and diagonal covariances, and directions take such rows; families with full covariances do not. Searches with
+/// bounds, and a subspace, are for dense rows: phases that ask for these search all components.
+///
+/// ```
+/// use coremix::data::Sparse;
+/// use coremix::prelude::*;
+///
+/// // [[1, 0, 0], [0.9, 0, 0.1], [0, 2, 0], [0, 2.1, 0]]
+/// let (starts, columns) = ([0, 1, 3, 4, 5], [0, 0, 2, 1, 1]);
+/// let values = [1.0, 0.9, 0.1, 2.0, 2.1];
+/// let data = Sparse::new(3, &starts, &columns, &values)?;
+/// let labels = algorithms::k_means(2).build()?.fit(&data)?.model.predict(&data)?;
+/// assert!(labels[0] == labels[1] && labels[2] == labels[3] && labels[0] != labels[2]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sparse<'a, F: Float> {
+    dim: usize,
+    /// (n + 1).
+    starts: Cow<'a, [usize]>,
+    ids: Cow<'a, [u32]>,
+    values: Cow<'a, [F]>,
+    weights: Option<Cow<'a, [f64]>>,
+    summary: Summary,
+}
+
+impl<'a, F: Float> Sparse<'a, F> {
+    /// Rows of `dim` columns, each of weight 1. Row `i` has the values `values[starts[i]..starts[i + 1]]` in the columns `ids` at the
+    /// same places: `starts` has n + 1 numbers, which begin with 0, do not fall, and end with the number of values; the columns of a
+    /// row ascend. These are `indptr`, `indices` and `data` of a CSR matrix in canonical form.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without rows or columns, [`Error::Stage`] for lists that are no rows, [`Error::NotFinite`] and
+    /// [`Error::TooLarge`] as for [`Dense::new`](super::Dense::new).
+    pub fn new(
+        dim: usize,
+        starts: impl Into<Cow<'a, [usize]>>,
+        ids: impl Into<Cow<'a, [u32]>>,
+        values: impl Into<Cow<'a, [F]>>,
+    ) -> Result<Self> {
+        Self::checked(dim, starts.into(), ids.into(), values.into(), None)
+    }
+
+    /// Rows with weights (n): finite, not negative, not all zero.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`Error::LengthMismatch`], [`Error::Weight`] or [`Error::TotalWeight`] for the weights.
+    pub fn weighted(
+        dim: usize,
+        starts: impl Into<Cow<'a, [usize]>>,
+        ids: impl Into<Cow<'a, [u32]>>,
+        values: impl Into<Cow<'a, [F]>>,
+        weights: impl Into<Cow<'a, [f64]>>,
+    ) -> Result<Self> {
+        let weights = Some(weights.into());
+        Self::checked(dim, starts.into(), ids.into(), values.into(), weights)
+    }
+
+    fn checked(
+        dim: usize,
+        starts: Cow<'a, [usize]>,
+        ids: Cow<'a, [u32]>,
+        values: Cow<'a, [F]>,
+        weights: Option<Cow<'a, [f64]>>,
+    ) -> Result<Self> {
+        let n = starts.len().saturating_sub(1);
+        ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
+        let wrong = |what: String| Err(Error::stage("Sparse", what));
+        if u32::try_from(dim - 1).is_err() {
+            return wrong(format!("{dim} columns are more than 32 bits number"));
+        }
+        same_length("columns of values", values.len(), ids.len())?;
+        if let Some(weights) = &weights {
+            same_length("weights", n, weights.len())?;
+        }
+        if starts[0] != 0 || starts[n] != values.len() {
+            let (first, last) = (starts[0], starts[n]);
+            let what = format!(
+                "rows start at {first} and end at {last}: they must start at 0, and end at {}",
+                values.len()
+            );
+            return wrong(what);
+        }
+        if let Some(row) = (0..n).find(|row| starts[*row] > starts[row + 1]) {
+            return wrong(format!("row {row} ends before it starts"));
+        }
+        let mut data = Self {
+            dim,
+            starts,
+            ids,
+            values,
+            weights,
+            summary: Summary::default(),
+        };
+        data.summary = data.sum_up(None)?;
+        Ok(data)
+    }
+
+    fn row(&self, n: usize) -> (&[u32], &[F]) {
+        let places = self.starts[n]..self.starts[n + 1];
+        (&self.ids[places.clone()], &self.values[places])
+    }
+
+    /// Checks the rows, and sums them up: as they are, or as a frame of directions has them.
+    fn sum_up(&self, frame: Option<&Frame<F>>) -> Result<Summary> {
+        let blocks = parallel::map_blocks(self.len(), BLOCK, |_, rows| {
+            let mut sums = KnownSums::new(self.dim);
+            for n in rows {
+                let weight = self.weight(n);
+                sound_weight(n, weight)?;
+                self.check_row(n)?;
+                let (ids, values) = self.row(n);
+                let factor = factor(frame, values);
+                let known = ids.iter().zip(values);
+                let known = known.map(|(&j, x)| (j as usize, x.to_f64() * factor));
+                sums.add_known(weight, known);
+            }
+            Ok(sums)
+        });
+        let mut total = KnownSums::new(self.dim);
+        for block in blocks {
+            total.merge(&block?);
+        }
+        total.with_zeros().finish(&vec![0.0; self.dim])
+    }
+
+    fn check_row(&self, row: usize) -> Result<()> {
+        let (ids, values) = self.row(row);
+        let place = ids.windows(2).position(|pair| pair[0] >= pair[1]);
+        if let Some(place) = place {
+            let [one, next] = [ids[place], ids[place + 1]];
+            let what =
+                format!("row {row}: column {next} comes after column {one}: columns must ascend");
+            return Err(Error::stage("Sparse", what));
+        }
+        if let Some(last) = ids.last().filter(|last| **last as usize >= self.dim) {
+            let what = format!("row {row}: there is no column {last} of {}", self.dim);
+            return Err(Error::stage("Sparse", what));
+        }
+        let (what, limit) = ("data", F::LIMIT);
+        for (&column, value) in ids.iter().zip(values) {
+            let (column, value) = (column as usize, value.to_f64());
+            if !value.is_finite() {
+                return Err(Error::NotFinite { what, row, column });
+            }
+            if value.abs() > limit {
+                return Err(Error::TooLarge {
+                    what,
+                    row,
+                    column,
+                    value,
+                    limit,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(
+        &self,
+        rows: impl ExactSizeIterator<Item = usize>,
+        frame: &Frame<F>,
+        into: &mut Rows<F>,
+    ) {
+        let most = Frame::most();
+        if !frame.keeps_zeros() {
+            // Zeros are other numbers there: a block of rows becomes dense.
+            let weights: Vec<usize> = rows.collect();
+            return self.fill_dense(&weights, frame, into);
+        }
+        into.reset_sparse(frame);
+        for n in rows {
+            let (ids, values) = self.row(n);
+            let factor = factor(Some(frame), values);
+            let enter = |(&j, &x): (&u32, &F)| {
+                let x = F::from_f64(x.to_f64() * factor);
+                clamped(x * frame.scale[j as usize], most)
+            };
+            into.push(self.weight(n), ids, ids.iter().zip(values).map(enter));
+        }
+    }
+
+    fn fill_dense(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) {
+        let weights = rows.iter().map(|n| self.weight(*n));
+        let read = |i: usize, out: &mut [F]| {
+            out.fill(F::zero());
+            let (ids, values) = self.row(rows[i]);
+            (ids.iter().zip(values)).for_each(|(&j, &x)| out[j as usize] = x);
+            Ok(())
+        };
+        // All values were checked.
+        into.fill(frame, weights, read).ok();
+    }
+}
+
+/// What a row is multiplied by, to have length 1 in a frame of directions.
+fn factor<F: Float>(frame: Option<&Frame<F>>, values: &[F]) -> f64 {
+    if !frame.is_some_and(Frame::has_directions) {
+        return 1.0;
+    }
+    let largest = values
+        .iter()
+        .fold(0.0, |largest: f64, x| largest.max(x.to_f64().abs()));
+    let squares = values.iter().map(|x| (x.to_f64() / largest).powi(2));
+    match largest > 0.0 {
+        true => 1.0 / squares.sum::<f64>().sqrt() / largest,
+        false => 1.0,
+    }
+}
+
+impl<F: Float> Data<F> for Sparse<'_, F> {
+    fn is_sparse(&self) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    fn check(&self, frame: &Frame<F>) -> Result<()> {
+        same_columns("data", frame.dim(), self.dim)
+    }
+
+    fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
+        self.fill(rows, frame, into);
+        Ok(())
+    }
+
+    fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
+        self.fill(rows.iter().copied(), frame, into);
+        Ok(())
+    }
+
+    fn directions(&self) -> Result<Summary> {
+        self.sum_up(Some(&Frame::sphere(self.dim)))
+    }
+
+    fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
+        let (mut starts, mut ids, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &n in rows {
+            let (own, of_row) = self.row(n);
+            ids.extend_from_slice(own);
+            values.extend_from_slice(of_row);
+            starts.push(ids.len());
+        }
+        Ok(Box::new(Sparse {
+            dim: self.dim,
+            starts: starts.into(),
+            ids: ids.into(),
+            values: values.into(),
+            summary: self.summary.reweighted(&weights),
+            weights: Some(weights.into()),
+        }))
+    }
+}

@@ -1,0 +1,225 @@
+//! Squared distances of sparse rows, whose coordinates are 0 where they are not there, to padded centres.
+//!
+//! A distance is what it would be from the origin, and a term for each coordinate that is there:
+//!
+//! $$\sum_j a_j (z_j - \mu_j)^2 + b_j = \sum_j \left( a_j \mu_j^2 + b_j \right) + \sum_{z_j \ne 0} a_j z_j (z_j - 2 \mu_j)$$
+//!
+//! All of it is in `f64`, in which little cancels, and in the order of the coordinates, so that the same distance has the same
+//! bits wherever it is computed.
+
+use super::distance::Scaled;
+use super::sparse::{Entries, Known, at};
+use super::stride;
+use crate::base::float::Float;
+use crate::base::simd::vectorised;
+
+/// The squared norm of a padded centre: its distance from the origin.
+pub(crate) fn norm<F: Float>(centre: &[F]) -> f64 {
+    const LANES: usize = 4;
+    let mut sums = [0.0; LANES];
+    let (chunks, _) = centre.as_chunks::<LANES>();
+    vectorised!({
+        for chunk in chunks {
+            for l in 0..LANES {
+                let x = chunk[l].to_f64();
+                sums[l] += x * x;
+            }
+        }
+    });
+    sums.iter().sum()
+}
+
+#[inline(always)]
+fn term<F: Float>(x: f64, mu: F) -> f64 {
+    x * (x - 2.0 * mu.to_f64())
+}
+
+/// Squared distances of one row to the centres `ids`, into `out`; `norms` (k) are those of all centres.
+pub(crate) fn to_some<F: Float>(
+    row: Known<'_, F>,
+    centres: &[F],
+    dim: usize,
+    norms: &[f64],
+    ids: &[u32],
+    out: &mut Vec<F>,
+) {
+    let stride = stride(dim);
+    out.clear();
+    out.extend(ids.iter().map(|&c| {
+        let centre = &centres[c as usize * stride..][..stride];
+        F::from_f64(squared(row, centre, norms[c as usize]))
+    }));
+}
+
+#[inline(always)]
+fn squared<F: Float>(row: Known<'_, F>, centre: &[F], norm: f64) -> f64 {
+    let known = row.ids.iter().zip(row.values);
+    let sum = known.fold(0.0, |sum, (&j, x)| {
+        sum + term(x.to_f64(), centre[j as usize])
+    });
+    (norm + sum).max(0.0)
+}
+
+/// Scaled squared distances of one row to the centres `ids`; `at_zero` (k) are those from the origin.
+pub(crate) fn scaled_to_some<F: Float>(
+    row: Known<'_, F>,
+    centres: &[F],
+    dim: usize,
+    factors: &[F],
+    at_zero: &[f64],
+    ids: &[u32],
+    out: &mut Vec<F>,
+) {
+    let stride = stride(dim);
+    out.clear();
+    out.extend(ids.iter().map(|&c| {
+        let (known, first) = (row.ids.iter().zip(row.values), c as usize * stride);
+        let sum = known.fold(0.0, |sum, (&j, x)| {
+            let place = first + j as usize;
+            sum + term(x.to_f64(), centres[place]) * factors[place].to_f64()
+        });
+        F::from_f64(at_zero[c as usize] + sum)
+    }));
+}
+
+/// The scaled squared distances of the origin (k), with factors and terms (k, d), padded.
+pub(crate) fn at_zero<F: Float>(centres: &[F], dim: usize, scales: Scaled<'_, F>) -> Vec<f64> {
+    let stride = stride(dim);
+    let factors = scales.factors.chunks_exact(stride);
+    let all = centres
+        .chunks_exact(stride)
+        .zip(factors)
+        .zip(scales.terms.chunks_exact(stride));
+    all.map(|((centre, factors), terms)| {
+        let columns = centre.iter().zip(factors).zip(terms);
+        let terms = columns.map(|((mu, factor), term)| {
+            factor.to_f64() * mu.to_f64() * mu.to_f64() + term.to_f64()
+        });
+        terms.sum()
+    })
+    .collect()
+}
+
+/// Lowers each `nearest[i]` to the squared distance from row `i` to `centre`, if that is smaller.
+pub(crate) fn lower<F: Float>(rows: Entries<'_, F>, centre: &[F], nearest: &mut [F]) {
+    let norm = norm(centre);
+    for (row, nearest) in rows.rows().zip(nearest) {
+        let distance = F::from_f64(squared(row, centre, norm));
+        if distance < *nearest {
+            *nearest = distance;
+        }
+    }
+}
+
+/// Squared distances of all rows to all `k` centres, which come by coordinate: (n, k) into `out`; `at_zero` (k) are those of the
+/// origin. `SCALED` ones have factors, which come by coordinate with terms between them: (d, 2, k). They are the numbers of
+/// [`to_some`] and [`scaled_to_some`].
+pub(crate) fn to_all<F: Float, const SCALED: bool>(
+    rows: Entries<'_, F>,
+    centres: &[F],
+    scales: &[F],
+    at_zero: &[f64],
+    out: &mut Vec<F>,
+) {
+    let stride = stride(at_zero.len());
+    let mut sums = vec![0.0; stride];
+    out.clear();
+    vectorised!({
+        for row in rows.rows() {
+            sums.fill(0.0);
+            for (&j, x) in row.ids.iter().zip(row.values) {
+                let (x, j) = (x.to_f64(), j as usize);
+                let (whole, _) = sums.as_chunks_mut::<4>();
+                // Every stride is a multiple of 4.
+                for (chunk, sums) in whole.iter_mut().enumerate() {
+                    let mu = at::<F, 4>(centres, j * stride + chunk * 4);
+                    if SCALED {
+                        let factors = at::<F, 4>(scales, 2 * j * stride + chunk * 4);
+                        for l in 0..4 {
+                            sums[l] += term(x, mu[l]) * factors[l].to_f64();
+                        }
+                    } else {
+                        for l in 0..4 {
+                            sums[l] += term(x, mu[l]);
+                        }
+                    }
+                }
+            }
+            let costs = sums.iter().zip(at_zero).map(|(sum, zero)| zero + sum);
+            match SCALED {
+                true => out.extend(costs.map(F::from_f64)),
+                false => out.extend(costs.map(|cost| F::from_f64(cost.max(0.0)))),
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+    use crate::kernels::sparse::by_coordinate;
+    use approx::assert_abs_diff_eq;
+
+    #[test]
+    fn costs_are_those_of_rows_with_their_zeros() {
+        let mut rng = Rng::from_seed(2);
+        for (k, d, counts) in [(1, 5, [0, 5, 2]), (3, 23, [7, 1, 12]), (17, 9, [9, 3, 0])] {
+            let s = stride(d);
+            let mut padded = || -> Vec<f64> {
+                let number = |i| if i % s < d { rng.normal() } else { 0.0 };
+                (0..k * s).map(number).collect()
+            };
+            let (mu, factors, terms) = (padded(), padded(), padded());
+            let (mut starts, mut ids) = (vec![0], Vec::new());
+            for count in counts {
+                let mut own = vec![0; count];
+                rng.fill_distinct(&mut own, 0, d);
+                own.sort_unstable();
+                ids.extend(own);
+                starts.push(ids.len());
+            }
+            let values: Vec<f64> = ids.iter().map(|_| rng.normal()).collect();
+            let rows = Entries {
+                starts: &starts,
+                ids: &ids,
+                values: &values,
+                others_are_zero: true,
+            };
+            let norms: Vec<f64> = mu.chunks_exact(s).map(norm).collect();
+            let scales = Scaled {
+                factors: &factors[..],
+                terms: &terms[..],
+            };
+            let zero = at_zero(&mu, d, scales);
+            let (turned, both) = (
+                by_coordinate([&mu], d, k),
+                by_coordinate([&factors, &terms], d, k),
+            );
+            let (mut plain, mut scaled, mut some) = (Vec::new(), Vec::new(), Vec::new());
+            to_all::<f64, false>(rows, &turned, &[], &norms, &mut plain);
+            to_all::<f64, true>(rows, &turned, &both, &zero, &mut scaled);
+            let all: Vec<u32> = (0..k as u32).collect();
+            let mut nearest = vec![f64::INFINITY; 3];
+            lower(rows, &mu[..s], &mut nearest);
+            for i in 0..3 {
+                let mut whole = vec![0.0; d];
+                let Known { ids, values } = rows.row(i);
+                (ids.iter().zip(values)).for_each(|(j, x)| whole[*j as usize] = *x);
+                assert_eq!(nearest[i], plain[i * k]);
+                to_some(rows.row(i), &mu, d, &norms, &all, &mut some);
+                assert_eq!(some, plain[i * k..(i + 1) * k]);
+                scaled_to_some(rows.row(i), &mu, d, &factors, &zero, &all, &mut some);
+                assert_eq!(some, scaled[i * k..(i + 1) * k]);
+                for c in 0..k {
+                    let squared = |j: usize| (whole[j] - mu[c * s + j]).powi(2);
+                    let naive: f64 = (0..d).map(squared).sum();
+                    assert_abs_diff_eq!(plain[i * k + c], naive, epsilon = 1e-12);
+                    let cost = |j: usize| factors[c * s + j] * squared(j) + terms[c * s + j];
+                    let naive: f64 = (0..d).map(cost).sum();
+                    assert_abs_diff_eq!(scaled[i * k + c], naive, epsilon = 1e-11);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Von Mises-Fisher components: directions, each with a concentration of its own or all with one.
+
+mod concentration;
+
+use super::proportions::{Mixing, Proportions};
+use super::{Coordinates, MStep, Moments, SecondMoments};
+use crate::base::cancel::Cancel;
+use crate::base::error::{Result, require};
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
+use crate::base::stage::Stage;
+use crate::costs::{Cost, Factor, Scaled};
+use crate::data::Data;
+use crate::io::{all_positive, rule};
+use crate::model::Mixture;
+use crate::model::posterior::{Likelihood, LogJoint};
+use crate::rows::{Centres, Frame};
+use concentration::{bessel, concentration, log_peak};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1};
+use serde::{Deserialize, Serialize};
+
+/// Von Mises-Fisher components, for rows whose direction counts and whose length does not, such as text and embeddings compared by
+/// cosine ([E56](crate::equations#e56); Banerjee, Dhillon, Ghosh and Sra 2005).
+///
+/// $$p(y \mid c) = C(\kappa_c) \thinspace e^{\kappa_c \mu_c^\top y}, \qquad \lVert y \rVert = \lVert \mu_c \rVert = 1$$
+///
+/// Rows are brought to length 1 as they are loaded, in a fit and by its model: both take rows as they are. A row of zeros has no
+/// direction: it has the same distance from all.
+///
+/// [`tied`](Self::tied) components have one concentration and equal proportions: with supports of width 1 that is spherical k-means,
+/// which maximises the cosines of rows with the directions of their clusters, $\sum_n w_n \max_c \mu_c^\top y_n$. Costs are squared
+/// distances on the sphere, $2 - 2 \mu_c^\top y$. Searches with bounds move centres to means, which lie inside the sphere, so they are
+/// an error of the fit; [`algorithms::spherical_k_means`](crate::algorithms::spherical_k_means) begins with such a search.
+///
+/// ```
+/// use coremix::m_step::VonMisesFisher;
+/// use coremix::prelude::*;
+/// use ndarray::array;
+///
+/// let x = array![[1.0, 0.1], [20.0, 1.0], [0.1, 3.0], [0.0, 0.2]]; // two directions, of any length
+/// let fit = algorithms::gmm(2).m_step(VonMisesFisher::new()).build()?.fit(&Dense::new(&x)?)?;
+/// let labels = fit.model.predict(&Dense::new(&x)?)?;
+/// assert!(labels[0] == labels[1] && labels[2] == labels[3] && labels[0] != labels[2]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct VonMisesFisher {
+    tied: bool,
+}
+
+impl VonMisesFisher {
+    /// A concentration and a proportion for each component.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { tied: false }
+    }
+
+    /// One concentration for all components, and equal proportions: the components of spherical k-means.
+    #[must_use]
+    pub fn tied() -> Self {
+        Self { tied: true }
+    }
+}
+
+/// A fitted mixture of directions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VonMisesFisherMixture<F> {
+    pub(super) theta: Theta<F>,
+    /// Costs about the directions, where concentrations differ.
+    scaled: Option<Scaled<F>>,
+}
+
+/// The parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound = "F: Float", deny_unknown_fields)]
+pub(super) struct Theta<F> {
+    frame: Frame<F>,
+    directions: Centres<F>,
+    /// One, or (k).
+    concentrations: Vec<f64>,
+    proportions: Proportions,
+}
+
+impl<F: Float> Theta<F> {
+    /// Checks what came from a file.
+    pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
+        let (k, dim) = (self.directions.len(), self.directions.dim());
+        let sphere = self.frame.has_directions() && self.frame.dim() == dim && dim > 1;
+        rule(sphere, "frame", "must be that of directions")?;
+        let lengths = (0..k).map(|c| squared_length(self.directions.row(c)));
+        let unit = lengths
+            .into_iter()
+            .all(|length| (length - 1.0).abs() < 1e-3);
+        rule(unit, "directions", "must have length 1")?;
+        let own = self.proportions.mixing == Mixing::Learned;
+        let number = if own { k } else { 1 };
+        all_positive("concentrations", &self.concentrations, number)?;
+        self.proportions.check_stored(k)
+    }
+
+    fn kappa(&self, c: usize) -> f64 {
+        self.concentrations[c % self.concentrations.len()]
+    }
+}
+
+fn squared_length<F: Float>(row: &[F]) -> f64 {
+    row.iter().map(|x| x.to_f64() * x.to_f64()).sum()
+}
+
+impl<F: Float> VonMisesFisherMixture<F> {
+    pub(super) fn new(theta: Theta<F>) -> Self {
+        let (dim, proportions) = (theta.directions.dim(), &theta.proportions);
+        let own = proportions.mixing == Mixing::Learned;
+        let factor = |c: usize| Factor {
+            factor: theta.kappa(c) / 2.0,
+            per_coordinate: 0.0,
+            added: -log_peak(dim, theta.kappa(c)) - proportions.values[c].ln(),
+        };
+        let scaled = own.then(|| Scaled::new(theta.directions.clone(), factor));
+        Self { theta, scaled }
+    }
+
+    /// Concentrations $\kappa$: (k), or one if all components share it.
+    #[must_use]
+    pub fn concentrations(&self) -> ArrayView1<'_, f64> {
+        ArrayView1::from(&self.theta.concentrations)
+    }
+
+    /// Puts new directions in the place of the means there are: theirs, where rows have one. Returns the squared distance of each
+    /// to its mean (k).
+    fn turn(&self, means: &mut Centres<F>) -> Vec<f64> {
+        let mut moved = vec![0.0; means.len()];
+        means.update(|c, mean| {
+            let old = self.theta.directions.row(c);
+            let length = squared_length(mean).sqrt();
+            for (x, old) in mean.iter_mut().zip(old) {
+                let before = x.to_f64();
+                *x = match length > 0.0 {
+                    true => F::from_f64(before / length),
+                    // Opposite rows: the direction stays.
+                    false => *old,
+                };
+                moved[c] += (x.to_f64() - before).powi(2);
+            }
+        });
+        moved
+    }
+}
+
+impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
+    fn cost(&self) -> Cost<'_, F> {
+        match &self.scaled {
+            Some(scaled) => Cost::Scaled(scaled),
+            None => Cost::Squared(&self.theta.directions),
+        }
+    }
+
+    fn centres(&self) -> &Centres<F> {
+        &self.theta.directions
+    }
+
+    fn frame(&self) -> &Frame<F> {
+        &self.theta.frame
+    }
+
+    fn log_joint(&self) -> LogJoint {
+        let (kappa, k) = (self.theta.kappa(0), self.theta.directions.len());
+        match &self.scaled {
+            Some(_) => LogJoint {
+                alpha: 0.0,
+                gamma: 0.0,
+                beta: 1.0,
+            },
+            None => LogJoint {
+                alpha: log_peak(self.theta.directions.dim(), kappa) - (k as f64).ln(),
+                gamma: 0.0,
+                beta: kappa / 2.0,
+            },
+        }
+    }
+
+    fn proportions(&self) -> Array1<f64> {
+        Array1::from(self.theta.proportions.values.clone())
+    }
+
+    /// A direction has d - 1 free numbers.
+    fn free_parameters(&self) -> Option<usize> {
+        let (theta, k) = (&self.theta, self.theta.directions.len());
+        let directions = k * (theta.directions.dim() - 1);
+        Some(directions + theta.concentrations.len() + theta.proportions.free())
+    }
+
+    /// The diagonal of the covariance of directions: A / kappa across the mean direction, A' along it.
+    fn variances(&self) -> Array2<f64> {
+        let (directions, d) = (&self.theta.directions, self.theta.directions.dim() as f64);
+        let own = |c: usize| {
+            let (_, fall) = bessel(d / 2.0 - 1.0, self.theta.kappa(c));
+            let across = (1.0 - fall) / self.theta.kappa(c);
+            (across, fall * (2.0 - fall) - (d - 1.0) * across)
+        };
+        let own: Vec<_> = (0..directions.len()).map(own).collect();
+        Array2::from_shape_fn((directions.len(), directions.dim()), |(c, j)| {
+            let (across, along) = own[c];
+            across + directions.row(c)[j].to_f64().powi(2) * (along - across)
+        })
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
+        let concentrations = self.concentrations().to_owned();
+        vec![
+            ("concentrations", concentrations.into_dyn()),
+            ("proportions", self.proportions().into_dyn()),
+        ]
+    }
+}
+
+impl Stage for VonMisesFisher {}
+
+impl<F: Float> MStep<F> for VonMisesFisher {
+    type Model = VonMisesFisherMixture<F>;
+
+    fn coordinates(&self) -> Coordinates {
+        Coordinates::Directions
+    }
+
+    /// Directions of the seeds. Costs are squared distances until [`calibrate`](MStep::calibrate): kappa is 2.
+    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+        let columns = data.dim();
+        require(
+            columns > 1,
+            "columns",
+            columns,
+            "must be at least 2: one has no directions",
+        )?;
+        let (k, mixing) = (
+            seeds.len(),
+            [Mixing::Learned, Mixing::Equal][usize::from(self.tied)],
+        );
+        let mut model = VonMisesFisherMixture {
+            theta: Theta {
+                frame,
+                // A seed without a direction, of a row of zeros, has this one.
+                directions: first_axis(k, columns),
+                concentrations: vec![2.0; if self.tied { 1 } else { k }],
+                proportions: Proportions::equal(k, mixing),
+            },
+            scaled: None,
+        };
+        let mut directions = seeds;
+        model.turn(&mut directions);
+        if !self.tied {
+            model.scaled = Some(Scaled::new(directions.clone(), |_| Factor::ONE));
+        }
+        model.theta.directions = directions;
+        Ok(model)
+    }
+
+    fn start_from(
+        &self,
+        from: &Self::Model,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+    ) -> Result<Option<Self::Model>> {
+        let mixing = from.theta.proportions.mixing;
+        if self.tied != (mixing == Mixing::Equal) {
+            return Ok(None);
+        }
+        let started: Self::Model = self.start(seeds, frame, data)?;
+        Ok(Some(VonMisesFisherMixture::new(Theta {
+            concentrations: from.theta.concentrations.clone(),
+            proportions: from.theta.proportions.clone(),
+            ..started.theta
+        })))
+    }
+
+    fn searches_first(&self) -> bool {
+        true
+    }
+
+    fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
+        let mut theta = model.theta.clone();
+        let fall = first.best / first.weight / 2.0;
+        let kappa = concentration(theta.directions.dim() as f64, fall);
+        theta.concentrations.fill(kappa);
+        *model = VonMisesFisherMixture::new(theta);
+    }
+
+    fn statistics(&self, model: &Self::Model) -> Moments {
+        let kind = match self.tied {
+            true => SecondMoments::Total,
+            false => SecondMoments::PerComponent,
+        };
+        let directions = &model.theta.directions;
+        Moments::zeros(directions.len(), directions.dim(), kind)
+    }
+
+    fn update(
+        &self,
+        sums: Moments,
+        model: &mut Self::Model,
+        _: bool,
+        _: Option<&Cancel>,
+    ) -> Result<()> {
+        let mut theta = model.theta.clone();
+        let (k, dim) = (theta.directions.len(), theta.directions.dim() as f64);
+        let squared = sums.about_new_means(&mut theta.directions);
+        let moved = model.turn(&mut theta.directions);
+        // Half the mean squared distance to the direction is 1 less the mean cosine.
+        let about = |c: usize| sums.mass(c) * moved[c];
+        if self.tied {
+            let mass: f64 = (0..k).map(|c| sums.mass(c)).sum();
+            let all = squared[0] + (0..k).map(about).sum::<f64>();
+            theta.concentrations = vec![concentration(dim, all / mass / 2.0)];
+        } else {
+            for c in (0..k).filter(|c| sums.mass(*c) > 0.0) {
+                let fall = (squared[c] + about(c)) / sums.mass(c) / 2.0;
+                theta.concentrations[c] = concentration(dim, fall);
+            }
+            theta.proportions = Proportions::learned((0..k).map(|c| sums.mass(c)));
+        }
+        *model = VonMisesFisherMixture::new(theta);
+        Ok(())
+    }
+}
+
+/// `k` times the first unit vector.
+fn first_axis<F: Float>(k: usize, dim: usize) -> Centres<F> {
+    let axis = Array2::from_shape_fn((k, dim), |(_, j)| if j == 0 { F::one() } else { F::zero() });
+    Centres::of_coordinates(axis.view())
+}

@@ -1,0 +1,345 @@
+//! Directions: rows of length 1, unit means, concentrations, on dense and sparse rows.
+
+use crate::common::{blobs, close, on, rises_in_phases, rounding};
+use coremix::data::{Blocks, Source};
+use coremix::m_step::VonMisesFisherMixture;
+use coremix::prelude::*;
+use coremix::{BoxedMixture, Float, Metric, algorithms};
+use ndarray::{Array1, Array2, Axis, array};
+use std::io;
+
+/// Rows about some directions, of very different lengths.
+fn rays<F: Float>(n: usize, d: usize, k: usize, seed: u64) -> Array2<F> {
+    let mut x = blobs::<F>(n, d, k, seed).mapv(Float::to_f64);
+    for (n, mut row) in x.outer_iter_mut().enumerate() {
+        row *= 10f64.powi((n % 7) as i32 - 3);
+    }
+    x.mapv(F::from_f64)
+}
+
+fn normalised<F: Float>(x: &Array2<F>) -> Array2<F> {
+    let mut unit = x.mapv(Float::to_f64);
+    for mut row in unit.outer_iter_mut() {
+        let length = row.dot(&row).sqrt();
+        row /= if length > 0.0 { length } else { 1.0 };
+    }
+    unit.mapv(F::from_f64)
+}
+
+fn weights(n: usize) -> Array1<f64> {
+    Array1::from_shape_fn(n, |n| (1 + n % 3) as f64)
+}
+
+/// Spherical k-means by hand: the cosine of each row with the best direction, and the directions of the sums.
+fn naive(
+    x: &Array2<f64>,
+    w: &Array1<f64>,
+    seeds: &Array2<f64>,
+    steps: usize,
+) -> (Array2<f64>, f64) {
+    let (unit, mut directions) = (normalised(x), normalised(seeds));
+    let mut total = 0.0;
+    for step in 0..=steps {
+        let cosines = unit.dot(&directions.t());
+        let mut sums = Array2::<f64>::zeros(directions.dim());
+        total = 0.0;
+        for (n, row) in cosines.outer_iter().enumerate() {
+            let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let best = row.iter().position(|x| *x == most).unwrap();
+            total += w[n] * most;
+            sums.row_mut(best).scaled_add(w[n], &unit.row(n));
+        }
+        if step < steps {
+            directions = normalised(&sums);
+        }
+    }
+    (directions, total)
+}
+
+#[test]
+fn spherical_k_means_is_that_by_hand() {
+    let (x, w) = (rays::<f64>(500, 6, 5, 3), weights(500));
+    let data = Dense::weighted(&x, &w).unwrap();
+    let seeds = x.select(Axis(0), &[3, 101, 222, 333, 444]);
+    for steps in [0, 1, 2, 6] {
+        let fit = algorithms::k_means(5)
+            .m_step(VonMisesFisher::tied())
+            .seeder(Given::new(seeds.view()))
+            .tolerance(0.0)
+            .max_iterations(steps)
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap();
+        let taken = fit.report.iterations;
+        let (directions, total) = naive(&x, &w, &seeds, taken);
+        let apart = (&fit.model.means() - &directions).mapv(f64::abs);
+        assert!(apart.iter().all(|a| *a < 1e-12), "{steps}: {apart}");
+        // |x - mu|^2 = 2 - 2 cos.
+        let error = fit.model.quantization_error(&data).unwrap();
+        assert!(
+            close(error, 2.0 * (w.sum() - total), 1e-11),
+            "{steps}: {error}"
+        );
+        assert_eq!(fit.model.concentrations().len(), 1);
+    }
+    // Lengths of rows say nothing: powers of two change no bit.
+    let fit = |x: &Array2<f64>| {
+        let fit = algorithms::spherical_k_means(5).seed(4).build().unwrap();
+        fit.fit(&Dense::weighted(x, &w).unwrap()).unwrap()
+    };
+    let mut longer = x.clone();
+    for (n, mut row) in longer.outer_iter_mut().enumerate() {
+        row *= 2f64.powi((n % 5) as i32);
+    }
+    let (raw, unit) = (fit(&x), fit(&longer));
+    assert_eq!(raw.search_labels, unit.search_labels);
+    let lengths = raw.model.means().mapv(|x| x * x).sum_axis(Axis(1));
+    assert!(lengths.iter().all(|length| (length - 1.0).abs() < 1e-12));
+}
+
+/// All searches: F rises, the bits are the same on any number of threads, files have them, and predictions take rows of any length.
+fn laws<F: Float>() {
+    let (x, w) = (rays::<F>(900, 12, 6, 5), weights(900));
+    let data = Dense::weighted(&x, &w).unwrap();
+    type Made<F> = coremix::Builder<F, VonMisesFisher>;
+    let made: Vec<(&str, Made<F>)> = vec![
+        (
+            "exact",
+            algorithms::k_means(6).m_step(VonMisesFisher::tied()),
+        ),
+        (
+            "exact, own",
+            algorithms::k_means(6).m_step(VonMisesFisher::new()),
+        ),
+        ("soft", algorithms::gmm(6).m_step(VonMisesFisher::new())),
+        (
+            "soft, tied",
+            algorithms::gmm(6).m_step(VonMisesFisher::tied()),
+        ),
+        (
+            "three",
+            algorithms::k_means_c_prime(6, 3).m_step(VonMisesFisher::new()),
+        ),
+        (
+            "truncated",
+            algorithms::var_gmm_s(6, 2, 3).m_step(VonMisesFisher::new()),
+        ),
+        (
+            "coreset",
+            algorithms::vc_gmm(6, 300, 2, 3).m_step(VonMisesFisher::tied()),
+        ),
+        (
+            "drawn",
+            algorithms::d_gmm(6, 2, 3).m_step(VonMisesFisher::tied()),
+        ),
+        ("fast", algorithms::spherical_k_means(6)),
+    ];
+    for (name, builder) in made {
+        let clusterer = builder.seed(2).tolerance(1e-7).build().unwrap();
+        let fit = clusterer.fit(&data).unwrap();
+        let drawn = fit
+            .coreset
+            .as_ref()
+            .map(|coreset| coreset.weights.iter().sum());
+        let weight = drawn.unwrap_or(w.sum());
+        rises_in_phases(name, &fit.report, weight, rounding::<F>());
+        let again = on(2, || clusterer.fit(&data).unwrap());
+        assert!(fit.model == again.model, "{name}");
+        let bytes = fit.model.to_bytes(&[]).unwrap();
+        let back = VonMisesFisherMixture::<F>::from_bytes(&bytes).unwrap();
+        assert!(back == fit.model, "{name}");
+        let boxed = BoxedMixture::<F>::from_bytes(&bytes).unwrap();
+        let labels = fit.model.predict(&data).unwrap();
+        let longer = x.mapv(|x| x * F::from_f64(64.0));
+        assert_eq!(
+            boxed.predict(&Dense::new(&longer).unwrap()).unwrap(),
+            labels,
+            "{name}"
+        );
+        let warm = algorithms::k_means(6)
+            .m_step(VonMisesFisher::tied())
+            .start_from(&fit.model);
+        assert!(warm.build().unwrap().fit(&data).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn all_searches_take_directions() {
+    laws::<f32>();
+    laws::<f64>();
+}
+
+/// Densities integrate to 1 over the circle; a soft fit has the log-likelihood of its parameters.
+#[test]
+fn densities_are_those_of_the_sphere() {
+    let x = rays::<f64>(300, 2, 3, 9);
+    let data = Dense::new(&x).unwrap();
+    let fit = algorithms::gmm(3)
+        .m_step(VonMisesFisher::new())
+        .seed(3)
+        .tolerance(1e-9)
+        .build()
+        .unwrap();
+    let fit = fit.fit(&data).unwrap();
+    let steps = 200_000;
+    let circle = Array2::from_shape_fn((steps, 2), |(n, j)| {
+        let angle = n as f64 / steps as f64 * std::f64::consts::TAU;
+        [angle.cos(), angle.sin()][j]
+    });
+    let densities = fit
+        .model
+        .log_densities(&Dense::new(&circle).unwrap())
+        .unwrap();
+    let integral = densities.mapv(f64::exp).sum() * std::f64::consts::TAU / steps as f64;
+    assert!((integral - 1.0).abs() < 1e-5, "{integral}");
+    let last = *fit.report.free_energies.last().unwrap();
+    assert!(close(last, fit.model.log_likelihood(&data).unwrap(), 1e-9));
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_told() {
+    let x = rays::<f64>(60, 3, 2, 1);
+    let data = Dense::new(&x).unwrap();
+    let said = |error: Error| error.to_string();
+    let both = algorithms::k_means::<f64>(2)
+        .directions(true)
+        .standardise(true)
+        .build();
+    assert!(said(both.map(|_| ()).unwrap_err()).contains("together"));
+    let bounds = algorithms::fast(2)
+        .m_step(VonMisesFisher::tied())
+        .build()
+        .unwrap()
+        .fit(&data);
+    assert!(said(bounds.map(|_| ()).unwrap_err()).contains("bounds"));
+    let line = array![[1.0], [2.0], [-1.0]];
+    let one = algorithms::spherical_k_means(2)
+        .build()
+        .unwrap()
+        .fit(&Dense::new(&line).unwrap());
+    assert!(said(one.map(|_| ()).unwrap_err()).contains("columns"));
+    let holes = array![[1.0, f64::NAN], [2.0, 1.0], [0.0, 1.0]];
+    let holes = Dense::with_missing(&holes).unwrap();
+    let fit = algorithms::spherical_k_means(2)
+        .build()
+        .unwrap()
+        .fit(&holes);
+    assert!(said(fit.map(|_| ()).unwrap_err()).contains("direction"));
+    let sketch = Sketch::new(x.view(), 2, 1).unwrap();
+    assert!(
+        algorithms::k_means(2)
+            .directions(true)
+            .build()
+            .unwrap()
+            .fit(&sketch)
+            .is_err()
+    );
+    let cosine = |name: &str| {
+        name.parse::<Algorithm>()
+            .unwrap()
+            .clusters(2)
+            .metric(Metric::Cosine)
+    };
+    for name in [
+        "k-means",
+        "fast",
+        "gmm",
+        "lazy-k-means",
+        "var-gmm-s",
+        "vc-gmm",
+        "d-gmm",
+    ] {
+        let fit = cosine(name).boxed::<f64>().unwrap().fit(&data).unwrap();
+        let lengths = fit.model.means().mapv(|x| x * x).sum_axis(Axis(1));
+        assert!(
+            lengths.iter().all(|length| (length - 1.0).abs() < 1e-12),
+            "{name}"
+        );
+    }
+    assert!(cosine("dp-gmm").boxed::<f64>().is_err());
+    assert!(
+        cosine("gmm")
+            .covariance(Covariance::Full)
+            .boxed::<f64>()
+            .is_err()
+    );
+}
+
+/// Rows of zeros, opposite rows, numbers at the limits of the types.
+#[test]
+fn hostile_rows_have_finite_fits() {
+    let (tiny, huge) = (1e-300, 1e149);
+    let x = array![
+        [0.0, 0.0],
+        [tiny, 0.0],
+        [0.0, tiny],
+        [huge, huge],
+        [-huge, -huge],
+        [1.0, 0.0],
+        [-1.0, 0.0],
+        [0.0, 0.0]
+    ];
+    let data = Dense::new(&x).unwrap();
+    for k in 1..=5 {
+        for family in [VonMisesFisher::new(), VonMisesFisher::tied()] {
+            for seed in 0..4 {
+                let fit = algorithms::gmm(k)
+                    .m_step(family)
+                    .seed(seed)
+                    .build()
+                    .unwrap();
+                let fit = fit.fit(&data).unwrap();
+                rises_in_phases(
+                    format!("{k} {family:?}"),
+                    &fit.report,
+                    8.0,
+                    rounding::<f64>(),
+                );
+                let shares = fit.model.responsibilities(&data).unwrap();
+                assert!(shares.iter().all(|share: &f64| share.is_finite()));
+            }
+        }
+    }
+    let model = algorithms::spherical_k_means(3)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap()
+        .model;
+    let labels = model.predict(&data).unwrap();
+    assert!(labels[1] == labels[5] && labels[3] != labels[4]);
+    let zeros = Array2::<f32>::zeros((20, 3));
+    let fit = algorithms::spherical_k_means(1)
+        .build()
+        .unwrap()
+        .fit(&Dense::new(&zeros).unwrap());
+    assert!(fit.unwrap().model.means().iter().all(|x| x.is_finite()));
+}
+
+/// Rows of a source have the bits of those in memory.
+#[test]
+fn blocks_have_the_same_bits() {
+    struct Rows(Array2<f32>);
+    impl Source for Rows {
+        type Element = f32;
+        fn len(&self) -> usize {
+            self.0.nrows()
+        }
+        fn dim(&self) -> usize {
+            self.0.ncols()
+        }
+        fn read(&self, first: usize, out: &mut [f32]) -> io::Result<()> {
+            let from = first * self.dim();
+            out.copy_from_slice(&self.0.as_slice().unwrap()[from..from + out.len()]);
+            Ok(())
+        }
+    }
+    let x = rays::<f32>(2_000, 20, 8, 2);
+    let blocks = Blocks::new(Rows(x.clone())).unwrap();
+    let fit = |data: &dyn Data<f32>| {
+        let fit = algorithms::spherical_k_means(8).seed(1).build().unwrap();
+        fit.fit(data).unwrap().model
+    };
+    assert!(fit(&blocks) == fit(&Dense::new(&x).unwrap()));
+}

@@ -1,0 +1,230 @@
+//! Sparse rows: fits and answers are those of dense rows with the zeros, at a cost that follows the entries.
+
+use crate::common::{close, on, rises_in_phases, rounding};
+use coremix::data::Sparse;
+use coremix::prelude::*;
+use coremix::{Float, algorithms};
+use ndarray::{Array1, Array2};
+
+/// Rows in groups that have columns of their own, and some in common; some rows are empty.
+struct Text<F> {
+    dim: usize,
+    starts: Vec<usize>,
+    ids: Vec<u32>,
+    values: Vec<F>,
+    dense: Array2<F>,
+}
+
+fn text<F: Float>(n: usize, dim: usize, groups: usize, seed: usize) -> Text<F> {
+    let mut dense = Array2::from_elem((n, dim), F::zero());
+    for ((n, j), x) in dense.indexed_iter_mut() {
+        let uniform =
+            ((n * 7_919 + j * 104_729 + seed * 17) as f64 * 0.618_033_988_749_894_9).fract();
+        let own = j % groups == n % groups;
+        let chance = if own { 0.5 } else { 0.05 };
+        if uniform < chance && n % 41 != 40 {
+            *x = F::from_f64(0.2 + uniform * 3.0);
+        }
+    }
+    let (mut starts, mut ids, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in dense.outer_iter() {
+        for (j, x) in row.iter().enumerate().filter(|(_, x)| **x != F::zero()) {
+            ids.push(j as u32);
+            values.push(*x);
+        }
+        starts.push(ids.len());
+    }
+    Text {
+        dim,
+        starts,
+        ids,
+        values,
+        dense,
+    }
+}
+
+impl<F: Float> Text<F> {
+    fn data<'a>(&'a self, weights: &'a Array1<f64>) -> Sparse<'a, F> {
+        let weights = weights.as_slice().unwrap();
+        Sparse::weighted(self.dim, &self.starts, &self.ids, &self.values, weights).unwrap()
+    }
+}
+
+/// Empty rows do not count: ties of directions, up to rounding, would decide where they belong.
+fn weights(n: usize) -> Array1<f64> {
+    Array1::from_shape_fn(n, |n| if n % 41 == 40 { 0.0 } else { (n % 4) as f64 })
+}
+
+/// Rows of zeros are as far from one direction as from another, up to rounding: all others have the same labels.
+fn same_labels(one: &Array1<u32>, other: &Array1<u32>, name: &str) {
+    let pairs = one.iter().zip(other).enumerate();
+    let other = pairs.filter(|(n, (a, b))| n % 41 != 40 && a != b);
+    assert_eq!(other.count(), 0, "{name}");
+}
+
+/// What both kinds of rows say, with the same seeds.
+fn fits_are_those_of_dense_rows<F: Float>(within: f64) {
+    let (text, w) = (text::<F>(420, 60, 5, 3), weights(420));
+    let (sparse, dense) = (text.data(&w), Dense::weighted(&text.dense, &w).unwrap());
+    let given = text.dense.select(ndarray::Axis(0), &[1, 7, 13, 19, 25]);
+    let summary = |data: &dyn Data<F>| data.summary().clone();
+    let (a, b) = (summary(&sparse), summary(&dense));
+    assert!(a.rows == b.rows && a.total_weight == b.total_weight);
+    for j in 0..60 {
+        assert!(close(a.mean[j], b.mean[j], 1e-9) && close(a.variance[j], b.variance[j], 1e-9));
+    }
+    for kind in [
+        Covariance::TiedSpherical,
+        Covariance::Spherical,
+        Covariance::Diagonal,
+    ] {
+        for (what, standardise, directions) in [
+            ("plain", false, false),
+            ("standardised", true, false),
+            ("directions", false, true),
+        ] {
+            for soft in [false, true] {
+                let name = format!("{kind:?}, {what}, soft {soft}");
+                let builder = || match soft {
+                    true => algorithms::gmm::<F>(5),
+                    false => algorithms::k_means::<F>(5),
+                };
+                let builder = || {
+                    builder()
+                        .covariance(kind)
+                        .standardise(standardise)
+                        .directions(directions)
+                };
+                let fit = |data: &dyn Data<F>| {
+                    let builder = builder()
+                        .seeder(Given::new(given.view()))
+                        .max_iterations(5)
+                        .tolerance(0.0);
+                    builder.build().unwrap().fit(data).unwrap()
+                };
+                let (one, other) = (fit(&sparse), fit(&dense));
+                rises_in_phases(&name, &one.report, w.sum(), rounding::<F>());
+                same_labels(&one.search_labels, &other.search_labels, &name);
+                let apart = (&one.model.means() - &other.model.means()).mapv(|x| x.to_f64().abs());
+                assert!(apart.iter().all(|a| *a < within), "{name}");
+                for (v, own) in one.model.variances().iter().zip(&other.model.variances()) {
+                    assert!(
+                        (v - own).abs() <= within * (1e-3 + own),
+                        "{name}: {v} {own}"
+                    );
+                }
+                // Each kind of rows is asked about either model.
+                for model in [&one.model, &other.model] {
+                    let (a, b) = (model.score(&sparse).unwrap(), model.score(&dense).unwrap());
+                    same_labels(&a.labels, &b.labels, &name);
+                    let pairs = [
+                        (a.quantization_error, b.quantization_error),
+                        (a.log_likelihood, b.log_likelihood),
+                    ];
+                    for (a, b) in pairs {
+                        assert!(
+                            (a - b).abs() <= 30.0 * within * (1.0 + b.abs()),
+                            "{name}: {a} {b}"
+                        );
+                    }
+                }
+                let again = on(3, || fit(&sparse));
+                assert!(again.model == one.model, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sparse_rows_are_fitted_as_dense_ones() {
+    fits_are_those_of_dense_rows::<f64>(1e-9);
+    fits_are_those_of_dense_rows::<f32>(2e-4);
+}
+
+/// All algorithms that take such rows, on coresets too; groups are found again.
+#[test]
+fn all_searches_take_sparse_rows() {
+    let (text, w) = (text::<f32>(1_000, 80, 4, 1), weights(1_000));
+    let data = text.data(&w);
+    let truth = Array1::from_shape_fn(1_000, |n| n as u32 % 4);
+    for name in Algorithm::NAMES {
+        let algorithm = name.parse::<Algorithm>().unwrap().clusters(4).seed(3);
+        let fit = algorithm.boxed::<f32>().unwrap().fit(&data);
+        if name == "dp-gmm" {
+            assert!(fit.is_err());
+            continue;
+        }
+        let fit = fit.unwrap();
+        let drawn = fit
+            .coreset
+            .as_ref()
+            .map(|coreset| coreset.weights.iter().sum());
+        rises_in_phases(
+            name,
+            &fit.report,
+            drawn.unwrap_or(w.sum()),
+            rounding::<f32>(),
+        );
+    }
+    let fit = algorithms::spherical_k_means(4)
+        .seed(1)
+        .restarts(4)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap();
+    let labels = fit.model.predict(&data).unwrap();
+    let index = metrics::adjusted_rand_index(labels.view(), truth.view()).unwrap();
+    assert!(index > 0.9, "{index}");
+    for kind in [Covariance::Full, Covariance::Tied] {
+        let fit = algorithms::gmm(4)
+            .covariance(kind)
+            .build()
+            .unwrap()
+            .fit(&data);
+        assert!(
+            fit.map(|_| ())
+                .unwrap_err()
+                .to_string()
+                .contains("coordinates")
+        );
+    }
+}
+
+#[test]
+fn lists_that_are_no_rows_are_told() {
+    let new = |starts: &[usize], ids: &[u32], values: &[f64]| {
+        let data = Sparse::new(3, starts.to_vec(), ids.to_vec(), values.to_vec());
+        data.map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert!(new(&[0, 0, 1], &[2], &[1.0]).is_ok());
+    let said = |found: std::result::Result<(), String>, what: &str| {
+        let error = found.unwrap_err();
+        assert!(error.contains(what), "{error}");
+    };
+    said(new(&[], &[], &[]), "data");
+    said(new(&[0], &[], &[]), "data");
+    said(new(&[0, 2], &[1], &[1.0]), "end at");
+    said(new(&[1, 1], &[1], &[1.0]), "start at");
+    said(
+        new(&[0, 2, 1, 2], &[0, 1], &[1.0, 2.0]),
+        "row 1 ends before",
+    );
+    said(new(&[0, 2], &[1, 1], &[1.0, 2.0]), "ascend");
+    said(new(&[0, 2], &[2, 1], &[1.0, 2.0]), "ascend");
+    said(new(&[0, 1], &[3], &[1.0]), "no column 3");
+    said(new(&[0, 1], &[0, 1], &[1.0]), "columns of values");
+    said(new(&[0, 1], &[0], &[f64::NAN]), "row 0, column 0");
+    said(new(&[0, 0, 1], &[2], &[1e200]), "row 1, column 2");
+    let none: Vec<f64> = Vec::new();
+    assert!(Sparse::new(0, vec![0, 0], Vec::new(), none).is_err());
+    let weights =
+        |w: &[f64]| Sparse::weighted(2, vec![0, 1, 2], vec![0, 1], vec![1.0, 2.0], w.to_vec());
+    assert!(
+        weights(&[1.0]).is_err() && weights(&[1.0, -1.0]).is_err() && weights(&[0.0, 0.0]).is_err()
+    );
+    // Nothing but zeros, and one row.
+    let empty = Sparse::<f64>::new(4, vec![0, 0, 0], Vec::new(), Vec::new()).unwrap();
+    let fit = algorithms::k_means(1).build().unwrap().fit(&empty).unwrap();
+    assert_eq!(fit.model.quantization_error(&empty).unwrap(), 0.0);
+}
