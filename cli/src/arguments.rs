@@ -209,6 +209,13 @@ pub(crate) enum Number {
     F64,
 }
 
+/// How rows are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Metric {
+    Euclidean,
+    Cosine,
+}
+
 /// Options of each fit, by `fit` or by `clusters`.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
@@ -221,6 +228,9 @@ pub(crate) struct Common {
     /// Fit to columns of deviation 1, for columns of different units. The model is for rows as they are
     #[arg(long)]
     pub(crate) standardise: bool,
+    /// How rows are compared: by distance, or by cosine, where rows and centres have length 1
+    #[arg(long, value_enum, default_value = "euclidean", value_name = "NAME")]
+    pub(crate) metric: Metric,
     /// Covariances of the components [default: diagonal for gmm and sparsified-gmm, otherwise tied-spherical]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,

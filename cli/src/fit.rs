@@ -1,6 +1,6 @@
 //! `coremix fit`
 
-use crate::arguments::{self, Common, Fit as Arguments};
+use crate::arguments::{self, Common, Fit as Arguments, Metric};
 use crate::failure::{Failure, Result};
 use crate::found::{self, Fitted};
 use crate::labels::{self, Labels};
@@ -171,7 +171,7 @@ pub(crate) fn has_one_variance(algorithm: &str, common: &Common) -> bool {
         Some(covariance) => matches!(covariance, Spherical | TiedSpherical),
         None => !matches!(algorithm, "dp-gmm" | "sparsified-gmm"),
     };
-    one && !common.standardise
+    one && !common.standardise && common.metric == Metric::Euclidean
 }
 
 /// Says that densities are those of no rows at all, where a component has too few for its covariance.
@@ -207,7 +207,14 @@ pub(crate) fn common(name: &str, common: &Common) -> Result<Algorithm> {
     let mut algorithm = name.parse::<Algorithm>()?;
     algorithm = algorithm.seed(common.seed).restarts(common.restarts);
     algorithm = algorithm.standardise(common.standardise);
-    if let Some(covariance) = covariance_of(name, common.covariance) {
+    let covariance = match common.metric {
+        Metric::Euclidean => covariance_of(name, common.covariance),
+        Metric::Cosine => {
+            algorithm = algorithm.metric(coremix::Metric::Cosine);
+            common.covariance
+        }
+    };
+    if let Some(covariance) = covariance {
         algorithm = algorithm.covariance(covariance.of_crate());
     }
     Ok(algorithm)
@@ -278,6 +285,8 @@ fn notes(
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
     add("standardised", fit.common.standardise.then(|| "yes".into()));
+    let cosine = fit.common.metric == Metric::Cosine;
+    add("metric", cosine.then(|| "cosine".into()));
     let sizes: Vec<_> = sizes
         .iter()
         .map(|size| found::in_words(fit, *size))

@@ -1,13 +1,12 @@
 //! Results of a fit, as the command prints them.
 
-use crate::arguments::Fit as Arguments;
+use crate::arguments::{Fit as Arguments, Metric};
 use crate::failure::Result;
 use crate::outputs::{is_standard_output, item, say, short};
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
 use std::any::Any;
-use std::f64::consts::TAU;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -65,10 +64,10 @@ impl<F: Float> Fitted<F> {
         item("sizes", format_args!("{}{estimated}", range(&sizes)))?;
         match self.quality {
             Quality::Distance(each) => {
-                let of = if fit.common.standardise {
-                    ", of standardised columns"
-                } else {
-                    ""
+                let of = match fit.common.metric {
+                    _ if fit.common.standardise => ", of standardised columns",
+                    Metric::Cosine => ", of rows of length 1: 2 - 2 cos",
+                    Metric::Euclidean => "",
                 };
                 let each = short(each);
                 let what =
@@ -124,21 +123,18 @@ pub(crate) fn in_words(fit: &Arguments, size: f64) -> String {
     }
 }
 
-/// From the last free energy, F, of rows of this weight, W. Where each row belongs to one centre, F is
-/// -W (ln k + d/2 ln 2 pi v) - E / 2v, where columns have one unit, with the variance v and the quantization error E (E3, E22).
+/// From the last free energy, F, of rows of this weight, W. Where each row belongs to one centre, log-joints are
+/// alpha + D gamma - beta s, with the squared distance s (E1), so F has the quantization error.
 fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
     let free_energy = fit.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
     let (model, shared) = (&fit.model, fit.supports.as_ref().map(|all| all.ncols()));
-    let k = model.components();
+    let (k, frame, log_joint) = (model.components(), model.frame(), model.log_joint());
     if model.cost().is_squared() && shared.unwrap_or(k) == 1 {
-        // The variances of columns that are standardised differ by their units alone.
-        let (variances, frame) = (model.variances(), model.frame());
-        let v = variances[[0, 0]] * (frame.unit() / frame.unit_of(0)).powi(2);
-        let each = variances.row(0).mapv(|v| 0.5 * (TAU * v).ln());
-        let constant = (k as f64).ln() + each.sum();
-        let error = -2.0 * v * (free_energy + constant);
+        let constant = log_joint.alpha + frame.dim() as f64 * log_joint.gamma;
+        let error = frame.leave_square((constant - free_energy) / log_joint.beta);
         // Where rows are centres, all of it is rounding.
-        let rounding = 1e-14 * v * (free_energy.abs() + constant.abs());
+        let sizes = free_energy.abs() + constant.abs();
+        let rounding = frame.leave_square(1e-14 * sizes / log_joint.beta);
         return Quality::Distance(if error > rounding { error } else { 0.0 });
     }
     Quality::Likelihood(

@@ -40,8 +40,8 @@ ABSENT = {
     "copy_x": "rows are never changed: leave it out",
     "weights_init": "give means_init, or fit with warm_start=True",
     "precisions_init": "give means_init, or fit with warm_start=True",
-    "metric": "distances are Euclidean; for cosine give rows of length 1, such as sklearn.preprocessing.normalize(X)",
-    "spherical": "distances are Euclidean; for cosine give rows of length 1, such as sklearn.preprocessing.normalize(X)",
+    "metric": "distances are Euclidean; KMeans has metric='cosine'",
+    "spherical": "metric='cosine' keeps rows and centres at length 1",
     "verbose_interval": "verbose=2 shows each step; callback can show fewer",
     "batch_size": "leave it out; coreset_size is the number of rows that a fit begins on",
     "covariance_type": "a Dirichlet process has full covariances alone, k-means none: leave it out",
@@ -635,4 +635,5 @@ _FAMILIES = {
     "tied": ("one covariance matrix", "GaussianMixture"),
     "full": ("a covariance matrix for each component", "GaussianMixture"),
     "dirichlet-process": ("a Dirichlet process", "BayesianGaussianMixture"),
+    "von-mises-fisher": ("directions", "KMeans"),
 }

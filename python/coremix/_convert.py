@@ -20,6 +20,8 @@ def _common(ours: Any, theirs: Any) -> Any:
 
 def k_means(ours: Any) -> cluster.KMeans:
     """k-means with the same centres."""
+    if ours._model.family == "von-mises-fisher":
+        raise ValueError("scikit-learn's KMeans has no cosine: put a Normalizer before a KMeans without metric='cosine'")
     if ours._model.standardised:
         raise ValueError("scikit-learn's KMeans has no units of columns: put a StandardScaler before a KMeans without standardise")
     theirs = _common(ours, cluster.KMeans(n_clusters=len(ours.cluster_centers_), n_init=1))

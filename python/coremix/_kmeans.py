@@ -43,7 +43,7 @@ class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         "score_samples": "KMeans has no densities, GaussianMixture has",
         "predict_proba": "KMeans has no shares, GaussianMixture has; predict_top(X, m) has those of its mixture",
     }
-    _families: ClassVar[tuple[str, ...]] = ("tied-spherical",)
+    _families: ClassVar[tuple[str, ...]] = ("tied-spherical", "von-mises-fisher")
 
     def _initial(self) -> tuple[str, ArrayLike | None]:
         if isinstance(self.init, str) and self.init == "k-means++":
@@ -138,6 +138,9 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
         ``"fast"`` (on coresets, then on all rows, with split and merge), ``"lloyd"``, ``"k-means-c-prime"`` (each row is
         shared by its ``c_prime`` nearest clusters), ``"lazy-k-means"`` (a row changes its cluster only for one that is
         nearer by a factor 1 + ``epsilon``) or ``"lwcs-k-means"`` (on a lightweight coreset).
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With ``"cosine"`` it is spherical k-means: rows are brought to length 1, in ``fit`` and in every question, and centres have
+        length 1. Squared distances, and ``inertia_``, are then 2 - 2 cos.
     init : "k-means++" or array of shape (n_clusters, n_features), default="k-means++"
         Where the clusters start: at seeds that the algorithm draws in the manner of k-means++, or at these means.
     n_init : int or "auto", default=1
@@ -263,7 +266,7 @@ class LazyKMeans(OfSeeds, CoremixKMeans):
         Several candidates for each seed of k-means++.
     refined : bool, default=False
         Start at the means of ``fast``, not at seeds of k-means++.
-    init, n_init, max_iter, tol, stop_rule, standardise, coreset_size, compute_labels, memory, merge_rows, warm_start, \
+    metric, init, n_init, max_iter, tol, stop_rule, standardise, coreset_size, compute_labels, memory, merge_rows, warm_start, \
 n_jobs, random_state, verbose, callback
         As in :class:`KMeans`. There is a coreset only if ``coreset_size`` is given.
 
@@ -303,7 +306,7 @@ class LwcsKMeans(OfChains, CoremixKMeans):
         Draws of the coreset. None: 100 per cluster, and at least 8,192.
     chain : int or None, default=None
         Length of the chains that draw the seeds. None: 20.
-    init, n_init, max_iter, tol, stop_rule, standardise, compute_labels, memory, merge_rows, warm_start, n_jobs, \
+    metric, init, n_init, max_iter, tol, stop_rule, standardise, compute_labels, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
         As in :class:`KMeans`.
 

@@ -37,6 +37,7 @@ class OfKMeans(Parameters):
     """Parameters of k-means."""
 
     n_clusters: int = field(default=8, kw_only=False)
+    metric: Literal["euclidean", "cosine"] = "euclidean"
     init: Literal["k-means++"] | ArrayLike = "k-means++"
     compute_labels: bool = True
 

@@ -1,7 +1,7 @@
 //! The parts of a model that are particular to its family: its parameters, and samples of it.
 
 use crate::input::Number;
-use coremix::m_step::{Covariance, DirichletProcessMixture, GaussianMixture};
+use coremix::m_step::{Covariance, DirichletProcessMixture, GaussianMixture, VonMisesFisherMixture};
 use coremix::ndarray::{Array1, Array2, Array3};
 use coremix::{Error, FileFault, Mixture, Result};
 use numpy::IntoPyArray;
@@ -13,6 +13,7 @@ use std::any::Any;
 pub(crate) enum Family<'a, F> {
     Gaussian(&'a GaussianMixture<F>),
     DirichletProcess(&'a DirichletProcessMixture<F>),
+    Directions(&'a VonMisesFisherMixture<F>),
 }
 
 impl<'a, F: Number> Family<'a, F> {
@@ -20,6 +21,7 @@ impl<'a, F: Number> Family<'a, F> {
         let any: &dyn Any = model;
         let found = any.downcast_ref().map(Self::Gaussian);
         let found = found.or_else(|| any.downcast_ref().map(Self::DirichletProcess));
+        let found = found.or_else(|| any.downcast_ref().map(Self::Directions));
         found.ok_or(Error::Model {
             path: "model".into(),
             fault: FileFault::NoFormat,
@@ -29,6 +31,7 @@ impl<'a, F: Number> Family<'a, F> {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::DirichletProcess(_) => "dirichlet-process",
+            Self::Directions(_) => "von-mises-fisher",
             Self::Gaussian(model) => match model.covariance_kind() {
                 Covariance::TiedSpherical => "tied-spherical",
                 Covariance::Spherical => "spherical",
@@ -54,6 +57,10 @@ pub(crate) enum Parameters {
         degrees_of_freedom: Array1<f64>,
         mean_precisions: Array1<f64>,
         sticks: Array2<f64>,
+    },
+    Directions {
+        concentrations: Array1<f64>,
+        proportions: Array1<f64>,
     },
 }
 
@@ -92,6 +99,10 @@ impl Parameters {
                     proportions,
                 }
             }
+            Family::Directions(own) => Self::Directions {
+                concentrations: own.concentrations().to_owned(),
+                proportions,
+            },
             Family::DirichletProcess(own) => Self::DirichletProcess {
                 covariances: own.covariances(),
                 proportions,
@@ -129,6 +140,13 @@ impl Parameters {
                 }
                 found.set_item("weights", proportions.into_pyarray(py))
             }
+            Self::Directions {
+                concentrations,
+                proportions,
+            } => {
+                found.set_item("concentrations", concentrations.into_pyarray(py))?;
+                found.set_item("weights", proportions.into_pyarray(py))
+            }
             Self::DirichletProcess {
                 covariances,
                 proportions,
@@ -156,5 +174,10 @@ pub(crate) fn sample<F: Number>(
     match Family::of(model)? {
         Family::Gaussian(model) => model.sample(n, seed),
         Family::DirichletProcess(model) => model.sample(n, seed),
+        Family::Directions(_) => Err(Error::Parameter {
+            name: "sample",
+            value: "directions".into(),
+            rule: "cannot be drawn yet",
+        }),
     }
 }

@@ -4,7 +4,7 @@ use crate::errors::{Names, named, raise};
 use crate::memory::bytes_of;
 use crate::model::{Model, each};
 use coremix::m_step::{Covariance, DirichletProcess};
-use coremix::{Algorithm, Cancel, Rule};
+use coremix::{Algorithm, Cancel, Metric, Rule};
 use coremix_files::Bytes;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -51,6 +51,7 @@ pub(crate) fn algorithm(
             "tolerance" => algorithm.tolerance(number(own, &value)?),
             "process" => algorithm.process(process(value.cast()?, names)?),
             "covariance" => algorithm.covariance(one_of(own, &value, &COVARIANCES)?),
+            "metric" => algorithm.metric(one_of(own, &value, &METRICS)?),
             "stop_rule" => algorithm.stop_rule(one_of(own, &value, &STOP_RULES)?),
             "centres" => {
                 let centres: PyReadonlyArray2<'_, f64> = value.extract()?;
@@ -102,6 +103,11 @@ const COVARIANCES: [(&str, Covariance); 5] = [
     ("diag", Covariance::Diagonal),
     ("spherical", Covariance::Spherical),
     ("tied-spherical", Covariance::TiedSpherical),
+];
+
+const METRICS: [(&str, Metric); 2] = [
+    ("euclidean", Metric::Euclidean),
+    ("cosine", Metric::Cosine),
 ];
 
 /// The names of stop rules.

@@ -16,10 +16,10 @@ use pyo3::types::{PyBytes, PyDict};
 fn gaussian<F: Number>(model: &BoxedMixture<F>) -> Result<&GaussianMixture<F>> {
     match Family::of(&**model)? {
         Family::Gaussian(model) => Ok(model),
-        Family::DirichletProcess(_) => Err(Error::Parameter {
+        other => Err(Error::Parameter {
             name: "model",
-            value: "a Dirichlet process".into(),
-            rule: "partitions are for Gaussian mixtures, not for a Dirichlet process",
+            value: other.name().into(),
+            rule: "partitions are for Gaussian mixtures alone",
         }),
     }
 }
