@@ -1,7 +1,9 @@
 //! The parts of a model that are particular to its family: its parameters, and samples of it.
 
 use crate::input::Number;
-use coremix::m_step::{Covariance, DirichletProcessMixture, GaussianMixture, VonMisesFisherMixture};
+use coremix::m_step::{
+    Covariance, DirichletProcessMixture, GaussianMixture, VonMisesFisherMixture,
+};
 use coremix::ndarray::{Array1, Array2, Array3};
 use coremix::{Error, FileFault, Mixture, Result};
 use numpy::IntoPyArray;

@@ -105,10 +105,7 @@ const COVARIANCES: [(&str, Covariance); 5] = [
     ("tied-spherical", Covariance::TiedSpherical),
 ];
 
-const METRICS: [(&str, Metric); 2] = [
-    ("euclidean", Metric::Euclidean),
-    ("cosine", Metric::Cosine),
-];
+const METRICS: [(&str, Metric); 2] = [("euclidean", Metric::Euclidean), ("cosine", Metric::Cosine)];
 
 /// The names of stop rules.
 const STOP_RULES: [(&str, Rule); 3] = [

@@ -50,6 +50,13 @@ impl Rng {
         law.sample(&mut self.0)
     }
 
+    /// A count of this rate, which is positive; at most 10^15.
+    pub(crate) fn poisson(&mut self, rate: f64) -> f64 {
+        const MOST: f64 = 1e15;
+        let law = rand_distr::Poisson::new(rate.clamp(f64::MIN_POSITIVE, MOST));
+        law.expect("a positive rate").sample(&mut self.0)
+    }
+
     /// Standard exponential.
     #[inline]
     pub fn exponential(&mut self) -> f64 {

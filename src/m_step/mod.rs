@@ -21,6 +21,7 @@ mod parameters;
 mod proportions;
 mod saved;
 mod stored;
+mod table;
 mod von_mises_fisher;
 
 pub use covariance::Covariance;
@@ -30,6 +31,7 @@ pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
 pub use moments::{Moments, SecondMoments};
 pub use saved::{Save, load_model};
+pub use table::{Column, Table, TableMixture};
 pub use von_mises_fisher::{VonMisesFisher, VonMisesFisherMixture};
 
 use crate::base::cancel::Cancel;

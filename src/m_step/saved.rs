@@ -1,7 +1,7 @@
 //! Models as files, and back, bit for bit (`docs/files.md`).
 
 use super::stored::{Stored, stored_of};
-use super::{DirichletProcessMixture, GaussianMixture, VonMisesFisherMixture};
+use super::{DirichletProcessMixture, GaussianMixture, TableMixture, VonMisesFisherMixture};
 use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -174,7 +174,8 @@ macro_rules! families {
 families!(
     GaussianMixture,
     DirichletProcessMixture,
-    VonMisesFisherMixture
+    VonMisesFisherMixture,
+    TableMixture
 );
 
 impl<F: Float> Save for BoxedMixture<F> {

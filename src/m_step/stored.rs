@@ -2,8 +2,10 @@
 
 use super::dirichlet_process::Distribution;
 use super::parameters::Parameters;
-use super::von_mises_fisher::Theta;
-use super::{DirichletProcessMixture, GaussianMixture, VonMisesFisherMixture};
+use super::{
+    DirichletProcessMixture, GaussianMixture, TableMixture, VonMisesFisherMixture, table,
+    von_mises_fisher,
+};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::io::{rule, serde_through};
@@ -14,101 +16,71 @@ use std::borrow::Cow;
 
 type Read<T> = std::result::Result<T, FileFault>;
 
-const PROCESS: &str = "DirichletProcess";
-const DIRECTIONS: &str = "VonMisesFisher";
-
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
-pub(super) enum Stored<'a, F: Clone> {
-    Gaussian(Cow<'a, Parameters<F>>),
-    DirichletProcess(Cow<'a, Distribution<F>>),
-    VonMisesFisher(Cow<'a, Theta<F>>),
-}
-
-serde_through! {
-    Stored: GaussianMixture, DirichletProcessMixture, VonMisesFisherMixture;
-}
-
-impl<'a, F: Float> From<&'a GaussianMixture<F>> for Stored<'a, F> {
-    fn from(model: &'a GaussianMixture<F>) -> Self {
-        Self::Gaussian(Cow::Borrowed(&model.theta))
-    }
-}
-
-impl<'a, F: Float> From<&'a DirichletProcessMixture<F>> for Stored<'a, F> {
-    fn from(model: &'a DirichletProcessMixture<F>) -> Self {
-        Self::DirichletProcess(Cow::Borrowed(&model.q))
-    }
-}
-
-impl<'a, F: Float> From<&'a VonMisesFisherMixture<F>> for Stored<'a, F> {
-    fn from(model: &'a VonMisesFisherMixture<F>) -> Self {
-        Self::VonMisesFisher(Cow::Borrowed(&model.theta))
-    }
-}
-
-impl<F: Float> Stored<'_, F> {
-    /// The name of the family in headers; Gaussian ones have that of their covariances.
-    pub(super) fn family(&self) -> String {
-        match self {
-            Self::Gaussian(theta) => format!("{:?}", theta.covariance),
-            Self::DirichletProcess(_) => PROCESS.to_string(),
-            Self::VonMisesFisher(_) => DIRECTIONS.to_string(),
+/// The families of the library: the name of each in files, its model, and what is stored of it.
+macro_rules! families {
+    ($($name:ident: $model:ident . $field:ident: $stored:ty, $read:expr;)*) => {
+        #[derive(Serialize, Deserialize)]
+        #[serde(bound = "F: Float")]
+        pub(super) enum Stored<'a, F: Clone> {
+            $($name(Cow<'a, $stored>),)*
         }
-    }
 
-    /// The family is another one than that which is `expected`.
-    fn other<T>(&self, expected: &'static str) -> Read<T> {
-        let found = self.family();
-        Err(FileFault::Family { expected, found })
-    }
-
-    pub(super) fn boxed(self) -> Read<BoxedMixture<F>> {
-        Ok(match self {
-            Self::Gaussian(_) => Box::new(GaussianMixture::try_from(self)?),
-            Self::DirichletProcess(_) => Box::new(DirichletProcessMixture::try_from(self)?),
-            Self::VonMisesFisher(_) => Box::new(VonMisesFisherMixture::try_from(self)?),
-        })
-    }
-}
-
-impl<F: Float> TryFrom<Stored<'_, F>> for DirichletProcessMixture<F> {
-    type Error = FileFault;
-
-    fn try_from(stored: Stored<'_, F>) -> Read<Self> {
-        match stored {
-            Stored::DirichletProcess(stored) => in_range(stored.into_owned().try_into()?),
-            stored => stored.other(PROCESS),
+        serde_through! {
+            Stored: $($model),*;
         }
-    }
-}
 
-impl<F: Float> TryFrom<Stored<'_, F>> for VonMisesFisherMixture<F> {
-    type Error = FileFault;
-
-    fn try_from(stored: Stored<'_, F>) -> Read<Self> {
-        match stored {
-            Stored::VonMisesFisher(theta) => {
-                theta.check()?;
-                in_range(Self::new(theta.into_owned()))
+        impl<F: Float> Stored<'_, F> {
+            /// The name of the family in headers; Gaussian ones have that of their covariances.
+            pub(super) fn family(&self) -> String {
+                match self {
+                    Self::Gaussian(theta) => format!("{:?}", theta.covariance),
+                    $(#[allow(unreachable_patterns)] Self::$name(_) => stringify!($name).to_string(),)*
+                }
             }
-            stored => stored.other(DIRECTIONS),
+
+            pub(super) fn boxed(self) -> Read<BoxedMixture<F>> {
+                Ok(match self {
+                    $(Self::$name(_) => Box::new($model::try_from(self)?),)*
+                })
+            }
         }
-    }
+
+        /// The stored form of a boxed model; an error for families from outside.
+        pub(super) fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Read<Stored<'_, F>> {
+            let any: &dyn Any = model;
+            $(if let Some(model) = any.downcast_ref::<$model<F>>() {
+                return Ok(Stored::from(model));
+            })*
+            Err(FileFault::NoFormat)
+        }
+
+        $(impl<'a, F: Float> From<&'a $model<F>> for Stored<'a, F> {
+            fn from(model: &'a $model<F>) -> Self {
+                Self::$name(Cow::Borrowed(&model.$field))
+            }
+        }
+
+        impl<F: Float> TryFrom<Stored<'_, F>> for $model<F> {
+            type Error = FileFault;
+
+            fn try_from(stored: Stored<'_, F>) -> Read<Self> {
+                match stored {
+                    Stored::$name(stored) => in_range($read(stored.into_owned())?),
+                    other => Err(FileFault::Family {
+                        expected: stringify!($name),
+                        found: other.family(),
+                    }),
+                }
+            }
+        })*
+    };
 }
 
-impl<F: Float> TryFrom<Stored<'_, F>> for GaussianMixture<F> {
-    type Error = FileFault;
-
-    fn try_from(stored: Stored<'_, F>) -> Read<Self> {
-        match stored {
-            Stored::Gaussian(theta) => {
-                theta.check()?;
-                in_range(Self::whole(theta.into_owned()))
-            }
-            stored => stored.other("Gaussian"),
-        }
-    }
+families! {
+    Gaussian: GaussianMixture.theta: Parameters<F>, |theta: Parameters<F>| theta.check().map(|()| Self::whole(theta));
+    DirichletProcess: DirichletProcessMixture.q: Distribution<F>, |q: Distribution<F>| q.try_into();
+    VonMisesFisher: VonMisesFisherMixture.theta: von_mises_fisher::Theta<F>, |theta: von_mises_fisher::Theta<F>| theta.check().map(|()| Self::new(theta));
+    Table: TableMixture.theta: table::Theta<F>, |theta: table::Theta<F>| theta.check().map(|()| Self::new(theta));
 }
 
 /// The model, if all that it says of itself is finite in the data's own unit as well.
@@ -119,17 +91,6 @@ fn in_range<F: Float, M: Mixture<F>>(model: M) -> Read<M> {
     let variances = model.variances();
     rule(variances.iter().all(|x| x.is_finite()), "variances", unit)?;
     Ok(model)
-}
-
-/// The stored form of a boxed model; an error for families from outside.
-pub(super) fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Read<Stored<'_, F>> {
-    let any: &dyn Any = model;
-    let gaussian = any.downcast_ref::<GaussianMixture<F>>().map(Stored::from);
-    let process = || any.downcast_ref::<DirichletProcessMixture<F>>();
-    let directions = || any.downcast_ref::<VonMisesFisherMixture<F>>();
-    let stored = gaussian.or_else(|| process().map(Stored::from));
-    let stored = stored.or_else(|| directions().map(Stored::from));
-    stored.ok_or(FileFault::NoFormat)
 }
 
 impl<F: Float> Serialize for dyn Mixture<F> {

@@ -70,5 +70,6 @@ mod sketch;
 mod sparse;
 mod stages;
 mod standardised;
+mod table;
 mod vacant;
 mod warm_start;
