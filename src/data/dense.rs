@@ -53,8 +53,8 @@ impl<'a, T: Element> Dense<'a, T> {
         Self::check(points.into(), None, false)
     }
 
-    /// Points (n, d) of which some values are missing, each of weight 1: NaN stands for a value that is not known. What is
-    /// fitted and answered is about the known values of each row ([E55](crate::equations#e55)); points of which none is missing
+    /// Points (n, d) of which some values are missing, each of weight 1: NaN stands for a value that is not known. Fits and
+    /// answers are about the known values of each row ([E55](crate::equations#e55)); points of which none is missing
     /// are those of [`new`](Self::new), bit for bit. [`impute`](crate::Mixture::impute) fills in what a model expects.
     ///
     /// k-means and mixtures with spherical and diagonal covariances take such rows; for families with full covariances they are an

@@ -209,7 +209,7 @@ impl<'a, F: Float> Sparse<'a, F> {
     }
 }
 
-/// What a row is multiplied by, to have length 1 in a frame of directions.
+/// The factor that brings a row to length 1 in a frame of directions; 1 in others.
 fn factor<F: Float>(frame: Option<&Frame<F>>, values: &[F]) -> f64 {
     if !frame.is_some_and(Frame::has_directions) {
         return 1.0;

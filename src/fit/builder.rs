@@ -299,7 +299,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// What it builds, unchecked: for a fit that is part of another one, which checks it.
+    /// The clusterer, unchecked: for a fit that is part of another one, which checks it.
     pub(crate) fn unchecked(self) -> Clusterer<F, M> {
         self.0
     }

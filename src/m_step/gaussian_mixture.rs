@@ -176,7 +176,8 @@ impl<F: Float> GaussianMixture<F> {
     }
 
     /// The mean variance of a column, of components by their proportion, in the data's own unit, squared: for
-    /// [`Covariance::TiedSpherical`] the one there is. Of [standardised](Frame::is_standardised) columns it is in their unit.
+    /// [`Covariance::TiedSpherical`] the one there is. It is in the unit of the columns if these are
+    /// [standardised](Frame::is_standardised).
     #[must_use]
     pub fn variance(&self) -> f64 {
         let theta = &self.theta;

@@ -27,7 +27,7 @@ pub enum Column {
     Number,
     /// A whole number, 0 or more: a Poisson distribution with a rate.
     Count,
-    /// One of so many categories, as a whole number from 0 on: a probability of each.
+    /// A category, as a whole number from 0 to below their number: a probability of each.
     Category(usize),
 }
 
@@ -404,7 +404,7 @@ impl<F: Float> MStep<F> for Table {
     }
 
     /// Sums of its own for each component: the mass, the first and the second moment of each column about its mean, and the masses of
-    /// all categories. Those of other families are made for numbers near 0.
+    /// all categories. The sums of other families are made for numbers near 0.
     fn statistics(&self, model: &Self::Model) -> Moments {
         let (k, d) = (model.theta.means.len(), self.columns.len());
         let each = 3 * d + starts(&self.columns).1;

@@ -42,7 +42,7 @@ pub struct Likelihood {
     pub best: f64,
     /// The last term: at least 0, and 0 for supports of width 1.
     pub spread: f64,
-    /// Of rows that know some of the standardised columns: the log-density in the units of these, less that in the mean unit.
+    /// The log-density in the units of the standardised columns that rows know, less that in the mean unit.
     pub units: f64,
 }
 

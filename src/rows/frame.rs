@@ -37,7 +37,7 @@ use std::sync::Arc;
 pub struct Frame<F> {
     /// Padded with zeros.
     pub(crate) offset: Vec<F>,
-    /// What differences from the offset are multiplied by in each column, padded: $2^{-e} / s_j$.
+    /// The factor of differences from the offset in each column, padded: $2^{-e} / s_j$.
     pub(crate) scale: Vec<F>,
     /// The mean of the data in the frame, padded.
     pub(crate) mean: Arc<[F]>,
@@ -50,7 +50,7 @@ pub struct Frame<F> {
     log_scale: f64,
 }
 
-/// What happens to rows before differences from the offset are taken.
+/// The step of rows before differences from the offset are taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum First {
     /// Nothing.

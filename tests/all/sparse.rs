@@ -63,7 +63,7 @@ fn same_labels(one: &Array1<u32>, other: &Array1<u32>, name: &str) {
     assert_eq!(other.count(), 0, "{name}");
 }
 
-/// What both kinds of rows say, with the same seeds.
+/// Both kinds of rows, with the same seeds.
 fn fits_are_those_of_dense_rows<F: Float>(within: f64) {
     let (text, w) = (text::<F>(420, 60, 5, 3), weights(420));
     let (sparse, dense) = (text.data(&w), Dense::weighted(&text.dense, &w).unwrap());

@@ -18,7 +18,7 @@ fn weights(n: usize) -> Array1<f64> {
     Array1::from_shape_fn(n, |n| (1 + n % 4) as f64)
 }
 
-/// Of all algorithms: other units of the columns, powers of two, change units of the answers and no bit besides.
+/// Other units of the columns, powers of two, change units of the answers and no bit besides: all algorithms.
 fn units_do_not_matter<F: Float>() {
     let x = blobs::<F>(700, 4, 6, 5);
     let exponents = [-9, 0, 3, 20];

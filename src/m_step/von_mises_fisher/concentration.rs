@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     /// The integrals over the angle t of sin(t)^(d - 2) exp(kappa (cos t - 1)) and of 1 - cos t under it, by Simpson's rule: they are
-    /// I_nu(kappa) e^-kappa but for constants of d, and 1 - A.
+    /// I_nu(kappa) e^-kappa, up to constants of d, and 1 - A.
     #[test]
     fn ratios_are_those_of_integrals() {
         for (d, kappa) in [
