@@ -13,6 +13,7 @@ pub(crate) use ranking::Ranking;
 pub use scaled::{Factor, Scaled};
 pub use whitened::Whitened;
 
+use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::rows::{Centres, Linear, Rows};
 use std::fmt;
@@ -39,6 +40,11 @@ pub trait OwnCost<F: Float>: Sync {
     fn components(&self) -> usize;
     /// Costs of row `i` under the components `ids`, into `out`: as many as there are ids.
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>);
+    /// Whether costs of rows that [know](Rows::known) some of their coordinates are over these. By default rows must know all: data
+    /// of others are an error.
+    fn are_of_known(&self) -> bool {
+        false
+    }
 }
 
 impl<'m, F: Float> Cost<'m, F> {
@@ -61,6 +67,17 @@ impl<'m, F: Float> Cost<'m, F> {
             // A family of the library.
             Self::Whitened(_) | Self::Own(_) => None,
         }
+    }
+
+    /// An error where data have rows with some coordinates, and costs need all.
+    pub(crate) fn check(&self, is_sparse: bool) -> Result<()> {
+        let of_known = match self {
+            Self::Squared(_) | Self::Scaled(_) => true,
+            Self::Whitened(_) => false,
+            Self::Own(own) => own.are_of_known(),
+        };
+        let rule = "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have some";
+        require(of_known || !is_sparse, "rows", "known in part", rule)
     }
 
     /// Costs of row `i` under the components `ids`, computed directly. If an [`OwnCost`] gives another number of costs, all are

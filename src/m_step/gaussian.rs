@@ -122,7 +122,7 @@ impl<F: Float> MStep<F> for Gaussian {
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
-        let rule = "needs all coordinates of a row: rows of a sketch, and rows with missing values, have some";
+        let rule = "needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have some";
         let (suits, kind) = (
             !self.covariance.has_pairs(),
             format!("{:?}", self.covariance),

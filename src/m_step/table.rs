@@ -227,6 +227,10 @@ impl<F: Float> OwnCost<F> for TableMixture<F> {
         self.theta.means.len()
     }
 
+    fn are_of_known(&self) -> bool {
+        true
+    }
+
     /// -ln pi_c, and for each known column -ln p(y_j | c). A category that is none of those there are is as unlikely under all.
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         const UNKNOWN: f64 = 27.6; // one in 10^12

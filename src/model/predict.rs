@@ -108,7 +108,7 @@ pub(crate) fn truncated_responsibilities<F: Float>(
 #[inline(never)]
 pub(crate) fn impute<F: Float>(model: Model<'_, F>, data: &Dense<'_, F>) -> Result<Array2<F>> {
     let (mut filled, means) = (data.points().to_owned(), model.means());
-    data.check(model.frame())?;
+    check(model, data)?;
     if !data.is_sparse() {
         return Ok(filled);
     }
@@ -270,6 +270,12 @@ fn total(blocks: impl Iterator<Item = f64>) -> f64 {
     0.0 + blocks.sum::<f64>()
 }
 
+/// Whether the model can be asked about these rows.
+fn check<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<()> {
+    data.check(model.frame())?;
+    model.cost().check(data.is_sparse())
+}
+
 /// `work` on every block of rows, results in order: none, where there are no rows.
 fn by_blocks<F: Float, T: Send>(
     model: &dyn Mixture<F>,
@@ -293,12 +299,11 @@ fn by_blocks_of<F: Float, T: Send>(
     data: &dyn Data<F>,
     work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
+    check(model, data)?;
     if data.is_empty() {
-        data.check(model.frame())?;
         return Ok(Vec::new());
     }
     let data = Guarded::new(data, None)?;
-    data.check(model.frame())?;
     parallel::all(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = Rows::default();
         data.load(range, model.frame(), &mut rows)?;

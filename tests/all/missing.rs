@@ -333,3 +333,34 @@ fn hostile_rows_are_fitted_or_told() {
     let fit = fit.fit(&Dense::with_missing(&far).unwrap()).unwrap();
     rises_in_phases("far", &fit.report, 5.0, rounding::<f64>());
 }
+
+/// A model of complete rows can be asked about rows with missing values if its family can, and says so if not.
+#[test]
+fn models_that_need_all_coordinates_say_so() {
+    let (x, whole) = holes::<f64>(300, 4, 3, 0.2, 2);
+    let (dense, data) = (
+        Dense::new(&whole).unwrap(),
+        Dense::with_missing(&x).unwrap(),
+    );
+    for kind in [Covariance::Tied, Covariance::Full, Covariance::Diagonal] {
+        let fit = algorithms::gmm(3)
+            .covariance(kind)
+            .build()
+            .unwrap()
+            .fit(&dense)
+            .unwrap();
+        let can = kind == Covariance::Diagonal;
+        assert_eq!(fit.model.predict(&data).is_ok(), can);
+        assert_eq!(fit.model.responsibilities(&data).is_ok(), can);
+        assert_eq!(fit.model.truncated_responsibilities(&data, 2).is_ok(), can);
+        assert_eq!(fit.model.score(&data).is_ok(), can);
+        assert_eq!(fit.model.log_likelihood(&data).is_ok(), can);
+        assert_eq!(fit.model.impute(&data).is_ok(), can);
+        let warm = algorithms::gmm(3).covariance(kind).start_from(&fit.model);
+        assert_eq!(warm.build().unwrap().fit(&data).is_ok(), can);
+        assert!(coremix::m_step::ExactSums::e_step(&fit.model, &data, None, 3).is_err());
+    }
+    let process = algorithms::dp_gmm(4, 1.0).build().unwrap();
+    let process = process.fit(&dense).unwrap().model;
+    assert!(process.predict(&data).is_err() && process.log_densities(&data).is_err());
+}
