@@ -160,7 +160,7 @@ impl<'a, T: Element> Dense<'a, T> {
         }
         ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
         let known = match may_miss {
-            true => Summary::check_known(&values, dim, weights.as_deref())?,
+            true => missing::summary_of(&values, dim, weights.as_deref())?,
             false => None,
         };
         let has_missing = known.is_some();

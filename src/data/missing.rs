@@ -19,6 +19,18 @@ pub(super) fn is_missing<T: Element>(x: T) -> bool {
     x.is_nan()
 }
 
+/// Checks rows (n, d) in memory and their weights, and sums up the values that are there; `None` if all are.
+pub(super) fn summary_of<T: Element>(
+    values: &[T],
+    dim: usize,
+    weights: Option<&[f64]>,
+) -> Result<Option<Summary>> {
+    let weight = weights.map(|weights| move |n: usize| weights[n]);
+    summary(values.len() / dim, dim, weight, |rows| {
+        Ok(Cow::Borrowed(&values[rows.start * dim..rows.end * dim]))
+    })
+}
+
 /// Sums up `n` rows of `dim` numbers, which are given block by block, over the values that are there; `None` if all are.
 pub(super) fn summary<'a, T: Element>(
     n: usize,
@@ -97,7 +109,8 @@ pub(super) fn fill<'a, T: Element>(
     into.reset_ragged(frame);
     let (mut ids, mut values) = (Vec::new(), Vec::new());
     for (weight, row) in rows {
-        (ids.clear(), values.clear());
+        ids.clear();
+        values.clear();
         for (j, x) in row.iter().enumerate().filter(|(_, x)| !is_missing(**x)) {
             ids.push(j as u32);
             values.push(clamped(

@@ -1,6 +1,6 @@
 //! Statistics of the whole data that a fit needs before it starts, from one pass.
 
-use super::{Data, missing};
+use super::Data;
 use crate::base::error::{Error, Result, ensure, require, sound_total, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
@@ -130,18 +130,6 @@ impl Summary {
                 Ok(())
             },
         )
-    }
-
-    /// As [`check`](Self::check), for rows of which NaN is a missing value; `None` if none is missing.
-    pub(crate) fn check_known<T: Element>(
-        values: &[T],
-        dim: usize,
-        weights: Option<&[f64]>,
-    ) -> Result<Option<Self>> {
-        let weight = weights.map(|weights| move |n: usize| weights[n]);
-        missing::summary(values.len() / dim, dim, weight, |rows| {
-            Ok(Cow::Borrowed(&values[rows.start * dim..rows.end * dim]))
-        })
     }
 
     /// Sums up rows that are given block by block; all weights are 1 without a `weight`.

@@ -164,16 +164,43 @@ mod tests {
         let values = [0.5, -3.0, 1e30, -1e30, f64::NAN, 7.25, f64::INFINITY, 0.0];
         for stride in [4, 8, 16, 48] {
             let offset: Vec<f64> = (0..stride).map(|j| 0.25 * j as f64).collect();
+            let scale: Vec<f64> = (0..stride).map(|j| 0.5 + j as f64).collect();
             let rows: Vec<f64> = (0..3 * stride).map(|i| values[i * 5 % 8]).collect();
             on_every_processor(|| {
                 let mut got = rows.clone();
-                enter(&mut got, &offset, 0.5, 1e3);
+                enter(&mut got, &offset, &scale, 1e3);
                 for (i, (got, x)) in got.iter().zip(&rows).enumerate() {
-                    let expected = ((x - offset[i % stride]) * 0.5).clamp(-1e3, 1e3);
+                    let expected = (x - offset[i % stride]) * scale[i % stride];
+                    let expected = expected.clamp(-1e3, 1e3);
                     assert!(*got == expected || (got.is_nan() && expected.is_nan()));
                 }
             });
         }
+    }
+
+    /// Lengths of rows whose squares overflow or underflow in `f32`, or underflow in `f64`, and of zeros.
+    #[test]
+    fn rows_of_any_size_get_length_one() {
+        fn lengths<F: Float>(sizes: &[f64]) {
+            for (stride, size) in [4, 8, 48]
+                .into_iter()
+                .flat_map(|s| sizes.iter().map(move |x| (s, *x)))
+            {
+                let mut rows: Vec<F> = (0..stride)
+                    .map(|j| F::from_f64(size * (j as f64 - 1.5)))
+                    .collect();
+                rows.extend(vec![F::zero(); stride]);
+                to_length_one(&mut rows, stride);
+                let squares = rows[..stride].iter().map(|x| x.to_f64() * x.to_f64());
+                assert!(
+                    (squares.sum::<f64>() - 1.0).abs() < 1e-6,
+                    "{stride} {size:e}"
+                );
+                assert!(rows[stride..].iter().all(|x| *x == F::zero()));
+            }
+        }
+        lengths::<f32>(&[1.0, 1e30, 1e-30]);
+        lengths::<f64>(&[1.0, 1e140, 1e-140, 1e-290]);
     }
 
     #[test]
