@@ -26,11 +26,11 @@ impl<F: Float> Rows<F> {
         squares.sum()
     }
 
-    /// Adds all rows, where the responsibilities are in the type of the data. `false`, and nothing done, where sums of
+    /// Adds all rows, in the type of the responsibilities. `false`, and nothing done, where sums of
     /// products would not be exact enough.
-    pub(super) fn add_products(
+    pub(super) fn add_products<B: Float>(
         &self,
-        block: &Block<F>,
+        block: &Block<B>,
         terms: &Terms,
         centres: &Centres<F>,
         moments: &mut Moments,
@@ -45,7 +45,7 @@ impl<F: Float> Rows<F> {
         if most == 0.0 {
             return true;
         }
-        if most > WEIGHTS_APART * least || F::from_f64(most) <= F::zero() {
+        if most > WEIGHTS_APART * least || B::from_f64(most) <= B::zero() {
             return false;
         }
         let (k, dim) = (block.components(), self.dim);
@@ -90,7 +90,7 @@ impl<F: Float> Rows<F> {
                 {
                     let (known, scaled) = (added * mass, totals[c][1] - added * mass);
                     // Where the constant is nearly all of the costs, their digits are its digits.
-                    let squared = match scaled > F::EPSILON.sqrt() * known.abs() {
+                    let squared = match scaled > B::EPSILON.sqrt() * known.abs() {
                         true => scaled / factor,
                         false => self.squares(first..end, centres.row(c), |i| {
                             weights[i - first] * block.responsibilities(i)[c].to_f64()
@@ -119,7 +119,7 @@ impl<F: Float> Rows<F> {
                 };
             }
             if all.per_coordinate.is_empty() {
-                let scales = weights.iter().map(|w| F::from_f64(w / most));
+                let scales = weights.iter().map(|w| B::from_f64(w / most));
                 features::relative_and_scaled(rows, about, scales, per_row, &mut narrow);
                 add!(shares, &narrow, most);
             } else {

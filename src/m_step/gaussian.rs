@@ -92,6 +92,10 @@ impl Gaussian {
 /// Below this part of the second moment about a mean before it moved, the rest has too few digits.
 const ROUNDING: f64 = 1e-9;
 
+/// Second moments about a fixed point are kept from pass to pass up to this many roundings of shares in the variance of the
+/// narrowest direction.
+const LEAST_SHARED: f64 = 1e-2;
+
 /// The triangles of covariances that are clamped from below (E52).
 fn clamped<F: Float>(
     mut covariances: Vec<f64>,
@@ -218,6 +222,14 @@ impl<F: Float> MStep<F> for Gaussian {
                 true => theta.shared_origin(),
                 false => Vec::new(),
             };
+            if let Some(shared) = model.costs.shared()
+                && block.is_full()
+                && !origin.is_empty()
+            {
+                // Shares sum to 1 up to their rounding, which must not count in the narrowest direction.
+                let is_known = theta.spread_between(&origin) <= LEAST_SHARED / F::EPSILON;
+                return sums.add_whitened(rows, block, shared, &origin, is_known);
+            }
             return sums.add_pairs(rows, block, mean, |_| None, &origin);
         }
         sums.add(rows, block, &model.theta.centres);
@@ -342,7 +354,16 @@ fn move_means<F: Float>(
         let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
         sums.first(c)[..dim].iter().map(step)
     });
-    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
+    let (mut steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
+    if sums.whitened {
+        let back = unwatched(model.costs.whitenings[0].inverse(None));
+        for step in steps.chunks_exact_mut(dim) {
+            for (j, row) in back.chunks_exact(dim).enumerate().rev() {
+                let along = row[..=j].iter().zip(&*step);
+                step[j] = along.map(|(x, s)| x * s).sum();
+            }
+        }
+    }
     model.step(&steps);
     let total: f64 = sums.mass.iter().sum();
     let (masses, mut matrices) = match sums.kind {

@@ -3,6 +3,7 @@
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
+use crate::costs::whitened::Shared;
 use crate::costs::whitening::{MOST_INFLATION, Whitening};
 use crate::kernels::weighted::{self, Weighted};
 use crate::m_step::{Moments, SecondMoments};
@@ -39,7 +40,7 @@ impl Moments {
         let (dim, size) = (self.dim, self.dim * self.dim);
         let one = self.kind == SecondMoments::Pairs;
         let shared = one && !origin.is_empty();
-        self.about_means = one && !shared;
+        (self.about_means, self.scatter_known) = (one && !shared, false);
         let shares = || {
             let of_row = |i| {
                 let weight = rows.weight(i);
@@ -78,16 +79,61 @@ impl Moments {
             }
         }
         if shared {
-            let mut shares = vec![0.0; rows.len()];
-            for (i, share) in &members {
-                shares[*i] += share;
+            self.add_scatter(rows, block, origin);
+        }
+    }
+
+    /// Adds a block of rows, shared out by its responsibilities, all components in each support: masses and first moments of rows
+    /// that `shared` whitens, about its centres, and second moments about `origin`, unless `is_known` says that these are.
+    pub(super) fn add_whitened<F: Float>(
+        &mut self,
+        rows: &Rows<F>,
+        block: &Block<F>,
+        shared: &Shared<F>,
+        origin: &[f64],
+        is_known: bool,
+    ) {
+        self.whitened = true;
+        self.scatter_known &= is_known;
+        let mut entered = Rows::default();
+        let seen = match block.seen.len() == rows.len() {
+            true => &block.seen,
+            false => {
+                shared.enter(rows, &mut Vec::new(), &mut entered);
+                &entered
             }
-            apart.clear();
-            for i in 0..rows.len() {
-                let row = rows.row(i).iter().zip(origin);
-                apart.extend(row.map(|(z, a)| z.to_f64() - a));
+        };
+        seen.add_each(block, shared.centres(), self);
+        if !self.scatter_known {
+            self.add_scatter(rows, block, origin);
+        }
+    }
+
+    /// Adds all rows, with their shares in all components, to second moments about `origin`.
+    fn add_scatter<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>, origin: &[f64]) {
+        let mut apart = Vec::with_capacity(rows.len() * self.dim);
+        for i in 0..rows.len() {
+            let row = rows.row(i).iter().zip(origin);
+            apart.extend(row.map(|(z, a)| z.to_f64() - a));
+        }
+        let share = |i| {
+            let shares = block.responsibilities(i).iter();
+            rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
+        };
+        Products::<f64>::new(self.dim).add(&apart, (0..rows.len()).map(share), &mut self.second);
+    }
+
+    /// Takes second moments about a fixed point from an earlier pass over the same rows, with the mass that they had there; or
+    /// gives them to later ones. They do not depend on responsibilities, which sum to 1 up to rounding.
+    pub(crate) fn keep_scatter(&mut self, kept: &mut Option<(Vec<f64>, f64)>) {
+        let mass: f64 = self.mass.iter().sum();
+        match kept {
+            Some((scatter, before)) if self.scatter_known => {
+                let factor = mass / *before;
+                self.second = scatter.iter().map(|x| factor * x).collect();
             }
-            wide.add(&apart, shares.into_iter(), &mut self.second);
+            None if self.whitened => *kept = Some((self.second.clone(), mass)),
+            _ => (),
         }
     }
 

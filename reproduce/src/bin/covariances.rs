@@ -1,36 +1,86 @@
-//! Milliseconds of an iteration of EM with full supports and tied or full covariances:
-//! `covariances ROWS.npy COMPONENTS tied|full`.
+//! Milliseconds of an iteration of EM with full supports, by the kind of covariances, beside the bare matrix products of its
+//! shape.
 //!
-//! An iteration is the difference of two fits with 6 and 2 iterations, divided by 4. The first rows are the first means.
+//! `covariances [KIND] [COLUMNS] [COMPONENTS] [f32 | f64]`, each a name, a number or `all`, prints a table on generated rows;
+//! `covariances ROWS.npy COMPONENTS KIND` the milliseconds on the rows of a file, whose first rows are the first means.
+//!
+//! An iteration is the difference of two fits with 6 and 2 iterations, divided by 4: the least of several times, taken in turn
+//! with the products. The products are of the same rows, in blocks, in the type of the data: with k directions and of what that
+//! gives with all rows (spherical), with twice the columns (diagonal), with the triangles of k components twice (full), and once
+//! with one triangle more than spherical ones (tied).
 
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use coremix::{Element, Float, algorithms};
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, Axis, LinalgScalar};
 use ndarray_npy::{ReadableElement, read_npy};
+use rayon::prelude::*;
 use std::hint::black_box;
 use std::time::Instant;
 
+const KINDS: [(&str, Covariance); 4] = [
+    ("spherical", Covariance::Spherical),
+    ("diagonal", Covariance::Diagonal),
+    ("tied", Covariance::Tied),
+    ("full", Covariance::Full),
+];
+
+/// Columns and rows.
+const SHAPES: [(usize, usize); 4] = [(8, 100_000), (32, 50_000), (90, 20_000), (256, 10_000)];
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [path, components, kind] = &arguments[..] else {
-        panic!("covariances ROWS.npy COMPONENTS tied|full");
+    if let [path, components, kind] = &arguments[..]
+        && path.ends_with(".npy")
+    {
+        let k = components.parse().expect("a number of components");
+        let kind = KINDS.into_iter().find(|own| own.0 == kind);
+        let kind = kind.expect("a kind of covariances").1;
+        let ms = match read_npy(path) {
+            Ok(x) => iteration::<f32>(&x, k, kind),
+            Err(_) => iteration::<f64>(&read_npy(path).expect("rows of f32 or f64"), k, kind),
+        };
+        return println!("{ms}");
+    }
+    let wants = |place: usize, what: &str| {
+        let wish = arguments.get(place).map_or("all", |wish| wish);
+        wish == what || wish == "all"
     };
-    let k = components.parse().expect("a number of components");
-    let kind = match &kind[..] {
-        "tied" => Covariance::Tied,
-        _ => Covariance::Full,
-    };
-    let ms = match read_npy(path) {
-        Ok(x) => iteration::<f32>(x, k, kind),
-        Err(_) => iteration::<f64>(read_npy(path).expect("rows of f32 or f64"), k, kind),
-    };
-    println!("{ms}");
+    println!(
+        "| kind | type | columns, components | ms | products, ms | ratio |\n|---|---|---|---|---|---|"
+    );
+    for (name, kind) in KINDS.into_iter().filter(|(name, _)| wants(0, name)) {
+        for (d, n) in SHAPES.into_iter().filter(|(d, _)| wants(1, &d.to_string())) {
+            for k in [10, 100].into_iter().filter(|k| wants(2, &k.to_string())) {
+                for of in ["f32", "f64"].into_iter().filter(|of| wants(3, of)) {
+                    let (ms, products) = match of {
+                        "f32" => both::<f32>(n, d, k, kind),
+                        _ => both::<f64>(n, d, k, kind),
+                    };
+                    let ratio = ms / products;
+                    println!("| {name} | {of} | {d}, {k} | {ms:.2} | {products:.2} | {ratio:.2} |");
+                }
+            }
+        }
+    }
 }
 
-fn iteration<F>(x: Array2<F>, k: usize, kind: Covariance) -> f64
+/// The least milliseconds of an iteration, and of its products.
+fn both<F>(n: usize, d: usize, k: usize, kind: Covariance) -> (f64, f64)
 where
-    F: Float + Element<Float = F> + ReadableElement,
+    F: Float + Element<Float = F> + LinalgScalar,
 {
+    const TURNS: usize = 5;
+    let x = points::<F>(n, d, k);
+    let mut least = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..TURNS {
+        least.0 = least.0.min(iteration(&x, k, kind));
+        least.1 = least.1.min(products(&x, k, kind));
+    }
+    least
+}
+
+fn iteration<F: Float + Element<Float = F>>(x: &Array2<F>, k: usize, kind: Covariance) -> f64 {
     let data = Dense::new(x.view()).expect("finite data");
     let start = x.view().split_at(Axis(0), k).0;
     let seconds = |iterations| {
@@ -45,4 +95,40 @@ where
     };
     let few = seconds(2);
     1e3 * (seconds(6) - few) / 4.0
+}
+
+/// Milliseconds of the products that an iteration needs.
+fn products<F: Float + LinalgScalar>(x: &Array2<F>, k: usize, kind: Covariance) -> f64 {
+    let (rows, d) = x.dim();
+    // Directions that rows are multiplied with and that give sums of rows; and triangles, half of a product each.
+    let (pairs, triangles) = match kind {
+        Covariance::Spherical => (k, 0),
+        Covariance::Diagonal => (2 * k, 0),
+        Covariance::Tied => (k, 1),
+        _ => (0, 2 * k),
+    };
+    let axes = |number: usize| Array2::from_shape_fn((d, number), |(j, c)| x[[c % rows, j]]);
+    let (centres, triangle) = (axes(pairs), axes(triangles * d / 2));
+    let started = Instant::now();
+    let blocks: Vec<_> = x.axis_chunks_iter(Axis(0), 512).collect();
+    blocks.into_par_iter().for_each(|rows| {
+        if pairs > 0 {
+            let scores = rows.dot(&centres);
+            black_box(scores.t().dot(&rows));
+        }
+        if triangles > 0 {
+            black_box(rows.dot(&triangle));
+        }
+    });
+    1e3 * started.elapsed().as_secs_f64()
+}
+
+/// Rows around `k` centres that overlap as much in any number of columns: fits do not end early.
+fn points<F: Float>(n: usize, d: usize, k: usize) -> Array2<F> {
+    let mut rng = Rng::from_seed(7);
+    let apart = 2.0 / (d as f64).sqrt();
+    let centres = Array2::from_shape_fn((k, d), |_| apart * rng.normal());
+    Array2::from_shape_fn((n, d), |(n, j)| {
+        F::from_f64(centres[[n % k, j]] + rng.normal())
+    })
 }
