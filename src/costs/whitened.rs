@@ -1,14 +1,15 @@
 //! Squared distances of rows that a transform whitens: components with full covariance matrices.
 
 use super::scaled::penalised;
-use super::whitening::Whitening;
+use super::whitening::{Rounding, Whitening};
 use super::{Cost, Factor, Ranking, Scaled};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::base::linalg;
+use crate::base::simd::{LANES, vectorised};
 use crate::kernels::panels::{self, Panels};
 use crate::kernels::quadratic::Columns;
-use crate::kernels::stride;
+use crate::kernels::{soft, stride};
 use crate::rows::{Centres, Frame, Linear, Part, Rows, Seen};
 use std::fmt;
 
@@ -216,6 +217,18 @@ impl<'m, F: Float> Whitened<'m, F> {
         }
     }
 
+    /// Costs of a transform for each component, with `beta` nats for a cost of 1, where all components share a row: (len, k padded
+    /// to whole vectors) into `out`. `false`, and nothing done, if there is one transform for all.
+    pub(crate) fn fill(&self, rows: &Rows<F>, beta: f64, out: &mut [F]) -> bool {
+        match self.0 {
+            Kind::Shared(_) => false,
+            Kind::Each(transforms, added) => {
+                all_of_each(transforms, added, rows, Some(beta), out);
+                true
+            }
+        }
+    }
+
     pub(super) fn components(&self) -> usize {
         match self.0 {
             Kind::Shared(shared) => shared.whitened.components(),
@@ -226,7 +239,15 @@ impl<'m, F: Float> Whitened<'m, F> {
     pub(super) fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         match self.0 {
             Kind::Shared(shared) => shared.all(rows, out),
-            Kind::Each(transforms, added) => all_of_each(transforms, added, rows, out),
+            Kind::Each(transforms, added) => {
+                let (k, mut padded) = (added.len(), Vec::new());
+                let stride = k.next_multiple_of(LANES);
+                padded.resize(rows.len() * stride, F::INFINITY);
+                all_of_each(transforms, added, rows, None, &mut padded);
+                out.clear();
+                let costs = padded.chunks_exact(stride);
+                costs.for_each(|costs| out.extend_from_slice(&costs[..k]));
+            }
         }
     }
 
@@ -246,50 +267,92 @@ impl<'m, F: Float> Whitened<'m, F> {
     }
 }
 
-/// The costs of all rows under all components: (len, k) into `out`. They are computed in the type of the data where it has
-/// digits enough. Costs that may be the best of their row are computed directly, as [`Whitened::some`] does.
+/// The costs of all rows under all components: (len, k padded to whole vectors) into `out`, where the padding stays as it is. They
+/// are computed in the type of the data where it has digits enough. Costs that may be the best of their row are computed directly,
+/// as [`Whitened::some`] does; with `beta` nats for a cost of 1, only where there are several or the row is far away.
 fn all_of_each<F: Float>(
     transforms: &dyn Transforms,
     added: &[f64],
     rows: &Rows<F>,
-    out: &mut Vec<F>,
+    beta: Option<f64>,
+    out: &mut [F],
 ) {
     let components: Vec<&Whitening> = (0..added.len()).map(|c| transforms.transform(c)).collect();
     let (n, k, dim) = (rows.len(), added.len(), rows.dim);
-    out.resize(n * k, F::zero());
+    let (stride, line) = (k.next_multiple_of(LANES), n + LANES);
     let mut narrow = Columns::<F>::new(n, dim, |i| rows.row(i));
     let mut wide = None;
     let mut roundings = Vec::with_capacity(k);
-    for (c, (component, added)) in components.iter().zip(added).enumerate() {
-        let (mean, factor) = (&component.mean, &component.factor);
-        let mut see = |i: usize, form: f64| out[i * k + c] = held(form + added);
-        if component.fits_narrow() {
-            narrow.forms(mean, factor, |i, form, _| see(i, form.to_f64()));
-            roundings.push(component.rounding::<F>());
-        } else {
-            let wide = wide.get_or_insert_with(|| Columns::<f64>::new(n, dim, |i| rows.row(i)));
-            wide.forms(mean, factor, |i, form, _| see(i, form));
-            roundings.push(component.rounding::<f64>());
+    let mut by_component = vec![F::zero(); LANES * line];
+    for first in (0..k).step_by(LANES) {
+        let group = first..k.min(first + LANES);
+        for (c, costs) in group.clone().zip(by_component.chunks_exact_mut(line)) {
+            let (own, added) = (components[c], added[c]);
+            let (mean, factor) = (&own.mean, &own.factor);
+            if own.fits_narrow() {
+                narrow.forms(mean, factor, |at, forms, _| {
+                    hold(forms, added, &mut costs[at..])
+                });
+                roundings.push(own.rounding::<F>());
+            } else {
+                let wide = wide.get_or_insert_with(|| Columns::<f64>::new(n, dim, |i| rows.row(i)));
+                wide.forms(mean, factor, |at, forms, _| {
+                    hold(forms, added, &mut costs[at..])
+                });
+                roundings.push(own.rounding::<f64>());
+            }
+        }
+        for (i, out) in out.chunks_exact_mut(stride).enumerate() {
+            let of_row = by_component[i..].iter().step_by(line);
+            let out = out[group.clone()].iter_mut();
+            out.zip(of_row).for_each(|(out, cost)| *out = *cost);
         }
     }
-    let mut apart = Vec::new();
-    for (i, costs) in out.chunks_exact_mut(k).enumerate() {
+    let worst = Rounding::worst(&roundings);
+    let live = added.iter().filter(|a| **a < F::LARGEST_COST);
+    let most_added = live.fold(0.0f64, |most, a| most.max(a.abs()));
+    // Bound on the error of a cost of any component.
+    let bound = |cost: f64| worst.of(cost.abs() + most_added) + F::EPSILON * cost.abs();
+    let (mut least, mut near, mut apart) = (Vec::new(), Vec::new(), Vec::new());
+    let none = vec![F::zero(); stride];
+    soft::least_upper(out, &none, &mut least);
+    for (i, (costs, least)) in out.chunks_exact_mut(stride).zip(least).enumerate() {
+        let upper = least.to_f64() + bound(least.to_f64());
+        let reach = upper + worst.beyond(bound(upper));
+        soft::not_above(costs, &none, F::from_f64(reach), &mut near);
+        near.retain(|&c| (c as usize) < k);
+        if let (Some(beta), [c]) = (beta, &near[..])
+            && beta * (least.to_f64() - added[*c as usize]) <= FARTHEST * dim as f64
+        {
+            continue;
+        }
         let bounds = |c: usize, cost: F| {
             let error = roundings[c].of((cost.to_f64() - added[c]).abs());
             (cost.to_f64(), error + F::EPSILON * cost.to_f64().abs())
         };
-        let best = costs.iter().enumerate();
-        let best = best.fold(f64::INFINITY, |best, (c, cost)| {
-            let (cost, error) = bounds(c, *cost);
+        let best = near.iter().fold(f64::INFINITY, |best, &c| {
+            let (cost, error) = bounds(c as usize, costs[c as usize]);
             best.min(cost + error)
         });
-        for (c, cost) in costs.iter_mut().enumerate() {
-            let (found, error) = bounds(c, *cost);
+        for c in near.iter().map(|c| *c as usize) {
+            let (found, error) = bounds(c, costs[c]);
             if found - error <= best {
-                *cost = held(components[c].form(rows.row(i), &mut apart) + added[c]);
+                costs[c] = held(components[c].form(rows.row(i), &mut apart) + added[c]);
             }
         }
     }
+}
+
+/// A row is far away if its cost has this many nats for each column: it has half a nat where it is a row of its component.
+const FARTHEST: f64 = 2.0;
+
+/// Costs from forms and what is added to them.
+fn hold<T: Float, F: Float>(forms: &[T], added: f64, costs: &mut [F]) {
+    vectorised!({
+        for (cost, form) in costs.iter_mut().zip(forms) {
+            *cost = held(form.to_f64() + added);
+        }
+    });
 }
 
 /// Squared Mahalanobis distances of all rows to `k` components in `f64`, shown to `see` with the component and the row.
@@ -302,7 +365,10 @@ pub(crate) fn forms<F: Float>(
     let mut columns = Columns::<f64>::new(rows.len(), rows.dim, |i| rows.row(i));
     for c in 0..k {
         let Whitening { mean, factor, .. } = transforms.transform(c);
-        columns.forms(mean, factor, |i, form, _| see(c, i, form));
+        columns.forms(mean, factor, |first, forms, _| {
+            let rows = (first..).zip(forms);
+            rows.for_each(|(i, form)| see(c, i, *form));
+        });
     }
 }
 

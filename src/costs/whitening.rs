@@ -174,6 +174,24 @@ pub(super) struct Rounding {
 }
 
 impl Rounding {
+    /// A bound on the error of all.
+    pub(super) fn worst(all: &[Self]) -> Self {
+        let most = |of: fn(&Self) -> f64| all.iter().map(of).fold(0.0, f64::max);
+        Self {
+            relative: most(|own| own.relative),
+            of_mean: most(|own| own.of_mean),
+        }
+    }
+
+    /// How far beyond an upper bound a cost may be, and still be as low with its error, where `error` bounds that of the bound:
+    /// with $p$ more, an error is at most $r p + o \sqrt{p} \le (r + \frac 14) p + o^2$ larger.
+    pub(super) fn beyond(&self, error: f64) -> f64 {
+        match self.relative < 0.2 {
+            true => 2.0 * (error + self.of_mean * self.of_mean),
+            false => f64::INFINITY,
+        }
+    }
+
     pub(super) fn of(&self, form: f64) -> f64 {
         self.relative * form + self.of_mean * form.sqrt()
     }

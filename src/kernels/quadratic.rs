@@ -4,11 +4,11 @@
 //! and the triangle is walked as it is: half the work of a matrix product, which would multiply its zeros.
 
 use crate::base::float::Float;
-use crate::base::simd::{SimdFloat, kernel};
+use crate::base::simd::{SimdFloat, kernel, lanes};
 use pulp::Simd;
 
 /// Rows side by side in a column: a whole number of panels for every vector there is.
-const COLUMN: usize = 64;
+pub(crate) const COLUMN: usize = 64;
 
 /// Vectors of a panel: with two rows of the matrix at a time, eight sums in registers.
 const PANEL: usize = 4;
@@ -138,8 +138,13 @@ impl<G: Float> Columns<G> {
     }
 
     /// $|M (z - m)|^2$ and $|z - m|^2$ of every row, for the mean $m$ (d) and the triangle $M$, row after row, both
-    /// rounded to `G`: shown to `see` in order.
-    pub(crate) fn forms(&mut self, mean: &[f64], factor: &[f64], mut see: impl FnMut(usize, G, G)) {
+    /// rounded to `G`: shown to `see` in order, some rows at a time, with the number of the first.
+    pub(crate) fn forms(
+        &mut self,
+        mean: &[f64],
+        factor: &[f64],
+        mut see: impl FnMut(usize, &[G], &[G]),
+    ) {
         let rounded = |x: &f64| G::from_f64(*x);
         self.mean.clear();
         self.mean.extend(mean.iter().map(rounded));
@@ -155,9 +160,127 @@ impl<G: Float> Columns<G> {
                 &mut self.squares,
             );
             let first = c * COLUMN;
-            let found = self.forms.iter().zip(&self.squares);
-            for (place, (&form, &square)) in found.enumerate().take(self.n - first) {
-                see(first + place, form, square);
+            let count = COLUMN.min(self.n - first);
+            see(first, &self.forms[..count], &self.squares[..count]);
+        }
+    }
+}
+
+impl Columns<f64> {
+    /// Adds $\sum_n q_n u_n$ and the lower half of $\sum_n q_n u_n u_n^T$ for the differences $u$ of the rows from a mean. There is
+    /// a share $q$ for each row, and zeros up to a multiple of [`COLUMN`].
+    pub(crate) fn add_pairs(
+        &mut self,
+        mean: &[f64],
+        shares: &[f64],
+        first: &mut [f64],
+        second: &mut [f64],
+    ) {
+        let size = self.rows.len() / self.dim * self.dim.next_multiple_of(TILE);
+        self.differences.resize(size, 0.0);
+        self.factor.resize(size, 0.0);
+        pairs(
+            &self.rows,
+            mean,
+            shares,
+            &mut self.differences,
+            &mut self.factor,
+            first,
+            second,
+        );
+    }
+}
+
+/// Coordinates whose products are added up together.
+const TILE: usize = 4;
+
+kernel! {
+    /// The sums of [`Columns::add_pairs`], through the differences, and these times their shares: (columns, d up to a multiple of
+    /// [`TILE`], COLUMN).
+    fn pairs[](
+        rows: &[f64],
+        mean: &[f64],
+        shares: &[f64],
+        differences: &mut [f64],
+        shared: &mut [f64],
+        first: &mut [f64],
+        second: &mut [f64],
+    ) = pairs_of_columns
+}
+
+#[inline(always)]
+fn pairs_of_columns<S: Simd>(
+    simd: S,
+    rows: &[f64],
+    mean: &[f64],
+    shares: &[f64],
+    differences: &mut [f64],
+    shared: &mut [f64],
+    first: &mut [f64],
+    second: &mut [f64],
+) {
+    let (dim, places) = (mean.len(), mean.len().next_multiple_of(TILE));
+    for (j, (&m, first)) in mean.iter().zip(first).enumerate() {
+        let m = f64::splat(simd, m);
+        let mut sums = [f64::splat(simd, 0.0); PANEL];
+        for (column, shares) in shares.chunks_exact(COLUMN).enumerate() {
+            let rows = f64::vectors::<S>(&rows[(column * dim + j) * COLUMN..][..COLUMN]).0;
+            let line = (column * places + j) * COLUMN;
+            let apart = f64::vectors_mut::<S>(&mut differences[line..][..COLUMN]).0;
+            let shared = f64::vectors_mut::<S>(&mut shared[line..][..COLUMN]).0;
+            let shares = f64::vectors::<S>(shares).0;
+            for v in 0..rows.len() {
+                apart[v] = f64::minus(simd, rows[v], m);
+                shared[v] = f64::times(simd, shares[v], apart[v]);
+                sums[v % PANEL] = f64::plus(simd, sums[v % PANEL], shared[v]);
+            }
+        }
+        for sum in sums {
+            *first += f64::sum(simd, sum);
+        }
+    }
+    // As many sums as there are registers for.
+    match S::REGISTER_COUNT {
+        32.. => tiles::<S, TILE>(simd, dim, differences, shared, second),
+        _ => tiles::<S, 2>(simd, dim, differences, shared, second),
+    }
+}
+
+#[inline(always)]
+fn tiles<S: Simd, const N: usize>(
+    simd: S,
+    dim: usize,
+    differences: &[f64],
+    shared: &[f64],
+    second: &mut [f64],
+) {
+    let size = dim.next_multiple_of(TILE) * COLUMN;
+    let per_line = COLUMN / lanes::<f64, S>();
+    for i in (0..dim).step_by(N) {
+        for j in (0..=i).step_by(TILE) {
+            let mut sums = [[f64::splat(simd, 0.0); TILE]; N];
+            let columns = differences
+                .chunks_exact(size)
+                .zip(shared.chunks_exact(size));
+            for (apart, shared) in columns {
+                let apart = f64::vectors::<S>(&apart[i * COLUMN..][..N * COLUMN]).0;
+                let shared = f64::vectors::<S>(&shared[j * COLUMN..][..TILE * COLUMN]).0;
+                for v in 0..per_line {
+                    for a in 0..N {
+                        let u = apart[a * per_line + v];
+                        for b in 0..TILE {
+                            let w = shared[b * per_line + v];
+                            sums[a][b] = f64::times_plus(simd, u, w, sums[a][b]);
+                        }
+                    }
+                }
+            }
+            for (a, sums) in sums.into_iter().enumerate().take(dim - i) {
+                let known = (i + a + 1 - j).min(TILE);
+                let into = &mut second[(i + a) * dim + j..][..known];
+                for (into, sum) in into.iter_mut().zip(sums) {
+                    *into += f64::sum(simd, sum);
+                }
             }
         }
     }
@@ -190,6 +313,7 @@ fn form_of_one<S: Simd>(simd: S, factor: &[f64], u: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
+    use crate::base::simd::on_every_processor;
     use approx::assert_abs_diff_eq;
 
     #[test]
@@ -214,23 +338,54 @@ mod tests {
                     (total, u.iter().map(|u| u * u).sum())
                 };
                 let mut seen = 0;
-                Columns::<f64>::new(n, d, |i| &rows[i]).forms(&mean, &factor, |i, form, square| {
-                    let (expected, squares) = naive(i);
-                    assert_eq!(i, seen);
-                    assert_abs_diff_eq!(form, expected, epsilon = 1e-11 * expected);
-                    assert_abs_diff_eq!(square, squares, epsilon = 1e-13 * squares);
-                    let one = super::form(&factor, &differences(i));
-                    assert_abs_diff_eq!(one, expected, epsilon = 1e-11 * expected);
-                    seen += 1;
+                let mut columns = Columns::<f64>::new(n, d, |i| &rows[i]);
+                columns.forms(&mean, &factor, |first, forms, squares_found| {
+                    for (form, square) in forms.iter().zip(squares_found) {
+                        let (expected, squares) = naive(seen);
+                        assert_abs_diff_eq!(*form, expected, epsilon = 1e-11 * expected);
+                        assert_abs_diff_eq!(*square, squares, epsilon = 1e-13 * squares);
+                        let one = super::form(&factor, &differences(seen));
+                        assert_abs_diff_eq!(one, expected, epsilon = 1e-11 * expected);
+                        seen += 1;
+                    }
+                    assert_eq!(seen, n.min(first + COLUMN));
                 });
                 assert_eq!(seen, n);
-                Columns::<f32>::new(n, d, |i| &rows[i]).forms(&mean, &factor, |i, form, _| {
-                    let expected = naive(i).0;
-                    assert_abs_diff_eq!(
-                        f64::from(form),
-                        expected,
-                        epsilon = 1e-3 * (1.0 + expected)
-                    );
+                let mut narrow = Columns::<f32>::new(n, d, |i| &rows[i]);
+                narrow.forms(&mean, &factor, |first, forms, _| {
+                    for (place, &form) in forms.iter().enumerate() {
+                        let expected = naive(first + place).0;
+                        assert_abs_diff_eq!(
+                            f64::from(form),
+                            expected,
+                            epsilon = 1e-3 * (1.0 + expected)
+                        );
+                    }
+                });
+                // Sums of pairs, after forms and twice, in the same scratch.
+                let mut shares: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
+                shares.resize(n.next_multiple_of(COLUMN), 0.0);
+                let (mut first, mut second) = (vec![1.0; d], vec![1.0; d * d]);
+                on_every_processor(|| {
+                    (first, second) = (vec![1.0; d], vec![1.0; d * d]);
+                    columns.add_pairs(&mean, &shares, &mut first, &mut second);
+                    columns.add_pairs(&mean, &shares, &mut first, &mut second);
+                    let sum = |of: &dyn Fn(&[f64]) -> f64| -> f64 {
+                        let all = (0..n).map(|i| 2.0 * shares[i] * of(&differences(i)));
+                        1.0 + all.sum::<f64>()
+                    };
+                    for i in 0..d {
+                        assert_abs_diff_eq!(first[i], sum(&|u| u[i]), epsilon = 1e-11 * n as f64);
+                        for j in (0..=i).step_by(1 + d / 9) {
+                            let naive = sum(&|u| u[i] * u[j]);
+                            assert_abs_diff_eq!(
+                                second[i * d + j],
+                                naive,
+                                epsilon = 1e-11 * n as f64
+                            );
+                        }
+                        assert!(second[i * d + i + 1..(i + 1) * d].iter().all(|x| *x == 1.0));
+                    }
                 });
             }
         }

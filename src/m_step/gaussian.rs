@@ -230,7 +230,10 @@ impl<F: Float> MStep<F> for Gaussian {
                 let is_known = theta.spread_between(&origin) <= LEAST_SHARED / F::EPSILON;
                 return sums.add_whitened(rows, block, shared, &origin, is_known);
             }
-            return sums.add_pairs(rows, block, mean, |_| None, &origin);
+            // Before there are covariances, nothing says how many digits they need.
+            let known = !self.covariance.is_tied() && theta.spread != theta.isotropic(theta.unit);
+            let anchor = |c: usize| Some(&model.costs.whitenings[c]).filter(|_| known);
+            return sums.add_pairs(rows, block, mean, anchor, theta.unit, &origin);
         }
         sums.add(rows, block, &model.theta.centres);
     }

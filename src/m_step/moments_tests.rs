@@ -210,7 +210,7 @@ fn pairs_are_the_naive_sums<F: Float>(n: usize, d: usize, variance: f64, within:
             |c: usize| &components[c].mean[..],
             |c: usize| Some(&components[c]),
         );
-        sums.add_pairs(&case.rows, &case.block, mean, anchor, &origin);
+        sums.add_pairs(&case.rows, &case.block, mean, anchor, 1.0, &origin);
     }
     case.check(&sums, within);
     let of_all = |about: &[f64]| [0, 1, 2].map(|c| case.naive(c, about));

@@ -5,6 +5,7 @@ use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::{MOST_INFLATION, Whitening};
+use crate::kernels::quadratic::{COLUMN, Columns};
 use crate::kernels::weighted::{self, Weighted};
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
@@ -28,58 +29,142 @@ impl Moments {
 
     /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
     /// share are about `origin` (d), if there is one. The sums of a component have the digits of the type of the data where `anchor`
-    /// gives its covariance and these are enough for it, and else all of `f64`.
+    /// gives its covariance, in units of `unit`, and these are enough for it, and else all of `f64`.
     pub(crate) fn add_pairs<'a, F: Float>(
         &mut self,
         rows: &Rows<F>,
         block: &Block<F>,
         mean: impl Fn(usize) -> &'a [f64],
         anchor: impl Fn(usize) -> Option<&'a Whitening>,
+        unit: f64,
         origin: &[f64],
     ) {
-        let (dim, size) = (self.dim, self.dim * self.dim);
+        let (k, n) = (block.components(), rows.len());
         let one = self.kind == SecondMoments::Pairs;
         let shared = one && !origin.is_empty();
         (self.about_means, self.scatter_known) = (one && !shared, false);
-        let shares = || {
-            let of_row = |i| {
-                let weight = rows.weight(i);
-                let members = block.members(i).map(move |(c, q)| (c, (i, weight * q)));
-                members.filter(|(_, (_, share))| *share > 0.0)
-            };
-            (0..rows.len()).flat_map(of_row)
-        };
-        let (starts, members) = sort::sorted(block.components(), (0, 0.0), shares);
-        let (mut narrow, mut wide) = (Products::<F>::new(dim), Products::<f64>::new(dim));
-        let mut apart = Vec::new();
-        for (c, places) in sort::among(&starts, 0..members.len()) {
-            let members = &members[places];
-            apart.resize(members.len() * dim, 0.0);
-            self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
-            let first = self.first_mut(c);
-            vectorised!({
-                let apart = apart.chunks_exact_mut(dim);
-                for (&(i, share), apart) in members.iter().zip(apart) {
-                    let row = rows.row(i).iter().zip(mean(c));
-                    for ((z, m), (apart, first)) in row.zip(apart.iter_mut().zip(&mut *first)) {
-                        *apart = z.to_f64() - m;
-                        *first += share * *apart;
+        let mut sums = Pairs::new(rows, !shared);
+        if block.is_full() {
+            // Shares by component. Lines that are not a power of two apart stay in the cache together.
+            let line = n.next_multiple_of(COLUMN) + LANES;
+            let mut shares = vec![0.0; LANES * line];
+            for first in (0..k).step_by(LANES) {
+                let count = LANES.min(k - first);
+                for i in 0..n {
+                    let of_row = &block.responsibilities[i * block.stride + first..][..count];
+                    for (share, q) in shares[i..].iter_mut().step_by(line).zip(of_row) {
+                        *share = rows.weight(i) * q.to_f64();
                     }
                 }
-            });
-            if shared {
-                continue;
+                for (c, shares) in (first..k).zip(shares.chunks_exact(line)) {
+                    let shares = &shares[..line - LANES];
+                    self.add_component(c, mean(c), anchor(c), unit, shares, &mut sums);
+                }
             }
-            let shares = || members.iter().map(|member| member.1);
-            let start = if one { 0 } else { c * size };
-            let second = &mut self.second[start..][..size];
-            match anchor(c).is_some_and(|anchor| fits_narrow(&apart, shares(), anchor)) {
-                true => narrow.add(&apart, shares(), second),
-                false => wide.add(&apart, shares(), second),
+        } else {
+            let of_rows = || {
+                let of_row = |i| {
+                    let weight = rows.weight(i);
+                    let members = block.members(i).map(move |(c, q)| (c, (i, weight * q)));
+                    members.filter(|(_, (_, share))| *share > 0.0)
+                };
+                (0..n).flat_map(of_row)
+            };
+            let (starts, members) = sort::sorted(k, (0, 0.0), of_rows);
+            for (c, places) in sort::among(&starts, 0..members.len()) {
+                sums.members.clear();
+                sums.members.extend_from_slice(&members[places]);
+                self.add_members(c, mean(c), anchor(c), unit, &mut sums);
             }
         }
         if shared {
             self.add_scatter(rows, block, origin);
+        }
+    }
+
+    /// Adds rows with their shares in component `c`, and zeros up to a multiple of [`COLUMN`].
+    fn add_component<F: Float>(
+        &mut self,
+        c: usize,
+        mean: &[f64],
+        anchor: Option<&Whitening>,
+        unit: f64,
+        shares: &[f64],
+        sums: &mut Pairs<'_, F>,
+    ) {
+        let some: usize = shares.iter().map(|share| usize::from(*share > 0.0)).sum();
+        // Rows without a share take less time than a list of the others.
+        if let Some(columns) = sums.columns.as_mut().filter(|_| 3 * some > shares.len()) {
+            self.add_columns(c, mean, columns, shares);
+        } else if some > 0 {
+            let members = shares.iter().copied().enumerate();
+            sums.members.clear();
+            sums.members.extend(members.filter(|member| member.1 > 0.0));
+            self.add_members(c, mean, anchor, unit, sums);
+        }
+    }
+
+    fn add_columns(&mut self, c: usize, mean: &[f64], columns: &mut Columns<f64>, shares: &[f64]) {
+        self.mass[c] += shares.iter().sum::<f64>();
+        let mut first = vec![0.0; self.dim];
+        let second = self.second_of_pairs(c);
+        columns.add_pairs(mean, shares, &mut first, second);
+        self.first_mut(c)
+            .iter_mut()
+            .zip(first)
+            .for_each(|(sum, x)| *sum += x);
+    }
+
+    fn second_of_pairs(&mut self, c: usize) -> &mut [f64] {
+        let size = self.dim * self.dim;
+        let place = if self.kind == SecondMoments::Pairs {
+            0
+        } else {
+            c
+        };
+        &mut self.second[place * size..][..size]
+    }
+
+    /// Adds some rows with their shares in component `c`.
+    fn add_members<F: Float>(
+        &mut self,
+        c: usize,
+        mean: &[f64],
+        anchor: Option<&Whitening>,
+        unit: f64,
+        sums: &mut Pairs<'_, F>,
+    ) {
+        let Pairs { rows, members, .. } = sums;
+        if sums.columns.is_some() {
+            let row = |place: usize| rows.row(members[place].0);
+            let mut columns = Columns::new(members.len(), self.dim, row);
+            let mut shares: Vec<f64> = members.iter().map(|member| member.1).collect();
+            shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
+            return self.add_columns(c, mean, &mut columns, &shares);
+        }
+        self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
+        let (narrow, wide) = (&mut sums.narrow, &mut sums.wide);
+        let is_narrow = anchor.is_some_and(|anchor| {
+            let squares = narrow.take(rows, members, mean);
+            fits_narrow(squares, members, anchor, unit)
+        });
+        if !is_narrow {
+            wide.take(rows, members, mean);
+        }
+        let first = if is_narrow {
+            &narrow.first
+        } else {
+            &wide.first
+        };
+        self.first_mut(c)
+            .iter_mut()
+            .zip(first)
+            .for_each(|(sum, x)| *sum += x);
+        if sums.seconds {
+            match is_narrow {
+                true => narrow.add(self.second_of_pairs(c)),
+                false => wide.add(self.second_of_pairs(c)),
+            }
         }
     }
 
@@ -111,16 +196,14 @@ impl Moments {
 
     /// Adds all rows, with their shares in all components, to second moments about `origin`.
     fn add_scatter<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>, origin: &[f64]) {
-        let mut apart = Vec::with_capacity(rows.len() * self.dim);
-        for i in 0..rows.len() {
-            let row = rows.row(i).iter().zip(origin);
-            apart.extend(row.map(|(z, a)| z.to_f64() - a));
-        }
         let share = |i| {
             let shares = block.responsibilities(i).iter();
             rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
         };
-        Products::<f64>::new(self.dim).add(&apart, (0..rows.len()).map(share), &mut self.second);
+        let members: Vec<_> = (0..rows.len()).map(|i| (i, share(i))).collect();
+        let mut wide = Products::<f64>::new(self.dim);
+        wide.take(rows, &members, origin);
+        wide.add(&mut self.second);
     }
 
     /// Takes second moments about a fixed point from an earlier pass over the same rows, with the mass that they had there; or
@@ -200,29 +283,57 @@ impl Moments {
     }
 }
 
-/// Whether sums of products in the type of the data have digits enough: rows $u$ (n, d) about the anchor are not much
+/// Whether sums of products in the type of the data have digits enough: rows about the anchor, of these squares (d), are not much
 /// farther apart than its covariance says, and it is well-conditioned.
-fn fits_narrow(rows: &[f64], shares: impl Iterator<Item = f64>, anchor: &Whitening) -> bool {
+fn fits_narrow(squares: &[f64], members: &[(usize, f64)], anchor: &Whitening, unit: f64) -> bool {
     /// Shares within these bounds can be rounded to any type.
     const HELD: std::ops::Range<f64> = 1e-6..1e12;
+    let shares = members.iter().map(|member| member.1);
+    let (mass, most) = shares.fold((0.0, 0.0f64), |(mass, most), q| (mass + q, most.max(q)));
     let precisions = anchor.precisions();
-    let dim = precisions.len();
-    let (mut mass, mut squares, mut most) = (0.0, 0.0, 0.0f64);
-    for (row, share) in rows.chunks_exact(dim).zip(shares) {
-        mass += share;
-        most = most.max(share);
-        let squared = row.iter().zip(&precisions).map(|(u, p)| p * u * u);
-        squares += share * squared.sum::<f64>();
+    let squared: f64 = squares.iter().zip(&precisions).map(|(u, p)| p * u).sum();
+    let spread = MOST_INFLATION * precisions.len() as f64 * mass * unit;
+    anchor.inflation <= MOST_INFLATION && squared <= spread && HELD.contains(&most)
+}
+
+/// Rows of a block, and scratch for their sums.
+struct Pairs<'a, F> {
+    rows: &'a Rows<F>,
+    /// The rows by coordinate, where there are so few that sums of their pairs are.
+    columns: Option<Columns<f64>>,
+    /// Some rows, and their shares in a component.
+    members: Vec<(usize, f64)>,
+    narrow: Products<F>,
+    wide: Products<f64>,
+    /// Whether there are second moments of components.
+    seconds: bool,
+}
+
+impl<'a, F: Float> Pairs<'a, F> {
+    fn new(rows: &'a Rows<F>, seconds: bool) -> Self {
+        /// Up to here, pairs of columns fill vectors of rows better than vectors of columns.
+        const SHORT: usize = 16;
+        let short = seconds && rows.dim <= SHORT;
+        Self {
+            rows,
+            columns: short.then(|| Columns::new(rows.len(), rows.dim, |i| rows.row(i))),
+            members: Vec::new(),
+            narrow: Products::new(rows.dim),
+            wide: Products::new(rows.dim),
+            seconds,
+        }
     }
-    let spread = MOST_INFLATION * dim as f64 * mass;
-    anchor.inflation <= MOST_INFLATION && squares <= spread && HELD.contains(&most)
 }
 
 /// Weighted sums of the products of rows with themselves, as matrix products, with their scratch.
 struct Products<T> {
+    /// Differences of rows from a point, in rows of whole vectors.
     rows: Vec<T>,
-    /// Rows times their shares.
+    /// They times their shares.
     shared: Vec<T>,
+    /// Their sums, and those of their squares (d).
+    first: Vec<f64>,
+    squares: Vec<f64>,
     /// Masses and means for the kernel: no component has a mean of its own.
     ones: Vec<f64>,
     zeros: Vec<f64>,
@@ -234,46 +345,68 @@ impl<T: Float> Products<T> {
         Self {
             rows: Vec::new(),
             shared: Vec::new(),
+            first: vec![0.0; dim],
+            squares: vec![0.0; dim],
             ones: vec![1.0; dim],
             zeros: vec![0.0; dim * dim],
             order: (0..dim as u32).collect(),
         }
     }
 
-    /// Adds the lower half of $\sum_n q_n u_n u_n^T$ to a matrix (d, d), for rows $u$ (n, d) with their shares; what is above
-    /// it is left undefined.
-    fn add(&mut self, rows: &[f64], mut shares: impl Iterator<Item = f64>, into: &mut [f64]) {
+    /// Takes some rows with their shares, as seen from a point (d). Returns the sums of their squares (d).
+    fn take<F: Float>(
+        &mut self,
+        rows: &Rows<F>,
+        members: &[(usize, f64)],
+        point: &[f64],
+    ) -> &[f64] {
+        let stride = point.len().next_multiple_of(LANES);
+        let places = members.len() * stride;
+        self.rows.resize(places, T::zero());
+        self.shared.resize(places + weighted::SPARE, T::zero());
+        self.first.fill(0.0);
+        self.squares.fill(0.0);
+        vectorised!({
+            let all = self.rows.chunks_exact_mut(stride);
+            let places = all.zip(self.shared.chunks_exact_mut(stride));
+            for (&(i, share), (all, shared)) in members.iter().zip(places) {
+                let sums = self.first.iter_mut().zip(&mut self.squares);
+                let of_row = rows.row(i).iter().zip(point).zip(sums);
+                for (((z, m), (first, square)), (all, shared)) in
+                    of_row.zip(all.iter_mut().zip(shared))
+                {
+                    let u = z.to_f64() - m;
+                    let part = share * u;
+                    *all = T::from_f64(u);
+                    *shared = T::from_f64(part);
+                    *first += part;
+                    *square += part * u;
+                }
+            }
+        });
+        &self.squares
+    }
+
+    /// Adds the lower half of $\sum_n q_n u_n u_n^T$ to a matrix (d, d), for the rows $u$ (n, d) that were taken; what is above it is
+    /// left undefined.
+    fn add(&self, into: &mut [f64]) {
         /// Rows whose sums stay in this type, before they are added up in `f64`.
         const ROWS: usize = 128;
         let dim = self.ones.len();
         let stride = dim.next_multiple_of(LANES);
-        for rows in rows.chunks(ROWS * dim) {
-            let count = rows.len() / dim;
-            self.rows.clear();
-            self.rows.resize(count * stride, T::zero());
-            self.shared.clear();
-            self.shared
-                .resize(count * stride + weighted::SPARE, T::zero());
-            let all = self.rows.chunks_exact_mut(stride);
-            let places = all.zip(self.shared.chunks_exact_mut(stride));
-            for ((row, share), (all, shared)) in rows.chunks_exact(dim).zip(&mut shares).zip(places)
-            {
-                for ((&u, all), shared) in row.iter().zip(all).zip(shared) {
-                    *all = T::from_f64(u);
-                    *shared = T::from_f64(share * u);
-                }
-            }
+        for (part, rows) in self.rows.chunks(ROWS * stride).enumerate() {
+            let shares = &self.shared[part * ROWS * stride..][..rows.len() + weighted::SPARE];
             weighted::add(Weighted {
-                shares: &self.shared,
+                shares,
                 places: stride,
-                rows: &self.rows,
+                rows,
                 stride,
                 scale: 1.0,
                 mass: &self.ones,
                 from: &self.zeros,
                 columns: dim,
                 place_of: &self.order,
-                first: into,
+                first: &mut *into,
                 second: &mut [],
                 lower: true,
             });

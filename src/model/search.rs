@@ -105,6 +105,11 @@ pub(crate) fn all<F: Float>(
             return;
         }
     }
+    if let Cost::Whitened(whitened) = cost
+        && whitened.fill(rows, beta, &mut block.costs)
+    {
+        return block.costs.chunks_exact(block.stride).for_each(see);
+    }
     cost.all(rows, &mut scratch.approximate);
     let costs = scratch.approximate.chunks_exact(cost.components());
     for (i, costs) in costs.enumerate() {
