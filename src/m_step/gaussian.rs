@@ -14,7 +14,7 @@ use crate::data::Data;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
-use crate::rows::{Centres, Frame, Rows};
+use crate::rows::{Centres, FARTHEST, Frame, Rows};
 
 /// Gaussian components with covariances of one [kind](Covariance).
 ///
@@ -281,10 +281,13 @@ impl<F: Float> MStep<F> for Gaussian {
                 let before = theta.own(c).iter().zip(theta.floors(c)).enumerate();
                 for (v, (j, (before, floor))) in own.iter_mut().zip(before) {
                     let (sum, mass) = sums.second_of(sums.second(), c, j);
-                    let rounding = if mass > 0.0 {
-                        ROUNDING * sum / mass
-                    } else {
-                        0.0
+                    let rounding = match mass > 0.0 {
+                        // Squares are about a point that is at most so far from the mean before.
+                        true if sums.narrow => {
+                            32.0 * F::EPSILON * (sum / mass + (1.0 + FARTHEST) * before)
+                        }
+                        true => ROUNDING * sum / mass,
+                        false => 0.0,
                     };
                     *v = v.max(floor.max(rounding).min(*before));
                 }

@@ -47,6 +47,8 @@ pub struct Moments {
     pub(super) second: Vec<f64>,
     /// Whether second moments of all components together are about their means.
     pub(super) about_means: bool,
+    /// Whether second moments of coordinates are sums in the type of the data.
+    pub(super) narrow: bool,
     /// Whether first moments are those of rows that one transform whitens.
     pub(super) whitened: bool,
     /// Whether second moments about a fixed point are known already, and left out.
@@ -88,6 +90,7 @@ impl Moments {
             kind,
             second: vec![0.0; second],
             about_means: false,
+            narrow: false,
             whitened: false,
             scatter_known: false,
             own: Vec::new(),
@@ -372,6 +375,7 @@ impl Moments {
         add_all(&mut total.second, &parts, |part| &part.second);
         add_all(&mut total.own, &parts, |part| &part.own);
         total.about_means = parts.iter().any(|part| part.about_means);
+        total.narrow = parts.iter().any(|part| part.narrow);
         total.whitened = parts.iter().any(|part| part.whitened);
         total.scatter_known = parts.iter().all(|part| part.scatter_known);
         total.places = (1..=k as u32).collect();
@@ -397,7 +401,8 @@ impl Moments {
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.fill(0.0);
-        (self.about_means, self.whitened, self.scatter_known) = (false, false, false);
+        (self.about_means, self.narrow) = (false, false);
+        (self.whitened, self.scatter_known) = (false, false);
         self.own.fill(0.0);
     }
 
