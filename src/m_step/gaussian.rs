@@ -232,7 +232,7 @@ impl<F: Float> MStep<F> for Gaussian {
             }
             // Before there are covariances, nothing says how many digits they need.
             let known = !self.covariance.is_tied() && theta.spread != theta.isotropic(theta.unit);
-            let anchor = |c: usize| Some(&model.costs.whitenings[c]).filter(|_| known);
+            let anchor = |c: usize| known.then(|| &model.costs.whitenings[c]);
             return sums.add_pairs(rows, block, mean, anchor, theta.unit, &origin);
         }
         sums.add(rows, block, &model.theta.centres);
