@@ -4,6 +4,7 @@ use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
+use crate::base::simd::vectorised;
 use crate::kernels::quadratic;
 use serde::{Deserialize, Serialize};
 
@@ -110,12 +111,13 @@ impl Whitening {
     /// The diagonal of $\Sigma^{-1}$ (d).
     pub(crate) fn precisions(&self) -> Vec<f64> {
         let mut diagonal = vec![0.0; self.mean.len()];
-        for row in self.rows() {
-            diagonal
-                .iter_mut()
-                .zip(row)
-                .for_each(|(sum, x)| *sum += x * x);
-        }
+        vectorised!({
+            for row in self.rows() {
+                for (sum, x) in diagonal.iter_mut().zip(row) {
+                    *sum += x * x;
+                }
+            }
+        });
         diagonal
     }
 
@@ -146,7 +148,7 @@ impl Whitening {
     }
 
     /// Whether forms in `f32` have digits enough: the mean, too, is rounded to it.
-    pub(super) fn fits_narrow(&self) -> bool {
+    pub(crate) fn fits_narrow(&self) -> bool {
         /// In deviations of a column.
         const FARTHEST: f64 = 100.0;
         self.inflation <= MOST_INFLATION && self.farness() <= FARTHEST * FARTHEST

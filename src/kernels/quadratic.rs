@@ -4,7 +4,7 @@
 //! and the triangle is walked as it is: half the work of a matrix product, which would multiply its zeros.
 
 use crate::base::float::Float;
-use crate::base::simd::{SimdFloat, kernel, lanes};
+use crate::base::simd::{LANES, SimdFloat, aligned, kernel, lanes, vectorised};
 use pulp::Simd;
 
 /// Rows side by side in a column: a whole number of panels for every vector there is.
@@ -104,8 +104,9 @@ fn forms_of_column<F: Float, S: Simd>(
 pub(crate) struct Columns<G> {
     n: usize,
     dim: usize,
-    /// (columns, d, COLUMN); zeros where there is no row.
+    /// (columns, d, COLUMN) from `start` on, a multiple of 64 bytes; zeros where there is no row.
     rows: Vec<G>,
+    start: usize,
     differences: Vec<G>,
     factor: Vec<G>,
     mean: Vec<G>,
@@ -117,8 +118,13 @@ impl<G: Float> Columns<G> {
     /// From `n` rows of `dim` numbers (padding is left out).
     pub(crate) fn new<'a, F: Float>(n: usize, dim: usize, row: impl Fn(usize) -> &'a [F]) -> Self {
         let size = dim * COLUMN;
-        let mut rows = vec![G::zero(); n.div_ceil(COLUMN) * size];
-        for (c, column) in rows.chunks_exact_mut(size).enumerate() {
+        let mut rows = vec![G::zero(); n.div_ceil(COLUMN) * size + LANES];
+        let places = aligned(&mut rows);
+        let free = places.len();
+        for (c, column) in places.chunks_exact_mut(size).enumerate() {
+            if c * COLUMN >= n {
+                break;
+            }
             for place in 0..COLUMN.min(n - c * COLUMN) {
                 for (j, z) in row(c * COLUMN + place).iter().take(dim).enumerate() {
                     column[j * COLUMN + place] = G::from_f64(z.to_f64());
@@ -128,8 +134,9 @@ impl<G: Float> Columns<G> {
         Self {
             n,
             dim,
+            start: rows.len() - free,
             rows,
-            differences: vec![G::zero(); size],
+            differences: vec![G::zero(); size + LANES],
             factor: Vec::new(),
             mean: Vec::new(),
             forms: [G::zero(); COLUMN],
@@ -150,12 +157,13 @@ impl<G: Float> Columns<G> {
         self.mean.extend(mean.iter().map(rounded));
         self.factor.clear();
         self.factor.extend(factor.iter().map(rounded));
-        for (c, rows) in self.rows.chunks_exact(self.dim * COLUMN).enumerate() {
+        let columns = self.rows[self.start..].chunks_exact(self.dim * COLUMN);
+        for (c, rows) in columns.take(self.n.div_ceil(COLUMN)).enumerate() {
             column(
                 rows,
                 &self.mean,
                 &self.factor,
-                &mut self.differences,
+                aligned(&mut self.differences),
                 &mut self.forms,
                 &mut self.squares,
             );
@@ -166,28 +174,42 @@ impl<G: Float> Columns<G> {
     }
 }
 
-impl Columns<f64> {
-    /// Adds $\sum_n q_n u_n$ and the lower half of $\sum_n q_n u_n u_n^T$ for the differences $u$ of the rows from a mean. There is
-    /// a share $q$ for each row, and zeros up to a multiple of [`COLUMN`].
+impl<G: Float> Columns<G> {
+    /// Adds $\sum_n q_n u_n$ and the lower half of $\sum_n q_n u_n u_n^T$ for the differences $u$ of the rows from a mean, in `G` and
+    /// then in `f64`. There is a share $q$ for each row, and zeros up to a multiple of [`COLUMN`]; `mass` is their sum.
     pub(crate) fn add_pairs(
         &mut self,
         mean: &[f64],
         shares: &[f64],
+        mass: f64,
         first: &mut [f64],
         second: &mut [f64],
     ) {
-        let size = self.rows.len() / self.dim * self.dim.next_multiple_of(TILE);
-        self.differences.resize(size, 0.0);
-        self.factor.resize(size, 0.0);
+        let size = shares.len() * self.dim.next_multiple_of(TILE);
+        self.differences.resize(size + LANES, G::zero());
+        self.factor.resize(2 * shares.len(), G::zero());
+        self.mean.clear();
+        self.mean.extend(mean.iter().map(|m| G::from_f64(*m)));
+        let (of_rows, roots) = self.factor.split_at_mut(shares.len());
+        vectorised!({
+            for ((share, root), q) in of_rows.iter_mut().zip(&mut *roots).zip(shares) {
+                *share = G::from_f64(*q);
+                *root = G::from_f64(q.sqrt());
+            }
+        });
+        let (start, scratch) = (self.start, aligned(&mut self.differences));
         pairs(
-            &self.rows,
-            mean,
-            shares,
-            &mut self.differences,
-            &mut self.factor,
+            &self.rows[start..],
+            &self.mean,
+            roots,
+            scratch,
             first,
             second,
         );
+        // These are about the rounded mean.
+        for ((first, rounded), mean) in first.iter_mut().zip(&self.mean).zip(mean) {
+            *first += mass * (rounded.to_f64() - mean);
+        }
     }
 }
 
@@ -195,82 +217,74 @@ impl Columns<f64> {
 const TILE: usize = 4;
 
 kernel! {
-    /// The sums of [`Columns::add_pairs`], through the differences, and these times their shares: (columns, d up to a multiple of
-    /// [`TILE`], COLUMN).
-    fn pairs[](
-        rows: &[f64],
-        mean: &[f64],
-        shares: &[f64],
-        differences: &mut [f64],
-        shared: &mut [f64],
+    /// The sums of [`Columns::add_pairs`], for the roots of shares, through the differences times these: (columns, d up to a
+    /// multiple of [`TILE`], COLUMN).
+    fn pairs[G: Float](
+        rows: &[G],
+        mean: &[G],
+        roots: &[G],
+        scaled: &mut [G],
         first: &mut [f64],
         second: &mut [f64],
     ) = pairs_of_columns
 }
 
 #[inline(always)]
-fn pairs_of_columns<S: Simd>(
+fn pairs_of_columns<G: Float, S: Simd>(
     simd: S,
-    rows: &[f64],
-    mean: &[f64],
-    shares: &[f64],
-    differences: &mut [f64],
-    shared: &mut [f64],
+    rows: &[G],
+    mean: &[G],
+    roots: &[G],
+    scaled: &mut [G],
     first: &mut [f64],
     second: &mut [f64],
 ) {
     let (dim, places) = (mean.len(), mean.len().next_multiple_of(TILE));
     for (j, (&m, first)) in mean.iter().zip(first).enumerate() {
-        let m = f64::splat(simd, m);
-        let mut sums = [f64::splat(simd, 0.0); PANEL];
-        for (column, shares) in shares.chunks_exact(COLUMN).enumerate() {
-            let rows = f64::vectors::<S>(&rows[(column * dim + j) * COLUMN..][..COLUMN]).0;
-            let line = (column * places + j) * COLUMN;
-            let apart = f64::vectors_mut::<S>(&mut differences[line..][..COLUMN]).0;
-            let shared = f64::vectors_mut::<S>(&mut shared[line..][..COLUMN]).0;
-            let shares = f64::vectors::<S>(shares).0;
-            for v in 0..rows.len() {
-                apart[v] = f64::minus(simd, rows[v], m);
-                shared[v] = f64::times(simd, shares[v], apart[v]);
-                sums[v % PANEL] = f64::plus(simd, sums[v % PANEL], shared[v]);
+        let m = G::splat(simd, m);
+        let mut sums = [G::splat(simd, G::zero()); PANEL];
+        for (column, roots) in roots.chunks_exact(COLUMN).enumerate() {
+            let rows = &rows[(column * dim + j) * COLUMN..][..COLUMN];
+            let scaled = &mut scaled[(column * places + j) * COLUMN..][..COLUMN];
+            let (rows, roots) = (G::vectors::<S>(rows).0, G::vectors::<S>(roots).0);
+            let places = G::vectors_mut::<S>(scaled)
+                .0
+                .iter_mut()
+                .zip(rows)
+                .zip(roots);
+            for (v, ((scaled, &row), &root)) in places.enumerate() {
+                *scaled = G::times(simd, G::minus(simd, row, m), root);
+                sums[v % PANEL] = G::times_plus(simd, *scaled, root, sums[v % PANEL]);
             }
         }
         for sum in sums {
-            *first += f64::sum(simd, sum);
+            *first += G::sum(simd, sum).to_f64();
         }
     }
+    let scaled = &scaled[..roots.len() * places];
     // As many sums as there are registers for.
     match S::REGISTER_COUNT {
-        32.. => tiles::<S, TILE>(simd, dim, differences, shared, second),
-        _ => tiles::<S, 2>(simd, dim, differences, shared, second),
+        32.. => tiles::<G, S, TILE>(simd, dim, scaled, second),
+        _ => tiles::<G, S, 2>(simd, dim, scaled, second),
     }
 }
 
 #[inline(always)]
-fn tiles<S: Simd, const N: usize>(
-    simd: S,
-    dim: usize,
-    differences: &[f64],
-    shared: &[f64],
-    second: &mut [f64],
-) {
+fn tiles<G: Float, S: Simd, const N: usize>(simd: S, dim: usize, scaled: &[G], second: &mut [f64]) {
     let size = dim.next_multiple_of(TILE) * COLUMN;
-    let per_line = COLUMN / lanes::<f64, S>();
+    let per_line = COLUMN / lanes::<G, S>();
     for i in (0..dim).step_by(N) {
         for j in (0..=i).step_by(TILE) {
-            let mut sums = [[f64::splat(simd, 0.0); TILE]; N];
-            let columns = differences
-                .chunks_exact(size)
-                .zip(shared.chunks_exact(size));
-            for (apart, shared) in columns {
-                let apart = f64::vectors::<S>(&apart[i * COLUMN..][..N * COLUMN]).0;
-                let shared = f64::vectors::<S>(&shared[j * COLUMN..][..TILE * COLUMN]).0;
+            let mut sums = [[G::splat(simd, G::zero()); TILE]; N];
+            for column in scaled.chunks_exact(size) {
+                let left = G::vectors::<S>(&column[i * COLUMN..][..N * COLUMN]).0;
+                let right = G::vectors::<S>(&column[j * COLUMN..][..TILE * COLUMN]).0;
                 for v in 0..per_line {
                     for a in 0..N {
-                        let u = apart[a * per_line + v];
+                        let u = left[a * per_line + v];
                         for b in 0..TILE {
-                            let w = shared[b * per_line + v];
-                            sums[a][b] = f64::times_plus(simd, u, w, sums[a][b]);
+                            let w = right[b * per_line + v];
+                            sums[a][b] = G::times_plus(simd, u, w, sums[a][b]);
                         }
                     }
                 }
@@ -279,7 +293,7 @@ fn tiles<S: Simd, const N: usize>(
                 let known = (i + a + 1 - j).min(TILE);
                 let into = &mut second[(i + a) * dim + j..][..known];
                 for (into, sum) in into.iter_mut().zip(sums) {
-                    *into += f64::sum(simd, sum);
+                    *into += G::sum(simd, sum).to_f64();
                 }
             }
         }
@@ -365,24 +379,28 @@ mod tests {
                 // Sums of pairs, after forms and twice, in the same scratch.
                 let mut shares: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
                 shares.resize(n.next_multiple_of(COLUMN), 0.0);
-                let (mut first, mut second) = (vec![1.0; d], vec![1.0; d * d]);
+                let mass = shares.iter().sum();
                 on_every_processor(|| {
-                    (first, second) = (vec![1.0; d], vec![1.0; d * d]);
-                    columns.add_pairs(&mean, &shares, &mut first, &mut second);
-                    columns.add_pairs(&mean, &shares, &mut first, &mut second);
+                    let (mut first, mut second) = (vec![1.0; d], vec![1.0; d * d]);
+                    columns.add_pairs(&mean, &shares, mass, &mut first, &mut second);
+                    columns.add_pairs(&mean, &shares, mass, &mut first, &mut second);
+                    let (mut of_narrow, mut pairs) = (vec![0.0; d], vec![0.0; d * d]);
+                    narrow.add_pairs(&mean, &shares, mass, &mut of_narrow, &mut pairs);
                     let sum = |of: &dyn Fn(&[f64]) -> f64| -> f64 {
                         let all = (0..n).map(|i| 2.0 * shares[i] * of(&differences(i)));
                         1.0 + all.sum::<f64>()
                     };
+                    let near = |a: f64, b: f64, within: f64| {
+                        assert_abs_diff_eq!(a, b, epsilon = within * n as f64);
+                    };
                     for i in 0..d {
-                        assert_abs_diff_eq!(first[i], sum(&|u| u[i]), epsilon = 1e-11 * n as f64);
+                        let naive = sum(&|u| u[i]);
+                        near(first[i], naive, 1e-11);
+                        near(1.0 + 2.0 * of_narrow[i], naive, 1e-5);
                         for j in (0..=i).step_by(1 + d / 9) {
-                            let naive = sum(&|u| u[i] * u[j]);
-                            assert_abs_diff_eq!(
-                                second[i * d + j],
-                                naive,
-                                epsilon = 1e-11 * n as f64
-                            );
+                            let (place, naive) = (i * d + j, sum(&|u| u[i] * u[j]));
+                            near(second[place], naive, 1e-11);
+                            near(1.0 + 2.0 * pairs[place], naive, 1e-5);
                         }
                         assert!(second[i * d + i + 1..(i + 1) * d].iter().all(|x| *x == 1.0));
                     }

@@ -124,7 +124,6 @@ impl<F: Float> Rows<F> {
                         place_of: all.places,
                         first: all.first,
                         second: all.per_coordinate,
-                        lower: false,
                     })
                 };
             }

@@ -6,7 +6,6 @@ use crate::base::sort;
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::{MOST_INFLATION, Whitening};
 use crate::kernels::quadratic::{COLUMN, Columns};
-use crate::kernels::weighted::{self, Weighted};
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::rows::Rows;
@@ -43,9 +42,9 @@ impl Moments {
         let one = self.kind == SecondMoments::Pairs;
         let shared = one && !origin.is_empty();
         (self.about_means, self.scatter_known) = (one && !shared, false);
-        let mut sums = Pairs::new(rows, !shared);
-        if block.is_full() {
-            // Shares by component. Lines that are not a power of two apart stay in the cache together.
+        if block.is_full() && !shared {
+            let mut all = ByColumn::new(rows, None);
+            // Shares by component. Lines that are no power of two apart stay in the cache together.
             let line = n.next_multiple_of(COLUMN) + LANES;
             let mut shares = vec![0.0; LANES * line];
             for first in (0..k).step_by(LANES) {
@@ -58,71 +57,48 @@ impl Moments {
                 }
                 for (c, shares) in (first..k).zip(shares.chunks_exact(line)) {
                     let shares = &shares[..line - LANES];
-                    self.add_component(c, mean(c), anchor(c), unit, shares, &mut sums);
+                    let some = shares.iter().filter(|share| **share > 0.0).count();
+                    // Rows without a share take less time than columns of the others.
+                    if 3 * some > shares.len() {
+                        self.add_columns(c, mean(c), anchor(c), unit, shares, &mut all);
+                    } else if some > 0 {
+                        let members = shares.iter().copied().enumerate();
+                        let members = members.filter(|member| member.1 > 0.0);
+                        self.add_members(c, mean(c), anchor(c), unit, rows, members);
+                    }
                 }
             }
-        } else {
-            let of_rows = || {
-                let of_row = |i| {
-                    let weight = rows.weight(i);
-                    let members = block.members(i).map(move |(c, q)| (c, (i, weight * q)));
-                    members.filter(|(_, (_, share))| *share > 0.0)
-                };
-                (0..n).flat_map(of_row)
+            return;
+        }
+        let of_rows = || {
+            let of_row = |i| {
+                let weight = rows.weight(i);
+                let members = block.members(i).map(move |(c, q)| (c, (i, weight * q)));
+                members.filter(|(_, (_, share))| *share > 0.0)
             };
-            let (starts, members) = sort::sorted(k, (0, 0.0), of_rows);
-            for (c, places) in sort::among(&starts, 0..members.len()) {
-                sums.members.clear();
-                sums.members.extend_from_slice(&members[places]);
-                self.add_members(c, mean(c), anchor(c), unit, &mut sums);
+            (0..n).flat_map(of_row)
+        };
+        let (starts, members) = sort::sorted(k, (0, 0.0), of_rows);
+        for (c, places) in sort::among(&starts, 0..members.len()) {
+            let members = &members[places];
+            if !shared {
+                let members = members.iter().copied();
+                self.add_members(c, mean(c), anchor(c), unit, rows, members);
+                continue;
             }
+            self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
+            let first = self.first_mut(c);
+            vectorised!({
+                for &(i, share) in members {
+                    for ((first, z), m) in first.iter_mut().zip(rows.row(i)).zip(mean(c)) {
+                        *first += share * (z.to_f64() - m);
+                    }
+                }
+            });
         }
         if shared {
             self.add_scatter(rows, block, origin);
         }
-    }
-
-    /// Adds rows with their shares in component `c`, and zeros up to a multiple of [`COLUMN`].
-    fn add_component<F: Float>(
-        &mut self,
-        c: usize,
-        mean: &[f64],
-        anchor: Option<&Whitening>,
-        unit: f64,
-        shares: &[f64],
-        sums: &mut Pairs<'_, F>,
-    ) {
-        let some: usize = shares.iter().map(|share| usize::from(*share > 0.0)).sum();
-        // Rows without a share take less time than a list of the others.
-        if let Some(columns) = sums.columns.as_mut().filter(|_| 3 * some > shares.len()) {
-            self.add_columns(c, mean, columns, shares);
-        } else if some > 0 {
-            let members = shares.iter().copied().enumerate();
-            sums.members.clear();
-            sums.members.extend(members.filter(|member| member.1 > 0.0));
-            self.add_members(c, mean, anchor, unit, sums);
-        }
-    }
-
-    fn add_columns(&mut self, c: usize, mean: &[f64], columns: &mut Columns<f64>, shares: &[f64]) {
-        self.mass[c] += shares.iter().sum::<f64>();
-        let mut first = vec![0.0; self.dim];
-        let second = self.second_of_pairs(c);
-        columns.add_pairs(mean, shares, &mut first, second);
-        self.first_mut(c)
-            .iter_mut()
-            .zip(first)
-            .for_each(|(sum, x)| *sum += x);
-    }
-
-    fn second_of_pairs(&mut self, c: usize) -> &mut [f64] {
-        let size = self.dim * self.dim;
-        let place = if self.kind == SecondMoments::Pairs {
-            0
-        } else {
-            c
-        };
-        &mut self.second[place * size..][..size]
     }
 
     /// Adds some rows with their shares in component `c`.
@@ -132,40 +108,71 @@ impl Moments {
         mean: &[f64],
         anchor: Option<&Whitening>,
         unit: f64,
-        sums: &mut Pairs<'_, F>,
+        rows: &Rows<F>,
+        members: impl Iterator<Item = (usize, f64)>,
     ) {
-        let Pairs { rows, members, .. } = sums;
-        if sums.columns.is_some() {
-            let row = |place: usize| rows.row(members[place].0);
-            let mut columns = Columns::new(members.len(), self.dim, row);
-            let mut shares: Vec<f64> = members.iter().map(|member| member.1).collect();
-            shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
-            return self.add_columns(c, mean, &mut columns, &shares);
-        }
-        self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
-        let (narrow, wide) = (&mut sums.narrow, &mut sums.wide);
-        let is_narrow = anchor.is_some_and(|anchor| {
-            let squares = narrow.take(rows, members, mean);
-            fits_narrow(squares, members, anchor, unit)
-        });
-        if !is_narrow {
-            wide.take(rows, members, mean);
-        }
-        let first = if is_narrow {
-            &narrow.first
-        } else {
-            &wide.first
-        };
-        self.first_mut(c)
-            .iter_mut()
-            .zip(first)
-            .for_each(|(sum, x)| *sum += x);
-        if sums.seconds {
-            match is_narrow {
-                true => narrow.add(self.second_of_pairs(c)),
-                false => wide.add(self.second_of_pairs(c)),
+        let (ids, mut shares): (Vec<usize>, Vec<f64>) = members.unzip();
+        let mut columns = ByColumn::new(rows, Some(ids));
+        shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
+        self.add_columns(c, mean, anchor, unit, &shares, &mut columns);
+    }
+
+    /// Adds rows with their shares in component `c`, and zeros up to a multiple of [`COLUMN`].
+    fn add_columns<F: Float>(
+        &mut self,
+        c: usize,
+        mean: &[f64],
+        anchor: Option<&Whitening>,
+        unit: f64,
+        shares: &[f64],
+        columns: &mut ByColumn<'_, F>,
+    ) {
+        let (mut masses, mut largest) = ([0.0; COLUMN], [0.0; COLUMN]);
+        vectorised!({
+            for shares in shares.as_chunks::<COLUMN>().0 {
+                for l in 0..COLUMN {
+                    masses[l] += shares[l];
+                    largest[l] = if shares[l] > largest[l] {
+                        shares[l]
+                    } else {
+                        largest[l]
+                    };
+                }
             }
+        });
+        let mass: f64 = masses.iter().sum();
+        let most = largest.into_iter().fold(0.0, f64::max);
+        self.mass[c] += mass;
+        let (dim, size) = (self.dim, self.dim * self.dim);
+        let (mut first, mut second) = (vec![0.0; dim], vec![0.0; size]);
+        let fits = anchor.filter(|anchor| HELD.contains(&most) && anchor.fits_narrow());
+        let fits = fits
+            .filter(|_| F::EPSILON > f64::EPSILON)
+            .is_some_and(|anchor| {
+                let narrow = columns.narrow();
+                narrow.add_pairs(mean, shares, mass, &mut first, &mut second);
+                let precisions = anchor.precisions().into_iter();
+                let squares = precisions.zip(second.iter().step_by(dim + 1));
+                // Rows are not much farther apart than the covariance says.
+                squares.map(|(p, square)| p * square).sum::<f64>()
+                    <= MOST_INFLATION * dim as f64 * mass * unit
+            });
+        if !fits {
+            first.fill(0.0);
+            second.fill(0.0);
+            let wide = columns.wide();
+            wide.add_pairs(mean, shares, mass, &mut first, &mut second);
         }
+        let add = |sums: &mut [f64], parts: &[f64]| {
+            sums.iter_mut().zip(parts).for_each(|(sum, x)| *sum += x);
+        };
+        add(self.first_mut(c), &first);
+        let place = if self.kind == SecondMoments::Pairs {
+            0
+        } else {
+            c
+        };
+        add(&mut self.second[place * size..][..size], &second);
     }
 
     /// Adds a block of rows, shared out by its responsibilities, all components in each support: masses and first moments of rows
@@ -200,10 +207,12 @@ impl Moments {
             let shares = block.responsibilities(i).iter();
             rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
         };
-        let members: Vec<_> = (0..rows.len()).map(|i| (i, share(i))).collect();
-        let mut wide = Products::<f64>::new(self.dim);
-        wide.take(rows, &members, origin);
-        wide.add(&mut self.second);
+        let mut shares: Vec<f64> = (0..rows.len()).map(share).collect();
+        let mass = shares.iter().sum();
+        shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
+        let (mut all, mut first) = (ByColumn::new(rows, None), vec![0.0; self.dim]);
+        let wide = all.wide();
+        wide.add_pairs(origin, &shares, mass, &mut first, &mut self.second);
     }
 
     /// Takes second moments about a fixed point from an earlier pass over the same rows, with the mass that they had there; or
@@ -283,133 +292,42 @@ impl Moments {
     }
 }
 
-/// Whether sums of products in the type of the data have digits enough: rows about the anchor, of these squares (d), are not much
-/// farther apart than its covariance says, and it is well-conditioned.
-fn fits_narrow(squares: &[f64], members: &[(usize, f64)], anchor: &Whitening, unit: f64) -> bool {
-    /// Shares within these bounds can be rounded to any type.
-    const HELD: std::ops::Range<f64> = 1e-6..1e12;
-    let shares = members.iter().map(|member| member.1);
-    let (mass, most) = shares.fold((0.0, 0.0f64), |(mass, most), q| (mass + q, most.max(q)));
-    let precisions = anchor.precisions();
-    let squared: f64 = squares.iter().zip(&precisions).map(|(u, p)| p * u).sum();
-    let spread = MOST_INFLATION * precisions.len() as f64 * mass * unit;
-    anchor.inflation <= MOST_INFLATION && squared <= spread && HELD.contains(&most)
-}
+/// Shares within these bounds can be rounded to any type.
+const HELD: std::ops::Range<f64> = 1e-6..1e12;
 
-/// Rows of a block, and scratch for their sums.
-struct Pairs<'a, F> {
+/// All rows of a block, or some of them, by coordinate: in either type, made when they are asked for.
+struct ByColumn<'a, F> {
     rows: &'a Rows<F>,
-    /// The rows by coordinate, where there are so few that sums of their pairs are.
-    columns: Option<Columns<f64>>,
-    /// Some rows, and their shares in a component.
-    members: Vec<(usize, f64)>,
-    narrow: Products<F>,
-    wide: Products<f64>,
-    /// Whether there are second moments of components.
-    seconds: bool,
+    some: Option<Vec<usize>>,
+    narrow: Option<Columns<F>>,
+    wide: Option<Columns<f64>>,
 }
 
-impl<'a, F: Float> Pairs<'a, F> {
-    fn new(rows: &'a Rows<F>, seconds: bool) -> Self {
-        /// Up to here, pairs of columns fill vectors of rows better than vectors of columns.
-        const SHORT: usize = 16;
-        let short = seconds && rows.dim <= SHORT;
+impl<'a, F: Float> ByColumn<'a, F> {
+    fn new(rows: &'a Rows<F>, some: Option<Vec<usize>>) -> Self {
+        let (narrow, wide) = (None, None);
         Self {
             rows,
-            columns: short.then(|| Columns::new(rows.len(), rows.dim, |i| rows.row(i))),
-            members: Vec::new(),
-            narrow: Products::new(rows.dim),
-            wide: Products::new(rows.dim),
-            seconds,
-        }
-    }
-}
-
-/// Weighted sums of the products of rows with themselves, as matrix products, with their scratch.
-struct Products<T> {
-    /// Differences of rows from a point, in rows of whole vectors.
-    rows: Vec<T>,
-    /// They times their shares.
-    shared: Vec<T>,
-    /// Their sums, and those of their squares (d).
-    first: Vec<f64>,
-    squares: Vec<f64>,
-    /// Masses and means for the kernel: no component has a mean of its own.
-    ones: Vec<f64>,
-    zeros: Vec<f64>,
-    order: Vec<u32>,
-}
-
-impl<T: Float> Products<T> {
-    fn new(dim: usize) -> Self {
-        Self {
-            rows: Vec::new(),
-            shared: Vec::new(),
-            first: vec![0.0; dim],
-            squares: vec![0.0; dim],
-            ones: vec![1.0; dim],
-            zeros: vec![0.0; dim * dim],
-            order: (0..dim as u32).collect(),
+            some,
+            narrow,
+            wide,
         }
     }
 
-    /// Takes some rows with their shares, as seen from a point (d). Returns the sums of their squares (d).
-    fn take<F: Float>(
-        &mut self,
-        rows: &Rows<F>,
-        members: &[(usize, f64)],
-        point: &[f64],
-    ) -> &[f64] {
-        let stride = point.len().next_multiple_of(LANES);
-        let places = members.len() * stride;
-        self.rows.resize(places, T::zero());
-        self.shared.resize(places + weighted::SPARE, T::zero());
-        self.first.fill(0.0);
-        self.squares.fill(0.0);
-        vectorised!({
-            let all = self.rows.chunks_exact_mut(stride);
-            let places = all.zip(self.shared.chunks_exact_mut(stride));
-            for (&(i, share), (all, shared)) in members.iter().zip(places) {
-                let sums = self.first.iter_mut().zip(&mut self.squares);
-                let of_row = rows.row(i).iter().zip(point).zip(sums);
-                for (((z, m), (first, square)), (all, shared)) in
-                    of_row.zip(all.iter_mut().zip(shared))
-                {
-                    let u = z.to_f64() - m;
-                    let part = share * u;
-                    *all = T::from_f64(u);
-                    *shared = T::from_f64(part);
-                    *first += part;
-                    *square += part * u;
-                }
-            }
-        });
-        &self.squares
+    fn columns<T: Float>(rows: &Rows<F>, some: Option<&[usize]>) -> Columns<T> {
+        match some {
+            Some(ids) => Columns::new(ids.len(), rows.dim, |place| rows.row(ids[place])),
+            None => Columns::new(rows.len(), rows.dim, |i| rows.row(i)),
+        }
     }
 
-    /// Adds the lower half of $\sum_n q_n u_n u_n^T$ to a matrix (d, d), for the rows $u$ (n, d) that were taken; what is above it is
-    /// left undefined.
-    fn add(&self, into: &mut [f64]) {
-        /// Rows whose sums stay in this type, before they are added up in `f64`.
-        const ROWS: usize = 128;
-        let dim = self.ones.len();
-        let stride = dim.next_multiple_of(LANES);
-        for (part, rows) in self.rows.chunks(ROWS * stride).enumerate() {
-            let shares = &self.shared[part * ROWS * stride..][..rows.len() + weighted::SPARE];
-            weighted::add(Weighted {
-                shares,
-                places: stride,
-                rows,
-                stride,
-                scale: 1.0,
-                mass: &self.ones,
-                from: &self.zeros,
-                columns: dim,
-                place_of: &self.order,
-                first: &mut *into,
-                second: &mut [],
-                lower: true,
-            });
-        }
+    fn narrow(&mut self) -> &mut Columns<F> {
+        let (rows, some) = (self.rows, self.some.as_deref());
+        self.narrow.get_or_insert_with(|| Self::columns(rows, some))
+    }
+
+    fn wide(&mut self) -> &mut Columns<f64> {
+        let (rows, some) = (self.rows, self.some.as_deref());
+        self.wide.get_or_insert_with(|| Self::columns(rows, some))
     }
 }
