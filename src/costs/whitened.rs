@@ -132,18 +132,19 @@ impl<F: Float> Shared<F> {
             .whiten(&rows.values, rows.dim, wide, &mut out.values);
     }
 
-    /// Whitened rows in the type of the data, and the costs as products of these: nothing where they are so far away, or so many
-    /// components are for their variance, that most costs would be computed directly.
+    /// Whitened rows in the type of the data, and the costs as products of these: nothing where so many components are so far away
+    /// for their variance that most costs would be computed directly.
     pub(crate) fn products(
         &self,
         rows: &Rows<f64>,
         beta: f64,
         out: &mut Vec<F>,
     ) -> Option<&Linear<F>> {
-        let centres = self.centres();
+        let (centres, most) = (self.centres(), Frame::<F>::most().to_f64());
+        // Products of rows that are farther away say that their costs must be computed directly.
         let rounded = |values: &[f64], out: &mut Vec<F>| {
             out.clear();
-            out.extend(values.iter().map(|z| F::from_f64(*z)));
+            out.extend(values.iter().map(|z| F::from_f64(z.clamp(-most, most))));
         };
         let linear = self.products.get(|| {
             let mut differences = Vec::new();
@@ -158,10 +159,8 @@ impl<F: Float> Shared<F> {
                 added: self.whitened.factors()[c].added,
             })
         });
-        let most = Frame::<F>::most().to_f64();
-        let held = rows.values.iter().all(|z| z.abs() <= most);
         let near = 2 * linear.terms(beta).tight.len() <= centres.len();
-        (held && near).then(|| {
+        near.then(|| {
             rounded(&rows.values, out);
             linear
         })

@@ -6,7 +6,7 @@ use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
 use crate::kernels::{distance, features, soft, stride};
 use crate::model::block::Block;
-use crate::rows::{Centres, Part, Rows, Terms};
+use crate::rows::{Centres, Frame, Part, Rows, Terms};
 use std::ops::Range;
 
 /// Rows whose sums stay in the type of the data, before they are added up in `f64`.
@@ -15,9 +15,9 @@ const ROWS: usize = 128;
 /// Weights that differ more than this have no sums in the type of the data.
 const WEIGHTS_APART: f64 = 1e10;
 
-impl<F: Float> Rows<F> {
+impl<R: Float> Rows<R> {
     /// Sum of squared distances of some rows to a centre, with their shares.
-    fn squares(&self, rows: Range<usize>, centre: &[F], share: impl Fn(usize) -> f64) -> f64 {
+    fn squares(&self, rows: Range<usize>, centre: &[R], share: impl Fn(usize) -> f64) -> f64 {
         let shares = rows
             .map(|i| (i, share(i)))
             .filter(|(_, share)| *share > 0.0);
@@ -32,7 +32,7 @@ impl<F: Float> Rows<F> {
         &self,
         block: &Block<B>,
         terms: &Terms,
-        centres: &Centres<F>,
+        centres: &Centres<R>,
         moments: &mut Moments,
     ) -> bool {
         let (least, most) = self
@@ -49,6 +49,13 @@ impl<F: Float> Rows<F> {
             return false;
         }
         let (k, dim) = (block.components(), self.dim);
+        // Whitened rows may leave the range of that type.
+        let far = |z: &R| z.to_f64().abs() > Frame::<B>::most().to_f64();
+        if R::EPSILON < B::EPSILON
+            && (0..self.len()).any(|i| self.weights[i] > 0.0 && self.row(i).iter().any(far))
+        {
+            return false;
+        }
         // Sums of squares in the type of the data save half of the time where few components need more digits.
         let by_column = moments.kind == SecondMoments::PerCoordinate;
         let few = 8 * terms.far.len() <= k;
@@ -74,21 +81,22 @@ impl<F: Float> Rows<F> {
         }
         let (places, width) = (block.stride, stride(dim));
         let expanded = centres.expanded();
-        let origin = vec![F::zero(); width];
+        let origin = vec![R::zero(); width];
         let about = expanded.about().unwrap_or(&origin);
-        let (mut totals, mut mass) = (Vec::new(), vec![0.0; k]);
+        let (mut mass, mut from_costs) = (Vec::new(), Vec::new());
         let per_row = width.next_multiple_of(LANES);
         let all = moments.all(k);
         let (mut narrow, mut wide) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
         for first in (0..self.weights.len()).step_by(ROWS) {
             let end = self.weights.len().min(first + ROWS);
             let weights = &self.weights[first..end];
-            let costs = &block.costs[first * places..end * places];
+            let costs = match all.per_component.is_empty() {
+                true => &[],
+                false => &block.costs[first * places..end * places],
+            };
             let shares = &block.responsibilities[first * places..end * places + weighted::SPARE];
-            soft::totals(shares, costs, places, weights, &mut totals);
-            for (mass, [total, _]) in mass.iter_mut().zip(&totals) {
-                *mass = *total;
-            }
+            soft::totals(shares, costs, places, weights, &mut mass, &mut from_costs);
+            mass.truncate(k);
             for &c in one_by_one {
                 mass[c as usize] = 0.0;
             }
@@ -98,7 +106,7 @@ impl<F: Float> Rows<F> {
                     && !all.per_component.is_empty()
                     && let Some(&Part { factor, added }) = terms.parts.get(c)
                 {
-                    let (known, scaled) = (added * mass, totals[c][1] - added * mass);
+                    let (known, scaled) = (added * mass, from_costs[c] - added * mass);
                     // Where the constant is nearly all of the costs, their digits are its digits.
                     let squared = match scaled > B::EPSILON.sqrt() * known.abs() {
                         true => scaled / factor,

@@ -234,14 +234,12 @@ impl<F: Float> Parameters<F> {
     pub(super) fn shared_origin(&self) -> Vec<f64> {
         /// The part subtracted from these sums, in variances of that direction.
         const MOST: f64 = 1e8;
-        /// Before the first M-step it is not known how narrow that is: at least `LEAST_SHARE` of a column.
-        const MOST_AT_FIRST: f64 = 1e4;
-        let most = match self.spread == self.isotropic(self.unit) {
-            true => MOST_AT_FIRST,
-            false => MOST,
-        };
+        // Before the first M-step it is not known how narrow that is.
+        if self.spread == self.isotropic(self.unit) {
+            return Vec::new();
+        }
         let origin = self.origin();
-        match self.spread_between(&origin) <= most {
+        match self.spread_between(&origin) <= MOST {
             true => origin,
             false => Vec::new(),
         }
