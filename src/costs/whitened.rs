@@ -10,7 +10,7 @@ use crate::base::simd::{LANES, vectorised};
 use crate::kernels::panels::{self, Panels};
 use crate::kernels::quadratic::Columns;
 use crate::kernels::{soft, stride};
-use crate::rows::{Centres, Frame, Linear, Part, Rows, Seen};
+use crate::rows::{Centres, Frame, Linear, Part, Rows, Seen, largest_error};
 use std::fmt;
 
 /// The costs $\lvert M_c (z - m_c) \rvert^2 + a_c$ (E52), as the families of the library say them.
@@ -268,7 +268,8 @@ impl<'m, F: Float> Whitened<'m, F> {
 
 /// The costs of all rows under all components: (len, k padded to whole vectors) into `out`, where the padding stays as it is. They
 /// are computed in the type of the data where it has digits enough. Costs that may be the best of their row are computed directly,
-/// as [`Whitened::some`] does; with `beta` nats for a cost of 1, only where there are several or the row is far away.
+/// as [`Whitened::some`] does; with `beta` nats for a cost of 1, only where there are several or the row
+/// is so far away that its cost has too few digits.
 fn all_of_each<F: Float>(
     transforms: &dyn Transforms,
     added: &[f64],
@@ -320,8 +321,8 @@ fn all_of_each<F: Float>(
         let reach = upper + worst.beyond(bound(upper));
         soft::not_above(costs, &none, F::from_f64(reach), &mut near);
         near.retain(|&c| (c as usize) < k);
-        if let (Some(beta), [c]) = (beta, &near[..])
-            && beta * (least.to_f64() - added[*c as usize]) <= FARTHEST * dim as f64
+        if let (Some(beta), [_]) = (beta, &near[..])
+            && beta * bound(least.to_f64()) <= largest_error::<F>(dim)
         {
             continue;
         }
@@ -341,9 +342,6 @@ fn all_of_each<F: Float>(
         }
     }
 }
-
-/// A row is far away if its cost has this many nats for each column: it has half a nat where it is a row of its component.
-const FARTHEST: f64 = 2.0;
 
 /// Costs from forms and what is added to them.
 fn hold<T: Float, F: Float>(forms: &[T], added: f64, costs: &mut [F]) {

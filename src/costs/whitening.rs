@@ -148,7 +148,7 @@ impl Whitening {
     }
 
     /// Whether forms in `f32` have digits enough: the mean, too, is rounded to it.
-    pub(crate) fn fits_narrow(&self) -> bool {
+    pub(super) fn fits_narrow(&self) -> bool {
         /// In deviations of a column.
         const FARTHEST: f64 = 100.0;
         self.inflation <= MOST_INFLATION && self.farness() <= FARTHEST * FARTHEST

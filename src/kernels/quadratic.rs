@@ -176,32 +176,34 @@ impl<G: Float> Columns<G> {
 
 impl<G: Float> Columns<G> {
     /// Adds $\sum_n q_n u_n$ and the lower half of $\sum_n q_n u_n u_n^T$ for the differences $u$ of the rows from a mean, in `G` and
-    /// then in `f64`. There is a share $q$ for each row, and zeros up to a multiple of [`COLUMN`]; `mass` is their sum.
+    /// then in `f64`. There is a share $q$ for each row, and zeros up to a multiple of [`COLUMN`]; `mass` is their sum, and `most` the
+    /// largest.
     pub(crate) fn add_pairs(
         &mut self,
         mean: &[f64],
         shares: &[f64],
-        mass: f64,
+        [mass, most]: [f64; 2],
         first: &mut [f64],
         second: &mut [f64],
     ) {
+        // Shares are held in the type, and a power of two is no matter.
+        let unit = 2f64.powi(most.log2().floor().clamp(-1000.0, 1000.0) as i32);
         let size = shares.len() * self.dim.next_multiple_of(TILE);
         self.differences.resize(size + LANES, G::zero());
-        self.factor.resize(2 * shares.len(), G::zero());
+        self.factor.resize(shares.len(), G::zero());
         self.mean.clear();
         self.mean.extend(mean.iter().map(|m| G::from_f64(*m)));
-        let (of_rows, roots) = self.factor.split_at_mut(shares.len());
         vectorised!({
-            for ((share, root), q) in of_rows.iter_mut().zip(&mut *roots).zip(shares) {
-                *share = G::from_f64(*q);
-                *root = G::from_f64(q.sqrt());
+            for (root, q) in self.factor.iter_mut().zip(shares) {
+                *root = G::from_f64((q / unit).sqrt());
             }
         });
         let (start, scratch) = (self.start, aligned(&mut self.differences));
         pairs(
             &self.rows[start..],
             &self.mean,
-            roots,
+            &self.factor,
+            unit,
             scratch,
             first,
             second,
@@ -217,12 +219,13 @@ impl<G: Float> Columns<G> {
 const TILE: usize = 4;
 
 kernel! {
-    /// The sums of [`Columns::add_pairs`], for the roots of shares, through the differences times these: (columns, d up to a
+    /// The sums of [`Columns::add_pairs`], for the roots of shares in a unit, through the differences times these: (columns, d up to a
     /// multiple of [`TILE`], COLUMN).
     fn pairs[G: Float](
         rows: &[G],
         mean: &[G],
         roots: &[G],
+        unit: f64,
         scaled: &mut [G],
         first: &mut [f64],
         second: &mut [f64],
@@ -235,6 +238,7 @@ fn pairs_of_columns<G: Float, S: Simd>(
     rows: &[G],
     mean: &[G],
     roots: &[G],
+    unit: f64,
     scaled: &mut [G],
     first: &mut [f64],
     second: &mut [f64],
@@ -258,19 +262,25 @@ fn pairs_of_columns<G: Float, S: Simd>(
             }
         }
         for sum in sums {
-            *first += G::sum(simd, sum).to_f64();
+            *first += unit * G::sum(simd, sum).to_f64();
         }
     }
     let scaled = &scaled[..roots.len() * places];
     // As many sums as there are registers for.
     match S::REGISTER_COUNT {
-        32.. => tiles::<G, S, TILE>(simd, dim, scaled, second),
-        _ => tiles::<G, S, 2>(simd, dim, scaled, second),
+        32.. => tiles::<G, S, TILE>(simd, dim, unit, scaled, second),
+        _ => tiles::<G, S, 2>(simd, dim, unit, scaled, second),
     }
 }
 
 #[inline(always)]
-fn tiles<G: Float, S: Simd, const N: usize>(simd: S, dim: usize, scaled: &[G], second: &mut [f64]) {
+fn tiles<G: Float, S: Simd, const N: usize>(
+    simd: S,
+    dim: usize,
+    unit: f64,
+    scaled: &[G],
+    second: &mut [f64],
+) {
     let size = dim.next_multiple_of(TILE) * COLUMN;
     let per_line = COLUMN / lanes::<G, S>();
     for i in (0..dim).step_by(N) {
@@ -293,7 +303,7 @@ fn tiles<G: Float, S: Simd, const N: usize>(simd: S, dim: usize, scaled: &[G], s
                 let known = (i + a + 1 - j).min(TILE);
                 let into = &mut second[(i + a) * dim + j..][..known];
                 for (into, sum) in into.iter_mut().zip(sums) {
-                    *into += G::sum(simd, sum).to_f64();
+                    *into += unit * G::sum(simd, sum).to_f64();
                 }
             }
         }
@@ -379,13 +389,13 @@ mod tests {
                 // Sums of pairs, after forms and twice, in the same scratch.
                 let mut shares: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
                 shares.resize(n.next_multiple_of(COLUMN), 0.0);
-                let mass = shares.iter().sum();
+                let held = [shares.iter().sum(), 2.0];
                 on_every_processor(|| {
                     let (mut first, mut second) = (vec![1.0; d], vec![1.0; d * d]);
-                    columns.add_pairs(&mean, &shares, mass, &mut first, &mut second);
-                    columns.add_pairs(&mean, &shares, mass, &mut first, &mut second);
+                    columns.add_pairs(&mean, &shares, held, &mut first, &mut second);
+                    columns.add_pairs(&mean, &shares, held, &mut first, &mut second);
                     let (mut of_narrow, mut pairs) = (vec![0.0; d], vec![0.0; d * d]);
-                    narrow.add_pairs(&mean, &shares, mass, &mut of_narrow, &mut pairs);
+                    narrow.add_pairs(&mean, &shares, held, &mut of_narrow, &mut pairs);
                     let sum = |of: &dyn Fn(&[f64]) -> f64| -> f64 {
                         let all = (0..n).map(|i| 2.0 * shares[i] * of(&differences(i)));
                         1.0 + all.sum::<f64>()

@@ -230,10 +230,7 @@ impl<F: Float> MStep<F> for Gaussian {
                 let is_known = theta.spread_between(&origin) <= LEAST_SHARED / F::EPSILON;
                 return sums.add_whitened(rows, block, shared, &origin, is_known);
             }
-            // Before there are covariances, nothing says how many digits they need.
-            let known = !self.covariance.is_tied() && theta.spread != theta.isotropic(theta.unit);
-            let anchor = |c: usize| known.then(|| &model.costs.whitenings[c]);
-            return sums.add_pairs(rows, block, mean, anchor, theta.unit, &origin);
+            return sums.add_pairs(rows, block, mean, |_| None, &origin);
         }
         sums.add(rows, block, &model.theta.centres);
     }

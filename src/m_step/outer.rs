@@ -28,14 +28,13 @@ impl Moments {
 
     /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
     /// share are about `origin` (d), if there is one. The sums of a component have the digits of the type of the data where `anchor`
-    /// gives its covariance, in units of `unit`, and these are enough for it, and else all of `f64`.
+    /// gives its covariance and these are enough for it, and else all of `f64`.
     pub(crate) fn add_pairs<'a, F: Float>(
         &mut self,
         rows: &Rows<F>,
         block: &Block<F>,
         mean: impl Fn(usize) -> &'a [f64],
         anchor: impl Fn(usize) -> Option<&'a Whitening>,
-        unit: f64,
         origin: &[f64],
     ) {
         let (k, n) = (block.components(), rows.len());
@@ -60,11 +59,11 @@ impl Moments {
                     let some = shares.iter().filter(|share| **share > 0.0).count();
                     // Rows without a share take less time than columns of the others.
                     if 3 * some > shares.len() {
-                        self.add_columns(c, mean(c), anchor(c), unit, shares, &mut all);
+                        self.add_columns(c, mean(c), anchor(c), shares, &mut all);
                     } else if some > 0 {
                         let members = shares.iter().copied().enumerate();
                         let members = members.filter(|member| member.1 > 0.0);
-                        self.add_members(c, mean(c), anchor(c), unit, rows, members);
+                        self.add_members(c, mean(c), anchor(c), rows, members);
                     }
                 }
             }
@@ -83,7 +82,7 @@ impl Moments {
             let members = &members[places];
             if !shared {
                 let members = members.iter().copied();
-                self.add_members(c, mean(c), anchor(c), unit, rows, members);
+                self.add_members(c, mean(c), anchor(c), rows, members);
                 continue;
             }
             self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
@@ -107,14 +106,13 @@ impl Moments {
         c: usize,
         mean: &[f64],
         anchor: Option<&Whitening>,
-        unit: f64,
         rows: &Rows<F>,
         members: impl Iterator<Item = (usize, f64)>,
     ) {
         let (ids, mut shares): (Vec<usize>, Vec<f64>) = members.unzip();
         let mut columns = ByColumn::new(rows, Some(ids));
         shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
-        self.add_columns(c, mean, anchor, unit, &shares, &mut columns);
+        self.add_columns(c, mean, anchor, &shares, &mut columns);
     }
 
     /// Adds rows with their shares in component `c`, and zeros up to a multiple of [`COLUMN`].
@@ -123,7 +121,6 @@ impl Moments {
         c: usize,
         mean: &[f64],
         anchor: Option<&Whitening>,
-        unit: f64,
         shares: &[f64],
         columns: &mut ByColumn<'_, F>,
     ) {
@@ -145,32 +142,30 @@ impl Moments {
         self.mass[c] += mass;
         let (dim, size) = (self.dim, self.dim * self.dim);
         let (mut first, mut second) = (vec![0.0; dim], vec![0.0; size]);
-        let fits = anchor.filter(|anchor| HELD.contains(&most) && anchor.fits_narrow());
-        let fits = fits
-            .filter(|_| F::EPSILON > f64::EPSILON)
-            .is_some_and(|anchor| {
-                let narrow = columns.narrow();
-                narrow.add_pairs(mean, shares, mass, &mut first, &mut second);
-                let precisions = anchor.precisions().into_iter();
-                let squares = precisions.zip(second.iter().step_by(dim + 1));
-                // Rows are not much farther apart than the covariance says.
-                squares.map(|(p, square)| p * square).sum::<f64>()
-                    <= MOST_INFLATION * dim as f64 * mass * unit
-            });
+        let fits = anchor.filter(|_| F::EPSILON > f64::EPSILON);
+        let fits = fits.filter(|anchor| anchor.inflation <= MOST_INFLATION);
+        let fits = fits.is_some_and(|anchor| {
+            let narrow = columns.narrow();
+            narrow.add_pairs(mean, shares, [mass, most], &mut first, &mut second);
+            let precisions = anchor.precisions().into_iter();
+            let squares = precisions.zip(second.iter().step_by(dim + 1));
+            let squared: f64 = squares.map(|(p, square)| p * square).sum();
+            // Rows are not much farther apart than the covariance says.
+            squared <= MOST_INFLATION * dim as f64 * mass
+        });
         if !fits {
             first.fill(0.0);
             second.fill(0.0);
             let wide = columns.wide();
-            wide.add_pairs(mean, shares, mass, &mut first, &mut second);
+            wide.add_pairs(mean, shares, [mass, most], &mut first, &mut second);
         }
         let add = |sums: &mut [f64], parts: &[f64]| {
             sums.iter_mut().zip(parts).for_each(|(sum, x)| *sum += x);
         };
         add(self.first_mut(c), &first);
-        let place = if self.kind == SecondMoments::Pairs {
-            0
-        } else {
-            c
+        let place = match self.kind {
+            SecondMoments::Pairs => 0,
+            _ => c,
         };
         add(&mut self.second[place * size..][..size], &second);
     }
@@ -208,11 +203,14 @@ impl Moments {
             rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
         };
         let mut shares: Vec<f64> = (0..rows.len()).map(share).collect();
-        let mass = shares.iter().sum();
+        let (mass, most) = (
+            shares.iter().sum(),
+            shares.iter().copied().fold(0.0, f64::max),
+        );
         shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
         let (mut all, mut first) = (ByColumn::new(rows, None), vec![0.0; self.dim]);
         let wide = all.wide();
-        wide.add_pairs(origin, &shares, mass, &mut first, &mut self.second);
+        wide.add_pairs(origin, &shares, [mass, most], &mut first, &mut self.second);
     }
 
     /// Takes second moments about a fixed point from an earlier pass over the same rows, with the mass that they had there; or
@@ -291,9 +289,6 @@ impl Moments {
         pair
     }
 }
-
-/// Shares within these bounds can be rounded to any type.
-const HELD: std::ops::Range<f64> = 1e-6..1e12;
 
 /// All rows of a block, or some of them, by coordinate: in either type, made when they are asked for.
 struct ByColumn<'a, F> {

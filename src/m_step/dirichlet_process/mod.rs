@@ -123,7 +123,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
         // Before there are covariances, nothing says how many digits they need.
         let is_anchor = |t: &usize| model.pairs.is_empty() && !component(*t).is_diagonal();
         let anchor = |t: usize| Some(t).filter(is_anchor).map(component);
-        sums.add_pairs(rows, block, |t| &model.origins[t], anchor, 1.0, &[]);
+        sums.add_pairs(rows, block, |t| &model.origins[t], anchor, &[]);
     }
 
     fn update(

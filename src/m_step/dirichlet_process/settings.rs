@@ -367,7 +367,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
             block.reset(rows.len(), &[]);
             block.make_room();
             block.responsibilities.fill(F::one());
-            sums.add_pairs(&rows, &block, |_| &centre, |_| None, 1.0, &[]);
+            sums.add_pairs(&rows, &block, |_| &centre, |_| None, &[]);
         }
         Ok(sums)
     });
