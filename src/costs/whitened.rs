@@ -132,8 +132,8 @@ impl<F: Float> Shared<F> {
             .whiten(&rows.values, rows.dim, wide, &mut out.values);
     }
 
-    /// Whitened rows in the type of the data, and the costs as products of these: nothing where so many components are so far away
-    /// for their variance that most costs would be computed directly.
+    /// Whitened rows in the type of the data, and the costs as products of these: nothing where half of the components are so far
+    /// away, for their variance, that their costs are computed directly.
     pub(crate) fn products(
         &self,
         rows: &Rows<f64>,

@@ -227,8 +227,8 @@ impl<F: Float> MStep<F> for Gaussian {
                 && !origin.is_empty()
             {
                 // Shares sum to 1 up to their rounding, which must not count in the narrowest direction.
-                let is_known = theta.spread_between(&origin) <= LEAST_SHARED / F::EPSILON;
-                return sums.add_whitened(rows, block, shared, &origin, is_known);
+                let stay = theta.spread_between(&origin) <= LEAST_SHARED / F::EPSILON;
+                return sums.add_whitened(rows, block, shared, &origin, stay);
             }
             return sums.add_pairs(rows, block, mean, |_| None, &origin);
         }

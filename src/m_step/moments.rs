@@ -53,6 +53,8 @@ pub struct Moments {
     pub(super) whitened: bool,
     /// Whether second moments about a fixed point are known already, and left out.
     pub(crate) scatter_known: bool,
+    /// The weight of the rows that they are of, if they do not depend on responsibilities; else 0.
+    pub(super) scatter_weight: f64,
     own: Vec<f64>,
 }
 
@@ -93,6 +95,7 @@ impl Moments {
             narrow: false,
             whitened: false,
             scatter_known: false,
+            scatter_weight: 0.0,
             own: Vec::new(),
         }
     }
@@ -378,6 +381,7 @@ impl Moments {
         total.narrow = parts.iter().any(|part| part.narrow);
         total.whitened = parts.iter().any(|part| part.whitened);
         total.scatter_known = parts.iter().all(|part| part.scatter_known);
+        total.scatter_weight = parts.iter().map(|part| part.scatter_weight).sum();
         total.places = (1..=k as u32).collect();
         total.first = vec![0.0; (1 + k) * stride];
         let sums = &mut total.first[stride..];
@@ -402,7 +406,7 @@ impl Moments {
         self.first.truncate(stride(self.dim));
         self.second.fill(0.0);
         (self.about_means, self.narrow) = (false, false);
-        (self.whitened, self.scatter_known) = (false, false);
+        (self.whitened, self.scatter_known, self.scatter_weight) = (false, false, 0.0);
         self.own.fill(0.0);
     }
 

@@ -334,11 +334,17 @@ fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f
             true => assert!(sums.second().iter().all(|x| *x == 0.0)),
             false => close(&lower(sums.second(), d), &lower(&pairs, d), 1e-13 * total),
         }
-        let mut kept = Some((pairs.clone(), 2.0 * sums.mass.iter().sum::<f64>()));
-        sums.keep_scatter(&mut kept);
-        let factor = if known { 0.5 } else { 1.0 };
-        let scaled: Vec<f64> = pairs.iter().map(|x| factor * x).collect();
-        close(&lower(sums.second(), d), &lower(&scaled, d), 1e-13 * total);
+        let mass: f64 = sums.mass.iter().sum();
+        let twice = pairs.iter().map(|x| 2.0 * x).collect();
+        sums.keep_scatter(&mut Some((twice, 2.0 * mass)));
+        for (c, mean) in means.chunks_exact(d).enumerate() {
+            for (place, sum) in pairs.iter_mut().enumerate() {
+                let [i, j] = [place / d, place % d].map(|j| mean[j] - origin[j]);
+                *sum -= sums.mass(c) * i * j;
+            }
+        }
+        let within = sums.within(&origin, &means, &vec![0.0; K * d]);
+        close(&lower(&within, d), &lower(&pairs, d), 1e-6 * total);
     }
 }
 

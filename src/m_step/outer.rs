@@ -171,17 +171,18 @@ impl Moments {
     }
 
     /// Adds a block of rows, shared out by its responsibilities, all components in each support: masses and first moments of rows
-    /// that `shared` whitens, about its centres, and second moments about `origin`, unless `is_known` says that these are.
+    /// that `shared` whitens, about its centres, and second moments about `origin`. If these `stay` as they are whatever the
+    /// responsibilities, they may be known.
     pub(super) fn add_whitened<F: Float>(
         &mut self,
         rows: &Rows<F>,
         block: &Block<F>,
         shared: &Shared<F>,
         origin: &[f64],
-        is_known: bool,
+        stay: bool,
     ) {
         self.whitened = true;
-        self.scatter_known &= is_known;
+        self.scatter_known &= stay;
         let mut entered = Rows::default();
         let seen = match block.seen.len() == rows.len() {
             true => &block.seen,
@@ -191,8 +192,13 @@ impl Moments {
             }
         };
         seen.add_each(block, shared.centres(), self);
-        if !self.scatter_known {
-            self.add_scatter(rows, block, origin);
+        match stay {
+            false => self.add_scatter(rows, block, origin),
+            true if self.scatter_known => (),
+            true => {
+                self.scatter_weight += rows.weights.iter().sum::<f64>();
+                self.add_about(rows, rows.weights.clone(), origin);
+            }
         }
     }
 
@@ -202,27 +208,31 @@ impl Moments {
             let shares = block.responsibilities(i).iter();
             rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
         };
-        let mut shares: Vec<f64> = (0..rows.len()).map(share).collect();
+        self.add_about(rows, (0..rows.len()).map(share).collect(), origin);
+    }
+
+    fn add_about<F: Float>(&mut self, rows: &Rows<F>, mut shares: Vec<f64>, origin: &[f64]) {
         let (mass, most) = (
             shares.iter().sum(),
             shares.iter().copied().fold(0.0, f64::max),
         );
         shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
         let (mut all, mut first) = (ByColumn::new(rows, None), vec![0.0; self.dim]);
-        let wide = all.wide();
-        wide.add_pairs(origin, &shares, [mass, most], &mut first, &mut self.second);
+        let (wide, second) = (all.wide(), &mut self.second);
+        wide.add_pairs(origin, &shares, [mass, most], &mut first, second);
     }
 
-    /// Takes second moments about a fixed point from an earlier pass over the same rows, with the mass that they had there; or
-    /// gives them to later ones. They do not depend on responsibilities, which sum to 1 up to rounding.
+    /// Takes second moments about a fixed point, and the weight that they are of, from an earlier pass over the same rows, or gives
+    /// them to later ones.
     pub(crate) fn keep_scatter(&mut self, kept: &mut Option<(Vec<f64>, f64)>) {
-        let mass: f64 = self.mass.iter().sum();
         match kept {
-            Some((scatter, before)) if self.scatter_known => {
-                let factor = mass / *before;
-                self.second = scatter.iter().map(|x| factor * x).collect();
+            Some((scatter, weight)) if self.scatter_known => {
+                self.second.clone_from(scatter);
+                self.scatter_weight = *weight;
             }
-            None if self.whitened => *kept = Some((self.second.clone(), mass)),
+            None if self.scatter_weight > 0.0 => {
+                *kept = Some((self.second.clone(), self.scatter_weight));
+            }
             _ => (),
         }
     }
@@ -232,7 +242,13 @@ impl Moments {
     /// about the means before the steps where there was no `origin`.
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
         let dim = self.dim;
-        let (mut old, mut within) = (self.second().to_vec(), self.second().to_vec());
+        // Responsibilities sum to 1 up to rounding, which must not count where means are far apart.
+        let factor = match self.scatter_weight > 0.0 {
+            true => self.mass.iter().sum::<f64>() / self.scatter_weight,
+            false => 1.0,
+        };
+        let mut old: Vec<f64> = self.second().iter().map(|x| factor * x).collect();
+        let mut within = old.clone();
         let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
             let apart: Vec<f64> = match self.about_means {

@@ -1,4 +1,4 @@
-//! Milliseconds of an iteration of EM with full supports, by the kind of covariances, beside the bare matrix products of its
+//! Milliseconds of an iteration of EM with full supports, by the kind of covariances, and of the bare matrix products of its
 //! shape.
 //!
 //! `covariances [KIND] [COLUMNS] [COMPONENTS] [f32 | f64]`, each a name, a number or `all`, prints a table on generated rows;
@@ -94,7 +94,7 @@ fn iteration<F: Float + Element<Float = F>>(x: &Array2<F>, k: usize, kind: Covar
     ms(few, seconds(x, k, kind, MORE))
 }
 
-/// A fit of so many iterations.
+/// Seconds of a fit.
 fn seconds<F>(x: &Array2<F>, k: usize, kind: Covariance, iterations: usize) -> f64
 where
     F: Float + Element<Float = F>,
