@@ -59,7 +59,8 @@ impl<R: Float> Rows<R> {
         // Sums of squares in the type of the data save half of the time where few components need more digits.
         let by_column = moments.kind == SecondMoments::PerCoordinate;
         let few = 8 * terms.far.len() <= k;
-        let narrow_squares = by_column && few && B::EPSILON > f64::EPSILON;
+        let may_be_narrow = moments.may_be_narrow && B::EPSILON > f64::EPSILON;
+        let narrow_squares = by_column && few && may_be_narrow;
         moments.narrow |= narrow_squares;
         let one_by_one = if narrow_squares {
             &terms.far

@@ -205,7 +205,10 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        Moments::zeros(model.theta.k(), model.theta.dim(), self.covariance.second())
+        let (k, dim) = (model.theta.k(), model.theta.dim());
+        let mut sums = Moments::zeros(k, dim, self.covariance.second());
+        sums.may_be_narrow = true;
+        sums
     }
 
     fn accumulate(

@@ -47,7 +47,8 @@ pub struct Moments {
     pub(super) second: Vec<f64>,
     /// Whether second moments of all components together are about their means.
     pub(super) about_means: bool,
-    /// Whether second moments of coordinates are sums in the type of the data.
+    /// Whether second moments of coordinates may be sums in the type of the data, and whether they are.
+    pub(super) may_be_narrow: bool,
     pub(super) narrow: bool,
     /// Whether first moments are those of rows that one transform whitens.
     pub(super) whitened: bool,
@@ -92,6 +93,7 @@ impl Moments {
             kind,
             second: vec![0.0; second],
             about_means: false,
+            may_be_narrow: false,
             narrow: false,
             whitened: false,
             scatter_known: false,
