@@ -190,11 +190,12 @@ impl<G: Float> Columns<G> {
         let unit = 2f64.powi(most.log2().floor().clamp(-1000.0, 1000.0) as i32);
         let size = shares.len() * self.dim.next_multiple_of(TILE);
         self.differences.resize(size + LANES, G::zero());
-        self.factor.resize(shares.len(), G::zero());
+        self.factor.resize(shares.len() + LANES, G::zero());
+        let roots = &mut aligned(&mut self.factor)[..shares.len()];
         self.mean.clear();
         self.mean.extend(mean.iter().map(|m| G::from_f64(*m)));
         vectorised!({
-            for (root, q) in self.factor.iter_mut().zip(shares) {
+            for (root, q) in roots.iter_mut().zip(shares) {
                 *root = G::from_f64((q / unit).sqrt());
             }
         });
@@ -202,7 +203,7 @@ impl<G: Float> Columns<G> {
         pairs(
             &self.rows[start..],
             &self.mean,
-            (&self.factor, unit),
+            (roots, unit),
             scratch,
             first,
             second,

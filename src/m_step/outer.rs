@@ -48,15 +48,18 @@ impl Moments {
             let mut shares = vec![0.0; LANES * line];
             for first in (0..k).step_by(LANES) {
                 let count = LANES.min(k - first);
-                for i in 0..n {
-                    let of_row = &block.responsibilities[i * block.stride + first..][..count];
-                    for (share, q) in shares[i..].iter_mut().step_by(line).zip(of_row) {
-                        *share = rows.weight(i) * q.to_f64();
+                vectorised!({
+                    for (i, weight) in rows.weights.iter().enumerate() {
+                        let of_row = &block.responsibilities[i * block.stride + first..][..count];
+                        for (share, q) in shares[i..].iter_mut().step_by(line).zip(of_row) {
+                            *share = weight * q.to_f64();
+                        }
                     }
-                }
+                });
                 for (c, shares) in (first..k).zip(shares.chunks_exact(line)) {
                     let shares = &shares[..line - LANES];
-                    let some = shares.iter().filter(|share| **share > 0.0).count();
+                    let is_some = |share: &f64| usize::from(*share > 0.0);
+                    let some: usize = vectorised!(shares.iter().map(is_some).sum());
                     // Rows without a share take less time than columns of the others.
                     if 3 * some > shares.len() {
                         self.add_columns(c, mean(c), anchor(c), shares, &mut all);
