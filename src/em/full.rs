@@ -34,7 +34,7 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     /// Memory of the passes before.
     blocks: Spare<(Rows<F>, Block<F>)>,
     spare: Spare<Moments>,
-    /// Second moments that do not depend on responsibilities, once they are known, and their mass.
+    /// Second moments that do not depend on responsibilities, once they are known, and the weight of their rows.
     scatter: Option<(Vec<f64>, f64)>,
 }
 
