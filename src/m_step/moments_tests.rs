@@ -344,13 +344,15 @@ fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f
         let mass: f64 = sums.mass.iter().sum();
         let twice = pairs.iter().map(|x| 2.0 * x).collect();
         sums.keep_scatter(&mut Some((twice, 2.0 * mass)));
-        for (c, mean) in means.chunks_exact(d).enumerate() {
+        // Near the origin, so that nothing is rounding.
+        let near: Vec<f64> = (0..K * d).map(|i| 0.1 + 1e-6 * i as f64).collect();
+        for (c, mean) in near.chunks_exact(d).enumerate() {
             for (place, sum) in pairs.iter_mut().enumerate() {
                 let [i, j] = [place / d, place % d].map(|j| mean[j] - origin[j]);
                 *sum -= sums.mass(c) * i * j;
             }
         }
-        let within = sums.within(&origin, &means, &vec![0.0; K * d]);
+        let within = sums.within(&origin, &near, &vec![0.0; K * d]);
         close(&lower(&within, d), &lower(&pairs, d), of_weights);
     }
 }
