@@ -164,6 +164,13 @@ simd_float!(
     ]
 );
 
+/// The numbers of a buffer from the first multiple of 64 bytes on: up to [`LANES`] fewer than there are.
+#[inline(always)]
+pub(crate) fn aligned<T>(numbers: &mut [T]) -> &mut [T] {
+    let skipped = numbers.as_ptr().align_offset(64).min(numbers.len());
+    &mut numbers[skipped..]
+}
+
 #[inline(always)]
 pub(crate) const fn lanes<F: SimdFloat, S: Simd>() -> usize {
     size_of::<F::Vector<S>>() / size_of::<F>()

@@ -29,7 +29,7 @@ pub enum Cost<'m, F: Float> {
     /// Squared distances times factors, with addends.
     Scaled(&'m Scaled<F>),
     /// Squared distances of rows that each component, or one transform for all of them, whitens.
-    Whitened(Whitened<'m>),
+    Whitened(Whitened<'m, F>),
     /// Costs of any other form, computed one by one: correct for every family, and slow.
     Own(&'m dyn OwnCost<F>),
 }

@@ -1,27 +1,29 @@
 //! Squared distances of rows that a transform whitens: components with full covariance matrices.
 
 use super::scaled::penalised;
-use super::whitening::Whitening;
+use super::whitening::{Rounding, Whitening};
 use super::{Cost, Factor, Ranking, Scaled};
+use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::base::linalg;
+use crate::base::simd::{LANES, vectorised};
 use crate::kernels::panels::{self, Panels};
 use crate::kernels::quadratic::Columns;
-use crate::kernels::stride;
-use crate::rows::{Centres, Rows};
+use crate::kernels::{soft, stride};
+use crate::rows::{Centres, Frame, Linear, Part, Rows, Seen, largest_error};
 use std::fmt;
 
 /// The costs $\lvert M_c (z - m_c) \rvert^2 + a_c$ (E52), as the families of the library say them.
 #[derive(Clone, Copy)]
-pub struct Whitened<'m>(Kind<'m>);
+pub struct Whitened<'m, F: Float>(Kind<'m, F>);
 
 #[derive(Clone, Copy)]
-enum Kind<'m> {
-    Shared(&'m Shared),
+enum Kind<'m, F: Float> {
+    Shared(&'m Shared<F>),
     Each(&'m dyn Transforms, &'m [f64]),
 }
 
-impl fmt::Debug for Whitened<'_> {
+impl<F: Float> fmt::Debug for Whitened<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Whitened costs of {} components", self.components())
     }
@@ -38,50 +40,141 @@ impl Transforms for Vec<Whitening> {
     }
 }
 
-/// Rows and centres that one transform whitens, in `f64` whatever the type of the data: the farther rows are from the origin
-/// in deviations of the narrowest direction, the more digits their differences lose.
+/// Rows and centres that one transform whitens, as seen from a point near the centres: in `f64` whatever the type of the data,
+/// for the farther rows are from the origin in deviations of the narrowest direction, the more digits their differences lose.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Shared {
-    /// The rows of the transform, and of zeros for the padding.
-    axes: Panels<f64>,
+pub(crate) struct Shared<F> {
+    axes: Axes,
     /// Squared distances with what is added for each component.
     whitened: Scaled<f64>,
+    /// They as products, in the type of the data.
+    products: Cached<Linear<F>>,
 }
 
-impl Shared {
-    /// For means (k, d) and what is added for each component (k).
-    pub(crate) fn new(whitening: &Whitening, means: &[f64], added: &[f64]) -> Self {
+/// The rows of a transform, and of zeros for the padding, [`AXES`](Axes::AXES) at a time: a triangle has more zeros beyond them.
+#[derive(Clone, Debug, PartialEq)]
+struct Axes(Vec<Panels<f64>>);
+
+impl Axes {
+    /// As many as are multiplied at a time.
+    const AXES: usize = 32;
+
+    /// For a triangle, and the whitened point that rows are seen from (padded).
+    fn new(whitening: &Whitening, about: &[f64]) -> Self {
         let dim = whitening.mean.len();
         let mut rows = linalg::unpacked(&whitening.factor, dim);
         rows.resize(stride(dim) * dim, 0.0);
-        let axes = panels::directions(&rows, dim);
-        let mut centres = Centres::with_capacity(added.len(), dim);
-        for mean in means.chunks_exact(dim) {
-            let mut row = mean.to_vec();
-            row.resize(stride(dim), 0.0);
-            centres.push(&whiten(&axes, &row, dim));
+        let away: Vec<f64> = about.iter().map(|x| -x).collect();
+        let parts = rows
+            .chunks(Self::AXES * dim)
+            .zip(away.chunks(Self::AXES))
+            .enumerate();
+        let parts = parts.map(|(part, (rows, away))| {
+            let known = dim.min((part + 1) * Self::AXES);
+            Panels::scaled(rows, dim, known, 1.0, away)
+        });
+        Self(parts.collect())
+    }
+
+    /// Whitens padded rows of `dim` coordinates.
+    fn whiten<F: Float>(&self, rows: &[F], dim: usize, wide: &mut Vec<f64>, out: &mut Vec<f64>) {
+        wide.clear();
+        wide.extend(rows.iter().map(|z| z.to_f64()));
+        out.resize(rows.len(), 0.0);
+        for (part, axes) in self.0.iter().enumerate() {
+            panels::project(wide, stride(dim), axes, part * Self::AXES, out);
+        }
+    }
+}
+
+impl<F: Float> Shared<F> {
+    /// For means (k, d) and what is added for each component (k).
+    pub(crate) fn new(whitening: &Whitening, means: &[f64], added: &[f64]) -> Self {
+        let dim = whitening.mean.len();
+        let mut rows = vec![0.0; added.len() * stride(dim)];
+        let places = rows.chunks_exact_mut(stride(dim));
+        for (row, mean) in places.zip(means.chunks_exact(dim)) {
+            row[..dim].copy_from_slice(mean);
+        }
+        let seen_from = |about: &[f64]| {
+            let (axes, mut all) = (Axes::new(whitening, about), Vec::new());
+            axes.whiten(&rows, dim, &mut Vec::new(), &mut all);
+            let mut centres = Centres::with_capacity(added.len(), dim);
+            let of_components = all.chunks_exact(stride(dim));
+            of_components.for_each(|centre| centres.push(centre));
+            (axes, centres)
+        };
+        let (mut axes, mut centres) = seen_from(&vec![0.0; stride(dim)]);
+        if let Some(about) = centres.seen().about {
+            (axes, centres) = seen_from(about);
         }
         let whitened = Scaled::new(centres, |c| Factor {
             added: added[c],
             ..Factor::ONE
         });
-        Self { axes, whitened }
+        Self {
+            axes,
+            whitened,
+            products: Cached::default(),
+        }
     }
 
-    /// Rows in the coordinates of the whitened centres.
-    fn enter<F: Float>(&self, rows: &[F]) -> Rows<f64> {
-        let dim = self.whitened.centres().dim();
-        Rows::of_padded(&whiten(&self.axes, rows, dim), dim)
+    /// The whitened centres.
+    pub(crate) fn centres(&self) -> &Centres<f64> {
+        self.whitened.centres()
+    }
+
+    /// Rows in the coordinates of the whitened centres, with their weights.
+    pub(crate) fn enter(&self, rows: &Rows<F>, wide: &mut Vec<f64>, out: &mut Rows<f64>) {
+        out.reset(rows.len(), rows.dim);
+        out.weights.extend_from_slice(&rows.weights);
+        self.axes
+            .whiten(&rows.values, rows.dim, wide, &mut out.values);
+    }
+
+    /// Whitened rows in the type of the data, and the costs as products of these: nothing where half of the components are so far
+    /// away, for their variance, that their costs are computed directly.
+    pub(crate) fn products(
+        &self,
+        rows: &Rows<f64>,
+        beta: f64,
+        out: &mut Vec<F>,
+    ) -> Option<&Linear<F>> {
+        let (centres, most) = (self.centres(), Frame::<F>::most().to_f64());
+        // Products of rows that are farther away say that their costs must be computed directly.
+        let rounded = |values: &[f64], out: &mut Vec<F>| {
+            out.clear();
+            out.extend(values.iter().map(|z| F::from_f64(z.clamp(-most, most))));
+        };
+        let linear = self.products.get(|| {
+            let mut differences = Vec::new();
+            rounded(&centres.values, &mut differences);
+            let seen = Seen {
+                dim: centres.dim(),
+                about: None,
+                differences: &differences,
+            };
+            Linear::new(seen, |c| Part {
+                factor: 1.0,
+                added: self.whitened.factors()[c].added,
+            })
+        });
+        let near = 2 * linear.terms(beta).tight.len() <= centres.len();
+        near.then(|| {
+            rounded(&rows.values, out);
+            linear
+        })
     }
 
     /// Costs that may be the best of their row are computed directly.
-    fn all<F: Float>(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        let (rows, cost) = (self.enter(&rows.values), Cost::Scaled(&self.whitened));
+    fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+        let (mut entered, cost) = (Rows::default(), Cost::Scaled(&self.whitened));
+        self.enter(rows, &mut Vec::new(), &mut entered);
         let (mut all, mut ranking) = (Vec::new(), Ranking::default());
-        cost.all(&rows, &mut all);
+        cost.all(&entered, &mut all);
         out.clear();
         for (i, costs) in all.chunks_exact_mut(cost.components()).enumerate() {
-            let (ids, direct) = ranking.of(cost, &rows, i, costs, 1);
+            let (ids, direct) = ranking.of(cost, &entered, i, costs, 1);
             for (&c, &direct) in ids.iter().zip(direct) {
                 costs[c as usize] = direct;
             }
@@ -89,31 +182,50 @@ impl Shared {
         }
     }
 
-    fn some<F: Float>(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
+    /// The costs of a row that was whitened.
+    pub(crate) fn some_entered(&self, rows: &Rows<f64>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         let mut costs = Vec::new();
-        self.whitened.some(&self.enter(row), 0, ids, &mut costs);
+        self.whitened.some(rows, i, ids, &mut costs);
         out.clear();
         out.extend(costs.into_iter().map(|cost| penalised::<F>(cost, 0.0)));
     }
+
+    fn some(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
+        let (mut whitened, dim) = (Vec::new(), self.centres().dim());
+        self.axes.whiten(row, dim, &mut Vec::new(), &mut whitened);
+        self.some_entered(&Rows::of_padded(&whitened, dim), 0, ids, out);
+    }
 }
 
-/// Padded rows of `dim` coordinates, whitened by these axes.
-fn whiten<F: Float>(axes: &Panels<f64>, rows: &[F], dim: usize) -> Vec<f64> {
-    let rows: Vec<f64> = rows.iter().map(|z| z.to_f64()).collect();
-    let mut out = vec![0.0; rows.len()];
-    panels::project(&rows, stride(dim), axes, &mut out);
-    out
-}
-
-impl<'m> Whitened<'m> {
+impl<'m, F: Float> Whitened<'m, F> {
     /// One transform for all components.
-    pub(crate) fn shared(shared: &'m Shared) -> Self {
+    pub(crate) fn shared(shared: &'m Shared<F>) -> Self {
         Self(Kind::Shared(shared))
     }
 
     /// A transform for each component, and what is added (k).
     pub(crate) fn each(transforms: &'m dyn Transforms, added: &'m [f64]) -> Self {
         Self(Kind::Each(transforms, added))
+    }
+
+    /// The one transform for all components, if there is one.
+    pub(crate) fn one(&self) -> Option<&'m Shared<F>> {
+        match self.0 {
+            Kind::Shared(shared) => Some(shared),
+            Kind::Each(..) => None,
+        }
+    }
+
+    /// Costs of a transform for each component, with `beta` nats for a cost of 1, where all components share a row: (len, k padded
+    /// to whole vectors) into `out`. `false`, and nothing done, if there is one transform for all.
+    pub(crate) fn fill(&self, rows: &Rows<F>, beta: f64, out: &mut [F]) -> bool {
+        match self.0 {
+            Kind::Shared(_) => false,
+            Kind::Each(transforms, added) => {
+                all_of_each(transforms, added, rows, Some(beta), out);
+                true
+            }
+        }
     }
 
     pub(super) fn components(&self) -> usize {
@@ -123,14 +235,22 @@ impl<'m> Whitened<'m> {
         }
     }
 
-    pub(super) fn all<F: Float>(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+    pub(super) fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
         match self.0 {
             Kind::Shared(shared) => shared.all(rows, out),
-            Kind::Each(transforms, added) => all_of_each(transforms, added, rows, out),
+            Kind::Each(transforms, added) => {
+                let (k, mut padded) = (added.len(), Vec::new());
+                let stride = k.next_multiple_of(LANES);
+                padded.resize(rows.len() * stride, F::INFINITY);
+                all_of_each(transforms, added, rows, None, &mut padded);
+                out.clear();
+                let costs = padded.chunks_exact(stride);
+                costs.for_each(|costs| out.extend_from_slice(&costs[..k]));
+            }
         }
     }
 
-    pub(super) fn some<F: Float>(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+    pub(super) fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         let (transforms, added) = match self.0 {
             Kind::Shared(shared) => return shared.some(rows.row(i), ids, out),
             Kind::Each(transforms, added) => (transforms, added),
@@ -146,50 +266,90 @@ impl<'m> Whitened<'m> {
     }
 }
 
-/// The costs of all rows under all components: (len, k) into `out`. They are computed in the type of the data where it has
-/// digits enough. Costs that may be the best of their row are computed directly, as [`Whitened::some`] does.
+/// The costs of all rows under all components: (len, k padded to whole vectors) into `out`, where the padding stays as it is. They
+/// are computed in the type of the data where it has digits enough. Costs that may be the best of their row are computed directly,
+/// as [`Whitened::some`] does; with `beta` nats for a cost of 1, only where there are several or the row
+/// is so far away that its cost has too few digits.
 fn all_of_each<F: Float>(
     transforms: &dyn Transforms,
     added: &[f64],
     rows: &Rows<F>,
-    out: &mut Vec<F>,
+    beta: Option<f64>,
+    out: &mut [F],
 ) {
     let components: Vec<&Whitening> = (0..added.len()).map(|c| transforms.transform(c)).collect();
     let (n, k, dim) = (rows.len(), added.len(), rows.dim);
-    out.resize(n * k, F::zero());
+    let (stride, line) = (k.next_multiple_of(LANES), n + LANES);
     let mut narrow = Columns::<F>::new(n, dim, |i| rows.row(i));
     let mut wide = None;
     let mut roundings = Vec::with_capacity(k);
-    for (c, (component, added)) in components.iter().zip(added).enumerate() {
-        let (mean, factor) = (&component.mean, &component.factor);
-        let mut see = |i: usize, form: f64| out[i * k + c] = held(form + added);
-        if component.fits_narrow() {
-            narrow.forms(mean, factor, |i, form, _| see(i, form.to_f64()));
-            roundings.push(component.rounding::<F>());
-        } else {
-            let wide = wide.get_or_insert_with(|| Columns::<f64>::new(n, dim, |i| rows.row(i)));
-            wide.forms(mean, factor, |i, form, _| see(i, form));
-            roundings.push(component.rounding::<f64>());
+    let mut by_component = vec![F::zero(); LANES * line];
+    for first in (0..k).step_by(LANES) {
+        let group = first..k.min(first + LANES);
+        for (c, costs) in group.clone().zip(by_component.chunks_exact_mut(line)) {
+            let (own, added) = (components[c], added[c]);
+            let (mean, factor) = (&own.mean, &own.factor);
+            if own.fits_narrow() {
+                narrow.forms(mean, factor, |at, forms, _| {
+                    hold(forms, added, &mut costs[at..])
+                });
+                roundings.push(own.rounding::<F>());
+            } else {
+                let wide = wide.get_or_insert_with(|| Columns::<f64>::new(n, dim, |i| rows.row(i)));
+                wide.forms(mean, factor, |at, forms, _| {
+                    hold(forms, added, &mut costs[at..])
+                });
+                roundings.push(own.rounding::<f64>());
+            }
+        }
+        for (i, out) in out.chunks_exact_mut(stride).enumerate() {
+            let of_row = by_component[i..].iter().step_by(line);
+            let out = out[group.clone()].iter_mut();
+            out.zip(of_row).for_each(|(out, cost)| *out = *cost);
         }
     }
-    let mut apart = Vec::new();
-    for (i, costs) in out.chunks_exact_mut(k).enumerate() {
+    let worst = Rounding::worst(&roundings);
+    let live = added.iter().filter(|a| **a < F::LARGEST_COST);
+    let most_added = live.fold(0.0f64, |most, a| most.max(a.abs()));
+    // Bound on the error of a cost of any component.
+    let bound = |cost: f64| worst.of(cost.abs() + most_added) + F::EPSILON * cost.abs();
+    let (mut least, mut near, mut apart) = (Vec::new(), Vec::new(), Vec::new());
+    let none = vec![F::zero(); stride];
+    soft::least_upper(out, &none, &mut least);
+    for (i, (costs, least)) in out.chunks_exact_mut(stride).zip(least).enumerate() {
+        let upper = least.to_f64() + bound(least.to_f64());
+        let reach = upper + worst.beyond(bound(upper));
+        soft::not_above(costs, &none, F::from_f64(reach), &mut near);
+        near.retain(|&c| (c as usize) < k);
+        if let (Some(beta), [_]) = (beta, &near[..])
+            && beta * bound(least.to_f64()) <= largest_error::<F>(dim)
+        {
+            continue;
+        }
         let bounds = |c: usize, cost: F| {
             let error = roundings[c].of((cost.to_f64() - added[c]).abs());
             (cost.to_f64(), error + F::EPSILON * cost.to_f64().abs())
         };
-        let best = costs.iter().enumerate();
-        let best = best.fold(f64::INFINITY, |best, (c, cost)| {
-            let (cost, error) = bounds(c, *cost);
+        let best = near.iter().fold(f64::INFINITY, |best, &c| {
+            let (cost, error) = bounds(c as usize, costs[c as usize]);
             best.min(cost + error)
         });
-        for (c, cost) in costs.iter_mut().enumerate() {
-            let (found, error) = bounds(c, *cost);
+        for c in near.iter().map(|c| *c as usize) {
+            let (found, error) = bounds(c, costs[c]);
             if found - error <= best {
-                *cost = held(components[c].form(rows.row(i), &mut apart) + added[c]);
+                costs[c] = held(components[c].form(rows.row(i), &mut apart) + added[c]);
             }
         }
     }
+}
+
+/// Costs from forms and what is added to them.
+fn hold<T: Float, F: Float>(forms: &[T], added: f64, costs: &mut [F]) {
+    vectorised!({
+        for (cost, form) in costs.iter_mut().zip(forms) {
+            *cost = held(form.to_f64() + added);
+        }
+    });
 }
 
 /// Squared Mahalanobis distances of all rows to `k` components in `f64`, shown to `see` with the component and the row.
@@ -202,7 +362,10 @@ pub(crate) fn forms<F: Float>(
     let mut columns = Columns::<f64>::new(rows.len(), rows.dim, |i| rows.row(i));
     for c in 0..k {
         let Whitening { mean, factor, .. } = transforms.transform(c);
-        columns.forms(mean, factor, |i, form, _| see(c, i, form));
+        columns.forms(mean, factor, |first, forms, _| {
+            let rows = (first..).zip(forms);
+            rows.for_each(|(i, form)| see(c, i, *form));
+        });
     }
 }
 

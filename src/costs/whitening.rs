@@ -4,6 +4,7 @@ use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
+use crate::base::simd::vectorised;
 use crate::kernels::quadratic;
 use serde::{Deserialize, Serialize};
 
@@ -110,12 +111,13 @@ impl Whitening {
     /// The diagonal of $\Sigma^{-1}$ (d).
     pub(crate) fn precisions(&self) -> Vec<f64> {
         let mut diagonal = vec![0.0; self.mean.len()];
-        for row in self.rows() {
-            diagonal
-                .iter_mut()
-                .zip(row)
-                .for_each(|(sum, x)| *sum += x * x);
-        }
+        vectorised!({
+            for row in self.rows() {
+                for (sum, x) in diagonal.iter_mut().zip(row) {
+                    *sum += x * x;
+                }
+            }
+        });
         diagonal
     }
 
@@ -174,6 +176,24 @@ pub(super) struct Rounding {
 }
 
 impl Rounding {
+    /// A bound on the error of all.
+    pub(super) fn worst(all: &[Self]) -> Self {
+        let most = |of: fn(&Self) -> f64| all.iter().map(of).fold(0.0, f64::max);
+        Self {
+            relative: most(|own| own.relative),
+            of_mean: most(|own| own.of_mean),
+        }
+    }
+
+    /// How far beyond an upper bound a cost may be, and still be as low with its error, where `error` bounds that of the bound:
+    /// with $p$ more, an error is at most $r p + o \sqrt{p} \le (r + \frac 14) p + o^2$ larger.
+    pub(super) fn beyond(&self, error: f64) -> f64 {
+        match self.relative < 0.2 {
+            true => 2.0 * (error + self.of_mean * self.of_mean),
+            false => f64::INFINITY,
+        }
+    }
+
     pub(super) fn of(&self, form: f64) -> f64 {
         self.relative * form + self.of_mean * form.sqrt()
     }

@@ -187,7 +187,7 @@ impl<F: Float> Subspace<F> {
         let residuals = parallel::map_chunks(&mut values, rows_of(d) * p, |_, range, values| {
             let mut rows = Rows::default();
             data.load(range.start / p..range.end / p, &self.centred, &mut rows)?;
-            project(&rows.values, stride(d), &directions, values);
+            project(&rows.values, stride(d), &directions, 0, values);
             let mut norms = Vec::new();
             distance::norms(&rows.values, stride(d), &mut norms);
             let beside = values.chunks_exact(p).zip(&norms).enumerate();

@@ -34,6 +34,8 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     /// Memory of the passes before.
     blocks: Spare<(Rows<F>, Block<F>)>,
     spare: Spare<Moments>,
+    /// Second moments that do not depend on responsibilities, once they are known, and the weight of their rows.
+    scatter: Option<(Vec<f64>, f64)>,
 }
 
 /// The work of a pass on the blocks of a shard.
@@ -139,6 +141,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             again: false,
             blocks: Spare::default(),
             spare: Spare::default(),
+            scatter: None,
         }
     }
 
@@ -162,8 +165,13 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             self.supports.order_by_label(model.components());
         }
         let (sums, spare) = (PerShard::default(), &self.spare);
+        let known = self.scatter.is_some();
         let accumulate = |rows: &Rows<F>, block: &Block<F>| {
-            let make = || spare.take().unwrap_or_else(|| m_step.statistics(model));
+            let make = || {
+                let mut sums = spare.take().unwrap_or_else(|| m_step.statistics(model));
+                sums.scatter_known = known;
+                sums
+            };
             sums.with(block.shard(), make, |sums| {
                 m_step.accumulate(rows, block, model, sums);
             });
@@ -186,6 +194,9 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let mut parts = sums.into_values();
         if !parts.is_empty() {
             let mut all = Moments::merge(parts.iter_mut());
+            if !self.phase.stages.search.by_component() {
+                all.keep_scatter(&mut self.scatter);
+            }
             all.add_total(data.residual().squared, 0.0);
             all.settle(model.centres());
             self.spare.give(parts);

@@ -135,19 +135,21 @@ pub(crate) fn relative_and_scaled<F: Float, T: Float>(
     });
 }
 
-/// Rows of `stride` shares, each times its weight; what comes after the last is zeros.
-pub(crate) fn times_in_f64<F: Float>(
+/// Rows of `stride` shares, each times its weight and a factor, in the type `T`; what comes after the last is zeros.
+pub(crate) fn times<F: Float, T: Float>(
     shares: &[F],
     weights: &[f64],
+    factor: f64,
     stride: usize,
-    out: &mut Vec<f64>,
+    out: &mut Vec<T>,
 ) {
-    out.resize(shares.len(), 0.0);
+    out.resize(shares.len(), T::zero());
     vectorised!({
         let rows = shares.chunks_exact(stride).zip(weights);
         for ((shares, &weight), out) in rows.zip(out.chunks_exact_mut(stride)) {
+            let weight = T::from_f64(weight * factor);
             for (out, share) in out.iter_mut().zip(shares) {
-                *out = weight * share.to_f64();
+                *out = weight * T::from_f64(share.to_f64());
             }
         }
     });
@@ -233,8 +235,11 @@ mod tests {
                 assert!(wide[i * 48 + d..(i + 1) * 48].iter().all(|x| *x == 0.0));
             }
         }
-        let mut out = Vec::new();
-        times_in_f64(&[1f32, 2.0, 3.0, 4.0, 5.0], &[2.0, 0.5], 2, &mut out);
+        let mut out: Vec<f64> = Vec::new();
+        times(&[1f32, 2.0, 3.0, 4.0, 5.0], &[2.0, 0.5], 1.0, 2, &mut out);
         assert_eq!(out, [2.0, 4.0, 1.5, 2.0, 0.0]);
+        let mut narrow: Vec<f32> = Vec::new();
+        times(&[1.0, 2.0, 3.0], &[2.0], 0.25, 2, &mut narrow);
+        assert_eq!(narrow, [0.5f32, 1.0, 0.0]);
     }
 }

@@ -236,11 +236,13 @@ pub(crate) fn directions<F: Float>(directions: &[F], dim: usize) -> Panels<F> {
 }
 
 kernel! {
-    /// The coordinates of rows, padded to `stride` numbers, along directions: `out` is (rows, directions).
+    /// The coordinates of rows, padded to `stride` numbers, along directions: into `out` (rows, all directions), where these
+    /// directions come after `from` others.
     pub(crate) fn project[F: Float](
         rows: &[F],
         stride: usize,
         directions: &Panels<F>,
+        from: usize,
         out: &mut [F],
     ) = along
 }
@@ -251,10 +253,12 @@ fn along<F: Float, S: Simd>(
     rows: &[F],
     stride: usize,
     directions: &Panels<F>,
+    from: usize,
     out: &mut [F],
 ) {
     let count = rows.len() / stride;
-    let number = out.len().checked_div(count).unwrap_or(0);
+    let width = out.len().checked_div(count).unwrap_or(0);
+    let number = directions.norms.len().min(width - from.min(width));
     // Whole panels are written in place; a last partial panel is first written to a buffer.
     let whole = number / LANES * LANES;
     let (values, last) = directions.values.split_at(whole * directions.dim);
@@ -263,11 +267,11 @@ fn along<F: Float, S: Simd>(
     let mut partial = [F::zero(); ROWS * LANES];
     let mut first = 0;
     while first < count {
-        let (rows, out) = (&rows[first * stride..], &mut out[first * number..]);
+        let (rows, out) = (&rows[first * stride..], &mut out[first * width + from..]);
         let mut taken = 0;
         if whole > 0 {
             let part = Part { dim, values, norms };
-            taken = costs_of_first(simd, rows, stride, part, out, number);
+            taken = costs_of_first(simd, rows, stride, part, out, width);
         }
         if number > whole {
             let part = Part {
@@ -276,11 +280,9 @@ fn along<F: Float, S: Simd>(
                 norms: last_norms,
             };
             taken = costs_of_first(simd, rows, stride, part, &mut partial, LANES);
-            let rows = out
-                .chunks_exact_mut(number)
-                .zip(partial.chunks_exact(LANES));
+            let rows = out.chunks_mut(width).zip(partial.chunks_exact(LANES));
             for (out, partial) in rows.take(taken) {
-                out[whole..].copy_from_slice(&partial[..number - whole]);
+                out[whole..number].copy_from_slice(&partial[..number - whole]);
             }
         }
         first += taken;
@@ -334,7 +336,7 @@ pub(super) mod tests {
                 let mut out = vec![F::INFINITY; n * places];
                 costs(&rows, s, &panels, &mut out);
                 let mut along = vec![F::INFINITY; n * k];
-                project(&rows, s, &directions, &mut along);
+                project(&rows, s, &directions, 0, &mut along);
                 for (i, (row, out)) in rows.chunks(s).zip(out.chunks(places)).enumerate() {
                     for (c, mu) in mu.chunks(s).enumerate() {
                         let products = row.iter().zip(mu).map(|(a, b)| a.to_f64() * b.to_f64());

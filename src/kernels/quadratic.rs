@@ -4,11 +4,11 @@
 //! and the triangle is walked as it is: half the work of a matrix product, which would multiply its zeros.
 
 use crate::base::float::Float;
-use crate::base::simd::{SimdFloat, kernel};
+use crate::base::simd::{LANES, SimdFloat, aligned, kernel, lanes, vectorised};
 use pulp::Simd;
 
 /// Rows side by side in a column: a whole number of panels for every vector there is.
-const COLUMN: usize = 64;
+pub(crate) const COLUMN: usize = 64;
 
 /// Vectors of a panel: with two rows of the matrix at a time, eight sums in registers.
 const PANEL: usize = 4;
@@ -104,8 +104,9 @@ fn forms_of_column<F: Float, S: Simd>(
 pub(crate) struct Columns<G> {
     n: usize,
     dim: usize,
-    /// (columns, d, COLUMN); zeros where there is no row.
+    /// (columns, d, COLUMN) from `start` on, a multiple of 64 bytes; zeros where there is no row.
     rows: Vec<G>,
+    start: usize,
     differences: Vec<G>,
     factor: Vec<G>,
     mean: Vec<G>,
@@ -117,8 +118,13 @@ impl<G: Float> Columns<G> {
     /// From `n` rows of `dim` numbers (padding is left out).
     pub(crate) fn new<'a, F: Float>(n: usize, dim: usize, row: impl Fn(usize) -> &'a [F]) -> Self {
         let size = dim * COLUMN;
-        let mut rows = vec![G::zero(); n.div_ceil(COLUMN) * size];
-        for (c, column) in rows.chunks_exact_mut(size).enumerate() {
+        let mut rows = vec![G::zero(); n.div_ceil(COLUMN) * size + LANES];
+        let places = aligned(&mut rows);
+        let free = places.len();
+        for (c, column) in places.chunks_exact_mut(size).enumerate() {
+            if c * COLUMN >= n {
+                break;
+            }
             for place in 0..COLUMN.min(n - c * COLUMN) {
                 for (j, z) in row(c * COLUMN + place).iter().take(dim).enumerate() {
                     column[j * COLUMN + place] = G::from_f64(z.to_f64());
@@ -128,8 +134,9 @@ impl<G: Float> Columns<G> {
         Self {
             n,
             dim,
+            start: rows.len() - free,
             rows,
-            differences: vec![G::zero(); size],
+            differences: vec![G::zero(); size + LANES],
             factor: Vec::new(),
             mean: Vec::new(),
             forms: [G::zero(); COLUMN],
@@ -138,26 +145,164 @@ impl<G: Float> Columns<G> {
     }
 
     /// $|M (z - m)|^2$ and $|z - m|^2$ of every row, for the mean $m$ (d) and the triangle $M$, row after row, both
-    /// rounded to `G`: shown to `see` in order.
-    pub(crate) fn forms(&mut self, mean: &[f64], factor: &[f64], mut see: impl FnMut(usize, G, G)) {
+    /// rounded to `G`: shown to `see` in order, some rows at a time, with the number of the first.
+    pub(crate) fn forms(
+        &mut self,
+        mean: &[f64],
+        factor: &[f64],
+        mut see: impl FnMut(usize, &[G], &[G]),
+    ) {
         let rounded = |x: &f64| G::from_f64(*x);
         self.mean.clear();
         self.mean.extend(mean.iter().map(rounded));
         self.factor.clear();
         self.factor.extend(factor.iter().map(rounded));
-        for (c, rows) in self.rows.chunks_exact(self.dim * COLUMN).enumerate() {
+        let columns = self.rows[self.start..].chunks_exact(self.dim * COLUMN);
+        for (c, rows) in columns.take(self.n.div_ceil(COLUMN)).enumerate() {
             column(
                 rows,
                 &self.mean,
                 &self.factor,
-                &mut self.differences,
+                aligned(&mut self.differences),
                 &mut self.forms,
                 &mut self.squares,
             );
             let first = c * COLUMN;
-            let found = self.forms.iter().zip(&self.squares);
-            for (place, (&form, &square)) in found.enumerate().take(self.n - first) {
-                see(first + place, form, square);
+            let count = COLUMN.min(self.n - first);
+            see(first, &self.forms[..count], &self.squares[..count]);
+        }
+    }
+}
+
+impl<G: Float> Columns<G> {
+    /// Adds $\sum_n q_n u_n$ and the lower half of $\sum_n q_n u_n u_n^T$ for the differences $u$ of the rows from a mean, in `G` and
+    /// then in `f64`. There is a share $q$ for each row, and zeros up to a multiple of [`COLUMN`]; `mass` is their sum, and `most` the
+    /// largest.
+    pub(crate) fn add_pairs(
+        &mut self,
+        mean: &[f64],
+        shares: &[f64],
+        [mass, most]: [f64; 2],
+        first: &mut [f64],
+        second: &mut [f64],
+    ) {
+        // Shares are held in the type, and a power of two is no matter.
+        let unit = 2f64.powi(most.log2().floor().clamp(-1000.0, 1000.0) as i32);
+        let size = shares.len() * self.dim.next_multiple_of(TILE);
+        self.differences.resize(size + LANES, G::zero());
+        self.factor.resize(shares.len() + LANES, G::zero());
+        let roots = &mut aligned(&mut self.factor)[..shares.len()];
+        self.mean.clear();
+        self.mean.extend(mean.iter().map(|m| G::from_f64(*m)));
+        vectorised!({
+            for (root, q) in roots.iter_mut().zip(shares) {
+                *root = G::from_f64((q / unit).sqrt());
+            }
+        });
+        let (start, scratch) = (self.start, aligned(&mut self.differences));
+        pairs(
+            &self.rows[start..],
+            &self.mean,
+            (roots, unit),
+            scratch,
+            first,
+            second,
+        );
+        // These are about the rounded mean.
+        for ((first, rounded), mean) in first.iter_mut().zip(&self.mean).zip(mean) {
+            *first += mass * (rounded.to_f64() - mean);
+        }
+    }
+}
+
+/// Coordinates whose products are added up together.
+const TILE: usize = 4;
+
+kernel! {
+    /// The sums of [`Columns::add_pairs`], for the roots of shares in a unit, through the differences times these: (columns, d up to a
+    /// multiple of [`TILE`], COLUMN).
+    fn pairs[G: Float](
+        rows: &[G],
+        mean: &[G],
+        shares: (&[G], f64),
+        scaled: &mut [G],
+        first: &mut [f64],
+        second: &mut [f64],
+    ) = pairs_of_columns
+}
+
+#[inline(always)]
+fn pairs_of_columns<G: Float, S: Simd>(
+    simd: S,
+    rows: &[G],
+    mean: &[G],
+    (roots, unit): (&[G], f64),
+    scaled: &mut [G],
+    first: &mut [f64],
+    second: &mut [f64],
+) {
+    let (dim, places) = (mean.len(), mean.len().next_multiple_of(TILE));
+    for (j, (&m, first)) in mean.iter().zip(first).enumerate() {
+        let m = G::splat(simd, m);
+        let mut sums = [G::splat(simd, G::zero()); PANEL];
+        for (column, roots) in roots.chunks_exact(COLUMN).enumerate() {
+            let rows = &rows[(column * dim + j) * COLUMN..][..COLUMN];
+            let scaled = &mut scaled[(column * places + j) * COLUMN..][..COLUMN];
+            let (rows, roots) = (G::vectors::<S>(rows).0, G::vectors::<S>(roots).0);
+            let places = G::vectors_mut::<S>(scaled)
+                .0
+                .iter_mut()
+                .zip(rows)
+                .zip(roots);
+            for (v, ((scaled, &row), &root)) in places.enumerate() {
+                *scaled = G::times(simd, G::minus(simd, row, m), root);
+                sums[v % PANEL] = G::times_plus(simd, *scaled, root, sums[v % PANEL]);
+            }
+        }
+        for sum in sums {
+            *first += unit * G::sum(simd, sum).to_f64();
+        }
+    }
+    let scaled = &scaled[..roots.len() * places];
+    // As many sums as there are registers for.
+    match S::REGISTER_COUNT {
+        32.. => tiles::<G, S, TILE>(simd, dim, unit, scaled, second),
+        _ => tiles::<G, S, 2>(simd, dim, unit, scaled, second),
+    }
+}
+
+#[inline(always)]
+fn tiles<G: Float, S: Simd, const N: usize>(
+    simd: S,
+    dim: usize,
+    unit: f64,
+    scaled: &[G],
+    second: &mut [f64],
+) {
+    let size = dim.next_multiple_of(TILE) * COLUMN;
+    let per_line = COLUMN / lanes::<G, S>();
+    for i in (0..dim).step_by(N) {
+        for j in (0..=i).step_by(TILE) {
+            let mut sums = [[G::splat(simd, G::zero()); TILE]; N];
+            for column in scaled.chunks_exact(size) {
+                let left = G::vectors::<S>(&column[i * COLUMN..][..N * COLUMN]).0;
+                let right = G::vectors::<S>(&column[j * COLUMN..][..TILE * COLUMN]).0;
+                for v in 0..per_line {
+                    for a in 0..N {
+                        let u = left[a * per_line + v];
+                        for b in 0..TILE {
+                            let w = right[b * per_line + v];
+                            sums[a][b] = G::times_plus(simd, u, w, sums[a][b]);
+                        }
+                    }
+                }
+            }
+            for (a, sums) in sums.into_iter().enumerate().take(dim - i) {
+                let known = (i + a + 1 - j).min(TILE);
+                let into = &mut second[(i + a) * dim + j..][..known];
+                for (into, sum) in into.iter_mut().zip(sums) {
+                    *into += unit * G::sum(simd, sum).to_f64();
+                }
             }
         }
     }
@@ -190,6 +335,7 @@ fn form_of_one<S: Simd>(simd: S, factor: &[f64], u: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
+    use crate::base::simd::on_every_processor;
     use approx::assert_abs_diff_eq;
 
     #[test]
@@ -214,23 +360,58 @@ mod tests {
                     (total, u.iter().map(|u| u * u).sum())
                 };
                 let mut seen = 0;
-                Columns::<f64>::new(n, d, |i| &rows[i]).forms(&mean, &factor, |i, form, square| {
-                    let (expected, squares) = naive(i);
-                    assert_eq!(i, seen);
-                    assert_abs_diff_eq!(form, expected, epsilon = 1e-11 * expected);
-                    assert_abs_diff_eq!(square, squares, epsilon = 1e-13 * squares);
-                    let one = super::form(&factor, &differences(i));
-                    assert_abs_diff_eq!(one, expected, epsilon = 1e-11 * expected);
-                    seen += 1;
+                let mut columns = Columns::<f64>::new(n, d, |i| &rows[i]);
+                columns.forms(&mean, &factor, |first, forms, squares_found| {
+                    for (form, square) in forms.iter().zip(squares_found) {
+                        let (expected, squares) = naive(seen);
+                        assert_abs_diff_eq!(*form, expected, epsilon = 1e-11 * expected);
+                        assert_abs_diff_eq!(*square, squares, epsilon = 1e-13 * squares);
+                        let one = super::form(&factor, &differences(seen));
+                        assert_abs_diff_eq!(one, expected, epsilon = 1e-11 * expected);
+                        seen += 1;
+                    }
+                    assert_eq!(seen, n.min(first + COLUMN));
                 });
                 assert_eq!(seen, n);
-                Columns::<f32>::new(n, d, |i| &rows[i]).forms(&mean, &factor, |i, form, _| {
-                    let expected = naive(i).0;
-                    assert_abs_diff_eq!(
-                        f64::from(form),
-                        expected,
-                        epsilon = 1e-3 * (1.0 + expected)
-                    );
+                let mut narrow = Columns::<f32>::new(n, d, |i| &rows[i]);
+                narrow.forms(&mean, &factor, |first, forms, _| {
+                    for (place, &form) in forms.iter().enumerate() {
+                        let expected = naive(first + place).0;
+                        assert_abs_diff_eq!(
+                            f64::from(form),
+                            expected,
+                            epsilon = 1e-3 * (1.0 + expected)
+                        );
+                    }
+                });
+                // Sums of pairs, after forms and twice, in the same scratch.
+                let mut shares: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
+                shares.resize(n.next_multiple_of(COLUMN), 0.0);
+                let held = [shares.iter().sum(), 2.0];
+                on_every_processor(|| {
+                    let (mut first, mut second) = (vec![1.0; d], vec![1.0; d * d]);
+                    columns.add_pairs(&mean, &shares, held, &mut first, &mut second);
+                    columns.add_pairs(&mean, &shares, held, &mut first, &mut second);
+                    let (mut of_narrow, mut pairs) = (vec![0.0; d], vec![0.0; d * d]);
+                    narrow.add_pairs(&mean, &shares, held, &mut of_narrow, &mut pairs);
+                    let sum = |of: &dyn Fn(&[f64]) -> f64| -> f64 {
+                        let all = (0..n).map(|i| 2.0 * shares[i] * of(&differences(i)));
+                        1.0 + all.sum::<f64>()
+                    };
+                    let near = |a: f64, b: f64, within: f64| {
+                        assert_abs_diff_eq!(a, b, epsilon = within * n as f64);
+                    };
+                    for i in 0..d {
+                        let naive = sum(&|u| u[i]);
+                        near(first[i], naive, 1e-11);
+                        near(1.0 + 2.0 * of_narrow[i], naive, 1e-5);
+                        for j in (0..=i).step_by(1 + d / 9) {
+                            let (place, naive) = (i * d + j, sum(&|u| u[i] * u[j]));
+                            near(second[place], naive, 1e-11);
+                            near(1.0 + 2.0 * pairs[place], naive, 1e-5);
+                        }
+                        assert!(second[i * d + i + 1..(i + 1) * d].iter().all(|x| *x == 1.0));
+                    }
                 });
             }
         }

@@ -273,11 +273,27 @@ impl<F: Float, S: Simd> Sums<F, S> {
 /// The lowest cost; a NaN is none.
 #[inline(always)]
 fn least_of<F: Float, S: Simd>(simd: S, costs: &[F::Vector<S>]) -> F {
-    let mut least = F::splat(simd, F::INFINITY);
-    for &cost in costs {
-        least = F::select(simd, F::less(simd, cost, least), cost, least);
+    // Several at once: each comparison waits for the one before.
+    const ABREAST: usize = 4;
+    let mut least = [F::splat(simd, F::INFINITY); ABREAST];
+    let (groups, rest) = costs.as_chunks::<ABREAST>();
+    for costs in groups {
+        for l in 0..ABREAST {
+            least[l] = lower::<F, S>(simd, costs[l], least[l]);
+        }
     }
-    F::least(simd, least)
+    for &cost in rest {
+        least[0] = lower::<F, S>(simd, cost, least[0]);
+    }
+    let [a, b, c, d] = least;
+    let (a, b) = (lower::<F, S>(simd, a, b), lower::<F, S>(simd, c, d));
+    F::least(simd, lower::<F, S>(simd, a, b))
+}
+
+/// The lower one of a cost, unless it is a NaN, and another number.
+#[inline(always)]
+fn lower<F: Float, S: Simd>(simd: S, cost: F::Vector<S>, least: F::Vector<S>) -> F::Vector<S> {
+    F::select(simd, F::less(simd, cost, least), cost, least)
 }
 
 kernel! {
@@ -313,44 +329,37 @@ pub(crate) fn drop_lost<F: Float>(shares: &mut [F]) {
     });
 }
 
-/// Adds up shares of all rows with their weights, and shares times costs: two sums for every place.
+/// Adds up shares of all rows with their weights; and shares times costs, if there are any. One sum for every place.
 pub(crate) fn totals<F: Float>(
     shares: &[F],
     costs: &[F],
     stride: usize,
     weights: &[f64],
-    totals: &mut Vec<[f64; 2]>,
+    masses: &mut Vec<f64>,
+    from_costs: &mut Vec<f64>,
 ) {
-    totals.clear();
+    for sums in [&mut *masses, &mut *from_costs] {
+        sums.clear();
+        sums.resize(stride, 0.0);
+    }
+    let (masses, from_costs) = (&mut masses[..], &mut from_costs[..]);
     vectorised!({
-        for first in (0..stride).step_by(LANES) {
-            let (mut mass, mut from_costs) = ([0.0; LANES], [0.0; LANES]);
-            for (i, weight) in weights.iter().enumerate() {
-                let place = i * stride + first;
-                let (Some(q), Some(s)) = (
-                    shares[place..].first_chunk::<LANES>(),
-                    costs[place..].first_chunk::<LANES>(),
-                ) else {
-                    continue;
-                };
-                let (mut shares, mut terms) = ([0.0; LANES], [0.0; LANES]);
-                for l in 0..LANES {
-                    shares[l] = weight * q[l].to_f64();
+        for (i, weight) in weights.iter().enumerate() {
+            let shares = shares[i * stride..][..stride].iter();
+            if costs.is_empty() {
+                for (mass, q) in masses.iter_mut().zip(shares) {
+                    *mass += weight * q.to_f64();
                 }
-                for l in 0..LANES {
-                    terms[l] = shares[l] * s[l].to_f64();
-                }
-                // Rows of weight 0 may be infinitely far.
-                for l in 0..LANES {
-                    terms[l] = if shares[l] > 0.0 { terms[l] } else { 0.0 };
-                }
-                for l in 0..LANES {
-                    mass[l] += shares[l];
-                    from_costs[l] += terms[l];
-                }
+                continue;
             }
-            for l in 0..LANES {
-                totals.push([mass[l], from_costs[l]]);
+            let of_row = shares.zip(&costs[i * stride..][..stride]);
+            let sums = masses.iter_mut().zip(&mut *from_costs);
+            for ((mass, sum), (q, cost)) in sums.zip(of_row) {
+                let share = weight * q.to_f64();
+                let term = share * cost.to_f64();
+                *mass += share;
+                // Rows of weight 0 may be infinitely far.
+                *sum += if share > 0.0 { term } else { 0.0 };
             }
         }
     });
@@ -382,8 +391,10 @@ mod tests {
                 }
                 first_lowest(&costs, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
-                let mut added = Vec::new();
-                totals(&shares, &costs, stride, &weights, &mut added);
+                let [mut masses, mut added, mut own, mut none] = [const { Vec::new() }; 4];
+                totals(&shares, &costs, stride, &weights, &mut masses, &mut added);
+                totals(&shares, &[], stride, &weights, &mut own, &mut none);
+                assert_eq!((&own, none), (&masses, vec![0.0; stride]));
                 for i in 0..9 {
                     let row = costs[i * stride..][..k].iter();
                     let row: Vec<f64> = row.map(|s| s.to_f64()).collect();
@@ -424,8 +435,8 @@ mod tests {
                     let mass: f64 = (0..9).map(of).sum();
                     let from_costs = (0..9).map(|i| of(i) * costs[i * stride + c].to_f64());
                     let from_costs: f64 = from_costs.sum();
-                    assert!((added[c][0] - mass).abs() <= 1e-13 * mass);
-                    assert!((added[c][1] - from_costs).abs() <= 1e-13 * from_costs);
+                    assert!((masses[c] - mass).abs() <= 1e-13 * mass);
+                    assert!((added[c] - from_costs).abs() <= 1e-13 * from_costs);
                 }
             }
         }

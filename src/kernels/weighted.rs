@@ -35,8 +35,6 @@ pub(crate) struct Weighted<'a, T, G> {
     pub(crate) first: &'a mut [f64],
     /// (k, columns), or empty.
     pub(crate) second: &'a mut [f64],
-    /// Whether component c needs its columns 0 to c alone (a lower triangle): most of the others are left out.
-    pub(crate) lower: bool,
 }
 
 kernel! {
@@ -65,10 +63,6 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
         let vectors = (self.stride / lanes).min(self.columns.div_ceil(lanes));
         let mut tile = [T::zero(); MOST * 2 * LANES];
         for c in (0..self.mass.len()).step_by(N) {
-            let vectors = match self.lower {
-                true => vectors.min((c + N).div_ceil(lanes)),
-                false => vectors,
-            };
             let mut v = 0;
             while v < vectors {
                 if !self.second.is_empty() {
@@ -207,7 +201,6 @@ mod tests {
                         place_of: &place_of,
                         first: &mut first,
                         second: &mut second,
-                        lower: false,
                     });
                     // Only some components of the largest shape are checked: the naive sums take long.
                     for c in (0..k).step_by(1 + k / 50) {

@@ -16,19 +16,29 @@ const FEW: usize = 4;
 impl<F: Float> Rows<F> {
     /// Adds dense rows.
     pub(super) fn add_up(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
+        let listed = moments.kind == SecondMoments::Total && !block.is_full();
+        match stride(self.dim) {
+            4 if listed => self.accumulate_short::<4>(block, centres, moments),
+            8 if listed => self.accumulate_short::<8>(block, centres, moments),
+            _ if listed && block.components() <= 16 * self.len() => {
+                self.accumulate_by_component(block, centres, moments);
+            }
+            _ => self.add_each(block, centres, moments),
+        }
+    }
+
+    /// Adds dense rows to all components of their supports: as products, or row by row. Rows may have another type than their
+    /// shares.
+    pub(super) fn add_each<B: Float>(
+        &self,
+        block: &Block<B>,
+        centres: &Centres<F>,
+        moments: &mut Moments,
+    ) {
         if let Some(terms) = &block.terms
             && self.add_products(block, terms, centres, moments)
         {
             return;
-        }
-        let listed = moments.kind == SecondMoments::Total && !block.is_full();
-        match stride(self.dim) {
-            4 if listed => return self.accumulate_short::<4>(block, centres, moments),
-            8 if listed => return self.accumulate_short::<8>(block, centres, moments),
-            _ if listed && block.components() <= 16 * self.len() => {
-                return self.accumulate_by_component(block, centres, moments);
-            }
-            _ => (),
         }
         vectorised!({
             for i in 0..self.len() {

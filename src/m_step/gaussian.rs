@@ -14,7 +14,7 @@ use crate::data::Data;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
-use crate::rows::{Centres, Frame, Rows};
+use crate::rows::{Centres, FARTHEST, Frame, Rows};
 
 /// Gaussian components with covariances of one [kind](Covariance).
 ///
@@ -91,6 +91,10 @@ impl Gaussian {
 
 /// Below this part of the second moment about a mean before it moved, the rest has too few digits.
 const ROUNDING: f64 = 1e-9;
+
+/// Second moments about a fixed point are kept from pass to pass up to this many roundings of shares in the variance of the
+/// narrowest direction.
+const LEAST_SHARED: f64 = 1e-2;
 
 /// The triangles of covariances that are clamped from below (E52).
 fn clamped<F: Float>(
@@ -219,7 +223,10 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        Moments::zeros(model.theta.k(), model.theta.dim(), self.covariance.second())
+        let (k, dim) = (model.theta.k(), model.theta.dim());
+        let mut sums = Moments::zeros(k, dim, self.covariance.second());
+        sums.may_be_narrow = true;
+        sums
     }
 
     fn accumulate(
@@ -236,6 +243,14 @@ impl<F: Float> MStep<F> for Gaussian {
                 true => theta.shared_origin(),
                 false => Vec::new(),
             };
+            if let Some(shared) = model.costs.shared()
+                && block.is_full()
+                && !origin.is_empty()
+            {
+                // Shares sum to 1 up to their rounding, which must not count in the narrowest direction.
+                let stay = theta.spread_between(&origin) <= LEAST_SHARED / F::EPSILON;
+                return sums.add_whitened(rows, block, shared, &origin, stay);
+            }
             return sums.add_pairs(rows, block, mean, |_| None, &origin);
         }
         sums.add(rows, block, &model.theta.centres);
@@ -284,10 +299,13 @@ impl<F: Float> MStep<F> for Gaussian {
                 let before = theta.own(c).iter().zip(theta.floors(c)).enumerate();
                 for (v, (j, (before, floor))) in own.iter_mut().zip(before) {
                     let (sum, mass) = sums.second_of(sums.second(), c, j);
-                    let rounding = if mass > 0.0 {
-                        ROUNDING * sum / mass
-                    } else {
-                        0.0
+                    let rounding = match mass > 0.0 {
+                        // Squares are about a point that is at most so far from the mean before.
+                        true if sums.narrow => {
+                            32.0 * F::EPSILON * (sum / mass + (1.0 + FARTHEST) * before)
+                        }
+                        true => ROUNDING * sum / mass,
+                        false => 0.0,
                     };
                     *v = v.max(floor.max(rounding).min(*before));
                 }
@@ -360,7 +378,16 @@ fn move_means<F: Float>(
         let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
         sums.first(c)[..dim].iter().map(step)
     });
-    let (steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
+    let (mut steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
+    if sums.whitened {
+        let back = unwatched(model.costs.whitenings[0].inverse(None));
+        for step in steps.chunks_exact_mut(dim) {
+            for (j, row) in back.chunks_exact(dim).enumerate().rev() {
+                let along = row[..=j].iter().zip(&*step);
+                step[j] = along.map(|(x, s)| x * s).sum();
+            }
+        }
+    }
     model.step(&steps);
     let total: f64 = sums.mass.iter().sum();
     let (masses, mut matrices) = match sums.kind {

@@ -27,7 +27,7 @@ enum Form<F> {
     /// (E33).
     Scaled(Box<Scaled<F>>),
     /// Squared distances of rows that one transform whitens (E52).
-    Tied(Box<Shared>),
+    Tied(Box<Shared<F>>),
     /// Squared distances of rows that each component whitens (E52), and what determinants and proportions add (k).
     Full(Vec<f64>),
 }
@@ -76,6 +76,14 @@ impl<F: Float> Costs<F> {
             }
         };
         Ok(Self { whitenings, form })
+    }
+
+    /// The one transform that whitens all rows, if there is one.
+    pub(super) fn shared(&self) -> Option<&Shared<F>> {
+        match &self.form {
+            Form::Tied(shared) => Some(shared),
+            _ => None,
+        }
     }
 
     pub(super) fn of<'m>(&'m self, centres: &'m Centres<F>) -> Cost<'m, F> {

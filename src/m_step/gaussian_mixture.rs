@@ -27,7 +27,7 @@ use std::f64::consts::PI;
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussianMixture<F> {
     pub(super) theta: Parameters<F>,
-    costs: Costs<F>,
+    pub(super) costs: Costs<F>,
     /// The means that were given, or the centres out of the frame: few updates of a fit are asked for them.
     means: Cached<Array2<F>>,
 }

@@ -49,6 +49,15 @@ pub struct Moments {
     about_origin: bool,
     /// Whether second moments of all components together are about their means.
     pub(super) about_means: bool,
+    /// Whether second moments of coordinates may be sums in the type of the data, and whether they are.
+    pub(super) may_be_narrow: bool,
+    pub(super) narrow: bool,
+    /// Whether first moments are those of rows that one transform whitens.
+    pub(super) whitened: bool,
+    /// Whether second moments about a fixed point are known already, and left out.
+    pub(crate) scatter_known: bool,
+    /// The weight of the rows that they are of, if they do not depend on responsibilities; else 0.
+    pub(super) scatter_weight: f64,
     own: Vec<f64>,
 }
 
@@ -87,6 +96,11 @@ impl Moments {
             second: vec![0.0; second],
             about_origin: false,
             about_means: false,
+            may_be_narrow: false,
+            narrow: false,
+            whitened: false,
+            scatter_known: false,
+            scatter_weight: 0.0,
             own: Vec::new(),
         }
     }
@@ -403,6 +417,10 @@ impl Moments {
         add_all(&mut total.own, &parts, |part| &part.own);
         total.about_origin = parts.iter().any(|part| part.about_origin);
         total.about_means = parts.iter().any(|part| part.about_means);
+        total.narrow = parts.iter().any(|part| part.narrow);
+        total.whitened = parts.iter().any(|part| part.whitened);
+        total.scatter_known = parts.iter().all(|part| part.scatter_known);
+        total.scatter_weight = parts.iter().map(|part| part.scatter_weight).sum();
         total.places = (1..=k as u32).collect();
         total.first = vec![0.0; (1 + k) * stride];
         let sums = &mut total.first[stride..];
@@ -427,7 +445,8 @@ impl Moments {
         self.first.truncate(stride(self.dim));
         self.second.fill(0.0);
         self.about_origin = false;
-        self.about_means = false;
+        (self.about_means, self.narrow) = (false, false);
+        (self.whitened, self.scatter_known, self.scatter_weight) = (false, false, 0.0);
         self.own.fill(0.0);
     }
 

@@ -3,11 +3,15 @@
 use super::{Moments, SecondMoments};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
+use crate::costs::whitened::Shared;
 use crate::costs::whitening::Whitening;
+use crate::costs::{Cost, Scaled, Whitened};
 use crate::data::{Data, Dense, Sketch};
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use crate::model::block::Block;
+use crate::model::posterior::{self, LogJoint};
+use crate::model::search::{self, Exact};
 use crate::rows::{Centres, Rows};
 use ndarray::{Array1, Array2, Axis, Slice};
 
@@ -246,5 +250,141 @@ fn sums_of_pairs_are_the_naive_ones() {
         pairs_are_the_naive_sums::<f32>(n, d, 0.5, 1e-5);
         // Rows much farther away than the covariance says are summed in `f64` whatever they are.
         pairs_are_the_naive_sums::<f32>(n, d, 1e-9, 1e-13);
+    }
+}
+
+/// Costs and responsibilities of all components, as a search finds them.
+fn searched<F: Float>(case: &mut Case<F>, cost: Cost<'_, F>) {
+    let (n, k) = (case.rows.len(), case.centres.len());
+    let mut block = Block::new(k, k);
+    block.reset(n, &[]);
+    let (alpha, gamma, beta) = (0.0, 0.0, 0.5);
+    search::all(
+        cost,
+        beta,
+        &case.rows,
+        &mut block,
+        &mut Exact::default(),
+        |_| {},
+    );
+    posterior::normalise(&case.rows, &mut block, LogJoint { alpha, gamma, beta });
+    case.block = block;
+}
+
+/// Rows that one transform whitens: their costs, masses and first moments, and second moments about one point.
+fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f64) {
+    const K: usize = 20;
+    let mut case = Case::<F>::new(300, d, 0, K, K);
+    let entry = |place: usize| {
+        if place.is_multiple_of(d + 1) {
+            variance
+        } else {
+            0.4 * variance
+        }
+    };
+    let covariance: Vec<f64> = (0..d * d).map(entry).collect();
+    let component = |mean| Whitening::new(mean, &covariance, vec![0.0; d], None);
+    let components: Vec<_> = (0..K)
+        .map(|c| component(case.mean(c)).unwrap().unwrap())
+        .collect();
+    let means: Vec<f64> = (0..K).flat_map(|c| case.mean(c)).collect();
+    let added: Vec<f64> = (0..K).map(|c| c as f64 / 8.0).collect();
+    let shared = Shared::new(&components[0], &means, &added);
+    searched(&mut case, Cost::Whitened(Whitened::shared(&shared)));
+    let mut apart = Vec::new();
+    for i in 0..case.rows.len() {
+        for (c, cost) in case.block.costs(i).iter().enumerate() {
+            let naive = components[c].form(case.rows.row(i), &mut apart) + added[c];
+            let off = (cost.to_f64() - naive).abs();
+            assert!(
+                off <= within * (naive + d as f64),
+                "{i} {c}: {cost} {naive}"
+            );
+        }
+    }
+    let (origin, back) = (vec![0.1; d], components[0].inverse(None).unwrap());
+    for (known, seen, stay) in [
+        (false, true, false),
+        (false, false, true),
+        (true, true, true),
+    ] {
+        if !seen {
+            case.block.seen.weights.clear();
+        }
+        let mut sums = case.moments(SecondMoments::Pairs);
+        sums.scatter_known = known;
+        sums.add_whitened(&case.rows, &case.block, &shared, &origin, stay);
+        let mut pairs = vec![0.0; d * d];
+        let mut total = 0.0;
+        for c in 0..K {
+            let naive = case.naive(c, &case.mean(c));
+            let rows = back.chunks_exact(d);
+            let first = rows.map(|row| row.iter().zip(sums.first(c)).map(|(x, f)| x * f).sum());
+            let first: Vec<f64> = first.collect();
+            close(&[sums.mass(c)], &[naive.mass], within * naive.mass);
+            close(
+                &first,
+                &naive.first,
+                within * (naive.mass * naive.size()).sqrt(),
+            );
+            let about = case.naive(c, &origin);
+            pairs
+                .iter_mut()
+                .zip(&about.pairs)
+                .for_each(|(sum, x)| *sum += x);
+            total += about.size();
+        }
+        // Shares sum to 1 up to rounding.
+        let of_weights = total * (16.0 * F::EPSILON).max(1e-13);
+        let rounding = if stay { of_weights } else { 1e-13 * total };
+        match known {
+            true => assert!(sums.second().iter().all(|x| *x == 0.0)),
+            false => close(&lower(sums.second(), d), &lower(&pairs, d), rounding),
+        }
+        let mass: f64 = sums.mass.iter().sum();
+        let twice = pairs.iter().map(|x| 2.0 * x).collect();
+        sums.keep_scatter(&mut Some((twice, 2.0 * mass)));
+        // Near the origin, so that nothing is rounding.
+        let near: Vec<f64> = (0..K * d).map(|i| 0.1 + 1e-6 * i as f64).collect();
+        for (c, mean) in near.chunks_exact(d).enumerate() {
+            for (place, sum) in pairs.iter_mut().enumerate() {
+                let [i, j] = [place / d, place % d].map(|j| mean[j] - origin[j]);
+                *sum -= sums.mass(c) * i * j;
+            }
+        }
+        let within = sums.within(&origin, &near, &vec![0.0; K * d]);
+        close(&lower(&within, d), &lower(&pairs, d), of_weights);
+    }
+}
+
+/// Also where most components are so far from each other, for their variance, that products have too few digits.
+#[test]
+fn whitened_sums_are_those_of_rows() {
+    for d in [1, 7, 16, 33, 40] {
+        whitened_sums_are_the_naive_ones::<f64>(d, 0.05, 1e-11);
+        whitened_sums_are_the_naive_ones::<f32>(d, 0.05, 2e-5);
+        whitened_sums_are_the_naive_ones::<f32>(d, 1e-9, 2e-6);
+    }
+}
+
+/// Sums of squares in the type of the data where components are near; of those that are far, in `f64`, one by one or all.
+#[test]
+fn sums_of_squares_keep_their_digits() {
+    for far in [0, 1, 9] {
+        let mut case = Case::<f32>::new(300, 12, 0, 10, 10);
+        let factor = |c: usize| if c < far { 1e7 } else { 9.0 };
+        let centres = case.centres.clone();
+        let scaled = Scaled::by_column(centres, |c, _| (factor(c), 0.0), |_| 0.0);
+        searched(&mut case, Cost::Scaled(&scaled));
+        let mut sums = case.moments(SecondMoments::PerCoordinate);
+        sums.may_be_narrow = true;
+        sums.add(&case.rows, &case.block, &case.centres);
+        assert_eq!(sums.narrow, far < 2);
+        case.check(&sums, if far < 2 { 1e-5 } else { 1e-9 });
+        for c in 0..far {
+            let naive = case.naive(c, &case.mean(c));
+            let second = &sums.second()[c * stride(12)..];
+            close(second, &naive.variances(), 1e-9 * naive.size());
+        }
     }
 }

@@ -3,8 +3,9 @@
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
+use crate::costs::whitened::Shared;
 use crate::costs::whitening::{MOST_INFLATION, Whitening};
-use crate::kernels::weighted::{self, Weighted};
+use crate::kernels::quadratic::{COLUMN, Columns};
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::rows::Rows;
@@ -36,58 +37,206 @@ impl Moments {
         anchor: impl Fn(usize) -> Option<&'a Whitening>,
         origin: &[f64],
     ) {
-        let (dim, size) = (self.dim, self.dim * self.dim);
+        let (k, n) = (block.components(), rows.len());
         let one = self.kind == SecondMoments::Pairs;
         let shared = one && !origin.is_empty();
-        self.about_means = one && !shared;
-        let shares = || {
+        (self.about_means, self.scatter_known) = (one && !shared, false);
+        if block.is_full() && !shared {
+            let mut all = ByColumn::new(rows, None);
+            // Shares by component. Lines that are no power of two apart stay in the cache together.
+            let line = n.next_multiple_of(COLUMN) + LANES;
+            let mut shares = vec![0.0; LANES * line];
+            for first in (0..k).step_by(LANES) {
+                let count = LANES.min(k - first);
+                vectorised!({
+                    for (i, weight) in rows.weights.iter().enumerate() {
+                        let of_row = &block.responsibilities[i * block.stride + first..][..count];
+                        for (share, q) in shares[i..].iter_mut().step_by(line).zip(of_row) {
+                            *share = weight * q.to_f64();
+                        }
+                    }
+                });
+                for (c, shares) in (first..k).zip(shares.chunks_exact(line)) {
+                    let shares = &shares[..line - LANES];
+                    let is_some = |share: &f64| usize::from(*share > 0.0);
+                    let some: usize = vectorised!(shares.iter().map(is_some).sum());
+                    // Rows without a share take less time than columns of the others.
+                    if 3 * some > shares.len() {
+                        self.add_columns(c, mean(c), anchor(c), shares, &mut all);
+                    } else if some > 0 {
+                        let members = shares.iter().copied().enumerate();
+                        let members = members.filter(|member| member.1 > 0.0);
+                        self.add_members(c, mean(c), anchor(c), rows, members);
+                    }
+                }
+            }
+            return;
+        }
+        let of_rows = || {
             let of_row = |i| {
                 let weight = rows.weight(i);
                 let members = block.members(i).map(move |(c, q)| (c, (i, weight * q)));
                 members.filter(|(_, (_, share))| *share > 0.0)
             };
-            (0..rows.len()).flat_map(of_row)
+            (0..n).flat_map(of_row)
         };
-        let (starts, members) = sort::sorted(block.components(), (0, 0.0), shares);
-        let (mut narrow, mut wide) = (Products::<F>::new(dim), Products::<f64>::new(dim));
-        let mut apart = Vec::new();
+        let (starts, members) = sort::sorted(k, (0, 0.0), of_rows);
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
-            apart.resize(members.len() * dim, 0.0);
+            if !shared {
+                let members = members.iter().copied();
+                self.add_members(c, mean(c), anchor(c), rows, members);
+                continue;
+            }
             self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
             let first = self.first_mut(c);
             vectorised!({
-                let apart = apart.chunks_exact_mut(dim);
-                for (&(i, share), apart) in members.iter().zip(apart) {
-                    let row = rows.row(i).iter().zip(mean(c));
-                    for ((z, m), (apart, first)) in row.zip(apart.iter_mut().zip(&mut *first)) {
-                        *apart = z.to_f64() - m;
-                        *first += share * *apart;
+                for &(i, share) in members {
+                    for ((first, z), m) in first.iter_mut().zip(rows.row(i)).zip(mean(c)) {
+                        *first += share * (z.to_f64() - m);
                     }
                 }
             });
-            if shared {
-                continue;
-            }
-            let shares = || members.iter().map(|member| member.1);
-            let start = if one { 0 } else { c * size };
-            let second = &mut self.second[start..][..size];
-            match anchor(c).is_some_and(|anchor| fits_narrow(&apart, shares(), anchor)) {
-                true => narrow.add(&apart, shares(), second),
-                false => wide.add(&apart, shares(), second),
-            }
         }
         if shared {
-            let mut shares = vec![0.0; rows.len()];
-            for (i, share) in &members {
-                shares[*i] += share;
+            self.add_scatter(rows, block, origin);
+        }
+    }
+
+    /// Adds some rows with their shares in component `c`.
+    fn add_members<F: Float>(
+        &mut self,
+        c: usize,
+        mean: &[f64],
+        anchor: Option<&Whitening>,
+        rows: &Rows<F>,
+        members: impl Iterator<Item = (usize, f64)>,
+    ) {
+        let (ids, mut shares): (Vec<usize>, Vec<f64>) = members.unzip();
+        let mut columns = ByColumn::new(rows, Some(ids));
+        shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
+        self.add_columns(c, mean, anchor, &shares, &mut columns);
+    }
+
+    /// Adds rows with their shares in component `c`, and zeros up to a multiple of [`COLUMN`].
+    fn add_columns<F: Float>(
+        &mut self,
+        c: usize,
+        mean: &[f64],
+        anchor: Option<&Whitening>,
+        shares: &[f64],
+        columns: &mut ByColumn<'_, F>,
+    ) {
+        let (mut masses, mut largest) = ([0.0; COLUMN], [0.0; COLUMN]);
+        vectorised!({
+            for shares in shares.as_chunks::<COLUMN>().0 {
+                for l in 0..COLUMN {
+                    masses[l] += shares[l];
+                    largest[l] = if shares[l] > largest[l] {
+                        shares[l]
+                    } else {
+                        largest[l]
+                    };
+                }
             }
-            apart.clear();
-            for i in 0..rows.len() {
-                let row = rows.row(i).iter().zip(origin);
-                apart.extend(row.map(|(z, a)| z.to_f64() - a));
+        });
+        let mass: f64 = masses.iter().sum();
+        let most = largest.into_iter().fold(0.0, f64::max);
+        self.mass[c] += mass;
+        let (dim, size) = (self.dim, self.dim * self.dim);
+        let (mut first, mut second) = (vec![0.0; dim], vec![0.0; size]);
+        let fits = anchor.filter(|_| F::EPSILON > f64::EPSILON);
+        let fits = fits.filter(|anchor| anchor.inflation <= MOST_INFLATION);
+        let fits = fits.is_some_and(|anchor| {
+            let narrow = columns.narrow();
+            narrow.add_pairs(mean, shares, [mass, most], &mut first, &mut second);
+            let precisions = anchor.precisions().into_iter();
+            let squares = precisions.zip(second.iter().step_by(dim + 1));
+            let squared: f64 = squares.map(|(p, square)| p * square).sum();
+            // Rows are not much farther apart than the covariance says.
+            squared <= MOST_INFLATION * dim as f64 * mass
+        });
+        if !fits {
+            first.fill(0.0);
+            second.fill(0.0);
+            let wide = columns.wide();
+            wide.add_pairs(mean, shares, [mass, most], &mut first, &mut second);
+        }
+        let add = |sums: &mut [f64], parts: &[f64]| {
+            sums.iter_mut().zip(parts).for_each(|(sum, x)| *sum += x);
+        };
+        add(self.first_mut(c), &first);
+        let place = match self.kind {
+            SecondMoments::Pairs => 0,
+            _ => c,
+        };
+        add(&mut self.second[place * size..][..size], &second);
+    }
+
+    /// Adds a block of rows, shared out by its responsibilities, all components in each support: masses and first moments of rows
+    /// that `shared` whitens, about its centres, and second moments about `origin`. If these `stay` as they are whatever the
+    /// responsibilities, they may be known.
+    pub(super) fn add_whitened<F: Float>(
+        &mut self,
+        rows: &Rows<F>,
+        block: &Block<F>,
+        shared: &Shared<F>,
+        origin: &[f64],
+        stay: bool,
+    ) {
+        self.whitened = true;
+        self.scatter_known &= stay;
+        let mut entered = Rows::default();
+        let seen = match block.seen.len() == rows.len() {
+            true => &block.seen,
+            false => {
+                shared.enter(rows, &mut Vec::new(), &mut entered);
+                &entered
             }
-            wide.add(&apart, shares.into_iter(), &mut self.second);
+        };
+        seen.add_each(block, shared.centres(), self);
+        match stay {
+            false => self.add_scatter(rows, block, origin),
+            true if self.scatter_known => (),
+            true => {
+                self.scatter_weight += rows.weights.iter().sum::<f64>();
+                self.add_about(rows, rows.weights.clone(), origin);
+            }
+        }
+    }
+
+    /// Adds all rows, with their shares in all components, to second moments about `origin`.
+    fn add_scatter<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>, origin: &[f64]) {
+        let share = |i| {
+            let shares = block.responsibilities(i).iter();
+            rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
+        };
+        self.add_about(rows, (0..rows.len()).map(share).collect(), origin);
+    }
+
+    fn add_about<F: Float>(&mut self, rows: &Rows<F>, mut shares: Vec<f64>, origin: &[f64]) {
+        let (mass, most) = (
+            shares.iter().sum(),
+            shares.iter().copied().fold(0.0, f64::max),
+        );
+        shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
+        let (mut all, mut first) = (ByColumn::new(rows, None), vec![0.0; self.dim]);
+        let (wide, second) = (all.wide(), &mut self.second);
+        wide.add_pairs(origin, &shares, [mass, most], &mut first, second);
+    }
+
+    /// Takes second moments about a fixed point, and the weight that they are of, from an earlier pass over the same rows, or gives
+    /// them to later ones.
+    pub(crate) fn keep_scatter(&mut self, kept: &mut Option<(Vec<f64>, f64)>) {
+        match kept {
+            Some((scatter, weight)) if self.scatter_known => {
+                self.second.clone_from(scatter);
+                self.scatter_weight = *weight;
+            }
+            None if self.scatter_weight > 0.0 => {
+                *kept = Some((self.second.clone(), self.scatter_weight));
+            }
+            _ => (),
         }
     }
 
@@ -96,7 +245,13 @@ impl Moments {
     /// about the means before the steps where there was no `origin`.
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
         let dim = self.dim;
-        let (mut old, mut within) = (self.second().to_vec(), self.second().to_vec());
+        // Responsibilities sum to 1 up to rounding, which must not count where means are far apart.
+        let factor = match self.scatter_weight > 0.0 {
+            true => self.mass.iter().sum::<f64>() / self.scatter_weight,
+            false => 1.0,
+        };
+        let mut old: Vec<f64> = self.second().iter().map(|x| factor * x).collect();
+        let mut within = old.clone();
         let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
             let apart: Vec<f64> = match self.about_means {
@@ -154,83 +309,39 @@ impl Moments {
     }
 }
 
-/// Whether sums of products in the type of the data have digits enough: rows $u$ (n, d) about the anchor are not much
-/// farther apart than its covariance says, and it is well-conditioned.
-fn fits_narrow(rows: &[f64], shares: impl Iterator<Item = f64>, anchor: &Whitening) -> bool {
-    /// Shares within these bounds can be rounded to any type.
-    const HELD: std::ops::Range<f64> = 1e-6..1e12;
-    let precisions = anchor.precisions();
-    let dim = precisions.len();
-    let (mut mass, mut squares, mut most) = (0.0, 0.0, 0.0f64);
-    for (row, share) in rows.chunks_exact(dim).zip(shares) {
-        mass += share;
-        most = most.max(share);
-        let squared = row.iter().zip(&precisions).map(|(u, p)| p * u * u);
-        squares += share * squared.sum::<f64>();
-    }
-    let spread = MOST_INFLATION * dim as f64 * mass;
-    anchor.inflation <= MOST_INFLATION && squares <= spread && HELD.contains(&most)
+/// All rows of a block, or some of them, by coordinate: in either type, made when they are asked for.
+struct ByColumn<'a, F> {
+    rows: &'a Rows<F>,
+    some: Option<Vec<usize>>,
+    narrow: Option<Columns<F>>,
+    wide: Option<Columns<f64>>,
 }
 
-/// Weighted sums of the products of rows with themselves, as matrix products, with their scratch.
-struct Products<T> {
-    rows: Vec<T>,
-    /// Rows times their shares.
-    shared: Vec<T>,
-    /// Masses and means for the kernel: no component has a mean of its own.
-    ones: Vec<f64>,
-    zeros: Vec<f64>,
-    order: Vec<u32>,
-}
-
-impl<T: Float> Products<T> {
-    fn new(dim: usize) -> Self {
+impl<'a, F: Float> ByColumn<'a, F> {
+    fn new(rows: &'a Rows<F>, some: Option<Vec<usize>>) -> Self {
+        let (narrow, wide) = (None, None);
         Self {
-            rows: Vec::new(),
-            shared: Vec::new(),
-            ones: vec![1.0; dim],
-            zeros: vec![0.0; dim * dim],
-            order: (0..dim as u32).collect(),
+            rows,
+            some,
+            narrow,
+            wide,
         }
     }
 
-    /// Adds the lower half of $\sum_n q_n u_n u_n^T$ to a matrix (d, d), for rows $u$ (n, d) with their shares; what is above
-    /// it is left undefined.
-    fn add(&mut self, rows: &[f64], mut shares: impl Iterator<Item = f64>, into: &mut [f64]) {
-        /// Rows whose sums stay in this type, before they are added up in `f64`.
-        const ROWS: usize = 128;
-        let dim = self.ones.len();
-        let stride = dim.next_multiple_of(LANES);
-        for rows in rows.chunks(ROWS * dim) {
-            let count = rows.len() / dim;
-            self.rows.clear();
-            self.rows.resize(count * stride, T::zero());
-            self.shared.clear();
-            self.shared
-                .resize(count * stride + weighted::SPARE, T::zero());
-            let all = self.rows.chunks_exact_mut(stride);
-            let places = all.zip(self.shared.chunks_exact_mut(stride));
-            for ((row, share), (all, shared)) in rows.chunks_exact(dim).zip(&mut shares).zip(places)
-            {
-                for ((&u, all), shared) in row.iter().zip(all).zip(shared) {
-                    *all = T::from_f64(u);
-                    *shared = T::from_f64(share * u);
-                }
-            }
-            weighted::add(Weighted {
-                shares: &self.shared,
-                places: stride,
-                rows: &self.rows,
-                stride,
-                scale: 1.0,
-                mass: &self.ones,
-                from: &self.zeros,
-                columns: dim,
-                place_of: &self.order,
-                first: into,
-                second: &mut [],
-                lower: true,
-            });
+    fn columns<T: Float>(rows: &Rows<F>, some: Option<&[usize]>) -> Columns<T> {
+        match some {
+            Some(ids) => Columns::new(ids.len(), rows.dim, |place| rows.row(ids[place])),
+            None => Columns::new(rows.len(), rows.dim, |i| rows.row(i)),
         }
+    }
+
+    fn narrow(&mut self) -> &mut Columns<F> {
+        let (rows, some) = (self.rows, self.some.as_deref());
+        self.narrow.get_or_insert_with(|| Self::columns(rows, some))
+    }
+
+    fn wide(&mut self) -> &mut Columns<f64> {
+        let (rows, some) = (self.rows, self.some.as_deref());
+        self.wide.get_or_insert_with(|| Self::columns(rows, some))
     }
 }

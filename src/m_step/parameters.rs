@@ -238,18 +238,23 @@ impl<F: Float> Parameters<F> {
         if self.spread == self.isotropic(self.unit) {
             return Vec::new();
         }
-        let (dim, origin) = (self.dim(), self.origin());
-        let mut between = vec![0.0; dim];
-        let means = self.exact_means.chunks_exact(dim);
-        for (mean, share) in means.zip(&self.proportions.values) {
-            for ((sum, m), a) in between.iter_mut().zip(mean).zip(&origin) {
-                *sum += share * (m - a).powi(2);
-            }
-        }
-        match dot(&between, &self.precisions(0)) <= MOST {
+        let origin = self.origin();
+        match self.spread_between(&origin) <= MOST {
             true => origin,
             false => Vec::new(),
         }
+    }
+
+    /// How far the means are from a point (d), squared, in variances of the narrowest direction.
+    pub(super) fn spread_between(&self, origin: &[f64]) -> f64 {
+        let mut between = vec![0.0; self.dim()];
+        let means = self.exact_means.chunks_exact(self.dim());
+        for (mean, share) in means.zip(&self.proportions.values) {
+            for ((sum, m), a) in between.iter_mut().zip(mean).zip(origin) {
+                *sum += share * (m - a).powi(2);
+            }
+        }
+        dot(&between, &self.precisions(0))
     }
 
     /// The mean of component `c` that its triangle is about.

@@ -35,6 +35,8 @@ pub struct Block<F> {
     pub(crate) expected: Vec<f64>,
     /// Facts that sums need about costs computed as products (E46).
     pub(crate) terms: Option<Terms>,
+    /// The rows as one transform for all components whitens them (E52), if a search did so; else none.
+    pub(crate) seen: Rows<f64>,
     /// The numbers of the rows in the data.
     numbers: Vec<usize>,
     evaluations: u64,
@@ -90,6 +92,7 @@ impl<F: Float> Block<F> {
         }
         self.expected.clear();
         self.terms = None;
+        self.seen.weights.clear();
         self.evaluations = 0;
         self.fault = None;
     }

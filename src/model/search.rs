@@ -17,6 +17,8 @@ pub(crate) struct Exact<F> {
     upper: Vec<F>,
     reached: Vec<u32>,
     direct: Vec<F>,
+    wide: Vec<f64>,
+    narrow: Vec<F>,
 }
 
 /// Components more than this many nats behind the best one have no share of a row.
@@ -70,7 +72,7 @@ pub(crate) fn all<F: Float>(
     rows: &Rows<F>,
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
-    see: impl FnMut(&[F]),
+    mut see: impl FnMut(&[F]),
 ) {
     if !block.shared {
         // One component.
@@ -81,7 +83,32 @@ pub(crate) fn all<F: Float>(
         return;
     }
     if let Some(products) = cost.products().filter(|_| rows.entries().is_none()) {
-        return by_products(products, cost, beta, rows, block, scratch, see);
+        let direct = |i: usize, ids: &[u32], out: &mut Vec<F>| cost.some(rows, i, ids, out);
+        return by_products(products, &direct, beta, &rows.values, block, scratch, see);
+    }
+    if let Cost::Whitened(whitened) = cost
+        && let Some(shared) = whitened.one()
+    {
+        let (mut seen, mut narrow) = (
+            std::mem::take(&mut block.seen),
+            std::mem::take(&mut scratch.narrow),
+        );
+        shared.enter(rows, &mut scratch.wide, &mut seen);
+        let products = shared.products(&seen, beta, &mut narrow);
+        let found = products.map(|products| {
+            let direct =
+                |i: usize, ids: &[u32], out: &mut Vec<F>| shared.some_entered(&seen, i, ids, out);
+            by_products(products, &direct, beta, &narrow, block, scratch, &mut see);
+        });
+        (block.seen, scratch.narrow) = (seen, narrow);
+        if found.is_some() {
+            return;
+        }
+    }
+    if let Cost::Whitened(whitened) = cost
+        && whitened.fill(rows, beta, &mut block.costs)
+    {
+        return block.costs.chunks_exact(block.stride).for_each(see);
     }
     cost.all(rows, &mut scratch.approximate);
     let costs = scratch.approximate.chunks_exact(cost.components());
@@ -91,21 +118,21 @@ pub(crate) fn all<F: Float>(
     block.costs.chunks_exact(block.stride).for_each(see);
 }
 
-/// Costs by products. Everything that can have a share of a row is computed directly where the rounding bound of its costs is
-/// above [`largest_error`].
+/// Costs of padded rows by products. Everything that can have a share of a row is computed by `of_row` where the rounding bound
+/// of its costs is above [`largest_error`].
 fn by_products<F: Float>(
     products: &Linear<F>,
-    cost: Cost<'_, F>,
+    of_row: Direct<'_, F>,
     beta: f64,
-    rows: &Rows<F>,
+    rows: &[F],
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
     mut see: impl FnMut(&[F]),
 ) {
-    let terms = products.terms(beta);
+    let (terms, k) = (products.terms(beta), block.components());
     let has_tight = !terms.tight.is_empty();
     block.terms = Some(terms);
-    products.costs(&rows.values, &mut scratch.features, &mut block.costs);
+    products.costs(rows, &mut scratch.features, &mut block.costs);
     let errors = &products.errors[..];
     soft::least_upper(&block.costs, errors, &mut scratch.upper);
     let limit = largest_error::<F>(products.width());
@@ -130,7 +157,7 @@ fn by_products<F: Float>(
             }
         }
         if !exact || scratch.reached.len() > 1 {
-            direct(cost, rows, i, row, scratch);
+            direct(of_row, k, i, row, scratch);
         }
         if exact {
             see(row);
@@ -142,18 +169,20 @@ fn by_products<F: Float>(
     }
 }
 
+/// Computes the costs of a row under some components.
+type Direct<'a, F> = &'a dyn Fn(usize, &[u32], &mut Vec<F>);
+
 /// Computes the costs of a row directly that `scratch.reached` names.
 fn direct<F: Float>(
-    cost: Cost<'_, F>,
-    rows: &Rows<F>,
+    of_row: Direct<'_, F>,
+    k: usize,
     i: usize,
     row: &mut [F],
     scratch: &mut Exact<F>,
 ) {
-    let k = cost.components() as u32;
     // The padding is dropped: its costs are infinite.
-    scratch.reached.retain(|&c| c < k);
-    cost.some(rows, i, &scratch.reached, &mut scratch.direct);
+    scratch.reached.retain(|&c| (c as usize) < k);
+    of_row(i, &scratch.reached, &mut scratch.direct);
     for (&c, &cost) in scratch.reached.iter().zip(&scratch.direct) {
         row[c as usize] = cost;
     }

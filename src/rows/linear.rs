@@ -22,6 +22,8 @@ pub(crate) struct Linear<F> {
     pub(crate) errors: Vec<F>,
     /// Bounds on the sum of the absolute terms of a cost, less twice the cost (k).
     terms: Vec<f64>,
+    /// How far each mean is from the point in a column, squared, at most: in costs (k).
+    farness: Vec<f64>,
     /// Costs as squared distances (k): only where there is one factor for all coordinates.
     parts: Arc<[Part]>,
 }
@@ -48,6 +50,8 @@ pub(crate) struct Terms {
     /// Components so far from the point, for their variance, that sums about it would lose their second moments: rows are
     /// added to these about their own means.
     pub(crate) tight: Vec<u32>,
+    /// They, and others so far from the point in a column that sums of squares in the type of the data would lose too many digits.
+    pub(crate) far: Vec<u32>,
     /// Costs as squared distances (k): only where there is one factor for all coordinates.
     pub(crate) parts: Arc<[Part]>,
 }
@@ -75,6 +79,10 @@ fn gamma<F: Float>(width: usize) -> f64 {
 pub(crate) fn largest_error<F: Float>(width: usize) -> f64 {
     gamma::<F>(width) * largest_terms(width)
 }
+
+/// Means at most this far from the point in every column, in variances, have sums of squares in the type of the data: these lose a
+/// factor of this size of their digits.
+pub(crate) const FARTHEST: f64 = 64.0;
 
 impl<F: Float> Linear<F> {
     /// Squared distances with a factor $a_c$ and a constant $b_c$ of each component.
@@ -112,6 +120,7 @@ impl<F: Float> Linear<F> {
             values,
             constants,
             mut terms,
+            farness,
         } = forms;
         let mut errors = vec![F::zero(); terms.len().next_multiple_of(LANES)];
         for (error, terms) in errors.iter_mut().zip(&mut terms) {
@@ -129,6 +138,7 @@ impl<F: Float> Linear<F> {
             panels: Panels::scaled(&values, width, width, F::one(), &constants),
             errors,
             terms,
+            farness,
             parts: parts.into(),
         }
     }
@@ -136,11 +146,15 @@ impl<F: Float> Linear<F> {
     /// Facts for sums, with `beta` nats for a cost of 1.
     pub(crate) fn terms(&self, beta: f64) -> Terms {
         let most = largest_terms(self.width());
-        let tight = (0..)
-            .zip(&self.terms)
-            .filter(|(_, terms)| beta * **terms > most);
+        let is_tight = |c: usize| beta * self.terms[c] > most;
+        let is_far = |c: usize| 2.0 * beta * self.farness[c] > FARTHEST || is_tight(c);
+        let all = |is: &dyn Fn(usize) -> bool| {
+            let all = (0..self.terms.len()).filter(|c| is(*c));
+            all.map(|c| c as u32).collect()
+        };
         Terms {
-            tight: tight.map(|(c, _)| c).collect(),
+            tight: all(&is_tight),
+            far: all(&is_far),
             parts: Arc::clone(&self.parts),
         }
     }
@@ -181,6 +195,7 @@ struct Forms<F> {
     constants: Vec<F>,
     /// Bound on the sum of the absolute terms of a cost, less twice the cost (E46).
     terms: Vec<f64>,
+    farness: Vec<f64>,
 }
 
 impl<F: Float> Forms<F> {
@@ -190,19 +205,22 @@ impl<F: Float> Forms<F> {
             values: Vec::new(),
             constants: Vec::new(),
             terms: Vec::new(),
+            farness: Vec::new(),
         }
     }
 
     /// A component with a factor for each coordinate, the factors for squares, and what is added to its constant: infinity for
     /// one that was discarded.
     fn add(&mut self, mean: &[F], factor: impl Fn(usize) -> f64, squares: &[F], added: f64) {
-        let mut square = 0.0;
+        let (mut square, mut farness) = (0.0, 0.0f64);
         for (j, mu) in mean.iter().enumerate() {
             let (mu, factor) = (mu.to_f64(), factor(j));
             square += factor * (mu * mu);
+            farness = farness.max(factor * (mu * mu));
             self.values.push(F::from_f64(-2.0 * factor * mu));
         }
         self.values.extend_from_slice(squares);
+        self.farness.push(farness);
         if added == f64::INFINITY {
             let start = self.values.len() - self.width;
             self.values[start..].fill(F::zero());

@@ -13,4 +13,4 @@ pub use block::Rows;
 pub use centres::Centres;
 pub use frame::Frame;
 pub(crate) use frame::clamped;
-pub(crate) use linear::{Linear, Part, Terms, largest_error};
+pub(crate) use linear::{FARTHEST, Linear, Part, Seen, Terms, largest_error};
