@@ -19,6 +19,8 @@ pub struct Found {
     pub values: usize,
     /// The first one, or what else cannot be read: its column, its line or row, and what is wrong.
     pub first: Option<String>,
+    /// Columns with a value in some row.
+    pub(crate) known: Vec<bool>,
 }
 
 /// The rows that are dropped, in order, if any may be.
@@ -36,7 +38,10 @@ pub(crate) fn scan(
         return Ok((None, None));
     };
     let (mut found, mut rows) = (Found::default(), Vec::new());
-    let weight = options.weight.iter().map(|column| options.only(column));
+    let keeps = missing == Missing::Keep;
+    // A weight is never missing: it is read after this.
+    let weight = options.weight.iter().filter(|_| !keeps);
+    let weight = weight.map(|column| options.only(column));
     for mut columns in [options.clone()].into_iter().chain(weight) {
         columns.rounded = false;
         let strict = columns.clone();
@@ -44,6 +49,7 @@ pub(crate) fn scan(
         let source = open(&columns)?;
         let (n, dim) = (source.len(), source.dim());
         let mut values = Vec::new();
+        let mut known = vec![false; dim];
         for first in (0..n).step_by(PIECE) {
             values.resize(PIECE.min(n - first) * dim, 0.0);
             if let Err(error) = source.read(first, &mut values) {
@@ -54,9 +60,13 @@ pub(crate) fn scan(
                 return Err(of_rows(&error));
             }
             for (row, values) in values.chunks_exact(dim.max(1)).enumerate() {
-                let count = values.iter().filter(|x| x.is_nan()).count();
+                let mut count = 0;
+                for (x, known) in values.iter().zip(&mut known) {
+                    count += usize::from(x.is_nan());
+                    *known |= !x.is_nan();
+                }
                 if count > 0 {
-                    if found.first.is_none() {
+                    if found.first.is_none() && !keeps {
                         let strict = open(&strict)?;
                         let error = strict.read(first + row, &mut vec![0.0; dim]).err();
                         found.first = error.map(|error| error.to_string());
@@ -65,6 +75,10 @@ pub(crate) fn scan(
                     rows.push(first + row);
                 }
             }
+        }
+        // The first ones are the columns of the rows.
+        if found.known.is_empty() {
+            found.known = known;
         }
     }
     rows.sort_unstable();
@@ -81,7 +95,7 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     let before: Vec<usize> = before.collect();
     let place = move |row: usize| row + before.partition_point(|before| *before <= row);
     let (len, dim) = (rows.len() - dropped.len(), rows.dim());
-    Made::of([len, dim], move |first, out| {
+    Made::of([len, dim], false, move |first, out| {
         let (mut row, end) = (first, first + out.len() / dim);
         let mut all = Vec::new();
         while row < end {

@@ -508,7 +508,7 @@ fn rows_left_out() {
         found
             .first
             .unwrap()
-            .ends_with("column \"x\", line 3: an empty field: fill it in, or take the row out")
+            .ends_with("column \"x\", line 3: an empty field: fill it in, or take the row out, or allow missing values")
     );
     let weights = opened.weights.clone().unwrap();
     assert_eq!(weights.len(), kept.len());
