@@ -31,23 +31,23 @@ pub(crate) enum Quality {
 }
 
 impl<F: Float> Fitted<F> {
-    /// By a fit to rows with these weights.
-    pub(crate) fn new(fit: Fit<BoxedMixture<F>>, weights: Option<&[f64]>) -> Self {
+    /// By a fit to these rows.
+    pub(crate) fn new(fit: Fit<BoxedMixture<F>>, data: &dyn Data<F>) -> coremix::Result<Self> {
         let mut sizes = vec![0.0; fit.model.components()];
         let weights = fit
             .coreset
             .as_ref()
-            .map_or(weights, |own| Some(&own.weights[..]));
+            .map_or(data.weights(), |own| Some(&own.weights[..]));
         for (row, label) in fit.search_labels.iter().enumerate() {
             sizes[*label as usize] += weights.map_or(1.0, |weights| weights[row]);
         }
-        Self {
-            quality: quality(&fit, sizes.iter().sum()),
+        Ok(Self {
+            quality: quality(&fit, sizes.iter().sum(), data)?,
             sizes,
             coreset: fit.coreset.map(|coreset| coreset.rows.len()),
             model: fit.model,
             report: fit.report,
-        }
+        })
     }
 
     pub(crate) fn say(&self, fit: &Arguments, rows: usize, time: Duration) -> Result<()> {
@@ -125,12 +125,28 @@ pub(crate) fn in_words(fit: &Arguments, size: f64) -> String {
 }
 
 /// From the last free energy, F, of rows of this weight, W. Where each row belongs to one centre, F is
-/// -W (ln k + d/2 ln 2 pi v) - E / 2v, where columns have one unit, with the variance v and the quantization error E (E3, E22).
-fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
+/// -W (ln k + d/2 ln 2 pi v) - E / 2v, where columns have one unit, with the variance v and the quantization error E (E3, E22). Where
+/// rows know some of the d columns, E is found again.
+fn quality<F: Float>(
+    fit: &Fit<BoxedMixture<F>>,
+    weight: f64,
+    data: &dyn Data<F>,
+) -> coremix::Result<Quality> {
     let free_energy = fit.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
     let (model, shared) = (&fit.model, fit.supports.as_ref().map(|all| all.ncols()));
     let k = model.components();
-    if model.cost().is_squared() && shared.unwrap_or(k) == 1 {
+    let is_hard = model.cost().is_squared() && shared.unwrap_or(k) == 1;
+    if is_hard && data.is_sparse() {
+        let error = match &fit.coreset {
+            Some(own) => {
+                let drawn = data.select(&own.rows, own.weights.clone())?;
+                model.quantization_error(&*drawn)?
+            }
+            None => model.quantization_error(data)?,
+        };
+        return Ok(Quality::Distance(error / weight));
+    }
+    if is_hard {
         // The variances of columns that are standardised differ by their units alone.
         let (variances, frame) = (model.variances(), model.frame());
         let v = variances[[0, 0]] * (frame.unit() / frame.unit_of(0)).powi(2);
@@ -139,12 +155,16 @@ fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
         let error = -2.0 * v * (free_energy + constant);
         // Where rows are centres, all of it is rounding.
         let rounding = 1e-14 * v * (free_energy.abs() + constant.abs());
-        return Quality::Distance(if error > rounding { error } else { 0.0 });
+        return Ok(Quality::Distance(if error > rounding {
+            error
+        } else {
+            0.0
+        }));
     }
-    Quality::Likelihood(
+    Ok(Quality::Likelihood(
         free_energy,
         shared.is_some() || model.free_parameters().is_none(),
-    )
+    ))
 }
 
 /// The kind of the covariances, where the model is a mixture of Gaussians of fixed parameters.
