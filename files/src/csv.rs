@@ -460,7 +460,7 @@ impl Dialect {
         }
         let mut all = rows.len();
         if self.options.missing == Some(Missing::Keep) {
-            // What is there says it; where nothing is, later rows will.
+            // The values that are there say it; where there are none, later rows will.
             (others, all, empty) = (others - empty, all - empty, 0);
         }
         let (holds, words) = match 2 * others > all {

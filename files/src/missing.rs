@@ -5,8 +5,9 @@ use crate::numbers::Number;
 use crate::open::Rows;
 use crate::options::{Missing, Options};
 use crate::source::Made;
-use coremix::Result;
-use coremix::data::Source as _;
+use coremix::costs::Cost;
+use coremix::data::{Data, Source as _};
+use coremix::{Error, Float, Mixture, Result};
 use std::sync::Arc;
 
 /// The values that are missing in files.
@@ -19,8 +20,18 @@ pub struct Found {
     pub values: usize,
     /// The first one, or what else cannot be read: its column, its line or row, and what is wrong.
     pub first: Option<String>,
-    /// Columns with a value in some row.
+    /// Columns with a value in some row, and how many rows miss no value, one, two and so on, where they are kept.
     pub(crate) known: Vec<bool>,
+    by_count: Vec<usize>,
+}
+
+impl Found {
+    /// Counts the values that are missing in rows that are kept, of which `empty` columns without any value are left out.
+    pub(crate) fn count(&mut self, empty: usize) {
+        let some = self.by_count.iter().skip(empty).enumerate();
+        self.values = some.map(|(count, rows)| count * rows).sum();
+        self.rows = self.by_count.iter().skip(empty + 1).sum();
+    }
 }
 
 /// The rows that are dropped, in order, if any may be.
@@ -50,6 +61,7 @@ pub(crate) fn scan(
         let (n, dim) = (source.len(), source.dim());
         let mut values = Vec::new();
         let mut known = vec![false; dim];
+        found.by_count.resize(dim + 1, 0);
         for first in (0..n).step_by(PIECE) {
             values.resize(PIECE.min(n - first) * dim, 0.0);
             if let Err(error) = source.read(first, &mut values) {
@@ -65,8 +77,10 @@ pub(crate) fn scan(
                     count += usize::from(x.is_nan());
                     *known |= !x.is_nan();
                 }
-                if count > 0 {
-                    if found.first.is_none() && !keeps {
+                if keeps {
+                    found.by_count[count] += 1;
+                } else if count > 0 {
+                    if found.first.is_none() {
                         let strict = open(&strict)?;
                         let error = strict.read(first + row, &mut vec![0.0; dim]).err();
                         found.first = error.map(|error| error.to_string());
@@ -83,7 +97,10 @@ pub(crate) fn scan(
     }
     rows.sort_unstable();
     rows.dedup();
-    found.rows = rows.len();
+    match keeps {
+        true => found.count(0),
+        false => found.rows = rows.len(),
+    }
     let dropped = (missing == Missing::Drop).then(|| Arc::new(rows));
     Ok((Some(found), dropped))
 }
@@ -111,4 +128,19 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
         }
         Ok(())
     })
+}
+
+/// An error for rows with missing values, where a model needs all values: that of full or tied covariances, or of a Dirichlet process.
+///
+/// # Errors
+/// [`Error::Parameter`].
+pub fn check_known<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<()> {
+    match data.is_sparse() && matches!(model.cost(), Cost::Whitened(_)) {
+        true => Err(Error::Parameter {
+            name: "rows",
+            value: "with missing values".into(),
+            rule: "this model needs all coordinates of a row",
+        }),
+        false => Ok(()),
+    }
 }

@@ -186,21 +186,25 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         not_used = columns.not_used(|name| used.contains(name), &options);
         options.columns = Some(used);
     }
-    let (missing, dropped) =
+    let (mut missing, dropped) =
         missing::scan(&options, &|options| Ok(rows(&parts, options, &None)?.0))?;
     let keeps = options.missing == Some(Missing::Keep);
-    let some = keeps && missing.as_ref().is_some_and(|found| found.values > 0);
-    options.lenient = dropped.is_some() || some;
-    if let (true, false, Some(names), Some(found)) = (some, named, &mut options.columns, &missing)
+    if let (true, false, Some(names), Some(found)) =
+        (keeps, named, &mut options.columns, &mut missing)
         && names.len() == found.known.len()
+        && found.values > 0
     {
         let mut known = found.known.iter();
         let none = names.extract_if(.., |_| known.next() == Some(&false));
-        not_used.extend(none.map(|name| (name, "no value".to_owned())));
+        let none: Vec<_> = none.map(|name| (name, "no value".to_owned())).collect();
+        found.count(none.len());
+        not_used.extend(none);
         if names.is_empty() {
             return Err(parts[0].fault("has no column of which some value is there"));
         }
     }
+    let some = keeps && missing.as_ref().is_some_and(|found| found.values > 0);
+    options.lenient = dropped.is_some() || some;
     if options.element.is_none() {
         let elements = parts.iter().map(|part| part.element(&options));
         let element = elements.collect::<Result<Vec<_>>>()?.into_iter().max();

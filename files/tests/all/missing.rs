@@ -11,8 +11,8 @@ use arrow_schema::{DataType, TimeUnit};
 use coremix::data::{Blocks, Data, Source};
 use coremix::prelude::*;
 use coremix_files::{
-    AnySource, ArrowFile, Batches, CsvFile, ElementType, InMemory, LabelWriter, Missing, Number,
-    Opened, Options, ParquetFile, ReadAhead, Spool, open,
+    AnySource, ArrowFile, Batches, CsvFile, ElementType, Format, InMemory, LabelWriter, Missing,
+    Number, Opened, Options, ParquetFile, ReadAhead, Spool, open,
 };
 use ndarray::{Array2, array};
 use num_traits::AsPrimitive;
@@ -138,7 +138,8 @@ fn fields() {
         [6.0, -999.0, NAN]
     ];
     same(&rows(&opened), &expected);
-    assert_eq!(opened.missing.unwrap().rows, 7);
+    let found = opened.missing.unwrap();
+    assert_eq!((found.rows, found.values), (7, 13));
     // Columns that are named are read, whatever they hold.
     let named = text.open(&options.clone().columns(["empty", "x"]));
     assert_eq!(
@@ -496,4 +497,31 @@ fn fits_are_those_of_rows_in_memory() {
     assert!(parquet.may_miss() && arrow.may_miss());
     same(&read(&parquet), &array![[1.0], [NAN]]);
     same(&read(&arrow), &array![[1.0], [NAN]]);
+}
+
+/// The files of `tests/made` and `tests/text`, as other programs write them.
+#[test]
+fn files_of_other_programs() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let blanks = keep().delimiter(b' ').format(Format::Csv).columns(["V1"]);
+    for (name, options, missing) in [
+        ("made/pandas-missing.parquet", keep(), 1),
+        (
+            "text/pandas-missing.csv",
+            keep().columns(["x", "y", "z"]),
+            1,
+        ),
+        ("text/polars-null.csv", keep().columns(["x", "y", "z"]), 1),
+        ("text/pandas-series.csv", keep(), 1),
+        ("text/r-missing.txt", blanks, 1),
+    ] {
+        let opened = open(tests.join(name), &options).unwrap();
+        let found = rows(&opened);
+        let nan = found.iter().filter(|x| x.is_nan()).count();
+        assert_eq!(
+            (nan, opened.missing.unwrap().values),
+            (missing, missing),
+            "{name}"
+        );
+    }
 }
