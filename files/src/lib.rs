@@ -46,7 +46,7 @@ pub use csv::CsvFile;
 pub use ids::row_names;
 pub use ipc::ArrowFile;
 pub use keys::Keys;
-pub use missing::{Found, check_known};
+pub use missing::{Found, check_known, needs_all_values};
 pub use npy::NpyFile;
 pub use numbers::{ALLOW, ElementType, Number};
 pub use open::{AnySource, KeyColumns, Opened, Rows, open, open_all};

@@ -130,12 +130,17 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     })
 }
 
-/// An error for rows with missing values, where a model needs all values: that of full or tied covariances, or of a Dirichlet process.
+/// Whether a model takes no rows with missing values: that of full or tied covariances, of a Dirichlet process, or of a sketch.
+pub fn needs_all_values<F: Float>(model: &dyn Mixture<F>) -> bool {
+    matches!(model.cost(), Cost::Whitened(_)) || model.frame().basis().is_some()
+}
+
+/// An error for rows with missing values, where a model [needs all](needs_all_values).
 ///
 /// # Errors
 /// [`Error::Parameter`].
 pub fn check_known<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<()> {
-    match data.is_sparse() && matches!(model.cost(), Cost::Whitened(_)) {
+    match data.is_sparse() && needs_all_values(model) {
         true => Err(Error::Parameter {
             name: "rows",
             value: "with missing values".into(),

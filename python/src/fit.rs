@@ -205,7 +205,7 @@ impl Task<'_, '_> {
         let found = Found {
             report: fit.report,
             // They are as many as the rows, which are not in memory.
-            labels: labels.filter(|_| !self.rows.reading().is_some()),
+            labels: labels.filter(|_| self.rows.reading().is_none()),
             sizes,
             weight,
             distinct: None,

@@ -6,11 +6,10 @@ use crate::errors::{raise, raise_asked, row_of};
 use crate::family::{Family, Parameters, sample};
 use crate::input::{Given, Input, Number, Rows, Weights, weights_of_rows, whole};
 use crate::predictor::Predictor;
-use coremix::costs::Cost;
 use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
-use coremix_files::LabelWriter;
+use coremix_files::{LabelWriter, needs_all_values};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
@@ -237,11 +236,12 @@ impl Model {
         each!(self, model: F => {
             let mut all = Array2::<F>::default((x.len(), self.columns()));
             self.asked(py, &x, threads, |rows, part| {
-                let known = rows.values::<F>()?;
-                if !known.is_empty() {
-                    let filled = model.impute(&Dense::with_missing(&known)?)?;
-                    all.slice_mut(s![part, ..]).assign(&filled);
-                }
+                let (known, may_miss) = (rows.values::<F>()?, F::read(rows).may_miss());
+                let known = match may_miss && !known.is_empty() {
+                    true => Dense::with_missing(&known)?,
+                    false => Dense::batch(&known)?,
+                };
+                all.slice_mut(s![part, ..]).assign(&model.impute(&known)?);
                 Ok(())
             })?;
             Ok(all.into_pyarray(py).into_any())
@@ -503,8 +503,7 @@ impl Model {
     /// An error for rows with missing values, where the model needs all of them.
     fn check_known(&self, rows: &Rows<'_>) -> Result<()> {
         each!(self, model: F => {
-            let needs_all = matches!(model.cost(), Cost::Whitened(_));
-            match needs_all && F::read(rows).may_miss() {
+            match needs_all_values(&**model) && F::read(rows).may_miss() {
                 true => whole(rows.values::<F>()?.view()),
                 false => Ok(()),
             }
