@@ -429,8 +429,12 @@ class CoremixEstimator(Parameters, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = bool(self.allow_missing)
+        tags.input_tags.allow_nan = bool(self.allow_missing) and self._takes_missing()
         return tags
+
+    def _takes_missing(self) -> bool:
+        """Whether there is a fit of rows with missing values."""
+        return True
 
     def predict(self, X: Rows) -> NDArray[np.int32]:
         """The likeliest component of each row of ``X``, over all components: shape (n_samples,)."""

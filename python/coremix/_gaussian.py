@@ -333,6 +333,9 @@ random_state, verbose, callback
     n_coordinates: int | None = None
     covariance_type: Covariance = "diag"
 
+    def _takes_missing(self) -> bool:
+        return False
+
     def _sketch(self, n_features: int) -> int:
         if self.n_coordinates is None:
             return max(-(-n_features // 4), min(n_features, 16))

@@ -38,7 +38,11 @@ fn exception(error: Error, names: &Names, columns: Option<&[String]>, allow: &st
     match &error {
         Error::Parameter { name, value, rule } => {
             let name = names.get(*name).map_or(*name, |own| own);
-            PyValueError::new_err(format!("{name} = {value}: {rule}"))
+            let nan = match rule.contains("missing values") {
+                true => "; NaN is one",
+                false => "",
+            };
+            PyValueError::new_err(format!("{name} = {value}: {rule}{nan}"))
         }
         Error::Setting {
             algorithm,

@@ -121,11 +121,11 @@ def test_without_the_setting_it_is_an_error(estimator):
 @pytest.mark.parametrize("estimator", REFUSE, ids=repr)
 def test_some_need_all_values(estimator):
     X, whole = holes()
-    with pytest.raises(ValueError, match="need"):
+    with pytest.raises(ValueError, match="NaN is one"):
         of(estimator).fit(X)
     fitted = of(estimator).fit(whole)
     for ask in ("predict", "predict_proba", "score_samples", "impute"):
-        with pytest.raises(ValueError, match="need"):
+        with pytest.raises(ValueError, match="NaN is one"):
             getattr(fitted, ask)(X)
 
 
@@ -218,7 +218,7 @@ def test_equal_rows_are_merged_where_the_same_values_are_missing():
 @pytest.mark.parametrize("estimator", TAKE[:1] + TAKE[7:8], ids=repr)
 def test_scans(estimator, tmp_path):
     X, _ = holes(n_samples=900)
-    lines = [",".join("" if np.isnan(x) else "-" if i % 7 == 0 and j == 9 else repr(float(x)) for j, x in enumerate(row)) for i, row in enumerate(X)]
+    lines = [",".join("" if np.isnan(x) else repr(float(x)) for x in row) for row in X]
     (tmp_path / "x.csv").write_text("a,b,c,d,e\n" + "\n".join(lines) + "\n")
     names = list("abcde")
     table = pa.table({name: pa.array(X[:, j], mask=np.isnan(X[:, j])) for j, name in enumerate(names)})
@@ -338,7 +338,7 @@ def test_sums_over_partitions_need_all_values(tmp_path):
     with pytest.raises(ValueError, match="NaN or infinite"):
         coremix.partitions.stats(X, own)
     (tmp_path / "x.csv").write_text("a,b,c,d,e\n1,2,,4,5\n")
-    with pytest.raises(ValueError, match="need all values"):
+    with pytest.raises(ValueError, match="take no missing values"):
         coremix.partitions.stats(coremix.scan(tmp_path / "x.csv", missing=True, columns=list("abcde")), own)
 
 
@@ -346,7 +346,8 @@ def test_the_tag():
     for estimator in TAKE + REFUSE:
         for allowed in (False, True):
             tags = clone(estimator).set_params(allow_missing=allowed).__sklearn_tags__()
-            assert tags.input_tags.allow_nan is allowed
+            # A fit of the others would refuse.
+            assert tags.input_tags.allow_nan is (allowed and estimator in TAKE)
 
 
 @pytest.mark.parametrize("estimator", TAKE + REFUSE, ids=repr)
