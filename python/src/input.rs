@@ -179,7 +179,7 @@ impl<'py> Input<'py> {
         self.watched(py, cancel, threads, || Ok(()), work)
     }
 
-    /// [Work](Given::work) with something to do whenever signals are looked for.
+    /// [Work](Self::work) with something to do whenever signals are looked for.
     pub(crate) fn watched<'x, T: Send>(
         &'x self,
         py: Python<'_>,
