@@ -130,8 +130,12 @@ pub(crate) struct Input {
     #[arg(long)]
     pub(crate) no_header: bool,
     /// Leave out rows with a missing value: a null, NaN, an empty field, NA; they have no labels
-    #[arg(long)]
+    #[arg(long, conflicts_with = "missing")]
     pub(crate) drop_missing: bool,
+    /// Take rows with missing values, by what is known of them: nulls, NaN, empty fields, NA and the like; and, in text files, these
+    /// texts, such as --missing=-,-999. A model that was fitted so takes them without it
+    #[arg(long, value_name = "TEXT,..")]
+    pub(crate) missing: Option<Option<Names>>,
     /// The folder for temporary files, of what cannot be read at any place, such as .csv.gz and standard input
     #[arg(long, value_name = "FOLDER")]
     pub(crate) spool: Option<PathBuf>,

@@ -6,7 +6,7 @@ use crate::found::{self, Fitted};
 use crate::labels::{self, Labels};
 use crate::outputs::{self, Output, is_quiet, note, warn};
 use crate::progress::Bar;
-use crate::rows::{self, COLUMNS, Shared, with_rows};
+use crate::rows::{self, COLUMNS, MISSING, Shared, with_rows};
 use coremix::data::Source as _;
 use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator, Float};
@@ -153,7 +153,7 @@ fn fitted<T: Element>(
         Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(format!(": {again}"))),
         Err(error) => return Err(error.into()),
     };
-    Ok(Fitted::new(found, data.weights()))
+    Ok(Fitted::new(found, data)?)
 }
 
 /// The covariances that are asked for. For gmm the default is diagonal, as in Python: columns may differ in their units.
@@ -292,10 +292,17 @@ fn notes(
         .map(|size| found::in_words(fit, *size))
         .collect();
     notes.push((SIZES, sizes.join(" ")));
+    let mut list = |name, texts: &[String]| {
+        let texts = serde_json::to_string(texts);
+        let texts = texts.map_err(|error| Failure::arguments(error.to_string()))?;
+        notes.push((name, texts));
+        Ok::<_, Failure>(())
+    };
+    if let Some(texts) = rows::missing(&fit.input) {
+        list(MISSING, &texts)?;
+    }
     if !columns.is_empty() {
-        let names = serde_json::to_string(columns);
-        let names = names.map_err(|error| Failure::arguments(error.to_string()))?;
-        notes.push((COLUMNS, names));
+        list(COLUMNS, columns)?;
     }
     Ok(notes)
 }

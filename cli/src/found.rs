@@ -30,23 +30,23 @@ pub(crate) enum Quality {
 }
 
 impl<F: Float> Fitted<F> {
-    /// By a fit to rows with these weights.
-    pub(crate) fn new(fit: Fit<BoxedMixture<F>>, weights: Option<&[f64]>) -> Self {
+    /// By a fit to these rows.
+    pub(crate) fn new(fit: Fit<BoxedMixture<F>>, data: &dyn Data<F>) -> coremix::Result<Self> {
         let mut sizes = vec![0.0; fit.model.components()];
         let weights = fit
             .coreset
             .as_ref()
-            .map_or(weights, |own| Some(&own.weights[..]));
+            .map_or(data.weights(), |own| Some(&own.weights[..]));
         for (row, label) in fit.search_labels.iter().enumerate() {
             sizes[*label as usize] += weights.map_or(1.0, |weights| weights[row]);
         }
-        Self {
-            quality: quality(&fit, sizes.iter().sum()),
+        Ok(Self {
+            quality: quality(&fit, sizes.iter().sum(), data)?,
             sizes,
             coreset: fit.coreset.map(|coreset| coreset.rows.len()),
             model: fit.model,
             report: fit.report,
-        }
+        })
     }
 
     pub(crate) fn say(&self, fit: &Arguments, rows: usize, time: Duration) -> Result<()> {
@@ -124,23 +124,40 @@ pub(crate) fn in_words(fit: &Arguments, size: f64) -> String {
 }
 
 /// From the last free energy, F, of rows of this weight, W. Where each row belongs to one centre, log-joints are
-/// alpha + D gamma - beta s, with the squared distance s (E1), so F has the quantization error.
-fn quality<F: Float>(fit: &Fit<BoxedMixture<F>>, weight: f64) -> Quality {
+/// alpha + D gamma - beta s, with the squared distance s (E1), so F has the quantization error. Where rows know some of the d
+/// columns, it is found again.
+fn quality<F: Float>(
+    fit: &Fit<BoxedMixture<F>>,
+    weight: f64,
+    data: &dyn Data<F>,
+) -> coremix::Result<Quality> {
     let free_energy = fit.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
     let (model, shared) = (&fit.model, fit.supports.as_ref().map(|all| all.ncols()));
     let (k, frame, log_joint) = (model.components(), model.frame(), model.log_joint());
-    if model.cost().is_squared() && shared.unwrap_or(k) == 1 {
+    let is_hard = model.cost().is_squared() && shared.unwrap_or(k) == 1;
+    if is_hard && data.is_sparse() {
+        let error = match &fit.coreset {
+            Some(own) => {
+                let drawn = data.select(&own.rows, own.weights.clone())?;
+                model.quantization_error(&*drawn)?
+            }
+            None => model.quantization_error(data)?,
+        };
+        return Ok(Quality::Distance(error / weight));
+    }
+    if is_hard {
         let constant = log_joint.alpha + frame.dim() as f64 * log_joint.gamma;
         let error = frame.leave_square((constant - free_energy) / log_joint.beta);
         // Where rows are centres, all of it is rounding.
         let sizes = free_energy.abs() + constant.abs();
         let rounding = frame.leave_square(1e-14 * sizes / log_joint.beta);
-        return Quality::Distance(if error > rounding { error } else { 0.0 });
+        let error = if error > rounding { error } else { 0.0 };
+        return Ok(Quality::Distance(error));
     }
-    Quality::Likelihood(
+    Ok(Quality::Likelihood(
         free_energy,
         shared.is_some() || model.free_parameters().is_none(),
-    )
+    ))
 }
 
 /// The kind of the covariances, where the model is a mixture of Gaussians of fixed parameters.

@@ -119,7 +119,8 @@ fn in_json(name: &str, value: &str) -> serde_json::Value {
     let list = || format!("[{}]", value.replace(' ', ", "));
     let found = match name {
         SIZES => serde_json::from_str(&list()).ok(),
-        _ if NUMBERS.contains(&name) || name == rows::COLUMNS => serde_json::from_str(value).ok(),
+        rows::COLUMNS | rows::MISSING => serde_json::from_str(value).ok(),
+        _ if NUMBERS.contains(&name) => serde_json::from_str(value).ok(),
         _ => None,
     };
     found.unwrap_or_else(|| value.into())
@@ -146,7 +147,7 @@ fn of_rows(info: &Info) -> Result<()> {
     let missing = opened
         .missing
         .as_ref()
-        .filter(|found| found.first.is_some());
+        .filter(|found| found.first.is_some() || found.values > 0);
     let (rows, columns, element) = (opened.rows.len(), opened.rows.dim(), opened.rows.element());
     let files = opened.files.len();
     if info.json {
@@ -164,15 +165,16 @@ fn of_rows(info: &Info) -> Result<()> {
     let s = if files == 1 { "" } else { "s" };
     item("rows", format_args!("{rows}, in {files} file{s}"))?;
     rows::say_columns(&opened)?;
-    if let Some(found) = missing {
+    if let Some(found) = missing.filter(|found| found.first.is_some()) {
         let (bad, values) = (found.rows, found.values);
         let first = found.first.as_deref().unwrap_or_default();
+        let first = first.replace(coremix_files::ALLOW, "");
         match found.values {
             0 => item("unreadable", first)?,
             _ => item(
                 "missing",
                 format_args!(
-                    "{values} of the values, in {bad} of {rows} rows: see --drop-missing; the first: {first}"
+                    "{values} of the values, in {bad} of {rows} rows: see --missing and --drop-missing; the first: {first}"
                 ),
             )?,
         }

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             // One line, whatever a file's name is.
             let text = failure.to_string().replace(['\n', '\r'], " ");
+            let text = text.replace(coremix_files::ALLOW, ", or give --missing");
             eprintln!("coremix: {text}");
             ExitCode::from(failure.code())
         }

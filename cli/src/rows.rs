@@ -6,9 +6,9 @@ use crate::outputs::{item, warn};
 use crate::progress::Bar;
 use coremix::data::{Blocks, Data, Dense, Source, Summary};
 use coremix::{Element, Error, FileFault, ModelInfo};
-use coremix_files::ReadAhead;
 use coremix_files::{
-    AnySource, ElementType, Format, Missing, Opened, Options, Rows, open, open_all, row_names,
+    AnySource, ElementType, Format, Found, InMemory, Missing, Opened, Options, ReadAhead, Rows,
+    open, open_all, row_names,
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
@@ -55,6 +55,10 @@ impl<T: Element> Source for Counted<T> {
         self.rows.dim()
     }
 
+    fn may_miss(&self) -> bool {
+        self.rows.may_miss()
+    }
+
     fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         self.rows.read(first, out)?;
         self.bar.inc((out.len() / self.dim().max(1)) as u64);
@@ -65,6 +69,8 @@ impl<T: Element> Source for Counted<T> {
 /// Rows of files: loaded, or read when they are asked for. The fits are the same, bit for bit.
 pub(crate) enum FileData<T: Element> {
     Loaded(Dense<'static, T>),
+    /// Loaded, and some values are missing.
+    Known(Blocks<InMemory<T>>),
     Streamed(Blocks<Counted<T>>),
 }
 
@@ -72,6 +78,7 @@ impl<T: Element> FileData<T> {
     pub(crate) fn as_data(&self) -> &dyn Data<T::Float> {
         match self {
             Self::Loaded(rows) => rows,
+            Self::Known(rows) => rows,
             Self::Streamed(rows) => rows,
         }
     }
@@ -104,6 +111,13 @@ pub(crate) fn data<T: Element>(
         read.map_err(|error| Failure::rows(&error))?;
     }
     let values = Array2::from_shape_vec((n, dim), values).expect("n x d numbers");
+    if source.may_miss() {
+        let values = InMemory(values);
+        return Ok(FileData::Known(match weights {
+            Some(weights) => Blocks::weighted(values, weights)?,
+            None => Blocks::new(values)?,
+        }));
+    }
     let dense = match weights {
         Some(weights) => Dense::owned_weighted(values, weights)?,
         None => Dense::owned(values)?,
@@ -122,8 +136,8 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
 
 /// The rows of an input, which may be none, with a count of the missing values.
 pub(crate) fn rows_of(input: &Input, missing: Option<Missing>) -> Result<Opened> {
-    let mut options = options(input, &names(&input.columns))?;
-    if let (Some(missing), false) = (missing, input.drop_missing) {
+    let mut options = options(input, &names(&input.columns), None)?;
+    if let (Some(missing), false) = (missing, input.drop_missing || input.missing.is_some()) {
         options = options.missing(missing);
     }
     let opened = opened(input, options).map_err(|failure| {
@@ -214,6 +228,12 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
     if !others.is_empty() {
         item("not used", list(&mut named, others.len()))?;
     }
+    // If they are kept: others are told with their place.
+    let kept = |found: &&Found| found.first.is_none() && found.values > 0;
+    if let Some(found) = opened.missing.as_ref().filter(kept) {
+        let (values, rows) = (found.values, found.rows);
+        item("missing", format_args!("{values} values, in {rows} rows"))?;
+    }
     match opened.guessed_header {
         Some(false) => item("first line", "a row; with --header it names the columns"),
         _ => Ok(()),
@@ -281,7 +301,7 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
         _ => asked.clone(),
     };
     let with = |columns: &[String]| {
-        let options = options(input, columns)?;
+        let options = options(input, columns, info.note(MISSING))?;
         Ok::<_, Failure>(match info.number == "f64" && input.float.is_none() {
             true => options.element(ElementType::F64),
             false => options,
@@ -329,8 +349,15 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     Ok(opened)
 }
 
-/// The note of a model that names its columns.
+/// The note of a model that names its columns, and that with the texts of missing values.
 pub(crate) const COLUMNS: &str = "columns";
+pub(crate) const MISSING: &str = "missing";
+
+/// The texts that stand for missing values, if rows may have some.
+pub(crate) fn missing(input: &Input) -> Option<Vec<String>> {
+    let texts = input.missing.as_ref()?;
+    Some(texts.clone().map_or_else(Vec::new, |texts| texts.0))
+}
 
 /// The names of some lists of them.
 fn names(lists: &[Names]) -> Vec<String> {
@@ -345,7 +372,8 @@ fn byte(option: &str, sign: char) -> Result<u8> {
     byte.ok_or_else(wide)
 }
 
-fn options(input: &Input, columns: &[String]) -> Result<Options> {
+/// Options for these columns, and for the missing values of this note of a model, unless the arguments say others.
+fn options(input: &Input, columns: &[String], note: Option<&str>) -> Result<Options> {
     let mut options = Options::new();
     if input.no_header || input.header {
         options = options.header(input.header);
@@ -383,8 +411,16 @@ fn options(input: &Input, columns: &[String]) -> Result<Options> {
     if let Some(name) = &input.encoding {
         options = options.encoding(name);
     }
+    let noted = || serde_json::from_str(note?).ok();
     if input.drop_missing {
         options = options.missing(Missing::Drop);
+    } else if let Some(texts) = missing(input).or_else(noted) {
+        if let Some(path) = texts.iter().find(|text| Path::new(text).is_file()) {
+            return Err(Failure::arguments(format!(
+                "--missing {path}: is a file, and no text of a missing value: give --missing after the files"
+            )));
+        }
+        options = options.missing(Missing::Keep).missing_texts(texts);
     }
     if let Some(folder) = &input.spool {
         options = options.spool(folder);

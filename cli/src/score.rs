@@ -22,6 +22,7 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     bar.say("reading");
     let data = rows::data(Arc::new(rows), weights, false, &bar)?;
     let data = data.as_data();
+    coremix_files::check_known(&*model, data)?;
     bar.say("scoring");
     let found = model.score(data)?;
     drop(bar);

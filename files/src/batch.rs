@@ -16,7 +16,7 @@ use std::io;
 pub(crate) struct Conversion {
     columns: Vec<Read>,
     /// A value that is missing is NaN.
-    lenient: bool,
+    pub(crate) lenient: bool,
     /// Numbers of a row; `None` where rows are lists, until one of them was seen.
     pub(crate) dim: Option<usize>,
 }
@@ -45,7 +45,7 @@ impl Conversion {
             Holds::Lists(_) => None,
             _ => Some(columns.len()),
         };
-        let lenient = options.lenient;
+        let lenient = options.lenient::<T>()?;
         Ok(Self {
             columns,
             lenient,
@@ -68,7 +68,9 @@ impl Conversion {
         if self.dim.is_none() && batch.num_rows() > 0 {
             let array = self.columns[0].of(batch)?;
             let name = &self.columns[0].column.name;
-            self.dim = Some(lists(&array.slice(0, 1), None, name, row)?.1);
+            let valid = (0..array.len()).find(|place| self.lenient && array.is_valid(*place));
+            let first = valid.unwrap_or(0);
+            self.dim = Some(lists(&array.slice(first, 1), None, name, row + first)?.1);
         }
         Ok(())
     }

@@ -20,7 +20,9 @@ pub(crate) enum Holds {
 impl Holds {
     pub(crate) fn of(kind: &DataType) -> Self {
         match Kind::behind(kind) {
-            Some(numbers) if matches!(kind, DataType::Duration(_)) => return Self::Asked(numbers),
+            Some(numbers) if matches!(kind, DataType::Duration(_) | DataType::Null) => {
+                return Self::Asked(numbers);
+            }
             Some(numbers) => return Self::Numbers(numbers),
             None => {}
         }
@@ -73,6 +75,7 @@ fn words(kind: &DataType) -> String {
         DataType::Dictionary(_, values) => words(values),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => "lists".into(),
         DataType::Duration(_) => "durations".into(),
+        DataType::Null => "no value".into(),
         DataType::Interval(_) => "intervals".into(),
         DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "bytes".into(),
         kind if Kind::behind(kind).is_some() => "numbers".into(),

@@ -4,8 +4,8 @@ use crate::ReadAt;
 use crate::choice::{Column, Columns, Holds};
 use crate::fault::invalid;
 use crate::keys::Keys;
-use crate::numbers::{Kind, Number, nothing};
-use crate::options::Options;
+use crate::numbers::{ALLOW, Kind, Number, nothing};
+use crate::options::{Missing, Options};
 use crate::plain::{self, plain};
 use crate::pool::{Cursor, Pool};
 use crate::source::{opened, source};
@@ -54,6 +54,7 @@ pub struct CsvFile<T> {
     places: Vec<u64>,
     len: usize,
     dim: usize,
+    may_miss: bool,
     pool: Pool<Lines>,
     of: std::marker::PhantomData<T>,
 }
@@ -154,6 +155,10 @@ impl Dialect {
         Some(number.into())
     }
 
+    fn is_missing_field(&self, field: &[u8]) -> bool {
+        text(field).is_some_and(|text| self.is_missing(text))
+    }
+
     fn is_number(&self, field: &[u8]) -> bool {
         let number = text(field).and_then(|text| self.plain(text));
         number.is_some_and(|number| number.parse::<f64>().is_ok_and(|x| !x.is_nan()))
@@ -161,21 +166,48 @@ impl Dialect {
 
     fn number<T: Number>(&self, field: &[u8]) -> std::result::Result<T, String> {
         let text = text(field).ok_or(NOT_UTF_8)?;
-        if self.options.lenient && is_missing(text) {
+        let is_finite = |number: &T| coremix::Float::is_finite(number.widen());
+        let found = self.plain(text).map(|number| T::from_str(&number));
+        let stands = !self.options.missing_texts.is_empty() && self.is_missing(text);
+        if let (Some(Ok(number)), false) = (&found, stands)
+            && is_finite(number)
+        {
+            return Ok(*number);
+        }
+        let is_missing = stands || self.is_missing(text);
+        if self.options.lenient && is_missing {
             return Ok(nothing());
         }
-        match self.plain(text).map(|number| T::from_str(&number)) {
-            Some(Ok(number)) if coremix::Float::is_finite(number.widen()) => Ok(number),
-            Some(Ok(_)) => Err("a value is NaN or infinite".into()),
-            _ if text.is_empty() => Err("an empty field: fill it in, or take the row out".into()),
+        let allow = if is_missing { ALLOW } else { "" };
+        Err(match found {
+            Some(Ok(number)) if !is_finite(&number) => {
+                format!("a value is NaN or infinite: mend it, or take the row out{allow}")
+            }
+            Some(Ok(_)) => {
+                format!("{text:?}, a missing value: fill it in, or take the row out{allow}")
+            }
+            _ if text.is_empty() => {
+                format!("an empty field: fill it in, or take the row out{allow}")
+            }
             _ => {
                 let shown: String = text.chars().take(40).collect();
-                Err(format!(
-                    "{shown:?} is not a number of type {}: mend it, or take the row out",
-                    T::TYPE
-                ))
+                let kind = T::TYPE;
+                format!(
+                    "{shown:?} is not a number of type {kind}: mend it, or take the row out{allow}"
+                )
             }
-        }
+        })
+    }
+
+    /// Whether a program writes a value that is missing so, or options say it.
+    fn is_missing(&self, text: &str) -> bool {
+        let own = || {
+            self.options
+                .missing_texts
+                .iter()
+                .any(|own| own.trim() == text)
+        };
+        is_missing(text) || own()
     }
 }
 
@@ -395,8 +427,7 @@ impl Dialect {
             names => (0, names),
         };
         let column = |place| rows.iter().filter_map(move |row: &Sample| row.get(place));
-        let is_text =
-            |field: &&Vec<u8>| !self.is_number(field) && !text(field).is_some_and(is_missing);
+        let is_text = |field: &&Vec<u8>| !self.is_number(field) && !self.is_missing_field(field);
         let above_text = |place: usize| {
             let texts = column(place).filter(is_text).count();
             self.is_number(&first[place]) && 2 * texts > rows.len()
@@ -408,7 +439,7 @@ impl Dialect {
         let distinct: HashSet<_> = names.iter().collect();
         let others = !rows.is_empty() && !whole_below;
         // Row names below a name that is empty.
-        index == 1 && column(0).all(|field| !text(field).is_some_and(is_missing))
+        index == 1 && column(0).all(|field| !self.is_missing_field(field))
             || text_below
             || counts && (names.len() > 2 || others)
             || others
@@ -424,10 +455,15 @@ impl Dialect {
         for field in fields.filter(|field| !self.is_number(field)) {
             let field = text(field).unwrap_or("text");
             others += 1;
-            empty += usize::from(is_missing(field));
+            empty += usize::from(self.is_missing(field));
             commas += usize::from(self.is_number(field.replacen(',', ".", 1).as_bytes()));
         }
-        let (holds, words) = match 2 * others > rows.len() {
+        let mut all = rows.len();
+        if self.options.missing == Some(Missing::Keep) {
+            // The values that are there say it; where there are none, later rows will.
+            (others, all, empty) = (others - empty, all - empty, 0);
+        }
+        let (holds, words) = match 2 * others > all {
             true if 2 * empty > others => (Holds::Text, "empty fields"),
             true if 2 * commas > others => (Holds::Text, "commas within numbers"),
             true => (Holds::Text, "text"),
@@ -469,8 +505,7 @@ impl Text {
         }
         how.width = first.len();
         let numbers = first.iter().any(|field| how.is_number(field));
-        let like_a_row =
-            |field: &Vec<u8>| how.is_number(field) || text(field).is_some_and(is_missing);
+        let like_a_row = |field: &Vec<u8>| how.is_number(field) || how.is_missing_field(field);
         let doubtful = numbers && !short && first.iter().all(like_a_row);
         let names = !doubtful || how.are_names(&first, &rows);
         let named = options.header.unwrap_or(names);
@@ -540,6 +575,7 @@ impl<T: Number> CsvFile<T> {
             places,
             len: lines.row,
             dim: fields.len(),
+            may_miss: options.lenient::<T>()?,
             fields,
             pool: Pool::new(2 * PIECE),
             of: std::marker::PhantomData,

@@ -43,6 +43,7 @@ pub struct ArrowFile<T> {
     ends: Vec<usize>,
     len: usize,
     dim: usize,
+    may_miss: bool,
     /// Batches that were decoded.
     pool: Pool<Decoded>,
     /// Bytes of one, at most: none where numbers are read where they lie.
@@ -531,6 +532,7 @@ impl<T: Number> ArrowFile<T> {
             path,
             messages,
             dim,
+            may_miss: conversion.lenient,
             conversion,
             len: ends.last().copied().unwrap_or(0),
             ends,

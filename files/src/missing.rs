@@ -5,8 +5,9 @@ use crate::numbers::Number;
 use crate::open::Rows;
 use crate::options::{Missing, Options};
 use crate::source::Made;
-use coremix::Result;
-use coremix::data::Source as _;
+use coremix::costs::Cost;
+use coremix::data::{Data, Source as _};
+use coremix::{Error, Float, Mixture, Result};
 use std::sync::Arc;
 
 /// The values that are missing in files.
@@ -19,6 +20,18 @@ pub struct Found {
     pub values: usize,
     /// The first one, or what else cannot be read: its column, its line or row, and what is wrong.
     pub first: Option<String>,
+    /// Columns with a value in some row, and how many rows miss no value, one, two and so on, where they are kept.
+    pub(crate) known: Vec<bool>,
+    by_count: Vec<usize>,
+}
+
+impl Found {
+    /// Counts the values that are missing in rows that are kept, of which `empty` columns without any value are left out.
+    pub(crate) fn count(&mut self, empty: usize) {
+        let some = self.by_count.iter().skip(empty).enumerate();
+        self.values = some.map(|(count, rows)| count * rows).sum();
+        self.rows = self.by_count.iter().skip(empty + 1).sum();
+    }
 }
 
 /// The rows that are dropped, in order, if any may be.
@@ -36,7 +49,10 @@ pub(crate) fn scan(
         return Ok((None, None));
     };
     let (mut found, mut rows) = (Found::default(), Vec::new());
-    let weight = options.weight.iter().map(|column| options.only(column));
+    let keeps = missing == Missing::Keep;
+    // A weight is never missing: it is read after this.
+    let weight = options.weight.iter().filter(|_| !keeps);
+    let weight = weight.map(|column| options.only(column));
     for mut columns in [options.clone()].into_iter().chain(weight) {
         columns.rounded = false;
         let strict = columns.clone();
@@ -44,6 +60,8 @@ pub(crate) fn scan(
         let source = open(&columns)?;
         let (n, dim) = (source.len(), source.dim());
         let mut values = Vec::new();
+        let mut known = vec![false; dim];
+        found.by_count.resize(dim + 1, 0);
         for first in (0..n).step_by(PIECE) {
             values.resize(PIECE.min(n - first) * dim, 0.0);
             if let Err(error) = source.read(first, &mut values) {
@@ -54,8 +72,14 @@ pub(crate) fn scan(
                 return Err(of_rows(&error));
             }
             for (row, values) in values.chunks_exact(dim.max(1)).enumerate() {
-                let count = values.iter().filter(|x| x.is_nan()).count();
-                if count > 0 {
+                let mut count = 0;
+                for (x, known) in values.iter().zip(&mut known) {
+                    count += usize::from(x.is_nan());
+                    *known |= !x.is_nan();
+                }
+                if keeps {
+                    found.by_count[count] += 1;
+                } else if count > 0 {
                     if found.first.is_none() {
                         let strict = open(&strict)?;
                         let error = strict.read(first + row, &mut vec![0.0; dim]).err();
@@ -66,10 +90,17 @@ pub(crate) fn scan(
                 }
             }
         }
+        // The first ones are the columns of the rows.
+        if found.known.is_empty() {
+            found.known = known;
+        }
     }
     rows.sort_unstable();
     rows.dedup();
-    found.rows = rows.len();
+    match keeps {
+        true => found.count(0),
+        false => found.rows = rows.len(),
+    }
     let dropped = (missing == Missing::Drop).then(|| Arc::new(rows));
     Ok((Some(found), dropped))
 }
@@ -81,7 +112,7 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     let before: Vec<usize> = before.collect();
     let place = move |row: usize| row + before.partition_point(|before| *before <= row);
     let (len, dim) = (rows.len() - dropped.len(), rows.dim());
-    Made::of([len, dim], move |first, out| {
+    Made::of([len, dim], false, move |first, out| {
         let (mut row, end) = (first, first + out.len() / dim);
         let mut all = Vec::new();
         while row < end {
@@ -97,4 +128,24 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
         }
         Ok(())
     })
+}
+
+/// Whether a model takes no rows with missing values: that of full or tied covariances, of a Dirichlet process, or of a sketch.
+pub fn needs_all_values<F: Float>(model: &dyn Mixture<F>) -> bool {
+    matches!(model.cost(), Cost::Whitened(_)) || model.frame().basis().is_some()
+}
+
+/// An error for rows with missing values, where a model [needs all](needs_all_values).
+///
+/// # Errors
+/// [`Error::Parameter`].
+pub fn check_known<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<()> {
+    match data.is_sparse() && needs_all_values(model) {
+        true => Err(Error::Parameter {
+            name: "rows",
+            value: "with missing values".into(),
+            rule: "this model needs all coordinates of a row",
+        }),
+        false => Ok(()),
+    }
 }

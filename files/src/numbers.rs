@@ -128,6 +128,8 @@ impl Kind {
         match kind {
             DataType::Dictionary(_, values) => Self::behind(values),
             DataType::Duration(_) => Some(Self::I64),
+            // All of its values are missing.
+            DataType::Null => Some(Self::U8),
             DataType::Decimal32(_, digits)
             | DataType::Decimal64(_, digits)
             | DataType::Decimal128(_, digits)
@@ -158,7 +160,7 @@ pub trait Number: Element + PartialEq + FromStr {
     fn nearest<S: AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64>>(x: S) -> Self;
 }
 
-/// A value that is missing, in a row that is not used.
+/// A value that is missing.
 pub(crate) fn nothing<T: Number>() -> T {
     T::nearest(f64::NAN)
 }
@@ -196,9 +198,14 @@ pub(crate) fn readable<T: Number>(kind: Kind, lossy: bool) -> Result<(), String>
 }
 
 /// Why a number cannot be read.
-pub(crate) const UNSOUND: &str = "a value is NaN, infinite, or an integer beyond 2^53";
+pub(crate) const UNSOUND: &str =
+    "a value is NaN, infinite, or an integer beyond 2^53: mend it, or allow missing values";
 /// Why a value that is not there cannot be read.
-pub(crate) const NULL: &str = "a null: fill it in, or take the row out";
+pub(crate) const NULL: &str = "a null: fill it in, or take the row out, or allow missing values";
+/// Why missing values cannot be read.
+pub(crate) const NO_NAN: &str = "missing values need numbers of type f32 or f64";
+/// The cure in errors that is an option: [`Missing::Keep`](crate::Missing::Keep), which programs call by names of their own.
+pub const ALLOW: &str = ", or allow missing values";
 
 fn put<S: Stored, T: Number>(
     values: impl Iterator<Item = S> + Clone,

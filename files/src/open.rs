@@ -7,8 +7,8 @@ use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
 use crate::missing::{self, Dropped, Found};
 use crate::npy;
-use crate::numbers::{ElementType, Number};
-use crate::options::{Format, Options};
+use crate::numbers::{ALLOW, ElementType, NO_NAN, Number};
+use crate::options::{Format, Missing, Options};
 use crate::parquet::{self, ParquetFile};
 use crate::partitions::{self, Folders};
 use crate::plain;
@@ -173,7 +173,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         parts.retain(Part::has_rows);
     }
     let (mut guessed_header, mut not_used) = (None, Vec::new());
-    let mut options = options.clone();
+    let (mut options, named) = (options.clone(), options.columns.is_some());
     // Parts have been decoded.
     options.encoding = None;
     let mut tables = parts.iter().zip(parts.iter().map(|part| &part.columns));
@@ -186,13 +186,36 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         not_used = columns.not_used(|name| used.contains(name), &options);
         options.columns = Some(used);
     }
+    let (mut missing, dropped) =
+        missing::scan(&options, &|options| Ok(rows(&parts, options, &None)?.0))?;
+    let keeps = options.missing == Some(Missing::Keep);
+    if let (true, false, Some(names), Some(found)) =
+        (keeps, named, &mut options.columns, &mut missing)
+        && names.len() == found.known.len()
+        && found.values > 0
+    {
+        let mut known = found.known.iter();
+        let none = names.extract_if(.., |_| known.next() == Some(&false));
+        let none: Vec<_> = none.map(|name| (name, "no value".to_owned())).collect();
+        found.count(none.len());
+        not_used.extend(none);
+        if names.is_empty() {
+            return Err(parts[0].fault("has no column of which some value is there"));
+        }
+    }
+    let some = keeps && missing.as_ref().is_some_and(|found| found.values > 0);
+    options.lenient = dropped.is_some() || some;
     if options.element.is_none() {
         let elements = parts.iter().map(|part| part.element(&options));
-        options.element = elements.collect::<Result<Vec<_>>>()?.into_iter().max();
+        let element = elements.collect::<Result<Vec<_>>>()?.into_iter().max();
+        options.element = element.map(|element| match some {
+            true => element.max(ElementType::F32),
+            false => element,
+        });
     }
-    let (missing, dropped) =
-        missing::scan(&options, &|options| Ok(rows(&parts, options, &None)?.0))?;
-    options.lenient = dropped.is_some();
+    if some && options.element == Some(ElementType::U8) {
+        return Err(parts[0].fault(NO_NAN));
+    }
     let (options, dropped) = (&options, &dropped);
     let (rows, decoder) = match options.element {
         Some(ElementType::F64) => {
@@ -412,12 +435,12 @@ impl Part {
         let rows: Rows<T> = match self.format {
             Format::Npy => {
                 let mut file = NpyFile::<T>::of(bytes, own.rounded)?;
-                file.table.lenient = own.lenient;
+                file.table.may_miss = own.lenient;
                 Box::new(file)
             }
             Format::Vectors(format) => {
                 let mut file = VectorFile::<T>::over(bytes, format)?;
-                file.table.lenient = own.lenient;
+                file.table.may_miss = own.lenient;
                 Box::new(file)
             }
             Format::Parquet => {
@@ -469,7 +492,8 @@ fn joined<T: Number>(parts: &[Part], mut rows: Vec<Rows<T>>) -> Result<Rows<T>> 
     }
     let ends = source::ends(rows.iter().map(|rows| rows.len()));
     let len = ends.last().copied().unwrap_or(0);
-    Ok(Made::of([len, dim], move |first, out| {
+    let may_miss = rows.iter().any(|rows| rows.may_miss());
+    Ok(Made::of([len, dim], may_miss, move |first, out| {
         let read = |part: usize, start, row, out: &mut [T]| rows[part].read(row - start, out);
         by_parts(&ends, dim, first, out, read)
     }))
@@ -482,7 +506,9 @@ fn weights(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Optio
     let Some(column) = &options.weight else {
         return Ok(None);
     };
-    let (rows, _): (Rows<f64>, _) = rows(parts, &options.only(column), dropped)?;
+    let mut own = options.only(column);
+    own.lenient = dropped.is_some();
+    let (rows, _): (Rows<f64>, _) = rows(parts, &own, dropped)?;
     if rows.dim() != 1 && !rows.is_empty() {
         let what = format!("column {column:?} holds lists, not weights");
         return Err(parts[0].fault(what));
@@ -493,7 +519,10 @@ fn weights(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Optio
         let first = weights.len();
         weights.resize(rows.len().min(first + PIECE), 0.0);
         let read = rows.read(first, &mut weights[first..]);
-        read.map_err(|error| fault(&format!("weights {column:?}"), error))?;
+        read.map_err(|error| {
+            let what = error.to_string().replace(ALLOW, "");
+            fault(&format!("weights {column:?}"), what)
+        })?;
     }
     Ok(Some(weights))
 }

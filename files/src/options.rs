@@ -1,8 +1,10 @@
 //! Options for reading files.
 
 use crate::VectorFormat;
-use crate::numbers::ElementType;
+use crate::fault::invalid;
+use crate::numbers::{ElementType, NO_NAN, Number};
 use coremix::Cancel;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A format of files.
@@ -50,13 +52,18 @@ impl Format {
 }
 
 /// The treatment of rows with a missing value, in place of an error when they are read: a null, NaN, and in text an empty
-/// field, `NA`, `N/A`, `NaN`, `null`, `None`, `?` or `\N`. It takes a pass over all rows, when they are opened.
+/// field, `NA`, `N/A`, `NaN`, `null`, `None`, `?`, `\N`, or one of [`Options::missing_texts`]. It takes a pass over all rows, when they
+/// are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// They are counted, and an error when they are read.
     Count,
     /// They are counted and left out, with their weights and keys.
     Drop,
+    /// They are counted, and the missing values are read as NaN: [`Source::may_miss`](coremix::data::Source::may_miss). Columns of
+    /// text are columns of numbers if what is there is; those of which all values are missing are left out, unless they are named.
+    /// A missing weight is still an error.
+    Keep,
 }
 
 /// Makes a method for each of these options, from what it takes and what is kept of it.
@@ -100,7 +107,8 @@ pub struct Options {
     pub(crate) thousands: Option<char>,
     pub(crate) comment: Option<u8>,
     pub(crate) missing: Option<Missing>,
-    /// A value that is missing is read as NaN: rows that have one are dropped.
+    pub(crate) missing_texts: Vec<String>,
+    /// A value that is missing is read as NaN.
     pub(crate) lenient: bool,
     pub(crate) spool: Option<PathBuf>,
     pub(crate) cancel: Option<Cancel>,
@@ -136,6 +144,30 @@ impl Options {
         self
     }
 
+    /// How values that are missing are treated: without this they are an error when they are read. Sources of a single kind know
+    /// no rows that are left out.
+    #[must_use]
+    pub fn missing(mut self, missing: Missing) -> Self {
+        (self.missing, self.lenient) = (Some(missing), missing == Missing::Keep);
+        self
+    }
+
+    /// More texts in fields of CSV files that stand for a missing value, such as `-` or `-999`, also where they are numbers.
+    #[must_use]
+    pub fn missing_texts<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
+        self.missing_texts = texts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether missing values are read as NaN, which numbers of type `T` must have where rows with them are kept.
+    pub(crate) fn lenient<T: Number>(&self) -> io::Result<bool> {
+        let keeps = self.lenient && self.missing == Some(Missing::Keep);
+        match keeps && T::TYPE == ElementType::U8 {
+            true => Err(invalid(NO_NAN)),
+            false => Ok(self.lenient),
+        }
+    }
+
     /// Numbers may be rounded to `f32`. This matters together with [`element`](Self::element).
     #[must_use]
     pub fn rounded(mut self) -> Self {
@@ -169,8 +201,6 @@ options! {
     thousands(sign: char) = Some(sign);
     /// Lines of CSV files that begin with this are comments: none without this.
     comment(sign: u8) = Some(sign);
-    /// How [`open`](crate::open) treats values that are missing. Sources of a single kind know no rows that are left out.
-    missing(missing: Missing) = Some(missing);
     /// The folder for what cannot be read at any place, such as a pipe or text that is compressed: that for temporary files without this.
     spool(folder: impl Into<PathBuf>) = Some(folder.into());
     /// A flag that ends reading, also while [`open`](crate::open) goes through the files: from then on every read is an error.

@@ -103,7 +103,7 @@ impl Folders {
             return Ok(rows);
         }
         let (shape, own) = ([rows.len(), values.len()], rows.dim());
-        Ok(Made::of(shape, move |first, out| {
+        Ok(Made::of(shape, options.lenient, move |first, out| {
             let mut read = vec![T::default(); out.len() / values.len() * own];
             rows.read(first, &mut read)?;
             let lines = out.chunks_exact_mut(values.len());

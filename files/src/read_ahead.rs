@@ -218,6 +218,10 @@ impl<S: Source + Send> Source for ReadAhead<S> {
         self.source.dim()
     }
 
+    fn may_miss(&self) -> bool {
+        self.source.may_miss()
+    }
+
     fn read(&self, first: usize, out: &mut [S::Element]) -> io::Result<()> {
         let rows = rows_asked_for(first, out.len(), [self.len(), self.dim()]);
         let rows = match rows {

@@ -3,26 +3,65 @@
 use crate::fault::rows_asked_for;
 use crate::numbers::Number;
 use crate::open::Rows;
+use coremix::Element;
 use coremix::data::Source;
+use coremix::ndarray::Array2;
 use std::io;
 
 /// Rows that are made of other rows.
 pub(crate) struct Made<T> {
     shape: [usize; 2],
+    may_miss: bool,
     read: Read<T>,
+}
+
+/// Rows (n, d) in memory whose missing values are NaN, for [`Blocks`](coremix::data::Blocks): to borrow them, take
+/// [`Dense::with_missing`](coremix::data::Dense::with_missing).
+#[derive(Debug)]
+pub struct InMemory<T>(pub Array2<T>);
+
+impl<T: Element> Source for InMemory<T> {
+    type Element = T;
+
+    fn len(&self) -> usize {
+        self.0.nrows()
+    }
+
+    fn dim(&self) -> usize {
+        self.0.ncols()
+    }
+
+    fn may_miss(&self) -> bool {
+        true
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        let rows = rows_asked_for(first, out.len(), [self.len(), self.dim()])?;
+        let rows = self.0.outer_iter().skip(first).take(rows);
+        let places = out.chunks_exact_mut(self.dim().max(1));
+        for (out, row) in places.zip(rows) {
+            out.iter_mut().zip(row).for_each(|(out, x)| *out = *x);
+        }
+        Ok(())
+    }
 }
 
 /// Fills some rows from a first one on. They are there.
 type Read<T> = Box<dyn Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync>;
 
 impl<T: Number> Made<T> {
-    /// Rows of this shape: their number, and the number of columns.
+    /// Rows of this shape: their number, and the number of columns; and whether values may be missing.
     pub(crate) fn of(
         shape: [usize; 2],
+        may_miss: bool,
         read: impl Fn(usize, &mut [T]) -> io::Result<()> + Send + Sync + 'static,
     ) -> Rows<T> {
         let read = Box::new(read);
-        Box::new(Self { shape, read })
+        Box::new(Self {
+            shape,
+            may_miss,
+            read,
+        })
     }
 }
 
@@ -35,6 +74,10 @@ impl<T: Number> Source for Made<T> {
 
     fn dim(&self) -> usize {
         self.shape[1]
+    }
+
+    fn may_miss(&self) -> bool {
+        self.may_miss
     }
 
     fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
@@ -77,7 +120,7 @@ pub(crate) fn by_parts<T>(
     Ok(())
 }
 
-/// Makes a [`Source`](coremix::data::Source) of what has the fields `path`, `len` and `dim`, and a method `read_rows` that fills
+/// Makes a [`Source`](coremix::data::Source) of what has the fields `path`, `len`, `dim` and `may_miss`, and a method `read_rows` that fills
 /// some rows with what it has from the first of them on; or of what has such a thing in one of its fields.
 macro_rules! source {
     ($name:ident $(, $($inner:ident).+)?) => {
@@ -101,6 +144,10 @@ macro_rules! source {
 
             fn dim(&self) -> usize {
                 self$(.$($inner).+)?.dim
+            }
+
+            fn may_miss(&self) -> bool {
+                self$(.$($inner).+)?.may_miss
             }
 
             fn read(&self, first: usize, out: &mut [T]) -> std::io::Result<()> {

@@ -89,7 +89,8 @@ impl<T: Number + NpyNumber> Spool<T> {
         let bytes = OnDisk::of(file, path.display().to_string()).map_err(at)?;
         let kind = Kind::named(&T::NAME[1..]);
         let kind = kind.ok_or_else(|| fault(NAME, "numbers that are not read"))?;
-        let table = Table::new(Arc::new(bytes), 0, [len, dim], kind, Layout::Rows, false)?;
+        let mut table = Table::new(Arc::new(bytes), 0, [len, dim], kind, Layout::Rows, false)?;
+        table.may_miss = options.lenient;
         Ok(Self { table, _file: path })
     }
 }
@@ -171,8 +172,13 @@ impl Batches {
     pub fn open(&self, options: &Options) -> Result<Opened> {
         let bytes: Arc<OnDisk> = Arc::clone(&self.bytes);
         let mut opened = open::of_bytes(bytes, Format::Arrow, options)?;
-        let used = |name: &String| opened.columns.contains(name);
-        opened.not_used = self.columns.not_used(used, options);
+        let (used, found) = (&opened.columns, &opened.not_used);
+        let mut others = self.columns.not_used(|name| used.contains(name), options);
+        for (name, holds) in &mut others {
+            let own = found.iter().find(|own| own.0 == *name);
+            own.inspect(|own| holds.clone_from(&own.1));
+        }
+        opened.not_used = others;
         Ok(opened)
     }
 }

@@ -194,7 +194,7 @@ pub(crate) struct Table<T> {
     /// Bytes of a row, with what comes before its numbers.
     row: usize,
     /// A value that is NaN is read.
-    pub(crate) lenient: bool,
+    pub(crate) may_miss: bool,
     of: std::marker::PhantomData<T>,
 }
 
@@ -237,7 +237,7 @@ impl<T: Number> Table<T> {
             kind,
             layout,
             row: row.unwrap_or(0),
-            lenient: false,
+            may_miss: false,
             of: std::marker::PhantomData,
         })
     }
@@ -260,7 +260,7 @@ impl<T: Number> Table<T> {
                     self.put_counted(&bytes, first, out)?;
                     continue;
                 }
-                put_bytes(self.kind, &bytes, out, columns, self.lenient)
+                put_bytes(self.kind, &bytes, out, columns, self.may_miss)
                     .map_err(|i| unsound(first + i / each, column + i % each))?;
             }
         }
@@ -278,7 +278,7 @@ impl<T: Number> Table<T> {
                 let what = format!("row {row} has {found} numbers, but row 0 has {dim}");
                 return Err(invalid(what));
             }
-            put_bytes(self.kind, numbers, out, 1, self.lenient)
+            put_bytes(self.kind, numbers, out, 1, self.may_miss)
                 .map_err(|column| unsound(row, column))?;
         }
         Ok(())

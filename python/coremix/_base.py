@@ -241,7 +241,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
                 raise ValueError(f"{type(self).__name__} has no rows of partial_fit: {rule}")
             try:
                 rows, weights = stream.coreset()
-                self._fit_rows(rows, weights, of_stream=True)
+                self._fit_rows(_coremix.Missing(rows), weights, of_stream=True)
             finally:
                 self._stream = stream
         return self
@@ -417,6 +417,24 @@ class CoremixEstimator(Parameters, BaseEstimator):
         if "_model" not in self.__dict__:
             check_is_fitted(self, "_model")
         return rows_of(self, X, reset=False)
+
+    def impute(self, X: Rows) -> NDArray[np.floating]:
+        """The rows of ``X`` with every missing value filled in: shape (n_samples, n_features).
+
+        It is what the mixture expects there, given what is known of the row: the means of its components, weighted by their
+        posteriors. Known values stay as they are. NaN stands for missing values only with ``allow_missing``.
+        """
+        rows = self._ask(X)
+        return self._model.impute(rows, threads_of(self.n_jobs))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = bool(self.allow_missing) and self._takes_missing()
+        return tags
+
+    def _takes_missing(self) -> bool:
+        """Whether there is a fit of rows with missing values."""
+        return True
 
     def predict(self, X: Rows) -> NDArray[np.int32]:
         """The likeliest component of each row of ``X``, over all components: shape (n_samples,)."""

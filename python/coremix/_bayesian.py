@@ -48,6 +48,9 @@ class CoremixProcess(CoremixMixture):
             raise ValueError(f"{name} has the shape {array.shape}, expected {shape}, or a number")
         return array
 
+    def _takes_missing(self) -> bool:
+        return False
+
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         super()._set_parameters(parameters)
         self.degrees_of_freedom_ = parameters["degrees_of_freedom"]
@@ -80,7 +83,7 @@ class BayesianGaussianMixture(CarefulMixture, CoremixProcess):
         The weight of the prior covariance, in rows; more than the number of columns less 1. None: the number of columns.
     covariance_prior : array of shape (n_features, n_features), float or None, default=None
         The prior expects covariances of about this, divided by ``degrees_of_freedom_prior``. None: the covariance of the rows.
-    coreset_size, init_params, greedy, n_init, stop_rule, standardise, means_init, memory, merge_rows, warm_start, n_jobs, \
+    coreset_size, init_params, greedy, n_init, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
@@ -175,7 +178,7 @@ class DirichletProcess(OfSeeds, CoremixProcess):
         The fit ends when the lower bound gains less than half of this per row and column. None: 1e-5.
     max_iter : int or None, default=None
         Most iterations. None: 1,000.
-    coreset_size, n_init, stop_rule, standardise, means_init, memory, merge_rows, warm_start, n_jobs, random_state, \
+    coreset_size, n_init, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, random_state, \
 verbose, callback
         As in :class:`GaussianMixture`.
 

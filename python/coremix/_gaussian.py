@@ -34,7 +34,7 @@ class GaussianMixture(CarefulMixture):
         Several candidates for each seed of ``init_params="k-means++"``.
     means_init : array of shape (n_components, n_features) or None, default=None
         Where the means start, in place of what ``init_params`` says.
-    stop_rule, standardise, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    stop_rule, standardise, allow_missing, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`KMeans`. A warm start keeps proportions and covariances, too.
 
     Attributes
@@ -109,7 +109,8 @@ class VcGmm(OfTruncated, CoremixMixture):
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
-    n_init, max_iter, stop_rule, standardise, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
+random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -158,7 +159,8 @@ class VarGmmS(OfTruncated, CoremixMixture):
         Fits on a lightweight coreset of this number of draws. None: on all rows.
     c_prime, neighbors, random, chain, covariance_type, tol
         As in :class:`VcGmm`.
-    n_init, max_iter, stop_rule, standardise, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+    n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
+random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -206,7 +208,7 @@ class KMeansCPrime(OfSeeds, CoremixMixture):
         Several candidates for each seed of k-means++.
     refined : bool, default=False
         Start at the means of ``fast``, not at seeds of k-means++.
-    coreset_size, n_init, max_iter, stop_rule, standardise, means_init, memory, merge_rows, warm_start, n_jobs, \
+    coreset_size, n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
@@ -253,7 +255,7 @@ class DGmm(OfTruncated, CoremixMixture):
         Components drawn per row and search.
     chain : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²). None: 20.
-    covariance_type, n_init, max_iter, tol, stop_rule, standardise, means_init, memory, merge_rows, warm_start, n_jobs, \
+    covariance_type, n_init, max_iter, tol, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
         As in :class:`VcGmm`.
 
@@ -300,7 +302,7 @@ class SparsifiedGmm(OfSeeds, CoremixMixture):
         As in :class:`GaussianMixture`. None: 1e-3.
     greedy, refined : bool, default=False
         Several candidates for each seed of k-means++; a start at the means of ``fast``.
-    coreset_size, n_init, max_iter, stop_rule, standardise, means_init, memory, merge_rows, warm_start, n_jobs, \
+    coreset_size, n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
@@ -330,6 +332,9 @@ random_state, verbose, callback
 
     n_coordinates: int | None = None
     covariance_type: Covariance = "diag"
+
+    def _takes_missing(self) -> bool:
+        return False
 
     def _sketch(self, n_features: int) -> int:
         if self.n_coordinates is None:

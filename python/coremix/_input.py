@@ -35,14 +35,16 @@ class ArrowArray(Protocol):
 
 
 # A dataset of pyarrow, a relation of DuckDB, a LazyFrame of polars and batches of rows are not more than objects here.
-Rows: TypeAlias = ArrayLike | ArrowStream | ArrowArray | _coremix.Table | Scan | Iterable[Any] | Callable[[], Iterable[Any]]
+Rows: TypeAlias = (
+    ArrayLike | ArrowStream | ArrowArray | _coremix.Table | _coremix.Missing | Scan | Iterable[Any] | Callable[[], Iterable[Any]]
+)
 
 
-def table_of(X: Any, columns: list[str] | None = None) -> _coremix.Table | Scan | None:
+def table_of(X: Any, columns: list[str] | None = None, missing: bool = False) -> _coremix.Table | Scan | None:
     """X as a table, if it is one of the Arrow C data interface, or as a scan, if its rows are not in memory; frames of pandas go
     through NumPy.
 
-    Only these columns of a table, in this order, if X has names.
+    Only these columns of a table, in this order, if X has names. ``missing``: nulls and NaN are missing values.
     """
     if isinstance(X, (_coremix.Table, Scan)):
         return X
@@ -57,7 +59,7 @@ def table_of(X: Any, columns: list[str] | None = None) -> _coremix.Table | Scan 
     if type(X).__module__.partition(".")[0] == "pandas":
         return None
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
-        return _coremix.Table(X, columns)
+        return _coremix.Table(X, columns, missing)
     return None
 
 
@@ -78,15 +80,19 @@ def release() -> None:
     trim(0)
 
 
-def rows_of(estimator: BaseEstimator, X: Rows, *, reset: bool) -> Any:
+def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
     """The rows of X for the native part. ``reset`` notes the number of columns and their names, else they are compared."""
+    missing = estimator.allow_missing
+    if not isinstance(missing, (bool, np.bool_)):
+        raise TypeError(f"allow_missing = {missing!r}: must be True or False")
     if not reset and _is_known(estimator, X):
-        return X
-    table = table_of(X)
+        return _coremix.Missing(X) if missing else X
+    table = table_of(X, missing=bool(missing))
     if table is not None:
         _check_table(estimator, table, reset)
         return table
-    return _numbers(X, partial(validate_data, estimator, reset=reset))
+    found = _numbers(X, partial(validate_data, estimator, reset=reset), bool(missing))
+    return _coremix.Missing(found) if missing else found
 
 
 def _is_known(estimator: BaseEstimator, X: Any) -> bool:
@@ -103,12 +109,12 @@ def _is_known(estimator: BaseEstimator, X: Any) -> bool:
     )
 
 
-def rows_alone(X: Any, columns: list[str] | None = None) -> Any:
+def rows_alone(X: Any, columns: list[str] | None = None, missing: bool = False) -> Any:
     """The rows of X, of which there may be none, for the native part.
 
-    With the names of a model's columns: these columns in this order, if X has names.
+    With the names of a model's columns: these columns in this order, if X has names. ``missing``: nulls and NaN are missing values.
     """
-    table = table_of(X, columns)
+    table = table_of(X, columns, missing)
     if table is not None:
         return table
     own = list(getattr(X, "columns", []))
@@ -118,11 +124,11 @@ def rows_alone(X: Any, columns: list[str] | None = None) -> Any:
                 number = "several columns" if name in own else "no column"
                 raise ValueError(f"X has {number} {name!r}: the model was fitted to {columns}")
         X = X[columns]
-    return _numbers(X, partial(check_array, ensure_min_samples=0))
+    return _numbers(X, partial(check_array, ensure_min_samples=0), missing)
 
 
-def unmasked(X: Any, name: str) -> Any:
-    """X as an array without a mask, if it is a masked array or a list of such rows. A masked value is an error.
+def unmasked(X: Any, name: str, missing: bool = False) -> Any:
+    """X as an array without a mask, if it is a masked array or a list of such rows. A masked value is an error, or ``missing``: NaN.
 
     NumPy's own conversion would take the numbers that lie under the mask.
     """
@@ -130,6 +136,8 @@ def unmasked(X: Any, name: str) -> Any:
     if not rows and not isinstance(X, np.ma.MaskedArray):
         return X
     X = np.ma.array(X)
+    if np.ma.is_masked(X) and missing:
+        return X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
     if np.ma.is_masked(X):
         first = np.argwhere(np.ma.getmaskarray(X))[0]
         place = ", ".join(f"{kind} {at}" for kind, at in zip(("row", "column"), first, strict=False))
@@ -137,9 +145,12 @@ def unmasked(X: Any, name: str) -> Any:
     return X.data
 
 
-def _numbers(X: Any, check: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-    """The array of X that the native part reads, after this check."""
-    X = unmasked(X, "X")
+def _numbers(X: Any, check: Callable[..., NDArray[Any]], missing: bool) -> NDArray[Any]:
+    """The array of X that the native part reads, after this check. ``missing``: what is no value is NaN."""
+    X = unmasked(X, "X", missing)
+    if missing and hasattr(X, "isna") and any(kind == object for kind in X.dtypes):
+        # None and pandas.NA, which are objects.
+        X = X.mask(X.isna(), np.nan)
     try:
         # The native part says which number is not finite.
         found = check(X, dtype=NUMBERS, ensure_all_finite=False)

@@ -156,6 +156,11 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
     standardise : bool, default=False
         Fits columns of deviation 1, for columns in different units. Centres are in the units of the columns all the same, and the
         model takes rows as they are; distances and ``inertia_`` are those of the standardised columns.
+    allow_missing : bool, default=False
+        NaN, and nulls of tables, are missing values. A row counts by what is known of it: labels and densities are by its known columns,
+        a mean is that of the rows that know the column. Squared distances and ``inertia_`` are those over known columns, times all columns
+        by known ones. Otherwise such a value is an error. Full and tied covariances, a Dirichlet process and :class:`SparsifiedGmm` need
+        all values.
     coreset_size : int or None, default=None
         Draws of the coreset. None: the default of the algorithm; only ``fast`` and ``lwcs-k-means`` have one.
     c_prime : int, default=3
@@ -266,8 +271,8 @@ class LazyKMeans(OfSeeds, CoremixKMeans):
         Several candidates for each seed of k-means++.
     refined : bool, default=False
         Start at the means of ``fast``, not at seeds of k-means++.
-    metric, init, n_init, max_iter, tol, stop_rule, standardise, coreset_size, compute_labels, memory, merge_rows, warm_start, \
-n_jobs, random_state, verbose, callback
+    metric, init, n_init, max_iter, tol, stop_rule, standardise, allow_missing, coreset_size, compute_labels, memory, merge_rows, \
+warm_start, n_jobs, random_state, verbose, callback
         As in :class:`KMeans`. There is a coreset only if ``coreset_size`` is given.
 
     Attributes
@@ -306,8 +311,8 @@ class LwcsKMeans(OfChains, CoremixKMeans):
         Draws of the coreset. None: 100 per cluster, and at least 8,192.
     chain : int or None, default=None
         Length of the chains that draw the seeds. None: 20.
-    metric, init, n_init, max_iter, tol, stop_rule, standardise, compute_labels, memory, merge_rows, warm_start, n_jobs, \
-random_state, verbose, callback
+    metric, init, n_init, max_iter, tol, stop_rule, standardise, allow_missing, compute_labels, memory, merge_rows, warm_start, \
+n_jobs, random_state, verbose, callback
         As in :class:`KMeans`.
 
     Attributes

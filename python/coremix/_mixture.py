@@ -132,6 +132,9 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
 
         return precisions_of(self.precisions_cholesky_, self._kind())
 
+    def _takes_missing(self) -> bool:
+        return getattr(self, "covariance_type", None) not in ("full", "tied")
+
     def _kind(self) -> str:
         """The covariance type of scikit-learn whose shape ``covariances_`` has."""
         kinds = {"dirichlet-process": "full", "tied-spherical": "spherical"}

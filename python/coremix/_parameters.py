@@ -23,6 +23,7 @@ class Parameters:
     tol: float | None = None
     stop_rule: StopRule | None = None
     standardise: bool = False
+    allow_missing: bool = False
     memory: int | str | None = None
     merge_rows: bool | Literal["auto"] = "auto"
     warm_start: bool = False

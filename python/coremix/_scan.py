@@ -35,6 +35,7 @@ def scan(
     encoding: str | None = None,
     header: bool | None = None,
     drop_missing: bool = False,
+    missing: bool | str | Iterable[str] | None = False,
     spool: Path | None = None,
 ) -> Scan:
     """Opens rows that stay where they are, and are read block by block: it can be given wherever an array can.
@@ -72,6 +73,9 @@ def scan(
         Whether the first line of CSV files names the columns. None: unless all of it are numbers like those below.
     drop_missing : bool, default=False
         Leave out rows with a missing value: they have no labels. Otherwise such a value is an error.
+    missing : bool, str, iterable of str or None, default=False
+        True: nulls, NaN, empty fields and words such as NA are missing values, and estimators take these rows by what is known of them.
+        Texts: so are these in text files, such as ``"-"`` or ``"-999"``. Columns without any value are not used.
     spool : path or None, default=None
         The folder for temporary files: also those of compressed text and of pipes. None: that of the system.
 
@@ -95,6 +99,11 @@ def scan(
     'id,label'
     """
     names = {"columns": columns, "key": key}
+    texts = None
+    if missing is not False and missing is not None:
+        texts = [] if missing is True else [missing] if isinstance(missing, str) else list(missing)
+        if drop_missing:
+            raise ValueError("missing and drop_missing: rows are kept, or left out: give one of both")
     arguments: dict[str, Any] = {
         **{name: [value] if isinstance(value, str) else value and list(value) for name, value in names.items()},
         "weights": weights,
@@ -107,6 +116,7 @@ def scan(
         "encoding": encoding,
         "header": header,
         "drop_missing": drop_missing,
+        "missing": texts,
         "spool": spool,
     }
     if isinstance(rows, (list, tuple)):

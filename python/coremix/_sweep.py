@@ -209,6 +209,8 @@ def _silhouettes(rows: Any, estimators: list[Any], size: int, seed: int) -> NDAr
     n = len(rows)
     chosen = np.sort(np.random.default_rng(seed).choice(n, min(size, n), replace=False))
     sample = rows[chosen] if isinstance(rows, np.ndarray) else _coremix.take(rows, chosen.tolist())
+    if np.isnan(sample).any():
+        raise ValueError("silhouette: scikit-learn has none of rows with missing values: leave it out")
     scores = []
     for one in estimators:
         labels = one._model.predict(sample)

@@ -40,8 +40,10 @@ pub(crate) fn distances<F: Float>(
                 None => &every,
             };
             rows.distances_to(i, centres, ids, &mut squared);
+            // Known columns stand for all, as in the quantization error.
+            let all = data.dim() as f64 / rows.known(i).max(1) as f64;
             for (out, squared) in out.iter_mut().zip(&squared) {
-                *out = F::from_f64(frame.leave_square(squared.to_f64()).sqrt());
+                *out = F::from_f64(frame.leave_square(squared.to_f64() * all).sqrt());
             }
         }
         Ok(())

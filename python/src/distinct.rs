@@ -2,12 +2,12 @@
 //! repeated or weighted.
 
 use crate::input::{Number, Rows};
-use coremix::data::Dense;
+use coremix::Result;
+use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1};
-use coremix::{Error, Result};
 use std::cmp::Ordering;
 
-/// The distinct rows of positive weight in ascending order, with the sums of their weights.
+/// The distinct rows of positive weight in ascending order, and the sums of their weights. Rows that miss the same values may be equal.
 ///
 /// How many there are comes with them. Where they are fewer than `least`, each is there several times, with its weight in equal parts: seeds need as many rows
 /// as there are clusters.
@@ -15,32 +15,42 @@ pub(crate) fn distinct<F: Number>(
     rows: &Rows<'_>,
     weights: Option<ArrayView1<'_, f64>>,
     least: usize,
-) -> Result<(Dense<'static, F>, usize)> {
-    let source = F::read(rows);
-    let (n, dim) = (source.len(), source.dim());
-    let mut values = vec![F::default(); n * dim];
-    source.read(0, &mut values).map_err(|error| Error::Stage {
-        stage: source.name(),
-        what: error.to_string(),
-    })?;
-    // Before rows are compared, all of them are known to be numbers.
-    let view = coremix::ndarray::ArrayView2::from_shape((n, dim), &values).expect("n x d numbers");
-    match weights {
-        Some(weights) => drop(Dense::weighted(view, weights)?),
-        None => drop(Dense::new(view)?),
-    }
-    // -0 is 0.
-    values.iter_mut().for_each(|x| *x += F::default());
+) -> Result<(Array2<F>, Vec<f64>, usize)> {
+    let mut values = rows.values::<F>()?;
+    let (n, dim) = values.dim();
+    // Before rows are compared, all of them are known to be numbers, or missing.
+    let checked = match (weights, F::read(rows).may_miss()) {
+        (Some(weights), false) => Dense::weighted(&values, weights),
+        (None, false) => Dense::new(&values),
+        (Some(weights), true) => Dense::weighted_with_missing(&values, weights),
+        (None, true) => Dense::with_missing(&values),
+    };
+    drop(checked?);
+    // -0 is 0, and all that is missing comes last.
+    let nan = F::from_f64(f64::NAN);
+    values.mapv_inplace(|x| {
+        if x.to_f64().is_nan() {
+            nan
+        } else {
+            x + F::default()
+        }
+    });
+    let values = values.as_slice().expect("rows in order");
     let weight = |n: usize| weights.map_or(1.0, |weights| weights[n]);
     let row = |n: usize| &values[n * dim..(n + 1) * dim];
-    let compare = |a: &usize, b: &usize| {
-        let rows = row(*a).partial_cmp(row(*b)).unwrap_or(Ordering::Equal);
-        // The order of equal rows decides how the sum of their weights is rounded.
-        rows.then_with(|| weight(*a).total_cmp(&weight(*b)))
+    let same = |a: usize, b: usize| {
+        let pairs = row(a).iter().zip(row(b));
+        let mut orders = pairs.map(|(a, b)| a.to_f64().total_cmp(&b.to_f64()));
+        orders
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
     };
+    // The order of equal rows decides how the sum of their weights is rounded.
+    let compare =
+        |a: &usize, b: &usize| same(*a, *b).then_with(|| weight(*a).total_cmp(&weight(*b)));
     let mut order: Vec<usize> = (0..n).filter(|n| weight(*n) > 0.0).collect();
     order.sort_unstable_by(compare);
-    let groups: Vec<&[usize]> = order.chunk_by(|a, b| row(*a) == row(*b)).collect();
+    let groups: Vec<&[usize]> = order.chunk_by(|a, b| same(*a, *b).is_eq()).collect();
     let found = groups.len();
     let copies = least.div_ceil(found).max(1);
     let mut kept = Vec::with_capacity(found * copies * dim);
@@ -53,5 +63,5 @@ pub(crate) fn distinct<F: Number>(
         }
     }
     let kept = Array2::from_shape_vec((sums.len(), dim), kept).expect("n x d numbers");
-    Ok((Dense::owned_weighted(kept, sums)?, found))
+    Ok((kept, sums, found))
 }

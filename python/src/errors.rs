@@ -9,6 +9,10 @@ use std::io::{self, ErrorKind};
 /// The name of a parameter in Python, where it is another than the core's.
 pub(crate) type Names = HashMap<String, String>;
 
+/// The cure for values that are missing.
+pub(crate) const ALLOW: &str =
+    "; an estimator with allow_missing=True takes NaN and nulls as missing values";
+
 /// The exception: the core's message as it is.
 pub(crate) fn raise(error: Error) -> PyErr {
     raise_in(error, None)
@@ -16,15 +20,29 @@ pub(crate) fn raise(error: Error) -> PyErr {
 
 /// The exception with the names of columns, if they have any.
 pub(crate) fn raise_in(error: Error, columns: Option<&[String]>) -> PyErr {
+    exception(error, &Names::new(), columns, "")
+}
+
+/// The exception for rows that an estimator is asked about.
+pub(crate) fn raise_asked(error: Error, columns: Option<&[String]>) -> PyErr {
     named(error, &Names::new(), columns)
 }
 
 /// The exception with the names of columns and of parameters in Python.
 pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> PyErr {
+    exception(error, names, columns, ALLOW)
+}
+
+/// The exception, and what to do about NaN.
+fn exception(error: Error, names: &Names, columns: Option<&[String]>, allow: &str) -> PyErr {
     match &error {
         Error::Parameter { name, value, rule } => {
             let name = names.get(*name).map_or(*name, |own| own);
-            PyValueError::new_err(format!("{name} = {value}: {rule}"))
+            let nan = match rule.contains("missing values") {
+                true => "; NaN is one",
+                false => "",
+            };
+            PyValueError::new_err(format!("{name} = {value}: {rule}{nan}"))
         }
         Error::Setting {
             algorithm,
@@ -45,7 +63,11 @@ pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> 
                 Some(name) => message.replacen(&number, &format!("column {name:?}"), 1),
                 None => message,
             };
-            PyValueError::new_err(format!("{message}; rows count from 0"))
+            let cure = match error {
+                Error::NotFinite { .. } => allow,
+                _ => "",
+            };
+            PyValueError::new_err(format!("{message}; rows count from 0{cure}"))
         }
         // Python has an exception for each kind, such as FileNotFoundError.
         Error::Model {
@@ -67,9 +89,10 @@ pub(crate) fn named(error: Error, names: &Names, columns: Option<&[String]>) -> 
 
 /// The exception for rows of files: about what a file holds, or about the file.
 pub(crate) fn unread(kind: ErrorKind, text: &str) -> PyErr {
+    let text = &text.replace(coremix_files::ALLOW, ", or give missing=True");
     match kind {
-        ErrorKind::InvalidData | ErrorKind::InvalidInput => PyValueError::new_err(text.to_owned()),
-        kind => io::Error::new(kind, text.to_owned()).into(),
+        ErrorKind::InvalidData | ErrorKind::InvalidInput => PyValueError::new_err(text.clone()),
+        kind => io::Error::new(kind, text.clone()).into(),
     }
 }
 

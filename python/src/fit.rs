@@ -2,13 +2,13 @@
 
 use crate::distinct::distinct;
 use crate::errors::{Names, named};
-use crate::input::{Input, Number, Rows, Weights};
+use crate::input::{Input, Number, Rows, Weights, owned, whole};
 use crate::memory::{Made, within};
 use crate::model::{Model, OfType};
 use crate::progress::{At, Callback};
 use crate::report::report;
 use crate::settings::{algorithm, limit};
-use coremix::data::{Data, Dense, Sketch};
+use coremix::data::{Data, Dense, Sketch, Source as _};
 use coremix::ndarray::{Array1, ArrayView1};
 use coremix::{Algorithm, BoxedMixture, Cancel, Estimator, Fit, Report, Result, Save};
 use coremix_files::{Bytes, row_names};
@@ -129,13 +129,19 @@ impl Task<'_, '_> {
         let (algorithm, loaded) = self.within::<F>()?;
         let estimator = algorithm.boxed::<F>()?;
         if let Some(least) = self.preparation.merge {
-            let (merged, rows): (Dense<'_, F>, _) = distinct(self.rows, self.weights, least)?;
+            let (merged, weights, rows) = distinct::<F>(self.rows, self.weights, least)?;
             let (model, mut found) = match self.preparation.sketch {
                 Some((q, seed)) => {
+                    whole(merged.view())?;
+                    let merged = Dense::owned_weighted(merged, weights)?;
                     let sketch = Sketch::of_dense(&merged, q, seed)?;
                     self.of_sketch(&*estimator, sketch, callback)?
                 }
-                None => self.of_dense(&*estimator, &merged, callback)?,
+                None => {
+                    let may_miss = F::read(self.rows).may_miss();
+                    let data = owned(merged, Some(weights), may_miss)?;
+                    self.of_dense(&*estimator, &*data, callback)?
+                }
             };
             (found.labels, found.sizes) = (None, None);
             found.distinct = Some(rows);
@@ -164,7 +170,7 @@ impl Task<'_, '_> {
             each: 0,
         });
         // Copies of rows that are in memory anyway do not count.
-        let merge = merge.filter(|_| matches!(self.rows, Rows::Scan(..)));
+        let merge = merge.filter(|_| self.rows.reading().is_some());
         let of_merged = merge.map(|_| Made {
             what: "merge_rows",
             bytes: n.saturating_mul(5 * size_of::<usize>()),
@@ -199,7 +205,7 @@ impl Task<'_, '_> {
         let found = Found {
             report: fit.report,
             // They are as many as the rows, which are not in memory.
-            labels: labels.filter(|_| !matches!(self.rows, Rows::Scan(..))),
+            labels: labels.filter(|_| self.rows.reading().is_none()),
             sizes,
             weight,
             distinct: None,

@@ -9,7 +9,7 @@ use crate::watch::watched;
 use coremix::data::{Blocks, Data, Dense, Sketch, Source};
 use coremix::ndarray::{Array2, ArrayView1, ArrayView2, s};
 use coremix::{Cancel, Element, Error, Float, Result};
-use coremix_files::{Keys, drop_decoders};
+use coremix_files::{InMemory, Keys, drop_decoders};
 use half::f16;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -18,8 +18,35 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An array that is only read as long as this lives, by its number type, a table, or rows that are not in memory.
-pub(crate) enum Input<'py> {
+/// Rows of which values may be missing: NaN, or null in a table.
+#[pyclass(frozen, module = "coremix._coremix")]
+pub(crate) struct Missing {
+    /// The rows.
+    #[pyo3(get)]
+    of: Py<PyAny>,
+}
+
+#[pymethods]
+impl Missing {
+    #[new]
+    fn new(of: Py<PyAny>) -> Self {
+        Self { of }
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.of.bind(py).len()
+    }
+}
+
+/// Rows that are only read as long as this lives.
+pub(crate) struct Input<'py> {
+    pub(crate) of: Given<'py>,
+    /// Whether NaN in an array stands for a missing value. Tables and scans know it themselves.
+    may_miss: bool,
+}
+
+/// An array by its number type, a table, or rows that are not in memory.
+pub(crate) enum Given<'py> {
     Scan(Py<Scan>),
     Table(Py<Table>),
     F32(PyReadonlyArray2<'py, f32>),
@@ -37,9 +64,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input<'py> {
     }
 }
 
-impl<'py> Input<'py> {
+impl<'py> Given<'py> {
     /// The rows of x: the columns of these names, where both have names.
-    pub(crate) fn read(x: &Bound<'py, PyAny>, columns: Option<&[String]>) -> PyResult<Self> {
+    fn read(x: &Bound<'py, PyAny>, columns: Option<&[String]>, may_miss: bool) -> PyResult<Self> {
         if let Some(array) = Self::array(x) {
             return Ok(array);
         }
@@ -48,7 +75,7 @@ impl<'py> Input<'py> {
         }
         // Lists, other numbers, frames and tables.
         let read = x.py().import("coremix._input")?;
-        let read = read.call_method1("rows_alone", (x, columns))?;
+        let read = read.call_method1("rows_alone", (x, columns, may_miss))?;
         if let Ok(scan) = read.cast::<Scan>() {
             return Self::scan(scan, columns);
         }
@@ -72,15 +99,6 @@ impl<'py> Input<'py> {
         }
     }
 
-    /// The names of the columns, where the rows have them.
-    pub(crate) fn names(&self) -> Option<&[String]> {
-        match self {
-            Self::Scan(scan) => scan.get().names.as_deref(),
-            Self::Table(table) => table.get().names.as_deref(),
-            _ => None,
-        }
-    }
-
     /// An array that is read as it is. Numbers under the mask of a masked array are no values.
     fn array(x: &Bound<'py, PyAny>) -> Option<Self> {
         if !x.is_exact_instance_of::<PyUntypedArray>() && x.hasattr("mask").unwrap_or(true) {
@@ -93,34 +111,59 @@ impl<'py> Input<'py> {
             .or_else(|| x.extract().ok().map(Self::I8))
             .or_else(|| x.extract().ok().map(Self::F16))
     }
+}
+
+impl<'py> Input<'py> {
+    /// The rows of x: the columns of these names, where both have names.
+    pub(crate) fn read(x: &Bound<'py, PyAny>, columns: Option<&[String]>) -> PyResult<Self> {
+        let missing = x.cast::<Missing>().ok();
+        let may_miss = missing.is_some();
+        let of = match missing {
+            Some(missing) => missing.get().of.bind(x.py()),
+            None => x,
+        };
+        Ok(Self {
+            of: Given::read(of, columns, may_miss)?,
+            may_miss,
+        })
+    }
+
+    /// The names of the columns, where the rows have them.
+    pub(crate) fn names(&self) -> Option<&[String]> {
+        match &self.of {
+            Given::Scan(scan) => scan.get().names.as_deref(),
+            Given::Table(table) => table.get().names.as_deref(),
+            _ => None,
+        }
+    }
 
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Scan(scan) => scan.get().len(),
+        match &self.of {
+            Given::Scan(scan) => scan.get().len(),
             _ => self.rows(&Cancel::new()).len(),
         }
     }
 
     /// The keys of a scan, from the first row on, and the names of their columns.
     pub(crate) fn keys(&self) -> Result<(Option<Keys>, &[String])> {
-        match self {
-            Self::Scan(scan) => scan.get().keys(),
+        match &self.of {
+            Given::Scan(scan) => scan.get().keys(),
             _ => Ok((None, &[])),
         }
     }
 
     /// Whether the rows are those of this file.
     pub(crate) fn reads(&self, path: &Path) -> bool {
-        matches!(self, Self::Scan(scan) if scan.get().reads(path))
+        matches!(&self.of, Given::Scan(scan) if scan.get().reads(path))
     }
 
     /// Whether fits are computed in `f64`.
     pub(crate) fn is_double(&self) -> bool {
-        match self {
-            Self::Scan(scan) => scan.get().is_double(),
-            Self::Table(table) => table.get().is_double(),
-            other => matches!(other, Self::F64(_)),
+        match &self.of {
+            Given::Scan(scan) => scan.get().is_double(),
+            Given::Table(table) => table.get().is_double(),
+            other => matches!(other, Given::F64(_)),
         }
     }
 
@@ -148,18 +191,18 @@ impl<'py> Input<'py> {
         // Chosen here: a callback that fits is on a thread of another pool.
         let (rows, pool) = (self.rows(cancel), threads::pool(threads)?);
         let done = watched(py, cancel, look, || pool.install(|| work(&rows)));
-        if matches!(rows, Rows::Scan(..)) {
+        if rows.reading().is_some() {
             // The limit of memory is one for all calls together, and the next one begins at the first row.
             drop_decoders();
             py.import("coremix._input")?.call_method0("release")?;
         }
         let done = done?;
-        if let (Rows::Scan(reading, _), Err(_)) = (&rows, &done)
+        if let (Some(reading), Err(_)) = (rows.reading(), &done)
             && let Some(fault) = reading.fault()
         {
             return Err(fault);
         }
-        if let Self::Scan(scan) = self {
+        if let Given::Scan(scan) = &self.of {
             scan.get().unchanged()?;
         }
         Ok(done)
@@ -167,20 +210,24 @@ impl<'py> Input<'py> {
 
     /// The rows for the threads of a fit, until the flag is set.
     pub(crate) fn rows(&self, cancel: &Cancel) -> Rows<'_> {
-        match self {
-            Self::Scan(scan) => {
+        let of = match &self.of {
+            Given::Scan(scan) => {
                 let scan = scan.get();
-                Rows::Scan(Arc::new(scan.reading(cancel)), 0..scan.len())
+                Of::Scan(Arc::new(scan.reading(cancel)), 0..scan.len())
             }
-            Self::Table(table) => {
+            Given::Table(table) => {
                 let table = table.get();
-                Rows::Table(table, 0..table.len())
+                Of::Table(table, 0..table.len())
             }
-            Self::F32(array) => Rows::F32(array.as_array()),
-            Self::F64(array) => Rows::F64(array.as_array()),
-            Self::U8(array) => Rows::U8(array.as_array()),
-            Self::I8(array) => Rows::I8(array.as_array()),
-            Self::F16(array) => Rows::F16(array.as_array()),
+            Given::F32(array) => Of::F32(array.as_array()),
+            Given::F64(array) => Of::F64(array.as_array()),
+            Given::U8(array) => Of::U8(array.as_array()),
+            Given::I8(array) => Of::I8(array.as_array()),
+            Given::F16(array) => Of::F16(array.as_array()),
+        };
+        Rows {
+            of,
+            may_miss: self.may_miss,
         }
     }
 }
@@ -196,9 +243,17 @@ pub(crate) fn weights_of_rows(weights: usize, rows: usize) -> std::result::Resul
     }
 }
 
+/// Rows for the threads of a fit.
+#[derive(Clone)]
+pub(crate) struct Rows<'a> {
+    of: Of<'a>,
+    /// Whether NaN in an array stands for a missing value.
+    may_miss: bool,
+}
+
 /// Rows by the type of their numbers.
 #[derive(Clone)]
-pub(crate) enum Rows<'a> {
+enum Of<'a> {
     Scan(Arc<Reading>, Range<usize>),
     Table(&'a Table, Range<usize>),
     F32(ArrayView2<'a, f32>),
@@ -235,11 +290,14 @@ pub(crate) trait Number: Float + Element<Float = Self> {
 fn dense<'a, T: Element>(
     view: ArrayView2<'a, T>,
     weights: Option<ArrayView1<'a, f64>>,
+    may_miss: bool,
 ) -> Option<Result<Known<'a, T::Float>>> {
     view.to_slice()?;
-    let data = match weights {
-        Some(weights) => Dense::weighted(view, weights),
-        None => Dense::batch(view),
+    let data = match (weights, may_miss && !view.is_empty()) {
+        (Some(weights), true) => Dense::weighted_with_missing(view, weights),
+        (Some(weights), false) => Dense::weighted(view, weights),
+        (None, true) => Dense::with_missing(view),
+        (None, false) => Dense::batch(view),
     };
     Some(data.map(|data| Box::new(data) as Known<'a, T::Float>))
 }
@@ -257,9 +315,24 @@ fn load<'a, T: Element>(
         read.map_err(|error| unread("scan", &error))?;
     }
     let values = Array2::from_shape_vec((n, dim), values).expect("n x d numbers");
-    Ok(match weights {
-        Some(weights) => Box::new(Dense::owned_weighted(values, weights.to_vec())?),
-        None => Box::new(Dense::owned(values)?),
+    owned(
+        values,
+        weights.map(|weights| weights.to_vec()),
+        rows.may_miss(),
+    )
+}
+
+/// Rows that were made.
+pub(crate) fn owned<'a, T: Element>(
+    values: Array2<T>,
+    weights: Option<Vec<f64>>,
+    may_miss: bool,
+) -> Result<Known<'a, T::Float>> {
+    Ok(match (weights, may_miss) {
+        (Some(weights), true) => Box::new(Blocks::weighted(InMemory(values), weights)?),
+        (None, true) => Box::new(Blocks::new(InMemory(values))?),
+        (Some(weights), false) => Box::new(Dense::owned_weighted(values, weights)?),
+        (None, false) => Box::new(Dense::owned(values)?),
     })
 }
 
@@ -279,8 +352,8 @@ macro_rules! number {
                 rows: &Rows<'a>,
                 weights: Option<ArrayView1<'a, f64>>,
             ) -> Option<Result<Known<'a, Self>>> {
-                match rows {
-                    $(Rows::$own(view) => dense(*view, weights),)+
+                match rows.of {
+                    $(Of::$own(view) => dense(view, weights, rows.may_miss),)+
                     _ => None,
                 }
             }
@@ -297,14 +370,15 @@ macro_rules! number {
             }
 
             fn read<'a>(rows: &Rows<'a>) -> Read<'a, Self> {
-                match rows {
-                    Rows::Scan(reading, range) => Box::new(reading.source::<$t>(range.clone())),
-                    Rows::Table(table, range) => Box::new(table.source::<$t>(range.clone())),
-                    Rows::F32(view) => Box::new(Strided::new(*view, |x| x.into())),
-                    Rows::F64(view) => Box::new(Strided::new(*view, $from_f64)),
-                    Rows::U8(view) => Box::new(Strided::new(*view, |x| x.into())),
-                    Rows::I8(view) => Box::new(Strided::new(*view, |x| x.into())),
-                    Rows::F16(view) => Box::new(Strided::new(*view, |x| x.into())),
+                let may_miss = rows.may_miss;
+                match &rows.of {
+                    Of::Scan(reading, range) => Box::new(reading.source::<$t>(range.clone())),
+                    Of::Table(table, range) => Box::new(table.source::<$t>(range.clone())),
+                    Of::F32(view) => Box::new(Strided::new(*view, may_miss, |x| x.into())),
+                    Of::F64(view) => Box::new(Strided::new(*view, may_miss, $from_f64)),
+                    Of::U8(view) => Box::new(Strided::new(*view, may_miss, |x| x.into())),
+                    Of::I8(view) => Box::new(Strided::new(*view, may_miss, |x| x.into())),
+                    Of::F16(view) => Box::new(Strided::new(*view, may_miss, |x| x.into())),
                 }
             }
         }
@@ -339,24 +413,41 @@ impl<'a> Rows<'a> {
         &self,
         weights: Option<ArrayView1<'a, f64>>,
     ) -> Result<Known<'a, F>> {
-        let loaded = match self {
-            Self::Scan(reading, _) => F::loaded(reading, weights),
-            _ => None,
-        };
+        let loaded = self.reading();
+        let loaded = loaded.and_then(|reading| F::loaded(reading, weights));
         loaded.unwrap_or_else(|| self.data(weights))
     }
 
-    /// The data to ask a model about: those of a scan are read once.
+    /// The data to ask a model about: those of a scan are read once, unless values may be missing.
     pub(crate) fn asked<F: Number>(
         &self,
         weights: Option<ArrayView1<'a, f64>>,
     ) -> Result<Known<'a, F>> {
-        match self {
-            Self::Scan(..) => {
+        let source = F::read(self);
+        match self.reading().is_some() && !source.may_miss() {
+            true => {
                 let weights = weights.map(|weights| weights.to_vec());
-                Ok(Box::new(Asked::new(F::read(self), weights)))
+                Ok(Box::new(Asked::new(source, weights)))
             }
-            _ => self.data(weights),
+            false => self.data(weights),
+        }
+    }
+
+    /// All of them as an array (n, d).
+    pub(crate) fn values<F: Number>(&self) -> Result<Array2<F>> {
+        let source = F::read(self);
+        let mut values = Array2::default((source.len(), source.dim()));
+        let out = values.as_slice_mut().expect("rows in order");
+        let read = source.read(0, out);
+        read.map_err(|error| unread(source.name(), &error))?;
+        Ok(values)
+    }
+
+    /// The reader, if they are the rows of a scan.
+    pub(crate) fn reading(&self) -> Option<&Arc<Reading>> {
+        match &self.of {
+            Of::Scan(reading, _) => Some(reading),
+            _ => None,
         }
     }
 
@@ -391,50 +482,54 @@ impl<'a> Rows<'a> {
     pub(crate) fn part(&self, range: &Range<usize>) -> Rows<'a> {
         let (first, last) = (range.start, range.end);
         let chosen = s![first..last, ..];
-        match self {
-            Self::Scan(reading, all) => {
-                Rows::Scan(Arc::clone(reading), all.start + first..all.start + last)
+        let of = match &self.of {
+            Of::Scan(reading, all) => {
+                Of::Scan(Arc::clone(reading), all.start + first..all.start + last)
             }
-            Self::Table(table, all) => Rows::Table(table, all.start + first..all.start + last),
-            Self::F32(view) => Rows::F32(view.slice_move(chosen)),
-            Self::F64(view) => Rows::F64(view.slice_move(chosen)),
-            Self::U8(view) => Rows::U8(view.slice_move(chosen)),
-            Self::I8(view) => Rows::I8(view.slice_move(chosen)),
-            Self::F16(view) => Rows::F16(view.slice_move(chosen)),
+            Of::Table(table, all) => Of::Table(table, all.start + first..all.start + last),
+            Of::F32(view) => Of::F32(view.slice_move(chosen)),
+            Of::F64(view) => Of::F64(view.slice_move(chosen)),
+            Of::U8(view) => Of::U8(view.slice_move(chosen)),
+            Of::I8(view) => Of::I8(view.slice_move(chosen)),
+            Of::F16(view) => Of::F16(view.slice_move(chosen)),
+        };
+        Rows {
+            of,
+            may_miss: self.may_miss,
         }
     }
 
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Scan(_, all) | Self::Table(_, all) => all.len(),
-            Self::F32(view) => view.nrows(),
-            Self::F64(view) => view.nrows(),
-            Self::U8(view) => view.nrows(),
-            Self::I8(view) => view.nrows(),
-            Self::F16(view) => view.nrows(),
+        match &self.of {
+            Of::Scan(_, all) | Of::Table(_, all) => all.len(),
+            Of::F32(view) => view.nrows(),
+            Of::F64(view) => view.nrows(),
+            Of::U8(view) => view.nrows(),
+            Of::I8(view) => view.nrows(),
+            Of::F16(view) => view.nrows(),
         }
     }
 
     /// Rows and columns.
     pub(crate) fn shape(&self) -> (usize, usize) {
-        let columns = match self {
-            Self::Scan(reading, _) => reading.shape().1,
-            Self::Table(table, _) => table.columns(),
-            Self::F32(view) => view.ncols(),
-            Self::F64(view) => view.ncols(),
-            Self::U8(view) => view.ncols(),
-            Self::I8(view) => view.ncols(),
-            Self::F16(view) => view.ncols(),
+        let columns = match &self.of {
+            Of::Scan(reading, _) => reading.shape().1,
+            Of::Table(table, _) => table.columns(),
+            Of::F32(view) => view.ncols(),
+            Of::F64(view) => view.ncols(),
+            Of::U8(view) => view.ncols(),
+            Of::I8(view) => view.ncols(),
+            Of::F16(view) => view.ncols(),
         };
         (self.len(), columns)
     }
 
     /// Whether nothing is known of them, not even how many columns there are: lists of any length, of which there are none.
     pub(crate) fn are_unknown(&self) -> bool {
-        match self {
-            Self::Table(table, _) => table.columns() == 0,
-            Self::Scan(reading, _) => reading.shape() == (0, 0),
+        match &self.of {
+            Of::Table(table, _) => table.columns() == 0,
+            Of::Scan(reading, _) => reading.shape() == (0, 0),
             _ => false,
         }
     }
@@ -447,20 +542,43 @@ impl<'a> Rows<'a> {
         cancel: &Cancel,
     ) -> Result<Sketch<F>> {
         let mut builder = Sketch::builder(self.shape().1, q, seed);
-        self.each_block::<F>(weights, cancel, |block, weights| match weights {
-            Some(weights) => builder.push_weighted(block, weights),
-            None => builder.push(block),
+        let may_miss = F::read(self).may_miss();
+        self.each_block::<F>(weights, cancel, |block, weights| {
+            if may_miss {
+                whole(block)?;
+            }
+            match weights {
+                Some(weights) => builder.push_weighted(block, weights),
+                None => builder.push(block),
+            }
         })?;
         builder.finish()
     }
 
     /// Whether fits are computed in `f64`.
     pub(crate) fn is_double(&self) -> bool {
-        match self {
-            Self::F64(_) => true,
-            Self::Scan(reading, _) => reading.is_double(),
-            Self::Table(table, _) => table.is_double(),
+        match &self.of {
+            Of::F64(_) => true,
+            Of::Scan(reading, _) => reading.is_double(),
+            Of::Table(table, _) => table.is_double(),
             _ => false,
         }
+    }
+}
+
+/// An error where a value is missing, for what needs all of them.
+pub(crate) fn whole<F: Float>(rows: ArrayView2<'_, F>) -> Result<()> {
+    match rows.iter().any(|x| x.to_f64().is_nan()) {
+        true => Err(needs_all()),
+        false => Ok(()),
+    }
+}
+
+/// The error of what takes no missing values.
+pub(crate) fn needs_all() -> Error {
+    Error::Parameter {
+        name: "allow_missing",
+        value: "True".into(),
+        rule: "full and tied covariances, a Dirichlet process, sketches and sums of partitions take no missing values",
     }
 }

@@ -43,6 +43,8 @@ mod _coremix {
     #[pymodule_export]
     use super::fit::fit;
     #[pymodule_export]
+    use super::input::Missing;
+    #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
     use super::partition::{describe, merge, sample, stats, update};

@@ -49,7 +49,7 @@ pub(crate) fn within<F: Number>(
 ) -> Result<(Algorithm, bool)> {
     let shape = rows.shape();
     let numbers = shape.0.saturating_mul(shape.1);
-    let Rows::Scan(reading, _) = rows else {
+    let Some(reading) = rows.reading() else {
         let Some(limit) = limit else {
             return Ok((algorithm, false));
         };

@@ -2,13 +2,14 @@
 
 use crate::clusters::Medoids;
 use crate::distances::distances;
-use crate::errors::{raise, raise_in, row_of};
+use crate::errors::{raise, raise_asked, row_of};
 use crate::family::{Family, Parameters, sample};
-use crate::input::{Input, Number, Rows, Weights, weights_of_rows};
+use crate::input::{Given, Input, Number, Rows, Weights, weights_of_rows, whole};
 use crate::predictor::Predictor;
+use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
-use coremix_files::LabelWriter;
+use coremix_files::{LabelWriter, needs_all_values};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
@@ -223,6 +224,30 @@ impl Model {
         })
     }
 
+    /// The rows of `x` (n, d) with what is missing filled in by what is expected, on this number of `threads`.
+    #[pyo3(signature = (x, threads=0))]
+    fn impute<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let x = Input::read(x, self.1.as_deref())?;
+        each!(self, model: F => {
+            let mut all = Array2::<F>::default((x.len(), self.columns()));
+            self.asked(py, &x, threads, |rows, part| {
+                let (known, may_miss) = (rows.values::<F>()?, F::read(rows).may_miss());
+                let known = match may_miss && !known.is_empty() {
+                    true => Dense::with_missing(&known)?,
+                    false => Dense::batch(&known)?,
+                };
+                all.slice_mut(s![part, ..]).assign(&model.impute(&known)?);
+                Ok(())
+            })?;
+            Ok(all.into_pyarray(py).into_any())
+        })
+    }
+
     /// The `m` likeliest components of each row of `x`, best first, and their posteriors, which sum to 1 over these; with
     /// `return_distance` also the distances to their means: (n, m) each, on this number of `threads`.
     #[pyo3(signature = (x, m, threads=0, *, return_distance=false))]
@@ -423,7 +448,7 @@ impl Model {
                 false => writer.finish(),
             }
         })?);
-        written.map_err(|error| raise_in(error, self.1.as_deref().or(x.names())))
+        written.map_err(|error| raise_asked(error, self.1.as_deref().or(x.names())))
     }
 
     /// Draws `n` points from the model with this `seed`: points (n, d) and their components (n).
@@ -475,6 +500,16 @@ impl Model {
         })
     }
 
+    /// An error for rows with missing values, where the model needs all of them.
+    fn check_known(&self, rows: &Rows<'_>) -> Result<()> {
+        each!(self, model: F => {
+            match needs_all_values(&**model) && F::read(rows).may_miss() {
+                true => whole(rows.values::<F>()?.view()),
+                false => Ok(()),
+            }
+        })
+    }
+
     /// Asks about part after part of the rows, without holding the interpreter: Ctrl-C ends it after a part.
     fn asked<'x>(
         &self,
@@ -495,12 +530,16 @@ impl Model {
         if self.free_parameters().is_none() {
             each = each.saturating_mul(self.columns());
         }
-        let named = |error| raise_in(error, self.1.as_deref().or(x.names()));
-        if !matches!(x, Input::Scan(_)) {
+        let named = |error| raise_asked(error, self.1.as_deref().or(x.names()));
+        if !matches!(x.of, Given::Scan(_)) {
             let rows = x.rows(&cancel);
             let n = rows.len();
             if n <= FEW && each.saturating_mul(n) <= SHORT && !rows.are_unknown() {
-                return py.detach(|| ask(&rows, 0..n)).map_err(named);
+                let asked = py.detach(|| {
+                    self.check_known(&rows)?;
+                    ask(&rows, 0..n)
+                });
+                return asked.map_err(named);
             }
         }
         let size = (PRODUCTS / each).max(1 << 10);
@@ -515,8 +554,9 @@ impl Model {
                     return Err(Error::Cancelled);
                 }
                 let part = first..rows.len().min(first + size);
-                let asked = ask(&rows.part(&part), part);
-                asked.map_err(|error| numbered(error, first))?;
+                let own = rows.part(&part);
+                self.check_known(&own)?;
+                ask(&own, part).map_err(|error| numbered(error, first))?;
             }
             Ok(())
         })?;

@@ -33,8 +33,9 @@ pub(crate) struct Scan {
     keys: KeyColumns,
     files: Vec<(PathBuf, Stamp)>,
     not_used: Vec<(String, String)>,
-    /// Rows that were left out.
+    /// Rows that were left out, and the values that are missing in the others, and the rows with some.
     dropped: usize,
+    missing: (usize, usize),
     chosen: Chosen,
     /// The most that fits may take, unless an estimator says it.
     pub(crate) memory: Bytes,
@@ -93,7 +94,7 @@ impl Scan {
         let (py, cancel) = (batches.py(), Cancel::new());
         let memory = bytes_of("memory", memory)?;
         let mut chosen = Chosen::of(options)?;
-        let lenient = chosen.dropping;
+        let lenient = chosen.dropping || chosen.keeping;
         let mut stream = Stream::of(batches, lenient)?;
         chosen.unnamed = stream.unnamed;
         let written = Batches::write(&stream.schema(), &mut stream, &chosen.options);
@@ -222,6 +223,11 @@ impl Scan {
             _ => return Err(PyTypeError::new_err("numbers of an unknown type")),
         };
         let (columns, files) = (opened.columns, opened.files.into_iter());
+        let found = opened.missing.unwrap_or_default();
+        let (dropped, missing) = match chosen.dropping {
+            true => (found.rows, (0, 0)),
+            false => (0, (found.values, found.rows)),
+        };
         let mut scan = Self {
             rows,
             names: None,
@@ -229,7 +235,8 @@ impl Scan {
             keys: opened.key_columns,
             files: files.map(|path| (path.clone(), stamp(&path))).collect(),
             not_used: opened.not_used,
-            dropped: opened.missing.map_or(0, |found| found.rows),
+            dropped,
+            missing,
             chosen,
             memory,
             decoder: opened.decoder,
@@ -341,6 +348,10 @@ impl Scan {
                 format!("{} rows with a missing value", self.dropped),
             );
         }
+        let (values, rows) = self.missing;
+        if values > 0 {
+            line("missing", format!("{values} values, in {rows} rows"));
+        }
         let bytes = self.files.iter().filter_map(|file| Some(file.1?.0)).sum();
         if let Some((first, _)) = self.files.first() {
             let more = match self.files.len() {
@@ -377,6 +388,8 @@ struct Chosen {
     spool: Option<PathBuf>,
     /// Whether rows with a missing value are left out.
     dropping: bool,
+    /// Whether missing values are kept.
+    keeping: bool,
     /// Whether columns have no names though there are batches.
     unnamed: bool,
     /// Bytes of the temporary file of batches.
@@ -446,6 +459,11 @@ impl Chosen {
                         true => options.missing(Missing::Drop),
                         false => options,
                     }
+                }
+                "missing" => {
+                    chosen.keeping = true;
+                    let texts: Vec<String> = value.extract()?;
+                    options.missing(Missing::Keep).missing_texts(texts)
                 }
                 "spool" => {
                     let folder = chosen.spool.insert(value.extract()?);
@@ -546,6 +564,10 @@ impl<F: Float + Element> Source for ReadRows<F> {
 
     fn dim(&self) -> usize {
         self.of.shape().1
+    }
+
+    fn may_miss(&self) -> bool {
+        each!(&self.of.ahead, rows => rows.may_miss())
     }
 
     fn read(&self, first: usize, out: &mut [F]) -> io::Result<()> {

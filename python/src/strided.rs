@@ -8,12 +8,18 @@ use std::io;
 /// Rows that are read through a view, and turned into numbers of another type.
 pub(crate) struct Strided<'a, S, T> {
     view: ArrayView2<'a, S>,
+    may_miss: bool,
     number: fn(S) -> T,
 }
 
 impl<'a, S, T> Strided<'a, S, T> {
-    pub(crate) fn new(view: ArrayView2<'a, S>, number: fn(S) -> T) -> Self {
-        Self { view, number }
+    /// Rows of a view; whether NaN stands for a missing value.
+    pub(crate) fn new(view: ArrayView2<'a, S>, may_miss: bool, number: fn(S) -> T) -> Self {
+        Self {
+            view,
+            may_miss,
+            number,
+        }
     }
 }
 
@@ -30,6 +36,10 @@ impl<S: Copy + Sync, T: Element> Source for Strided<'_, S, T> {
 
     fn dim(&self) -> usize {
         self.view.ncols()
+    }
+
+    fn may_miss(&self) -> bool {
+        self.may_miss
     }
 
     fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {

@@ -83,7 +83,7 @@ def test_absent_parameters_say_what_to_do():
         assert f"GaussianMixture has no {name}: " in str(raised.value)
     with pytest.raises(TypeError, match="full covariances alone"):
         coremix.BayesianGaussianMixture(covariance_type="full")
-    with pytest.raises(TypeError, match="KMeans has no colour: it has algorithm, c_prime, .*n_clusters"):
+    with pytest.raises(TypeError, match="KMeans has no colour: it has algorithm, allow_missing, c_prime, .*n_clusters"):
         coremix.KMeans(2, colour=1)
     with pytest.raises(TypeError, match=r"KMeans has no n_cluster_s: is n_clusters meant\?"):
         coremix.KMeans(n_cluster_s=1)

@@ -30,6 +30,7 @@ NAMED = {
 ESTIMATORS = [pytest.param(name, one, id=f"{name}: {one}") for name, all in NAMED.items() for one in all]
 # Parameters that are no settings of an algorithm.
 OF_PYTHON = {"merge_rows", "warm_start", "n_jobs", "verbose", "callback", "compute_labels", "n_coordinates", "algorithm", "memory"}
+OF_PYTHON |= {"allow_missing"}
 
 
 def names_of(estimator, setting):

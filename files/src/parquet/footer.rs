@@ -91,7 +91,9 @@ impl Footer {
         let before = before.iter().flat_map(|schema| schema.fields());
         for (column, before) in columns.each.iter_mut().zip(before) {
             let asked = Holds::of(before.data_type());
-            if let (Holds::Asked(_), true) = (asked, asked.is_read_as(column.holds)) {
+            if let (Holds::Asked(_), true) = (asked, asked.is_read_as(column.holds))
+                && column.holds != asked
+            {
                 (column.holds, column.words) = (asked, "durations".into());
             }
         }

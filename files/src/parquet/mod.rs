@@ -50,6 +50,7 @@ pub struct ParquetFile<T> {
     conversion: Conversion,
     len: usize,
     dim: usize,
+    may_miss: bool,
     /// Rows that are decoded at once.
     batch: usize,
     pool: Pool<Sequence>,
@@ -109,7 +110,9 @@ impl<T: Number> ParquetFile<T> {
         // A group without rows may have no bytes.
         let group = ends.iter().position(|end| *end > 0);
         if let (None, Some(group)) = (conversion.dim, group) {
-            let mut batches = footer.batches(&columns, group, 1, None)?;
+            // The first lists may be missing.
+            let rows = if conversion.lenient { ROWS } else { 1 };
+            let mut batches = footer.batches(&columns, group, rows, None)?;
             let first = batches.next().ok_or_else(|| damaged("no first row"))?;
             let first = first.map_err(|error| footer.blame(&columns, group, &error))?;
             conversion.see(&first, 0)?;
@@ -123,6 +126,7 @@ impl<T: Number> ParquetFile<T> {
             len: ends.last().copied().unwrap_or(0),
             ends,
             columns,
+            may_miss: conversion.lenient,
             conversion,
             dim,
             batch,

@@ -4,6 +4,7 @@ use super::npy::{self, NpyWriter};
 use super::output::Output;
 use crate::fault::{fault, guarded, invalid, of_rows};
 use crate::keys::Keys;
+use crate::missing::check_known;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_csv::WriterBuilder;
 use arrow_ipc::reader::FileReader as ArrowReader;
@@ -270,7 +271,12 @@ impl LabelWriter {
             rows.read(first, &mut values)
                 .map_err(|error| of_rows(&error))?;
             let block = ArrayView2::from_shape((count, dim), &values).expect("rows of d numbers");
-            let data = Dense::batch(block).map_err(|error| numbered(error, first))?;
+            let data = match rows.may_miss() {
+                true => Dense::with_missing(block),
+                false => Dense::batch(block),
+            };
+            let data = data.map_err(|error| numbered(error, first))?;
+            check_known(model, &data)?;
             let found = model.predict(&data)?.to_vec();
             let densities = (self.more > 0).then(|| model.log_densities(&data));
             let densities = densities.transpose()?.map(|densities| densities.to_vec());

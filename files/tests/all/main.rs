@@ -11,6 +11,7 @@ mod hostile;
 mod kinds;
 mod labels;
 mod made;
+mod missing;
 mod passes;
 mod read_ahead;
 mod samples;

@@ -508,7 +508,7 @@ fn rows_left_out() {
         found
             .first
             .unwrap()
-            .ends_with("column \"x\", line 3: an empty field: fill it in, or take the row out")
+            .ends_with("column \"x\", line 3: an empty field: fill it in, or take the row out, or allow missing values")
     );
     let weights = opened.weights.clone().unwrap();
     assert_eq!(weights.len(), kept.len());
@@ -716,6 +716,9 @@ fn any_bytes() {
         any(&mut options, |options| options.header(false));
         any(&mut options, |options| options.header(true));
         any(&mut options, |options| options.missing(Missing::Drop));
+        any(&mut options, |options| {
+            options.missing(Missing::Keep).missing_texts(["0", "."])
+        });
         any(&mut options, |options| options.encoding("latin1"));
         match open(&path, &options) {
             Err(error) => {
@@ -728,7 +731,11 @@ fn any_bytes() {
                     panic!("text is read as f64");
                 };
                 if let Ok(whole) = all(&**source, 100) {
-                    assert!(all(&**source, 1).unwrap() == whole, "{text:?}");
+                    let bits = |rows: &Array2<f64>| rows.mapv(f64::to_bits);
+                    let single = all(&**source, 1).unwrap();
+                    assert!(bits(&single) == bits(&whole), "{text:?}");
+                    let has_nan = whole.iter().any(|x| x.is_nan());
+                    assert_eq!(has_nan, source.may_miss(), "{text:?}");
                     read += 1;
                 }
             }

@@ -18,24 +18,30 @@ pub(super) fn needs_double(kind: &DataType) -> Option<bool> {
     match kind {
         Int8 | UInt8 | Int16 | UInt16 | Float16 | Float32 => Some(false),
         Int32 | UInt32 | Int64 | UInt64 | Float64 => Some(true),
+        // Nothing but nulls.
+        Null => Some(false),
         _ => None,
     }
 }
 
-/// The first row with a null, or with an integer that is no number of type `f64`, and what it is.
-pub(super) fn fault(array: &dyn Array) -> Option<(usize, &'static str)> {
-    if array.null_count() > 0 {
-        let row = (0..array.len()).find(|row| array.is_null(*row))?;
-        return Some((row, "is null"));
+/// A null, in words.
+pub(super) const NULL: &str = "is null";
+
+/// The first row with a null, unless values may be missing, or with an integer that is no number of type `f64`, and what it is.
+pub(super) fn fault(array: &dyn Array, may_miss: bool) -> Option<(usize, &'static str)> {
+    if let (Some(nulls), false) = (array.logical_nulls(), may_miss)
+        && nulls.null_count() > 0
+    {
+        return Some(((0..nulls.len()).find(|row| nulls.is_null(*row))?, NULL));
     }
     let row = match array.data_type() {
         DataType::Int64 => {
-            let mut values = array.as_primitive::<Int64Type>().values().iter();
-            values.position(|x| x.unsigned_abs() > EXACT)
+            let mut values = array.as_primitive::<Int64Type>().iter();
+            values.position(|x| x.is_some_and(|x| x.unsigned_abs() > EXACT))
         }
         DataType::UInt64 => {
-            let mut values = array.as_primitive::<UInt64Type>().values().iter();
-            values.position(|x| *x > EXACT)
+            let mut values = array.as_primitive::<UInt64Type>().iter();
+            values.position(|x| x.is_some_and(|x| x > EXACT))
         }
         _ => None,
     };
@@ -44,6 +50,16 @@ pub(super) fn fault(array: &dyn Array) -> Option<(usize, &'static str)> {
 
 /// The numbers from place `first` on, to every `stride`-th place of `out`.
 pub(super) fn fill<F: Float>(array: &ArrayRef, first: usize, out: &mut [F], stride: usize) {
+    fill_values(array, first, out, stride);
+    // Numbers under a null are no values.
+    if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        let places = (first..array.len()).zip(out.iter_mut().step_by(stride));
+        let places = places.filter(|(row, _)| nulls.is_null(*row));
+        places.for_each(|(_, out)| *out = F::from_f64(f64::NAN));
+    }
+}
+
+fn fill_values<F: Float>(array: &ArrayRef, first: usize, out: &mut [F], stride: usize) {
     fn put<P: ArrowPrimitiveType, F>(
         array: &ArrayRef,
         first: usize,

@@ -1,7 +1,7 @@
 //! Batches that come one after the other: of a stream, or of an iterator of Python.
 
 use super::capsule::{batches, reader};
-use crate::input::Input;
+use crate::input::{Given, Input};
 use arrow_array::ffi_stream::ArrowArrayStreamReader;
 use arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, UInt8Type,
@@ -130,18 +130,18 @@ impl<'py> Stream<'py> {
         names: Option<Vec<String>>,
     ) -> PyResult<RecordBatch> {
         let from = (self.rows, self.lenient);
-        match Input::read(array, None)? {
-            Input::F32(rows) => {
+        match Input::read(array, None)?.of {
+            Given::F32(rows) => {
                 batch::<Float32Type>(rows.as_array(), names, from, |x| x.is_finite())
             }
-            Input::F64(rows) => {
+            Given::F64(rows) => {
                 batch::<Float64Type>(rows.as_array(), names, from, |x| x.is_finite())
             }
-            Input::F16(rows) => {
+            Given::F16(rows) => {
                 batch::<Float16Type>(rows.as_array(), names, from, |x| x.is_finite())
             }
-            Input::U8(rows) => batch::<UInt8Type>(rows.as_array(), names, from, |_| true),
-            Input::I8(rows) => batch::<Int8Type>(rows.as_array(), names, from, |_| true),
+            Given::U8(rows) => batch::<UInt8Type>(rows.as_array(), names, from, |_| true),
+            Given::I8(rows) => batch::<Int8Type>(rows.as_array(), names, from, |_| true),
             _ => Err(PyTypeError::new_err("a batch must be an array or a table")),
         }
     }
@@ -162,7 +162,7 @@ fn batch<P: ArrowPrimitiveType>(
         );
         let column = name.unwrap_or(column.to_string());
         return Err(PyValueError::new_err(format!(
-            "row {row}, column {column} is NaN or infinite; rows count from 0"
+            "row {row}, column {column} is NaN or infinite; rows count from 0; missing=True takes NaN as missing"
         )));
     }
     let array = |values: Vec<P::Native>| -> ArrayRef {

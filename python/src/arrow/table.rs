@@ -1,7 +1,8 @@
 //! A table: batches whose columns are numbers, or one column of lists of numbers.
 
 use super::capsule::batches;
-use super::columns::{fault, fill, needs_double};
+use super::columns::{NULL, fault, fill, needs_double};
+use crate::errors::ALLOW;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
@@ -22,6 +23,8 @@ pub(crate) struct Table {
     columns: usize,
     pub(crate) names: Option<Vec<String>>,
     double: bool,
+    /// Whether nulls and NaN are missing values.
+    may_miss: bool,
 }
 
 /// A batch: its columns, or the numbers of its lists one after the other.
@@ -33,15 +36,15 @@ struct Part {
 
 #[pymethods]
 impl Table {
-    /// The columns of these names alone, in this order, where columns have names.
+    /// The columns of these names alone, in this order, where columns have names. `missing`: nulls and NaN are missing values.
     #[new]
-    #[pyo3(signature = (of, columns=None))]
-    fn new(of: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
+    #[pyo3(signature = (of, columns=None, missing=false))]
+    fn new(of: &Bound<'_, PyAny>, columns: Option<Vec<String>>, missing: bool) -> PyResult<Self> {
         let (schema, batches) = batches(of)?;
         let table = match columns {
             Some(columns) => chosen(&schema, batches, &columns)
-                .and_then(|(schema, batches)| Self::of(&schema, &batches)),
-            None => Self::of(&schema, &batches),
+                .and_then(|(schema, batches)| Self::of(&schema, &batches, missing)),
+            None => Self::of(&schema, &batches, missing),
         };
         table.map_err(PyValueError::new_err)
     }
@@ -70,7 +73,7 @@ impl Table {
 }
 
 impl Table {
-    fn of(schema: &Schema, batches: &[RecordBatch]) -> Result<Self, String> {
+    fn of(schema: &Schema, batches: &[RecordBatch], may_miss: bool) -> Result<Self, String> {
         let fields = schema.fields();
         let mut double = false;
         let mut note = |name: &str, kind: &DataType| match needs_double(kind) {
@@ -99,6 +102,7 @@ impl Table {
                 false => Some(fields.iter().map(|field| field.name().clone()).collect()),
             },
             double,
+            may_miss,
         };
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
             let first = table.len();
@@ -110,10 +114,11 @@ impl Table {
                 }),
             }?;
             for (place, array) in part.arrays.iter().enumerate() {
-                if let Some((row, what)) = fault(array) {
+                if let Some((row, what)) = fault(array, may_miss) {
                     let (name, row) = (fields[place].name(), first + row / part.each.unwrap_or(1));
+                    let cure = if what == NULL { ALLOW } else { "" };
                     return Err(format!(
-                        "row {row}, column {name:?} {what}; rows count from 0"
+                        "row {row}, column {name:?} {what}; rows count from 0{cure}"
                     ));
                 }
             }
@@ -255,6 +260,10 @@ impl<F: Float + Element> Source for TableRows<'_, F> {
 
     fn dim(&self) -> usize {
         self.table.columns
+    }
+
+    fn may_miss(&self) -> bool {
+        self.table.may_miss
     }
 
     fn read(&self, first: usize, mut out: &mut [F]) -> io::Result<()> {

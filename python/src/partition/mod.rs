@@ -2,7 +2,7 @@
 
 use crate::errors::{raise, raise_in};
 use crate::family::Family;
-use crate::input::{Input, Number, Rows, Weights};
+use crate::input::{Input, Number, Rows, Weights, needs_all};
 use crate::model::{Model, OfType, each};
 use coremix::data::Dense;
 use coremix::m_step::{ExactSums, GaussianMixture};
@@ -37,7 +37,11 @@ fn sums_of<F: Number>(
         let none = Array2::zeros((0, columns));
         return ExactSums::e_step(model, &Dense::<F>::batch(&none)?, weights, width);
     }
-    ExactSums::e_step(model, &*rows.asked::<F>(None)?, weights, width)
+    let data = rows.asked::<F>(None)?;
+    match data.is_sparse() {
+        true => Err(needs_all()),
+        false => ExactSums::e_step(model, &*data, weights, width),
+    }
 }
 
 fn read(sums: &[u8]) -> PyResult<ExactSums> {
