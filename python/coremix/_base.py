@@ -219,6 +219,8 @@ class CoremixEstimator(Parameters, BaseEstimator):
         """Takes a batch of rows in, while no other thread does."""
         first = "_stream" not in self.__dict__
         rows = rows_of(self, X, reset=first)
+        if isinstance(rows, _coremix.Csr):
+            raise TypeError("X is sparse: partial_fit takes dense batches, fit(X) all sparse rows at once")
         weights = batch_weights(sample_weight, rows)
         if first:
             clusters = self._count(self._clusters)
@@ -288,7 +290,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
                 weights=weights,
                 names=names,
                 columns=self._column_names(),
-                merge=clusters if self._merges(n_samples) else None,
+                merge=clusters if self._merges(rows) else None,
                 sketch=None if coordinates is None else (coordinates, settings["seed"]),
                 threads=threads_of(self.n_jobs),
                 callback=self._observer(),
@@ -405,10 +407,13 @@ class CoremixEstimator(Parameters, BaseEstimator):
             raise ValueError(f"{name} = {value}: must be at least 1")
         return int(value)
 
-    def _merges(self, n_samples: int) -> bool:
+    def _merges(self, rows: Any) -> bool:
+        sparse = isinstance(rows, _coremix.Csr)
         if self.merge_rows == "auto":
-            return n_samples <= FEW_ROWS
+            return len(rows) <= FEW_ROWS and not sparse
         if isinstance(self.merge_rows, (bool, np.bool_)):
+            if self.merge_rows and sparse:
+                raise ValueError("merge_rows=True: sparse rows are not merged: leave it out")
             return bool(self.merge_rows)
         raise ValueError(f"merge_rows = {self.merge_rows!r}: must be 'auto', True or False")
 
@@ -430,10 +435,11 @@ class CoremixEstimator(Parameters, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = bool(self.allow_missing) and self._takes_missing()
+        tags.input_tags.sparse = self._takes_missing()
         return tags
 
     def _takes_missing(self) -> bool:
-        """Whether there is a fit of rows with missing values."""
+        """Whether there is a fit of rows with missing values, and of sparse ones."""
         return True
 
     def predict(self, X: Rows) -> NDArray[np.int32]:

@@ -44,6 +44,19 @@ class Table:
     def names(self) -> list[str] | None: ...
 
 @final
+class Csr:
+    """Rows of a sparse matrix in compressed form: where each starts, the columns of its values, and the values."""
+
+    def __new__(cls, starts: NDArray[np.int64], ids: NDArray[np.uint32], values: NDArray[np.floating], columns: int) -> Self: ...
+    def __len__(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def columns(self) -> int: ...
+    @property
+    def names(self) -> list[str] | None: ...
+
+@final
 class Missing:
     """Rows of which values may be missing: NaN, or null in a table."""
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from . import _coremix
@@ -40,16 +41,32 @@ Rows: TypeAlias = (
 )
 
 
-def table_of(X: Any, columns: list[str] | None = None, missing: bool = False) -> _coremix.Table | Scan | None:
-    """X as a table, if it is one of the Arrow C data interface, or as a scan, if its rows are not in memory; frames of pandas go
-    through NumPy.
+def _csr_of(X: Any) -> _coremix.Csr:
+    """The rows of a sparse matrix of scipy: columns ascend, and none comes twice."""
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D sparse array instead. Reshape your data: X.reshape(1, -1) is one row.")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X is a sparse matrix of {X.dtype}: it must be one of numbers. Complex data not supported.")
+    rows = X.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    values = rows.data if rows.data.dtype in _PLAIN else rows.data.astype(np.float64)
+    return _coremix.Csr(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), np.ascontiguousarray(values), rows.shape[1])
+
+
+def table_of(X: Any, columns: list[str] | None = None, missing: bool = False) -> _coremix.Table | _coremix.Csr | Scan | None:
+    """X as a table, if it is one of the Arrow C data interface, as a scan, if its rows are not in memory, or as sparse rows; frames
+    of pandas go through NumPy.
 
     Only these columns of a table, in this order, if X has names. ``missing``: nulls and NaN are missing values.
     """
-    if isinstance(X, (_coremix.Table, Scan)):
+    if isinstance(X, (_coremix.Table, _coremix.Csr, Scan)):
         return X
     if isinstance(X, np.ndarray):
         return None
+    if issparse(X):
+        return _csr_of(X)
     if isinstance(X, (str, PathLike)):
         raise TypeError(f"X = {X!r} is no rows: give what it holds, such as np.load(X) or pandas.read_csv(X), or coremix.scan(X)")
     if is_apart(X):
@@ -89,6 +106,9 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
         return _coremix.Missing(X) if missing else X
     table = table_of(X, missing=bool(missing))
     if table is not None:
+        if isinstance(table, _coremix.Csr) and not estimator._takes_missing():
+            of = "full and tied covariances, a Dirichlet process and SparsifiedGmm need all values of a row"
+            raise TypeError(f"X is sparse, and {of}: give X.toarray()")
         _check_table(estimator, table, reset)
         return table
     found = _numbers(X, partial(validate_data, estimator, reset=reset), bool(missing))
@@ -198,7 +218,7 @@ def batch_weights(weights: ArrayLike | None, rows: Any) -> NDArray[np.float64] |
     return weights_of(weights, rows)
 
 
-def _check_table(estimator: BaseEstimator, table: _coremix.Table | Scan, reset: bool) -> None:
+def _check_table(estimator: BaseEstimator, table: _coremix.Table | _coremix.Csr | Scan, reset: bool) -> None:
     names = None if table.names is None else np.asarray(table.names, dtype=object)
     if reset:
         estimator.n_features_in_ = table.columns

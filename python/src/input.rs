@@ -2,6 +2,7 @@
 
 use crate::arrow::Table;
 use crate::asked::Asked;
+use crate::csr::Csr;
 use crate::scan::{Ahead, Reading, Scan};
 use crate::strided::Strided;
 use crate::threads;
@@ -49,6 +50,7 @@ pub(crate) struct Input<'py> {
 pub(crate) enum Given<'py> {
     Scan(Py<Scan>),
     Table(Py<Table>),
+    Csr(Py<Csr>),
     F32(PyReadonlyArray2<'py, f32>),
     F64(PyReadonlyArray2<'py, f64>),
     U8(PyReadonlyArray2<'py, u8>),
@@ -79,7 +81,9 @@ impl<'py> Given<'py> {
         if let Ok(scan) = read.cast::<Scan>() {
             return Self::scan(scan, columns);
         }
-        let known = Self::array(&read).or_else(|| read.extract().ok().map(Self::Table));
+        let table = || read.extract().ok().map(Self::Table);
+        let known = Self::array(&read).or_else(table);
+        let known = known.or_else(|| read.extract().ok().map(Self::Csr));
         let rule = "X must be a table, or a matrix of float32, float64, float16, uint8 or int8";
         known.ok_or_else(|| PyTypeError::new_err(rule))
     }
@@ -163,6 +167,7 @@ impl<'py> Input<'py> {
         match &self.of {
             Given::Scan(scan) => scan.get().is_double(),
             Given::Table(table) => table.get().is_double(),
+            Given::Csr(csr) => csr.get().is_double(),
             other => matches!(other, Given::F64(_)),
         }
     }
@@ -219,6 +224,10 @@ impl<'py> Input<'py> {
                 let table = table.get();
                 Of::Table(table, 0..table.len())
             }
+            Given::Csr(csr) => {
+                let csr = csr.get();
+                Of::Csr(csr, 0..csr.len())
+            }
             Given::F32(array) => Of::F32(array.as_array()),
             Given::F64(array) => Of::F64(array.as_array()),
             Given::U8(array) => Of::U8(array.as_array()),
@@ -256,6 +265,7 @@ pub(crate) struct Rows<'a> {
 enum Of<'a> {
     Scan(Arc<Reading>, Range<usize>),
     Table(&'a Table, Range<usize>),
+    Csr(&'a Csr, Range<usize>),
     F32(ArrayView2<'a, f32>),
     F64(ArrayView2<'a, f64>),
     U8(ArrayView2<'a, u8>),
@@ -353,6 +363,7 @@ macro_rules! number {
                 weights: Option<ArrayView1<'a, f64>>,
             ) -> Option<Result<Known<'a, Self>>> {
                 match rows.of {
+                    Of::Csr(csr, ref range) if !range.is_empty() => Some(csr.data(range, weights)),
                     $(Of::$own(view) => dense(view, weights, rows.may_miss),)+
                     _ => None,
                 }
@@ -374,6 +385,7 @@ macro_rules! number {
                 match &rows.of {
                     Of::Scan(reading, range) => Box::new(reading.source::<$t>(range.clone())),
                     Of::Table(table, range) => Box::new(table.source::<$t>(range.clone())),
+                    Of::Csr(csr, range) => Box::new(csr.source::<$t>(range.clone())),
                     Of::F32(view) => Box::new(Strided::new(*view, may_miss, |x| x.into())),
                     Of::F64(view) => Box::new(Strided::new(*view, may_miss, $from_f64)),
                     Of::U8(view) => Box::new(Strided::new(*view, may_miss, |x| x.into())),
@@ -487,6 +499,7 @@ impl<'a> Rows<'a> {
                 Of::Scan(Arc::clone(reading), all.start + first..all.start + last)
             }
             Of::Table(table, all) => Of::Table(table, all.start + first..all.start + last),
+            Of::Csr(csr, all) => Of::Csr(csr, all.start + first..all.start + last),
             Of::F32(view) => Of::F32(view.slice_move(chosen)),
             Of::F64(view) => Of::F64(view.slice_move(chosen)),
             Of::U8(view) => Of::U8(view.slice_move(chosen)),
@@ -502,7 +515,7 @@ impl<'a> Rows<'a> {
     /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         match &self.of {
-            Of::Scan(_, all) | Of::Table(_, all) => all.len(),
+            Of::Scan(_, all) | Of::Table(_, all) | Of::Csr(_, all) => all.len(),
             Of::F32(view) => view.nrows(),
             Of::F64(view) => view.nrows(),
             Of::U8(view) => view.nrows(),
@@ -516,6 +529,7 @@ impl<'a> Rows<'a> {
         let columns = match &self.of {
             Of::Scan(reading, _) => reading.shape().1,
             Of::Table(table, _) => table.columns(),
+            Of::Csr(csr, _) => csr.columns(),
             Of::F32(view) => view.ncols(),
             Of::F64(view) => view.ncols(),
             Of::U8(view) => view.ncols(),
@@ -561,6 +575,7 @@ impl<'a> Rows<'a> {
             Of::F64(_) => true,
             Of::Scan(reading, _) => reading.is_double(),
             Of::Table(table, _) => table.is_double(),
+            Of::Csr(csr, _) => csr.is_double(),
             _ => false,
         }
     }

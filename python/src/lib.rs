@@ -11,6 +11,7 @@
 mod arrow;
 mod asked;
 mod clusters;
+mod csr;
 mod distances;
 mod distinct;
 mod errors;
@@ -40,6 +41,8 @@ mod _coremix {
     use super::arrow::{Arrow, Table};
     #[pymodule_export]
     use super::clusters::take;
+    #[pymodule_export]
+    use super::csr::Csr;
     #[pymodule_export]
     use super::fit::fit;
     #[pymodule_export]

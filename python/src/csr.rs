@@ -1,0 +1,187 @@
+//! Matrices in compressed rows, as scipy has them.
+
+use crate::input::{Known, Number};
+use coremix::data::{Source, Sparse};
+use coremix::ndarray::ArrayView1;
+use coremix::{Float, Result};
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use std::borrow::Cow;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Sparse rows: a copy of their lists, never of the matrix.
+#[pyclass(frozen, module = "coremix._coremix")]
+pub(crate) struct Csr {
+    starts: Vec<usize>,
+    ids: Vec<u32>,
+    values: Values,
+    dim: usize,
+}
+
+enum Values {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+#[pymethods]
+impl Csr {
+    /// Rows of `columns` columns: where the values of each start, their columns, and the values.
+    #[new]
+    fn new(
+        starts: PyReadonlyArray1<'_, i64>,
+        ids: PyReadonlyArray1<'_, u32>,
+        values: &Bound<'_, PyAny>,
+        columns: usize,
+    ) -> PyResult<Self> {
+        let of_single = values.extract::<PyReadonlyArray1<'_, f32>>().ok();
+        let values = match of_single {
+            Some(values) => Values::F32(values.as_array().to_vec()),
+            None => {
+                let values = values.extract::<PyReadonlyArray1<'_, f64>>();
+                let rule = "values must be float32 or float64";
+                let values = values.map_err(|_| PyTypeError::new_err(rule))?;
+                Values::F64(values.as_array().to_vec())
+            }
+        };
+        // A negative start becomes one beyond all values, which is refused.
+        let place = |start: &i64| usize::try_from(*start).unwrap_or(usize::MAX);
+        Ok(Self {
+            starts: starts.as_array().iter().map(place).collect(),
+            ids: ids.as_array().to_vec(),
+            values,
+            dim: columns,
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    /// Number of rows.
+    #[getter]
+    fn rows(&self) -> usize {
+        self.len()
+    }
+
+    /// Number of columns.
+    #[getter]
+    pub(crate) fn columns(&self) -> usize {
+        self.dim
+    }
+
+    /// The columns have no names.
+    #[getter]
+    fn names(&self) -> Option<Vec<String>> {
+        None
+    }
+}
+
+impl Csr {
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    pub(crate) fn is_double(&self) -> bool {
+        matches!(self.values, Values::F64(_))
+    }
+
+    /// Where the values of these rows are, or none where there is no such place: the core says what is wrong.
+    fn places(&self, rows: &Range<usize>) -> Range<usize> {
+        let all = self.ids.len();
+        let (first, last) = (self.starts[rows.start], self.starts[rows.end]);
+        first.min(all)..last.min(all).max(first.min(all))
+    }
+
+    fn values<F: Float>(&self, places: Range<usize>) -> Vec<F> {
+        match &self.values {
+            Values::F32(values) => {
+                (values[places].iter().map(|x| F::from_f64((*x).into()))).collect()
+            }
+            Values::F64(values) => values[places].iter().map(|x| F::from_f64(*x)).collect(),
+        }
+    }
+
+    /// Some of the rows; all of them as they are.
+    pub(crate) fn data<'a, F: Number>(
+        &'a self,
+        rows: &Range<usize>,
+        weights: Option<ArrayView1<'a, f64>>,
+    ) -> Result<Known<'a, F>> {
+        let all = *rows == (0..self.len());
+        let places = if all {
+            0..self.ids.len()
+        } else {
+            self.places(rows)
+        };
+        let starts: Cow<'_, [usize]> = match all {
+            true => Cow::Borrowed(&self.starts),
+            false => {
+                let own = self.starts[rows.start..=rows.end].iter();
+                own.map(|start| start.wrapping_sub(places.start)).collect()
+            }
+        };
+        let (ids, values) = (&self.ids[places.clone()], self.values::<F>(places));
+        Ok(match weights {
+            Some(weights) => Box::new(Sparse::weighted(
+                self.dim,
+                starts,
+                ids,
+                values,
+                weights.to_vec(),
+            )?),
+            None => Box::new(Sparse::new(self.dim, starts, ids, values)?),
+        })
+    }
+
+    /// These rows with their zeros, a block at a time.
+    pub(crate) fn source<F: Number>(&self, rows: Range<usize>) -> WithZeros<'_, F> {
+        let number = PhantomData;
+        WithZeros {
+            csr: self,
+            rows,
+            number,
+        }
+    }
+}
+
+/// Sparse rows as dense ones.
+pub(crate) struct WithZeros<'a, F> {
+    csr: &'a Csr,
+    rows: Range<usize>,
+    number: PhantomData<F>,
+}
+
+impl<F: Number> Source for WithZeros<'_, F> {
+    type Element = F;
+
+    fn name(&self) -> &'static str {
+        "sparse matrix"
+    }
+
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn dim(&self) -> usize {
+        self.csr.dim
+    }
+
+    fn read(&self, first: usize, out: &mut [F]) -> io::Result<()> {
+        let dim = self.csr.dim;
+        for (i, out) in out.chunks_exact_mut(dim.max(1)).enumerate() {
+            out.fill(F::default());
+            let row = self.rows.start + first + i;
+            let places = self.csr.places(&(row..row + 1));
+            let values = self.csr.values::<F>(places.clone());
+            for (&j, x) in self.csr.ids[places].iter().zip(values) {
+                let what = "a column of a sparse matrix is beyond the last one";
+                let place = out.get_mut(j as usize);
+                *place.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, what))? = x;
+            }
+        }
+        Ok(())
+    }
+}

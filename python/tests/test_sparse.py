@@ -1,0 +1,100 @@
+"""Sparse matrices of scipy: fits and answers are those of dense rows with the zeros."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from coremix import BayesianGaussianMixture, GaussianMixture, KMeans, LazyKMeans, LwcsKMeans, VcGmm
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import adjusted_rand_score
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(4, size=800)
+    own = rng.random((800, 60)) < np.where(np.arange(60) % 4 == labels[:, None], 0.5, 0.03)
+    return np.where(own, 0.5 + rng.random((800, 60)), 0), labels
+
+
+FORMATS = [sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_matrix, sp.dok_array, sp.bsr_array]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_all_formats_have_the_fits_of_dense_rows(rows, form, dtype):
+    X, _ = rows
+    X = np.round(3 * X).astype(dtype)
+    init = X[:4].astype(np.float64)
+    dense = KMeans(4, algorithm="lloyd", init=init, max_iter=5, tol=0, merge_rows=False).fit(X)
+    sparse = KMeans(4, algorithm="lloyd", init=init, max_iter=5, tol=0).fit(form(X))
+    np.testing.assert_array_equal(sparse.labels_, dense.labels_)
+    np.testing.assert_allclose(sparse.cluster_centers_, dense.cluster_centers_, atol=1e-5)
+    assert sparse.inertia_ == pytest.approx(dense.inertia_, rel=1e-5)
+    np.testing.assert_array_equal(dense.predict(form(X)), sparse.predict(X))
+    np.testing.assert_allclose(dense.transform(form(X)), dense.transform(X), atol=1e-3)
+    assert dense.score(form(X)) == pytest.approx(dense.score(X), rel=1e-5)
+
+
+@pytest.mark.parametrize("estimator", [KMeans, LazyKMeans, LwcsKMeans])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_groups_are_found(rows, estimator, metric):
+    X, labels = rows
+    fit = estimator(4, metric=metric, n_init=5, random_state=1).fit(sp.csr_array(X), sample_weight=np.ones(800))
+    assert adjusted_rand_score(labels, fit.labels_) > 0.8
+
+
+@pytest.mark.parametrize("kind", ["diag", "spherical", "tied-spherical"])
+def test_mixtures_take_them(rows, kind):
+    X, _ = rows
+    start = {"means_init": X[:3], "max_iter": 4, "merge_rows": False}
+    dense = GaussianMixture(3, covariance_type=kind, **start).fit(X)
+    sparse = GaussianMixture(3, covariance_type=kind, means_init=X[:3], max_iter=4).fit(sp.csr_array(X))
+    np.testing.assert_allclose(sparse.means_, dense.means_, atol=1e-8)
+    np.testing.assert_allclose(sparse.score_samples(sp.csr_array(X)), dense.score_samples(X), rtol=1e-6)
+    np.testing.assert_allclose(sparse.predict_proba(sp.csr_array(X)).sum(axis=1), 1, rtol=1e-6)
+    assert VcGmm(3, coreset_size=200, covariance_type=kind).fit(sp.csr_array(X)).means_.shape == (3, 60)
+
+
+def test_text_is_clustered_by_cosine():
+    topics = ["the cat sat with a dog", "stocks and bonds fell in trade", "rain and wind over the sea"]
+    texts = [f"{topics[i % 3]} {i}" for i in range(300)]
+    X = TfidfVectorizer().fit_transform(texts)
+    fit = KMeans(3, metric="cosine", n_init=3, random_state=0).fit(X)
+    assert adjusted_rand_score(np.arange(300) % 3, fit.labels_) == 1
+
+
+def test_columns_that_repeat_or_do_not_ascend_are_summed_and_sorted(rows):
+    X, _ = rows
+    good = sp.csr_array(X)
+    turned = sp.csr_array((good.data[::-1].copy(), good.indices[::-1].copy(), np.append(0, np.cumsum(np.diff(good.indptr)[::-1]))))
+    turned = sp.csr_array((turned.data, turned.indices, turned.indptr), shape=X.shape)
+    twice = sp.coo_array((np.repeat(good.tocoo().data / 2, 2), tuple(np.repeat(at, 2) for at in good.tocoo().coords)), shape=X.shape)
+    before = turned.indices.copy()
+    fit = KMeans(4, random_state=0).fit(good)
+    np.testing.assert_array_equal(fit.predict(twice), fit.labels_)
+    np.testing.assert_array_equal(fit.predict(turned), fit.predict(X[::-1]))
+    np.testing.assert_array_equal(turned.indices, before)
+
+
+def test_what_cannot_be_fitted_is_told(rows):
+    X, _ = rows
+    sparse = sp.csr_array(X)
+    for estimator in (GaussianMixture(3, covariance_type="full"), BayesianGaussianMixture(3)):
+        with pytest.raises(TypeError, match="sparse.*toarray"):
+            estimator.fit(sparse)
+    with pytest.raises(ValueError, match="merge_rows"):
+        KMeans(3, merge_rows=True).fit(sparse)
+    with pytest.raises(TypeError, match="partial_fit"):
+        KMeans(3).partial_fit(sparse)
+    bad = sparse.copy()
+    bad.data[0] = np.nan
+    with pytest.raises(ValueError, match="row 0"):
+        KMeans(3).fit(bad)
+    fit = KMeans(3, random_state=0).fit(sparse)
+    with pytest.raises(ValueError, match="59 features"):
+        fit.predict(sparse[:, :59])
+    assert len(fit.predict(sparse[:0])) == 0
+    with pytest.raises(ValueError, match="sample"):
+        KMeans(3).fit(sparse[:0])
+    with pytest.raises(ValueError):
+        KMeans(3).fit(sparse.astype(complex))
