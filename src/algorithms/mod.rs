@@ -151,9 +151,11 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         phase.tolerance_factor(factor)
     };
     let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));
-    // Iterations on few rows are worth their time.
-    let all = (shape.rows as f64 / CHEAP_ROWS).clamp(0.1, 1.0);
-    let mut phases = vec![phase(PhaseRows::Coreset, 3.0).starts(starts)];
+    // Iterations on few numbers are worth their time.
+    let wide = (d as f64 / CHEAP_COLUMNS).max(1.0);
+    let all = (wide * shape.rows as f64 / CHEAP_ROWS).clamp(0.1, 1.0);
+    let first = phase(PhaseRows::Coreset, 3.0).starts(starts);
+    let mut phases = vec![first.unless_random_rows_do()];
     let larger = larger(k, shape.rows / 4).map(Lightweight::new);
     phases.extend(larger.map(|larger| phase(PhaseRows::Larger(larger), 3.0)));
     phases.push(phase(PhaseRows::All, all).transfers(ROUNDS));
@@ -237,8 +239,9 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
 /// Most clusters of all starts of [`fast`] together.
 const START_CLUSTERS: usize = 32;
 
-/// With fewer rows than this, the tolerance on all rows is smaller: iterations on few rows are cheap.
+/// With fewer rows than this, of at most so many columns, the tolerance on all rows is smaller: iterations there are cheap.
 const CHEAP_ROWS: f64 = 100_000.0;
+const CHEAP_COLUMNS: f64 = 128.0;
 
 /// Rounds of split and merge, and of transfers, at most: they end when they gain little.
 const ROUNDS: usize = 20;
