@@ -128,7 +128,10 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
 ///   through the phase on the first coreset. Up to 8,192 rows have none, and all starts go through the phase on all rows.
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
 ///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
-///   if these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.
+///   if these are fewer than 100,000 of at most 128 columns, or as many numbers, it is less, down to a tenth: iterations take
+///   little time there.
+/// - The phase on the coreset is [left out](Phase::unless_random_rows_do) where random rows are as good as seeds: clusters that
+///   are fitted to few rows in many columns are worth no more than an iteration on all rows.
 /// - Where the phase on all rows would end, single rows are [transferred](Phase::transfers) to other clusters. On coresets
 ///   that would fit the clusters to the few rows that were drawn.
 /// - In the last phase, on all columns, neighbour lists are a third as long, but have at least 16 centres.
@@ -239,7 +242,7 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
 /// Most clusters of all starts of [`fast`] together.
 const START_CLUSTERS: usize = 32;
 
-/// With fewer rows than this, of at most so many columns, the tolerance on all rows is smaller: iterations there are cheap.
+/// With fewer rows than this, and at most that number of columns, the tolerance on all rows is smaller: iterations are cheap.
 const CHEAP_ROWS: f64 = 100_000.0;
 const CHEAP_COLUMNS: f64 = 128.0;
 

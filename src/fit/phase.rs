@@ -103,7 +103,7 @@ impl<F: Float> Phase<F> {
     }
 
     /// Rounds of split and merge ([E37](crate::equations#e37)), at most, where the E-step keeps bounds. They end after a round
-    /// that is sure to gain less than 0.2 % of the quantization error. Default 0.
+    /// that is sure to gain less than 0.2 % of the quantization error, or than the tolerance, up to 2 %. Default 0.
     #[must_use]
     pub fn split_and_merge(mut self, rounds: usize) -> Self {
         self.outline.moves = rounds;

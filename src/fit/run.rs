@@ -27,13 +27,12 @@ use std::time::Instant;
 /// All starts together may read half of all rows, or this many if that is more: these are cheap.
 const CHEAP_ROWS: usize = 1 << 16;
 
-/// A phase may begin at random rows if it has fewer than so many times the rows of the coreset, and that fewer than so many for
-/// each cluster: otherwise the phase on the coreset is worth its time.
+/// The phase on the coreset is worth its time if all rows are as many times its rows, or if it has as many for each cluster.
 const MOST_RANDOM: usize = 8;
 const FEW_PER_CLUSTER: usize = 64;
 
-/// Random rows are as good as seeds if their error is at most so many times as large: an iteration lowers it by more. Where
-/// there are clusters for seeds to find, or rows far out, it is a multiple.
+/// Random rows are as good as seeds if their error is at most this multiple of theirs: an iteration lowers it by more. Where
+/// there are clusters for seeds to find, or rows far out, it is a larger one.
 const RANDOM_ERROR: f64 = 1.1;
 
 /// Rows on which random rows are compared with seeds.

@@ -216,7 +216,7 @@ fn begins_at_random_rows_where_these_are_as_good_as_seeds() {
         noise[[n, j]] + 3.0 * centres[[n % 150, j]]
     });
     assert!(!rows(&clusters, algorithms::fast(150)).1);
-    // The same on any number of threads.
+    // Threads do not matter.
     same_on_threads("noise", &[2, 3, 7], || {
         let fit = algorithms::fast(150).max_iterations(6).build().unwrap();
         let fit = fit.fit(&Dense::new(noise.view()).unwrap()).unwrap();
