@@ -306,6 +306,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             && outline.rows == PhaseRows::All
             && !outline.after_subspace
             && !course.subspace
+            && next.phase.e_step.bounds().is_some()
+            && !all.is_sparse()
             && product_rate(plan.frame.dim()) > 1.0
             && all.len() < MOST_RANDOM * few.len()
             && few.len() < FEW_PER_CLUSTER * settings.clusters
@@ -329,14 +331,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let spent = &mut context.spent.evaluations.seeding;
         *spent = spent.saturating_add(some + more);
         context.spent.timings.seeding += started.elapsed();
-        if with_random > RANDOM_ERROR * with_seeds {
-            return Ok(None);
-        }
-        Ok(Some(Outcome {
-            model: self.model_at(random)?,
+        let begins = with_random <= RANDOM_ERROR * with_seeds;
+        let start = |model| Outcome {
+            model,
             reached: 1,
             ..first.clone()
-        }))
+        };
+        begins.then(|| self.model_at(random).map(start)).transpose()
     }
 
     /// A start, at its seeds or at a model.
