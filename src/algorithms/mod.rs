@@ -154,7 +154,10 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 ///   through the phase on the first coreset. Up to 8,192 rows have none, and all starts go through the phase on all rows.
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
 ///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
-///   if these are fewer than 100,000, it is less, down to a tenth: iterations take little time there.
+///   if these are fewer than 100,000 of at most 128 columns, or as many numbers, it is less, down to a tenth: iterations take
+///   little time there.
+/// - The phase on the coreset is [left out](Phase::unless_random_rows_do) where random rows are as good as seeds: clusters that
+///   are fitted to few rows in many columns are worth no more than an iteration on all rows.
 /// - Where the phase on all rows would end, single rows are [transferred](Phase::transfers) to other clusters. On coresets
 ///   that would fit the clusters to the few rows that were drawn.
 /// - In the last phase, on all columns, neighbour lists are a third as long, but have at least 16 centres.
@@ -177,9 +180,11 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         phase.tolerance_factor(factor)
     };
     let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));
-    // Iterations on few rows are worth their time.
-    let all = (shape.rows as f64 / CHEAP_ROWS).clamp(0.1, 1.0);
-    let mut phases = vec![phase(PhaseRows::Coreset, 3.0).starts(starts)];
+    // Iterations on few numbers are worth their time.
+    let wide = (d as f64 / CHEAP_COLUMNS).max(1.0);
+    let all = (wide * shape.rows as f64 / CHEAP_ROWS).clamp(0.1, 1.0);
+    let first = phase(PhaseRows::Coreset, 3.0).starts(starts);
+    let mut phases = vec![first.unless_random_rows_do()];
     let larger = larger(k, shape.rows / 4).map(Lightweight::new);
     phases.extend(larger.map(|larger| phase(PhaseRows::Larger(larger), 3.0)));
     phases.push(phase(PhaseRows::All, all).transfers(ROUNDS));
@@ -263,8 +268,9 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
 /// Most clusters of all starts of [`fast`] together.
 const START_CLUSTERS: usize = 32;
 
-/// With fewer rows than this, the tolerance on all rows is smaller: iterations on few rows are cheap.
+/// With fewer rows than this, and at most that number of columns, the tolerance on all rows is smaller: iterations are cheap.
 const CHEAP_ROWS: f64 = 100_000.0;
+const CHEAP_COLUMNS: f64 = 128.0;
 
 /// Rounds of split and merge, and of transfers, at most: they end when they gain little.
 const ROUNDS: usize = 20;

@@ -10,6 +10,7 @@ use crate::base::rng::Purpose;
 use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
 use crate::e_step::bounded::split_merge::split_and_merge;
+use crate::e_step::bounded::{DRAWN_ROWS, product_rate};
 use crate::e_step::{Assignment, Change, KeptSums, Member, NeighbourLists};
 use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
@@ -32,7 +33,8 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
 /// of an iteration.
 const GAIN: f64 = 1e-2;
 
-/// Moves end after a round whose bound on the gain is at most this share of the error.
+/// Moves end after a round whose bound on the gain is at most this share of the error, or the tolerance, up to ten times as
+/// much.
 const SMALL_GAIN: f64 = 2e-3;
 
 impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
@@ -59,6 +61,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             transfers: phase.transfers,
             searched,
             stale: false,
+            missed: None,
         };
         let mut pass = Self {
             near,
@@ -161,8 +164,9 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         sums.apply(view, centres, assignment, changes)
     }
 
-    /// Before the phase ends, searches rows that their lists do not cover over all centres. Whether it gained so much that the
-    /// phase goes on: with new lists, as centres are near others now than when these were made.
+    /// Searches rows that their lists do not cover over all centres: before the phase ends, and earlier where iterations gain less
+    /// in the same time. Whether it gained so much that the phase goes on: with new lists, as centres are near others now than
+    /// when these were made.
     fn search_beyond(
         &mut self,
         lists: &NeighbourLists<F>,
@@ -171,18 +175,33 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let likelihood = self.likelihood();
         let (error, free_energy) = (likelihood.best, self.phase.free_energy(&likelihood));
         let last = report.steps() == self.phase.rule.max_iterations;
-        if !(last || self.settles(free_energy, &likelihood, report)) {
-            return Ok(false);
-        }
+        let ends = last || self.settles(free_energy, &likelihood, report);
         let (view, centres) = (self.phase.view(), self.phase.centres());
         let (tolerance, near) = (self.phase.rule.tolerance, self.near);
         let (n, k) = (view.len(), centres.len());
-        let iterations = |rows: usize| (rows * k) as f64 / (n * near) as f64;
-        let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN) * error;
+        let rate = product_rate(centres.dim());
+        let iterations = |rows: usize| (rows * k) as f64 / ((n * near) as f64 * rate);
+        // To first order the last iteration lowered the error by this share.
+        let before = report.free_energies.last().copied().unwrap_or(free_energy);
+        let gain = 2.0 * (free_energy - before) / likelihood.entries;
+        let price = |rows: usize| match ends {
+            true => (tolerance * iterations(rows)).min(GAIN) * error,
+            // The iteration after it reads all rows.
+            false => gain.max(tolerance) * (1.0 + iterations(rows)) * error,
+        };
+        let pays = match self.kept.missed {
+            Some(missed) => missed * error > price(n),
+            // The estimate may take a tenth of the time of the phase.
+            None => report.steps() as f64 > 10.0 * iterations(DRAWN_ROWS.min(n)),
+        };
+        if !(ends || pays) {
+            return Ok(false);
+        }
         let open = |c: usize, m: &Member<F>| m.upper > lists.moved[c].half_reach;
         let assignment = &mut self.kept.assignment;
         let found = assignment.search_beyond(view, centres, near, open, error, price)?;
         report.add_evaluations(found.evaluations);
+        self.kept.missed = Some(found.missed / error);
         self.move_rows(&found.changes)?;
         let gained = error - self.squared();
         self.kept.stale = !found.changes.is_empty() && gained >= tolerance * error;
@@ -299,7 +318,9 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
         // A smaller gain is not worth the evaluations of a round. The error outside a subspace cannot be lowered, so it does
         // not count.
-        let little = SMALL_GAIN * self.kept.sums.squared(&centres);
+        let tolerance = self.phase.rule.tolerance;
+        let little = tolerance.clamp(SMALL_GAIN, 10.0 * SMALL_GAIN);
+        let little = little * self.kept.sums.squared(&centres);
         let offsets = self.kept.sums.offsets(&centres);
         let rng = |c| {
             let streams = &self.phase.streams;
@@ -367,6 +388,12 @@ fn near<F: Float, M: MStep<F>>(phase: &SetUp<'_, F, M>, report: &PhaseReport) ->
 fn longer(near: usize, times: usize, all: usize) -> usize {
     let factor = 1usize.checked_shl(times as u32).filter(|_| times < 64);
     near.saturating_mul(factor.unwrap_or(usize::MAX)).min(all)
+}
+
+/// The quantization error of some centres on these rows, and the number of distance evaluations.
+pub(crate) fn error_of<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Result<(f64, u64)> {
+    let (assignment, evaluations) = Assignment::exhaustive(view, centres)?;
+    Ok((assignment.squared(view), evaluations))
 }
 
 /// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. The rows are

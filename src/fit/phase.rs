@@ -27,6 +27,7 @@ pub(crate) struct Outline {
     pub(crate) transfers: usize,
     pub(crate) factor: f64,
     pub(crate) after_subspace: bool,
+    pub(crate) unless_random: bool,
 }
 
 /// The columns of a phase.
@@ -66,6 +67,7 @@ impl<F: Float> Phase<F> {
                 transfers: 0,
                 factor: 1.0,
                 after_subspace: false,
+                unless_random: false,
             },
         }
     }
@@ -101,7 +103,7 @@ impl<F: Float> Phase<F> {
     }
 
     /// Rounds of split and merge ([E37](crate::equations#e37)), at most, where the E-step keeps bounds. They end after a round
-    /// that is sure to gain less than 0.2 % of the quantization error. Default 0.
+    /// that is sure to gain less than 0.2 % of the quantization error, or than the tolerance, up to 2 %. Default 0.
     #[must_use]
     pub fn split_and_merge(mut self, rounds: usize) -> Self {
         self.outline.moves = rounds;
@@ -130,6 +132,16 @@ impl<F: Float> Phase<F> {
     #[must_use]
     pub fn after_subspace(mut self) -> Self {
         self.outline.after_subspace = true;
+        self
+    }
+
+    /// Leaves the phase out where rows drawn at random are as good as the seeds, on some rows of the coreset. The fit then begins
+    /// at these in the next phase. Only the first phase, in front of one on all rows and all columns, fewer than 8 times as many,
+    /// where the seeds were searched for: those that cost no evaluations are kept. Distances that differ little in many columns
+    /// give seeds nothing to find, and the coreset then has too few rows for each cluster.
+    #[must_use]
+    pub fn unless_random_rows_do(mut self) -> Self {
+        self.outline.unless_random = true;
         self
     }
 }

@@ -90,8 +90,9 @@ impl<'a, F: Float> Plan<'a, F> {
             phase.outline.starts = starts;
             runs |= !phase.outline.after_subspace;
             plan.phases.push(Planned { phase, place });
-            // A fit that is stopped ends with its first search.
-            if known.is_none() && context.monitor.is_stopped() && runs {
+            // A fit that is stopped ends with its first search, which may be that of the next phase.
+            let begins_later = phase_begins_later(&plan.phases, &list[number + 1..]);
+            if known.is_none() && context.monitor.is_stopped() && runs && !begins_later {
                 break;
             }
         }
@@ -226,6 +227,13 @@ impl<'a, F: Float> Plan<'a, F> {
             None => set.all(self.data),
         })
     }
+}
+
+/// Whether the fit may begin at random rows in the phase after the first, on all rows.
+fn phase_begins_later<F: Float>(planned: &[Planned<F>], later: &[Phase<F>]) -> bool {
+    let on_all = |phase: &Phase<F>| phase.outline.rows == PhaseRows::All;
+    matches!(planned, [first] if first.phase.outline.unless_random)
+        && later.first().is_some_and(on_all)
 }
 
 /// No phase of the list has anything to run on.

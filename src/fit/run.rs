@@ -12,19 +12,31 @@ use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::base::share::Share;
 use crate::data::{Centres, Data, Frame, Guarded, View};
+use crate::e_step::bounded::product_rate;
 use crate::em::trace;
 use crate::em::{
-    self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, Progress,
-    Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
+    self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, PhaseRows,
+    Progress, Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
 };
 use crate::io::{self, FileFault};
 use crate::m_step::{Coordinates, MStep};
 use crate::model::Mixture;
-use crate::seed::Seeder;
+use crate::seed::{Seeder, Uniform};
 use std::time::Instant;
 
 /// All starts together may read half of all rows, or this many if that is more: these are cheap.
 const CHEAP_ROWS: usize = 1 << 16;
+
+/// The phase on the coreset is worth its time if all rows are as many times its rows, or if it has as many for each cluster.
+const MOST_RANDOM: usize = 8;
+const FEW_PER_CLUSTER: usize = 64;
+
+/// Random rows are as good as seeds if their error is at most this multiple of theirs: an iteration lowers it by more. Where
+/// there are clusters for seeds to find, or rows far out, it is a larger one.
+const RANDOM_ERROR: f64 = 1.1;
+
+/// Rows on which random rows are compared with seeds.
+const JUDGES: usize = 2048;
 
 /// The part of a fit in its checkpoint.
 type Saved<Model> = (Spent, Coresets, Course<Model>);
@@ -260,6 +272,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 !em::outside(View::new(&**sample, &subspace.frame()), &centres, near)?
             }
         };
+        if let Some(random) = self.random_start(&first, course, context)? {
+            course.number = random.reached;
+            course.waiting.push_back(random);
+            return Ok(());
+        }
         course.waiting.push_back(first);
         let runs = |planned: &&Planned<F>| course.subspace || !planned.phase.outline.after_subspace;
         let Some(Planned { phase, place }) = plan.phases.iter().find(runs) else {
@@ -279,6 +296,58 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             course.waiting.push_back(candidate);
         }
         Ok(())
+    }
+
+    /// A start at random rows in the second phase, if it is on all rows and they are as good as the seeds of the first.
+    fn random_start(
+        &self,
+        first: &Outcome<M::Model>,
+        course: &Course<M::Model>,
+        context: &mut Context<'_, F>,
+    ) -> Result<Option<Outcome<M::Model>>> {
+        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let [begin, next, ..] = &plan.phases[..] else {
+            return Ok(None);
+        };
+        let (few, all) = (plan.rows(begin.place), plan.rows(next.place));
+        let outline = next.phase.outline;
+        let may_be = begin.phase.outline.unless_random
+            && begin.phase.outline.starts == 1
+            && outline.rows == PhaseRows::All
+            && !outline.after_subspace
+            && !course.subspace
+            && next.phase.e_step.bounds().is_some()
+            && !all.is_sparse()
+            && product_rate(plan.frame.dim()) > 1.0
+            && all.len() < MOST_RANDOM * few.len()
+            && few.len() < FEW_PER_CLUSTER * settings.clusters
+            && context.spent.evaluations.seeding > 0;
+        if !may_be {
+            return Ok(None);
+        }
+        let started = Instant::now();
+        let streams = Streams::new(settings.seed, course.restarts.len() as u64);
+        let view = View::new(all, &plan.frame);
+        let mut rng = streams.at(Purpose::Seeding, 1, 0);
+        let random = Uniform.seed(view, settings.clusters, &mut rng)?.centres;
+        // Draws of a coreset have rows far out, which random ones of all rows may lack.
+        let judges = (0..few.len()).step_by(few.len().div_ceil(JUDGES));
+        let judges: Vec<usize> = judges.collect();
+        let weights = judges.iter().map(|&n| few.weight(n)).collect();
+        let judges = few.select(&judges, weights)?;
+        let judges = View::new(&*judges, &plan.frame);
+        let (with_seeds, some) = em::error_of(judges, first.model.centres())?;
+        let (with_random, more) = em::error_of(judges, &random)?;
+        let spent = &mut context.spent.evaluations.seeding;
+        *spent = spent.saturating_add(some + more);
+        context.spent.timings.seeding += started.elapsed();
+        let begins = with_random <= RANDOM_ERROR * with_seeds;
+        let start = |model| Outcome {
+            model,
+            reached: 1,
+            ..first.clone()
+        };
+        begins.then(|| self.model_at(random).map(start)).transpose()
     }
 
     /// A start, at its seeds or at a model.

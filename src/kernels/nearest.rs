@@ -4,7 +4,7 @@
 use super::distance;
 use super::panels::{Panels, ROWS, costs_of_first};
 use crate::base::float::Float;
-use crate::base::simd::{LANES, SimdFloat, first_lane, kernel, lanes, vectorised};
+use crate::base::simd::{LANES, SimdFloat, first_lane, kernel, lanes};
 use pulp::Simd;
 
 /// Rows that follow each other while a panel stays in a near cache.
@@ -248,20 +248,11 @@ pub(crate) struct Packed<F> {
 impl<F: Float> Packed<F> {
     /// Packs the centres `ids` out of padded rows of as many numbers as `about` has, `dim` of them coordinates.
     pub(crate) fn pack(&mut self, centres: &[F], dim: usize, ids: &[u32], about: &[F]) {
-        let stride = about.len();
         self.about.clear();
         self.about.extend_from_slice(about);
-        self.rows.resize(ROWS * stride, F::zero());
+        self.rows.resize(LANES.max(ROWS) * about.len(), F::zero());
         self.panels.make_room(ids.len(), dim);
-        let relative = &mut self.rows[..stride];
-        let minus_two = F::from_f64(-2.0);
-        vectorised!({
-            for (place, &id) in ids.iter().enumerate() {
-                let centre = &centres[id as usize * stride..][..stride];
-                let norm = from_point(centre, about, relative);
-                self.panels.put(place, relative, minus_two, norm);
-            }
-        });
+        pack_about(centres, ids, self);
     }
 
     /// Shows `found`, for each of some padded rows, its squared distance to the point, and the nearest and the next
@@ -272,18 +263,31 @@ impl<F: Float> Packed<F> {
     }
 }
 
-/// A padded row relative to a point, into `out`; returns its squared norm.
+kernel! {
+    fn pack_about[F: Float](centres: &[F], ids: &[u32], packed: &mut Packed<F>) = pack_relative
+}
+
+/// A panel at a time: first its centres relative to the point, then these by coordinate.
 #[inline(always)]
-fn from_point<F: Float>(row: &[F], about: &[F], out: &mut [F]) -> F {
-    let (rows, abouts) = (row.as_chunks::<4>().0, about.as_chunks::<4>().0);
-    let mut sums = [F::zero(); 4];
-    for ((x, a), out) in rows.iter().zip(abouts).zip(out.as_chunks_mut::<4>().0) {
-        for l in 0..4 {
-            out[l] = x[l] - a[l];
-            sums[l] += out[l] * out[l];
+fn pack_relative<F: Float, S: Simd>(simd: S, centres: &[F], ids: &[u32], packed: &mut Packed<F>) {
+    let Packed {
+        about,
+        panels,
+        rows,
+        ..
+    } = packed;
+    let stride = about.len();
+    for (panel, ids) in ids.chunks(LANES).enumerate() {
+        for ((&id, row), norm) in ids
+            .iter()
+            .zip(rows.chunks_exact_mut(stride))
+            .zip(&mut panels.norms[panel * LANES..])
+        {
+            let centre = &centres[id as usize * stride..][..stride];
+            *norm = distance::relative(simd, centre, about, row);
         }
+        panels.put_panel(panel, rows, stride, F::from_f64(-2.0));
     }
-    (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
 
 kernel! {

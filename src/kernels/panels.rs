@@ -54,6 +54,27 @@ impl<F: Float> Panels<F> {
         self.norms[place] = constant;
     }
 
+    /// A panel out of padded rows, one for each lane, times a factor.
+    #[inline(always)]
+    pub(super) fn put_panel(&mut self, panel: usize, rows: &[F], stride: usize, factor: F) {
+        let dim = self.dim;
+        let lines = &mut self.values[panel * LANES * dim..][..LANES * dim];
+        let lines = lines.as_chunks_mut::<LANES>().0;
+        // Four lanes and four lines at a time: numbers move within registers.
+        for lane in (0..LANES).step_by(4) {
+            let four: [_; 4] =
+                std::array::from_fn(|r| rows[(lane + r) * stride..][..stride].as_chunks::<4>().0);
+            for (j, lines) in lines.chunks_mut(4).enumerate() {
+                let from = [four[0][j], four[1][j], four[2][j], four[3][j]];
+                for (i, line) in lines.iter_mut().enumerate() {
+                    for r in 0..4 {
+                        line[lane + r] = factor * from[r][i];
+                    }
+                }
+            }
+        }
+    }
+
     /// Parts of at most `most` panels, small enough to stay in a near cache ([`NUMBERS`]) while rows go by; each with the
     /// number of its first panel.
     #[inline(always)]

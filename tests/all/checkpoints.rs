@@ -269,6 +269,23 @@ fn phases_go_on_to_the_same_bits() {
     });
 }
 
+/// At random rows in place of the seeds, where the phase on the coreset is left out.
+#[test]
+fn random_rows_go_on_to_the_same_bits() {
+    let mut rng = Rng::from_seed(7);
+    let noise = Array2::from_shape_fn((900, 130), |_| rng.normal());
+    let data = Dense::new(noise.view()).unwrap();
+    let fit = |checkpoint| {
+        let builder = algorithms::fast(24).coreset(Lightweight::new(300));
+        own(builder.restarts(2).max_iterations(5), checkpoint)
+    };
+    let report = fit(None).fit(&data).unwrap().report;
+    let rows: Vec<usize> = report.phases.iter().map(|p| p.rows).collect();
+    assert_eq!(rows, [900]);
+    resumes("random rows", &data, fit);
+    resumes_often("random rows", &data, fit);
+}
+
 /// Between rounds of transfers, and on any number of threads.
 #[test]
 fn transfers_go_on_to_the_same_bits() {

@@ -7,6 +7,8 @@ use crate::common::{
 };
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
+use coremix::seed::Uniform;
+use coremix::stage::Rng;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, Axis};
 
@@ -180,4 +182,83 @@ fn rows_without_weight_do_not_count() {
     }
     builder.build().unwrap().fit(&data).unwrap();
     assert_eq!(tell.try_iter().last(), Some(10));
+}
+
+/// Rows in many columns without clusters. Seeds find nothing in them, and the coreset has few rows for each cluster.
+fn noise(n: usize) -> Array2<f32> {
+    let mut rng = Rng::from_seed(41);
+    Array2::from_shape_fn((n, 136), |_| rng.normal() as f32)
+}
+
+#[test]
+fn begins_at_random_rows_where_these_are_as_good_as_seeds() {
+    let noise = noise(9_500);
+    let rows = |x: &Array2<f32>, builder: coremix::Builder<f32>| {
+        let fit = builder.tolerance(1e-2).build().unwrap();
+        let fit = fit.fit(&Dense::new(x.view()).unwrap()).unwrap();
+        rises_in_phases("noise", &fit.report, x.nrows() as f64, rounding::<f32>());
+        let rows: Vec<usize> = fit.report.phases.iter().map(|p| p.rows).collect();
+        (rows.len(), rows[0] == x.nrows())
+    };
+    assert_eq!(rows(&noise, algorithms::fast(150)), (1, true));
+    // Few clusters, or seeds that somebody gave.
+    assert_eq!(rows(&noise, algorithms::fast(100)), (2, false));
+    let given = Given::new(noise.slice(ndarray::s![..150, ..]));
+    let with_given = algorithms::fast(150).seeder(given);
+    assert_eq!(rows(&noise, with_given), (2, false));
+    // Few rows far out, of which random rows know nothing; and clusters.
+    let mut far = noise.clone();
+    let outer = far.rows_mut().into_iter().step_by(1_000);
+    outer.for_each(|mut row| row.mapv_inplace(|x| 1e4 * x));
+    assert_eq!(rows(&far, algorithms::fast(150)), (2, false));
+    let centres = blobs::<f32>(150, 136, 150, 42);
+    let clusters = Array2::from_shape_fn(noise.dim(), |(n, j)| {
+        noise[[n, j]] + 3.0 * centres[[n % 150, j]]
+    });
+    assert!(!rows(&clusters, algorithms::fast(150)).1);
+    // Threads do not matter.
+    same_on_threads("noise", &[2, 3, 7], || {
+        let fit = algorithms::fast(150).max_iterations(6).build().unwrap();
+        let fit = fit.fit(&Dense::new(noise.view()).unwrap()).unwrap();
+        (fit.model, fit.search_labels, fit.report.evaluations)
+    });
+}
+
+/// A larger tolerance does less, also where few iterations are left.
+#[test]
+fn a_larger_tolerance_costs_less() {
+    let mut overlapping = blobs::<f32>(12_000, 8, 60, 43);
+    let mut rng = Rng::from_seed(44);
+    overlapping.mapv_inplace(|x| x + 4.0 * rng.normal() as f32);
+    for (x, k) in [(noise(12_000), 150), (overlapping, 100)] {
+        let data = Dense::new(x.view()).unwrap();
+        let spent = [1e-4, 1e-3, 1e-2, 1e-1].map(|tolerance| {
+            let fit = algorithms::fast(k).tolerance(tolerance);
+            fit.build().unwrap().fit(&data).unwrap().report
+        });
+        let spent = spent.map(|report| report.distance_evaluations);
+        assert!(spent.is_sorted_by(|a, b| a > b), "{k}: {spent:?}");
+    }
+}
+
+/// Rows whose nearest centre is not on their list are searched over all centres as soon as iterations gain less. At the end of
+/// the phase alone it is 1.3 % above exact searches, for half of their evaluations.
+#[test]
+fn what_lists_miss_is_found_early() {
+    let x = noise(20_000);
+    let data = Dense::new(x.view()).unwrap();
+    let fits = |near: usize| {
+        let fits = (0..8).map(|seed| {
+            let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(PhaseRows::All);
+            let fit = algorithms::fast(150).coreset(Full).seeder(Uniform::new());
+            let fit = fit.phases(move |_| vec![phase.clone()]).seed(seed);
+            let fit = fit.build().unwrap().fit(&data).unwrap();
+            let error = fit.model.quantization_error(&data).unwrap();
+            (error, fit.report.distance_evaluations as f64)
+        });
+        fits.fold((0.0, 0.0), |sum, fit| (sum.0 + fit.0, sum.1 + fit.1))
+    };
+    let (listed, exact) = (fits(16), fits(150));
+    assert!(listed.0 < 1.0105 * exact.0, "{}", listed.0 / exact.0);
+    assert!(listed.1 < 0.35 * exact.1, "{}", listed.1 / exact.1);
 }

@@ -24,17 +24,25 @@ const WIDER: usize = 2;
 const FAR_RATIO: f64 = 16.0;
 
 /// At most this many open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
-const DRAWN_ROWS: usize = 1024;
+pub(crate) const DRAWN_ROWS: usize = 1024;
 
 /// All centres are packed for every point if a point has at least this many rows on average, in at most `PACKED_COLUMNS`
 /// columns. With more columns packed centres no longer stay in the nearest cache, and matrix products are faster.
 const PACKED_ROWS: usize = 128;
 const PACKED_COLUMNS: usize = 128;
 
+/// How many distances to all centres take as long as one to a centre of a list: products of wide rows are faster than lists,
+/// which are packed for few rows each.
+pub(crate) fn product_rate(columns: usize) -> f64 {
+    if columns > PACKED_COLUMNS { 2.5 } else { 1.0 }
+}
+
 pub(crate) struct Searched {
     /// The changes, in the order of their places.
     pub(crate) changes: Vec<Change>,
     pub(crate) evaluations: u64,
+    /// How much open rows that were not searched would lower the squared distances, estimated by those that were drawn.
+    pub(crate) missed: f64,
 }
 
 impl Searched {
@@ -178,7 +186,9 @@ impl<F: Float> Assignment<F> {
             gain = self.gain_beyond(view, centres, near, &found.changes)?;
             found.evaluations += (found.changes.len() * (centres.len() + near)) as u64;
         }
-        if step as f64 * gain > price {
+        found.missed = step as f64 * gain;
+        if found.missed > price {
+            found.missed = 0.0;
             let rest = others.chunks(step).flat_map(|others| &others[1..]);
             let rest: Vec<Change> = rest.copied().collect();
             found.join(self.search_all(view, centres, &rest)?);
@@ -264,6 +274,7 @@ impl<F: Float> Assignment<F> {
         Ok(Searched {
             changes,
             evaluations: (open.len() * centres.len()) as u64,
+            missed: 0.0,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Lists of near centres: neighbour lists, which centres are near each other and how far they moved; and inverted lists,
 //! which centres are near the points of a coarse quantizer.
 
+use super::full_search::product_rate;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -152,7 +153,8 @@ impl<F: Float> InvertedLists<F> {
         let k = centres.len();
         let number = (k as f64).sqrt() as usize;
         let size = least.max(OVERLAP * k / number);
-        if 2 * (number + size) > k {
+        let rate = product_rate(centres.dim());
+        if 2.0 * rate * (number + size) as f64 > k as f64 {
             return None;
         }
         let quantizer = CoarseQuantizer::of(centres);
