@@ -34,7 +34,7 @@ use std::str::FromStr;
 ///     assert_eq!(fit.model.predict(&data)?.len(), 600);
 /// }
 /// let error = "k-means".parse::<Algorithm>()?.clusters(6).chain(10).boxed::<f64>().err().unwrap();
-/// let has = "k-means has no setting `chain`; it has coreset, covariance, greedy, refined. ";
+/// let has = "k-means has no setting `chain`; it has coreset, covariance, greedy, refined, metric. ";
 /// let of = "`chain` is a setting of lwcs-k-means, var-gmm-s, vc-gmm, d-gmm";
 /// assert_eq!(error.to_string(), format!("{has}{of}"));
 /// # Ok::<(), Error>(())
