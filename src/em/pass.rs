@@ -184,10 +184,15 @@ impl Live {
 /// Each shard has its own statistics, k x d numbers in `f64`. So a shard has [`ROWS_PER_SUM`] k rows at least, which
 /// keeps all statistics below the order of the data. There are a few shards for the threads in any case: first moments
 /// are made only for components that a shard meets. With sums of pairs of coordinates, `of_pairs` of them, all shards
-/// together have at most [`MOST_NUMBERS`] of them, or there is one shard.
+/// together have at most [`MOST_NUMBERS`] of them, or there is one shard; and so with sums of all coordinates, where rows have few
+/// of very many.
 pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, of_pairs: usize) -> usize {
     let (n, dim) = (data.len(), data.dim());
-    n.div_ceil(shards(n, k, of_pairs))
+    let of_all = match data.is_sparse() {
+        true => of_pairs.max(k * dim),
+        false => of_pairs,
+    };
+    n.div_ceil(shards(n, k, of_all))
         .next_multiple_of(search::block_rows(k, dim))
 }
 

@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Change, Member, TASK_ROWS};
 use super::list_search::{BATCH_ROWS, Kernel, root};
-use super::lists::{self, InvertedLists};
+use super::lists::{self, InvertedLists, PACKED_COLUMNS};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -26,16 +26,8 @@ const FAR_RATIO: f64 = 16.0;
 /// At most this many open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
 pub(crate) const DRAWN_ROWS: usize = 1024;
 
-/// All centres are packed for every point if a point has at least this many rows on average, in at most `PACKED_COLUMNS`
-/// columns. With more columns packed centres no longer stay in the nearest cache, and matrix products are faster.
+/// All centres are packed for every point if a point has at least this many rows on average, in at most [`PACKED_COLUMNS`].
 const PACKED_ROWS: usize = 128;
-const PACKED_COLUMNS: usize = 128;
-
-/// How many distances to all centres take as long as one to a centre of a list: products of wide rows are faster than lists,
-/// which are packed for few rows each.
-pub(crate) fn product_rate(columns: usize) -> f64 {
-    if columns > PACKED_COLUMNS { 2.5 } else { 1.0 }
-}
 
 pub(crate) struct Searched {
     /// The changes, in the order of their places.

@@ -1,7 +1,6 @@
 //! Lists of near centres: neighbour lists, which centres are near each other and how far they moved; and inverted lists,
 //! which centres are near the points of a coarse quantizer.
 
-use super::full_search::product_rate;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -11,6 +10,15 @@ use crate::io::rule;
 use crate::kernels::distance;
 use crate::model::quantizer::CoarseQuantizer;
 use serde::{Deserialize, Serialize};
+
+/// With more columns, packed centres no longer stay in the nearest cache, and matrix products are faster.
+pub(super) const PACKED_COLUMNS: usize = 128;
+
+/// How many distances to all centres take as long as one to a centre of a list: products of wide rows are faster than lists,
+/// which are packed for few rows each.
+pub(crate) fn product_rate(columns: usize) -> f64 {
+    if columns > PACKED_COLUMNS { 2.5 } else { 1.0 }
+}
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -20,7 +20,8 @@ pub(crate) mod split_merge;
 mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
-pub(crate) use full_search::{DRAWN_ROWS, product_rate};
+pub(crate) use full_search::DRAWN_ROWS;
+pub(crate) use lists::product_rate;
 pub(crate) use lists::{NeighbourLists, are_lists, nearest_lists};
 pub(crate) use sums::KeptSums;
 
