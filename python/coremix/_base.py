@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -218,9 +219,9 @@ class CoremixEstimator(Parameters, BaseEstimator):
     def _take_in(self, X: Rows, sample_weight: ArrayLike | None) -> Self:
         """Takes a batch of rows in, while no other thread does."""
         first = "_stream" not in self.__dict__
-        rows = rows_of(self, X, reset=first)
-        if isinstance(rows, _coremix.Csr):
+        if issparse(X):
             raise TypeError("X is sparse: partial_fit takes dense batches, fit(X) all sparse rows at once")
+        rows = rows_of(self, X, reset=first)
         weights = batch_weights(sample_weight, rows)
         if first:
             clusters = self._count(self._clusters)
@@ -435,12 +436,16 @@ class CoremixEstimator(Parameters, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = bool(self.allow_missing) and self._takes_missing()
-        tags.input_tags.sparse = self._takes_missing()
+        tags.input_tags.sparse = self._takes_sparse()
         return tags
 
     def _takes_missing(self) -> bool:
-        """Whether there is a fit of rows with missing values, and of sparse ones."""
+        """Whether there is a fit of rows with missing values."""
         return True
+
+    def _takes_sparse(self) -> bool:
+        """Whether it takes sparse rows."""
+        return False
 
     def predict(self, X: Rows) -> NDArray[np.int32]:
         """The likeliest component of each row of ``X``, over all components: shape (n_samples,)."""

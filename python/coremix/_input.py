@@ -17,6 +17,9 @@ from ._coremix import Scan
 from ._scan import is_apart, scan
 from ._sklearn import BaseEstimator
 
+# A fit of a sparse matrix with so few numbers, zeros among them, is that of an array.
+FEW_NUMBERS = 1 << 20
+
 # An array of these numbers passes as it is, in the byte order of the machine.
 _PLAIN = frozenset({np.dtype(np.float64), np.dtype(np.float32)})
 # The native part reads these as they are; everything else becomes the first of them.
@@ -104,11 +107,14 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
         raise TypeError(f"allow_missing = {missing!r}: must be True or False")
     if not reset and _is_known(estimator, X):
         return _coremix.Missing(X) if missing else X
+    if issparse(X):
+        if not estimator._takes_sparse():
+            raise TypeError("X is sparse, which KMeans, LazyKMeans and LwcsKMeans take alone: give X.toarray()")
+        if reset and X.ndim == 2 and X.shape[0] * X.shape[1] <= FEW_NUMBERS:
+            # Rows that repeat are merged, as those of arrays are.
+            X = X.toarray()
     table = table_of(X, missing=bool(missing))
     if table is not None:
-        if isinstance(table, _coremix.Csr) and not estimator._takes_missing():
-            of = "full and tied covariances, a Dirichlet process and SparsifiedGmm need all values of a row"
-            raise TypeError(f"X is sparse, and {of}: give X.toarray()")
         _check_table(estimator, table, reset)
         return table
     found = _numbers(X, partial(validate_data, estimator, reset=reset), bool(missing))

@@ -45,6 +45,9 @@ class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     }
     _families: ClassVar[tuple[str, ...]] = ("tied-spherical", "von-mises-fisher")
 
+    def _takes_sparse(self) -> bool:
+        return True
+
     def _initial(self) -> tuple[str, ArrayLike | None]:
         if isinstance(self.init, str) and self.init == "k-means++":
             return "init", None
