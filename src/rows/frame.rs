@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// the type, and costs no rounding. Rows closer to each other than $10^{-19}$ of the widest range ($10^{-154}$ in `f64`) are
 /// taken for equal.
 ///
-/// A [standardised] frame has a unit for each column, its deviation times that power of two:
+/// A [standardised](crate::Builder::standardise) frame has a unit for each column, its deviation times that power of two:
 /// $z_j = (y_j - o_j) / (2^e s_j)$. Results leave it column by column, $\sigma_j^2 = 4^e s_j^2 \sigma_{zj}^2$, and squared distances are
 /// those of the standardised columns.
 ///
@@ -31,8 +31,6 @@ use std::sync::Arc;
 /// The frame of a [`Sketch`](crate::data::Sketch) has a [`Basis`]: there $y$ stands for the preconditioned row
 /// ([E27](crate::equations#e27)). Rows and centres in the data's own columns enter through the basis and leave through its
 /// inverse.
-///
-/// [`Builder::standardise`]: crate::Builder::standardise
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<F> {
     /// Padded with zeros.
