@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -27,7 +26,7 @@ from ._input import Rows, batch_weights, rows_of, unmasked, weights_of
 from ._parameters import Callback, Parameters, RandomState
 from ._progress import Line
 from ._report import Report
-from ._sklearn import BaseEstimator
+from ._sklearn import BaseEstimator, issparse
 
 # Up to this number of rows, `merge_rows="auto"` merges equal rows: sorting them takes milliseconds.
 FEW_ROWS = 10_000

@@ -9,13 +9,12 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from . import _coremix
 from ._coremix import Scan
 from ._scan import is_apart, scan
-from ._sklearn import BaseEstimator
+from ._sklearn import BaseEstimator, issparse
 
 # A fit of a sparse matrix with so few numbers, zeros among them, is that of an array.
 FEW_NUMBERS = 1 << 20
@@ -110,9 +109,10 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
     if issparse(X):
         if not estimator._takes_sparse():
             raise TypeError("X is sparse, which KMeans, LazyKMeans and LwcsKMeans take alone: give X.toarray()")
-        if reset and X.ndim == 2 and X.shape[0] * X.shape[1] <= FEW_NUMBERS:
+        few: Any = X
+        if reset and few.ndim == 2 and few.shape[0] * few.shape[1] <= FEW_NUMBERS:
             # Rows that repeat are merged, as those of arrays are.
-            X = X.toarray()
+            X = few.toarray()
     table = table_of(X, missing=bool(missing))
     if table is not None:
         _check_table(estimator, table, reset)

@@ -1,5 +1,7 @@
-"""The classes of scikit-learn that estimators here inherit from. It has no types: ``_sklearn.pyi`` says what is inherited."""
+"""The classes of scikit-learn that estimators here inherit from, and scipy's test of sparse matrices. They have no types:
+``_sklearn.pyi`` says what is used."""
 
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, DensityMixin, TransformerMixin
 
-__all__ = ["BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "ClusterMixin", "DensityMixin", "TransformerMixin"]
+__all__ = ["BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "ClusterMixin", "DensityMixin", "TransformerMixin", "issparse"]

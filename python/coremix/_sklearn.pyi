@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "ClusterMixin", "DensityMixin", "TransformerMixin"]
+__all__ = ["BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "ClusterMixin", "DensityMixin", "TransformerMixin", "issparse"]
 
 class BaseEstimator:
     """Parameters by name, and how estimators are printed. The columns are set by a fit."""
@@ -56,3 +56,5 @@ class TransformerMixin:
 
     def set_output(self, *, transform: Literal["default", "pandas", "polars"] | None = None) -> Self:
         """Whether ``transform`` gives arrays or data frames."""
+
+def issparse(x: object) -> bool: ...
