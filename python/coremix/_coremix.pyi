@@ -10,6 +10,7 @@ from ._input import Rows
 
 __all__ = [
     "Arrow",
+    "Csr",
     "Missing",
     "Model",
     "Predictor",
