@@ -995,6 +995,48 @@ fn columns_of_different_units_are_standardised() {
     assert!(warned.contains("\"income\" varies"), "{warned}");
 }
 
+/// Rows of any length are clustered by their direction, and the model takes them as they are.
+#[test]
+fn directions_are_clustered_by_cosine() {
+    let folder = Folder::new("cosine");
+    let rays = ["1,0.1", "20,1", "0.1,0.02", "0.1,3", "0,0.2", "1,50"];
+    fs::write(folder.at("rays.csv"), format!("x,y\n{}\n", rays.join("\n"))).unwrap();
+    let fit = [
+        "fit", "rays.csv", "-k", "2", "-m", "m", "--labels", "l.npy", "--metric", "cosine",
+    ];
+    for algorithm in ["fast", "k-means", "gmm", "vc-gmm"] {
+        let said = folder.done(&[&fit[..], &["-a", algorithm, "--restarts", "5"]].concat());
+        let labels: ndarray::Array1<u32> = read_npy(folder.at("l.npy")).unwrap();
+        assert!(
+            labels[0] == labels[1] && labels[0] == labels[2],
+            "{algorithm}: {labels}"
+        );
+        assert!(
+            labels[3] == labels[4] && labels[3] == labels[5],
+            "{algorithm}: {labels}"
+        );
+        assert!(labels[0] != labels[3], "{algorithm}: {labels}");
+        let info = ModelInfo::of_file(folder.at("m")).unwrap();
+        assert_eq!(
+            (&*info.family, info.note("metric")),
+            ("VonMisesFisher", Some("cosine"))
+        );
+        if algorithm == "fast" {
+            let score = folder.done(&["score", "m", "rays.csv"]);
+            assert!(said.contains("2 - 2 cos"), "{said}");
+            let [found, scored] = [said, score].map(|said| number(words(&said, "error")));
+            assert!((found - scored).abs() < 1e-5, "{found} {scored}");
+        }
+    }
+    for (more, what) in [
+        (["-a", "dp-gmm"], "dp-gmm has no metric"),
+        (["--covariance", "full"], "no --covariance"),
+    ] {
+        let (code, said) = folder.fails(&[&fit[..], &more].concat());
+        assert!(code == 2 && said.contains(what), "{said}");
+    }
+}
+
 #[test]
 fn what_columns_hold_is_told() {
     let folder = Folder::new("holds");
