@@ -26,7 +26,7 @@ pub(crate) fn distinct<F: Number>(
         (None, true) => Dense::with_missing(&values),
     };
     drop(checked?);
-    // -0 is 0, and all that is missing comes last.
+    // A zero of either sign becomes 0, and every missing value the same NaN, which comes last.
     let nan = F::from_f64(f64::NAN);
     values.mapv_inplace(|x| {
         if x.to_f64().is_nan() {
