@@ -252,6 +252,23 @@ pub(crate) fn sound_weight(row: usize, value: f64) -> Result<()> {
     ensure(sound, || Error::Weight { row, value })
 }
 
+/// A value of a row that is finite, and whose size is at most `limit`.
+pub(crate) fn sound_value(
+    what: &'static str,
+    (row, column): (usize, usize),
+    value: f64,
+    limit: f64,
+) -> Result<()> {
+    ensure(value.is_finite(), || Error::NotFinite { what, row, column })?;
+    ensure(value.abs() <= limit, || Error::TooLarge {
+        what,
+        row,
+        column,
+        value,
+        limit,
+    })
+}
+
 /// The sum of all weights, if sums over the data stay finite and normal with it.
 pub(crate) fn sound_total(total: f64) -> Result<f64> {
     let sound = (1e-290..=1e290).contains(&total);

@@ -5,7 +5,7 @@
 
 use super::known_sums::KnownSums;
 use super::{Frame, Rows, Summary};
-use crate::base::error::{Error, Result, require, sound_weight};
+use crate::base::error::{Error, Result, require, sound_value, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::rows::clamped;
@@ -46,20 +46,8 @@ pub(super) fn summary<'a, T: Element>(
             sound_weight(row, weight)?;
             let known = values.iter().enumerate().filter(|(_, x)| !is_missing(**x));
             let known = known.map(|(column, x)| (column, x.widen().to_f64()));
-            let (what, limit) = ("data", T::Float::LIMIT);
             for (column, value) in known.clone() {
-                if value.is_infinite() {
-                    return Err(Error::NotFinite { what, row, column });
-                }
-                if value.abs() > limit {
-                    return Err(Error::TooLarge {
-                        what,
-                        row,
-                        column,
-                        value,
-                        limit,
-                    });
-                }
+                sound_value("data", (row, column), value, T::Float::LIMIT)?;
             }
             is_whole &= known.clone().count() == dim;
             sums.add_known(weight, known);

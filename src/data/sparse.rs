@@ -2,7 +2,9 @@
 
 use super::known_sums::KnownSums;
 use super::{Data, Frame, Rows, Summary};
-use crate::base::error::{Error, Result, ensure, same_columns, same_length, sound_weight};
+use crate::base::error::{
+    Error, Result, ensure, same_columns, same_length, sound_value, sound_weight,
+};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::rows::clamped;
@@ -153,23 +155,10 @@ impl<'a, F: Float> Sparse<'a, F> {
             let what = format!("row {row}: there is no column {last} of {}", self.dim);
             return Err(Error::stage("Sparse", what));
         }
-        let (what, limit) = ("data", F::LIMIT);
-        for (&column, value) in ids.iter().zip(values) {
-            let (column, value) = (column as usize, value.to_f64());
-            if !value.is_finite() {
-                return Err(Error::NotFinite { what, row, column });
-            }
-            if value.abs() > limit {
-                return Err(Error::TooLarge {
-                    what,
-                    row,
-                    column,
-                    value,
-                    limit,
-                });
-            }
-        }
-        Ok(())
+        let mut pairs = ids.iter().zip(values);
+        pairs.try_for_each(|(&column, value)| {
+            sound_value("data", (row, column as usize), value.to_f64(), F::LIMIT)
+        })
     }
 
     fn fill(

@@ -1,7 +1,7 @@
 //! Statistics of the whole data that a fit needs before it starts, from one pass.
 
 use super::Data;
-use crate::base::error::{Error, Result, ensure, require, sound_total, sound_weight};
+use crate::base::error::{Error, Result, ensure, require, sound_total, sound_value, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -476,19 +476,7 @@ pub(crate) fn check_rows<T: Element>(
         let row = first + i;
         weights.map_or(Ok(()), |weights| sound_weight(row, weights[i]))?;
         for (column, x) in values.iter().enumerate() {
-            let value = x.widen().to_f64();
-            if !value.is_finite() {
-                return Err(Error::NotFinite { what, row, column });
-            }
-            if value.abs() > limit {
-                return Err(Error::TooLarge {
-                    what,
-                    row,
-                    column,
-                    value,
-                    limit,
-                });
-            }
+            sound_value(what, (row, column), x.widen().to_f64(), limit)?;
         }
     }
     Ok(())
