@@ -11,7 +11,7 @@
 
 use coremix::costs::{Cost, OwnCost};
 use coremix::data::{Centres, Frame, Rows};
-use coremix::m_step::{Coordinates, MStep, Moments};
+use coremix::m_step::{Coordinates, MStep, Moments, Needs};
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};
 use coremix::stage::{Rng, Stage};
@@ -114,8 +114,11 @@ impl<F: Float> MStep<F> for Poisson {
     type Model = PoissonMixture<F>;
 
     /// Counts have an origin and a unit of their own.
-    fn coordinates(&self) -> Coordinates {
-        Coordinates::Raw
+    fn needs(&self) -> Needs {
+        Needs {
+            coordinates: Coordinates::Raw,
+            ..Needs::default()
+        }
     }
 
     /// Rates at the seeds. A seed is one row, whose zeros say little of the others: no rate is below a tenth of the mean.

@@ -14,7 +14,7 @@
 
 use coremix::costs::{Cost, Factor, Scaled};
 use coremix::data::{Centres, Frame};
-use coremix::m_step::{Coordinates, MStep, Moments, SecondMoments};
+use coremix::m_step::{Coordinates, MStep, Moments, Needs, SecondMoments};
 use coremix::prelude::*;
 use coremix::stage::{Likelihood, Rng, Stage};
 use coremix::{Float, ModelInfo, testing};
@@ -175,9 +175,13 @@ impl<F: Float> Save for VonMisesFisherMixture<F> {
 impl<F: Float> MStep<F> for VonMisesFisher {
     type Model = VonMisesFisherMixture<F>;
 
-    /// Directions are seen from the origin.
-    fn coordinates(&self) -> Coordinates {
-        Coordinates::Raw
+    fn needs(&self) -> Needs {
+        Needs {
+            // Directions are seen from the origin.
+            coordinates: Coordinates::Raw,
+            searches_first: true,
+            ..Needs::default()
+        }
     }
 
     /// Directions of the seeds. Until `calibrate`, costs are squared distances: kappa is 2.
@@ -212,10 +216,6 @@ impl<F: Float> MStep<F> for VonMisesFisher {
             kappas: vec![2.0; k],
             proportions: vec![1.0 / k as f64; k],
         })
-    }
-
-    fn searches_first(&self) -> bool {
-        true
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {

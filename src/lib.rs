@@ -21,7 +21,8 @@
 //!
 //! # The pipeline
 //!
-//! 1. **[Data](data)**: weighted rows, checked once: [`Dense`](data::Dense), or a [`Sketch`](data::Sketch) of a few coordinates.
+//! 1. **[Data](data)**: weighted rows, checked once: [`Dense`](data::Dense), [`Sparse`](data::Sparse), or a [`Sketch`](data::Sketch)
+//!    of a few coordinates.
 //! 2. **[Coreset](coreset)**: fewer rows, with weights so that they represent all rows. Optional.
 //! 3. **[Seeder](seed)**: the start means of the components.
 //! 4. **[E-step](e_step)**: a search for the support $K(n)$ of each point, the few components that share it.
@@ -32,8 +33,8 @@
 //!
 //! $$F(\theta) = \sum_n w_n \ln \sum_{c \in K(n)} p(c, y_n \mid \theta) \le \sum_n w_n \ln p(y_n \mid \theta)$$
 //!
-//! Algorithms differ only in their stages, which combine freely. Supports of one component are k-means, of all are EM, and
-//! between them each point is shared by few. A named algorithm is a builder with its stages set; [`fit`](Builder::fit) checks
+//! Algorithms differ only in their stages, which combine freely. Supports of one component give k-means, and supports of all
+//! components give EM. Between them each point is shared by a few components. A named algorithm is a builder with its stages set; [`fit`](Builder::fit) checks
 //! every setting, and [`build`](Builder::build) makes a [`Clusterer`] for several data sets.
 //!
 //! ```
@@ -65,11 +66,12 @@
 //! | [`vc_gmm`](algorithms::vc_gmm) | lightweight | AFK-MC² | [`Neighborhood`](e_step::Neighborhood), width $C'$ |
 //! | [`d_gmm`](algorithms::d_gmm) | none | AFK-MC² | [`SimilaritySampling`](e_step::SimilaritySampling), width $H$ |
 //! | [`sparsified_gmm`](algorithms::sparsified_gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
+//! | [`table`](algorithms::table) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //! | [`dp_gmm`](algorithms::dp_gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //!
-//! The M-step is [`Gaussian`](m_step::Gaussian) with one shared variance, but in the last two: diagonal covariances, and a
-//! [`DirichletProcess`](m_step::DirichletProcess). Other [covariances](m_step::Covariance) work in all but `lazy_k_means` and
-//! `fast`.
+//! The M-step is [`Gaussian`](m_step::Gaussian) with one shared variance, except in the last three: these have diagonal
+//! covariances, a [`Table`](m_step::Table) and a [`DirichletProcess`](m_step::DirichletProcess). Other
+//! [covariances](m_step::Covariance) work in all others but `lazy_k_means` and `fast`.
 //!
 //! # Where to read on
 //!
@@ -96,7 +98,7 @@ pub mod datasets;
 pub mod e_step;
 /// Every formula of the crate by its number, with its derivation, and the errata of the papers.
 ///
-/// Here is no code. Links such as [E7](crate::equations#e7) lead here; so do numbers in the comments of the code.
+/// This module has no code. Links such as [E7](crate::equations#e7) lead here, and comments in the code cite these numbers.
 ///
 #[doc = include_str!("../docs/equations.md")]
 pub mod equations {}

@@ -60,6 +60,7 @@ Which algorithm?
   var-gmm-s, d-gmm truncated EM on all rows
   lwcs-k-means     k-means on a coreset
   dp-gmm           a Dirichlet process: merges clusters that are not needed
+  table            columns of different kinds: see --counts and --categories
   others           see the documentation of the crate
 
 Which covariances? fast has one variance for all columns: give --standardise, if their units differ. \
@@ -226,9 +227,15 @@ pub(crate) struct Common {
     /// Draws of the coreset [default: that of the algorithm; for clusters, all rows]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) coreset: Option<usize>,
-    /// Fits from different seeds, of which the best is kept
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = positive)]
-    pub(crate) restarts: usize,
+    /// Fits from different seeds, of which the best is kept [default: 1; of table 8]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) restarts: Option<usize>,
+    /// For table: columns that are counts, 0, 1, 2 and so on
+    #[arg(long, value_name = "NAME,..")]
+    pub(crate) counts: Vec<Names>,
+    /// For table: columns that are categories, numbered from 0 on
+    #[arg(long, value_name = "NAME,..")]
+    pub(crate) categories: Vec<Names>,
     /// Fit to columns of deviation 1, for columns of different units. The model is for rows as they are
     #[arg(long)]
     pub(crate) standardise: bool,

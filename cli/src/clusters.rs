@@ -23,7 +23,7 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
         return Err(Failure::arguments(what));
     }
     // Wrong settings are an error before all rows are read.
-    common(&clusters.algorithm, &clusters.common)?
+    common(&clusters.algorithm, &clusters.common, &[], 0)?
         .clusters(to)
         .boxed::<f64>()?;
     let opened = rows::for_fit(&clusters.input)?;
@@ -47,7 +47,7 @@ fn of_rows<T: Element>(
     cancel: &Cancel,
 ) -> Result<()> {
     let own = &clusters.common;
-    let algorithm = common(&clusters.algorithm, own)?.cancel(cancel);
+    let algorithm = common(&clusters.algorithm, own, columns, rows.dim())?.cancel(cancel);
     // Without a coreset, the rows that are not held out are copied.
     let copies = if own.coreset.is_some() { 1 } else { 2 };
     let room = Room::new(own.memory, (rows.len(), rows.dim()), true).decoder(decoder);
@@ -89,7 +89,7 @@ fn of_rows<T: Element>(
         }
         let process = algorithms::dp_gmm(clusters.to, 1.0)
             .seed(own.seed)
-            .restarts(own.restarts)
+            .restarts(own.restarts.unwrap_or(1))
             .standardise(own.standardise)
             .cancel(cancel)
             .build()?;

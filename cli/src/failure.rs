@@ -71,6 +71,9 @@ const OPTIONS: [&str; 10] = [
 fn in_options(error: &Error) -> String {
     let option = |name: &str| {
         let is_one = OPTIONS.contains(&name);
+        if name == "columns" {
+            return Some("--counts or --categories".into());
+        }
         is_one.then(|| format!("--{}", name.replace('_', "-")))
     };
     match error {

@@ -1,6 +1,6 @@
 //! `coremix fit`
 
-use crate::arguments::{self, Common, Fit as Arguments, Metric};
+use crate::arguments::{self, Common, Fit as Arguments, Metric, Names};
 use crate::failure::{Failure, Result};
 use crate::found::{self, Fitted};
 use crate::labels::{self, Labels};
@@ -8,6 +8,7 @@ use crate::outputs::{self, Output, is_quiet, note, warn};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, MISSING, Shared, with_rows};
 use coremix::data::Source as _;
+use coremix::m_step::Column;
 use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator, Float};
 use coremix_files::{Keys, ReadAhead, Room, Rows};
@@ -32,7 +33,7 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     let outputs: Vec<Output<'_>> = outputs.into_iter().flatten().collect();
     outputs::check(&outputs, &fit.input.rows, fit.over.force)?;
     // Wrong settings are an error before all rows are read.
-    algorithm(fit)?.boxed::<f64>()?;
+    algorithm(fit, &[], 0)?.boxed::<f64>()?;
     let opened = rows::for_fit(&fit.input)?;
     outputs::check(&outputs, &opened.files, fit.over.force)?;
     if !is_quiet() {
@@ -117,7 +118,7 @@ fn fitted<T: Element>(
     decoder: u64,
     cancel: &Cancel,
 ) -> Result<Fitted<T::Float>> {
-    let mut algorithm = algorithm(fit)?.cancel(cancel);
+    let mut algorithm = algorithm(fit, columns, rows.dim())?.cancel(cancel);
     if let Some(path) = checkpoint_of(fit) {
         let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
         if path.exists() && !is_quiet() {
@@ -169,7 +170,7 @@ pub(crate) fn has_one_variance(algorithm: &str, common: &Common) -> bool {
     use arguments::Covariance::{Spherical, TiedSpherical};
     let one = match covariance_of(algorithm, common.covariance) {
         Some(covariance) => matches!(covariance, Spherical | TiedSpherical),
-        None => !matches!(algorithm, "dp-gmm" | "sparsified-gmm"),
+        None => !matches!(algorithm, "dp-gmm" | "sparsified-gmm" | "table"),
     };
     one && !common.standardise && common.metric == Metric::Euclidean
 }
@@ -202,11 +203,55 @@ fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
     }
 }
 
-/// An algorithm with the settings that every fit has.
-pub(crate) fn common(name: &str, common: &Common) -> Result<Algorithm> {
+/// The kinds of `dim` columns with these names, or numbered from 0 on if they have none. Before the columns are known, `dim` is 0.
+fn kinds(common: &Common, names: &[String], dim: usize) -> Result<Vec<Column>> {
+    let mut kinds = vec![Column::Number; dim];
+    let own = [
+        ("--counts", &common.counts, Column::Count),
+        ("--categories", &common.categories, Column::Category(0)),
+    ];
+    for (option, given, kind) in own {
+        for name in given
+            .iter()
+            .flat_map(|Names(names)| names)
+            .filter(|_| dim > 0)
+        {
+            let place = match names.is_empty() {
+                true => name.parse().ok().filter(|place| *place < dim),
+                false => names.iter().position(|known| known == name),
+            };
+            let known = match names.is_empty() {
+                true => format!("0 to {}", dim - 1),
+                false => names.join(", "),
+            };
+            let unknown =
+                || Failure::arguments(format!("{option} {name}: no such column; they are {known}"));
+            let place = place.ok_or_else(unknown)?;
+            if kinds[place] != Column::Number && kinds[place] != kind {
+                let twice = format!("{option} {name}: it is one of --counts already");
+                return Err(Failure::arguments(twice));
+            }
+            kinds[place] = kind;
+        }
+    }
+    Ok(kinds)
+}
+
+/// An algorithm with the settings that every fit has, for `dim` columns with these names.
+pub(crate) fn common(
+    name: &str,
+    common: &Common,
+    columns: &[String],
+    dim: usize,
+) -> Result<Algorithm> {
     let mut algorithm = name.parse::<Algorithm>()?;
-    algorithm = algorithm.seed(common.seed).restarts(common.restarts);
-    algorithm = algorithm.standardise(common.standardise);
+    algorithm = algorithm.seed(common.seed).standardise(common.standardise);
+    if let Some(restarts) = common.restarts {
+        algorithm = algorithm.restarts(restarts);
+    }
+    if !common.counts.is_empty() || !common.categories.is_empty() {
+        algorithm = algorithm.columns(kinds(common, columns, dim)?);
+    }
     let covariance = match common.metric {
         Metric::Euclidean => covariance_of(name, common.covariance),
         Metric::Cosine => {
@@ -221,8 +266,8 @@ pub(crate) fn common(name: &str, common: &Common) -> Result<Algorithm> {
 }
 
 /// The algorithm with its settings.
-fn algorithm(fit: &Arguments) -> Result<Algorithm> {
-    let mut algorithm = common(&fit.algorithm, &fit.common)?.clusters(fit.clusters);
+fn algorithm(fit: &Arguments, columns: &[String], dim: usize) -> Result<Algorithm> {
+    let mut algorithm = common(&fit.algorithm, &fit.common, columns, dim)?.clusters(fit.clusters);
     macro_rules! set {
         ($($setting:ident)*) => {$(if let Some(value) = fit.$setting {
             algorithm = algorithm.$setting(value);
@@ -273,11 +318,11 @@ fn notes(
         ("algorithm", fit.algorithm.clone()),
         ("clusters", fit.clusters.to_string()),
         ("seed", fit.common.seed.to_string()),
-        ("restarts", fit.common.restarts.to_string()),
         ("rows", rows.to_string()),
         (MEMORY, fit.common.memory.0.to_string()),
     ];
     let mut add = |name, value: Option<String>| notes.extend(value.map(|value| (name, value)));
+    add("restarts", fit.common.restarts.map(|x| x.to_string()));
     add("coreset", fit.common.coreset.map(|x| x.to_string()));
     add("tolerance", fit.tolerance.map(|x| x.to_string()));
     add("max-iterations", fit.max_iterations.map(|x| x.to_string()));

@@ -10,6 +10,7 @@ from ._kmeans import KMeans, LazyKMeans, LwcsKMeans
 from ._report import Report
 from ._scan import scan
 from ._sweep import Sweep, sweep
+from ._table import TableMixture
 from .partitions import assign, merge, sample, stats, update
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Scan",
     "SparsifiedGmm",
     "Sweep",
+    "TableMixture",
     "VarGmmS",
     "VcGmm",
     "__version__",
@@ -53,6 +55,8 @@ _ELSEWHERE = {
     "Gmm": "GaussianMixture is its name here",
     "DpGmm": "DirichletProcess is its name here",
     "Fast": "KMeans is fast",
+    "StepMix": "TableMixture has counts and categories",
+    "LCA": "TableMixture with categories is it",
     "SpectralClustering": "clusters are Gaussian here: take scikit-learn's",
     "AgglomerativeClustering": "clusters are Gaussian here: take scikit-learn's",
     "k_means": "KMeans(...).fit(X) has labels_, cluster_centers_ and inertia_",

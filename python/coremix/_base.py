@@ -664,4 +664,5 @@ _FAMILIES = {
     "full": ("a covariance matrix for each component", "GaussianMixture"),
     "dirichlet-process": ("a Dirichlet process", "BayesianGaussianMixture"),
     "von-mises-fisher": ("directions", "KMeans"),
+    "table": ("columns of different kinds", "TableMixture"),
 }

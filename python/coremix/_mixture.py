@@ -98,6 +98,20 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         rows = self._ask(X)
         return self._model.log_densities(rows, threads_of(self.n_jobs))
 
+    def density_threshold(self, X: Rows, share: float = 0.01, sample_weight: ArrayLike | None = None) -> float:
+        """The log-density below which rows of ``X`` with at most this share of all ``sample_weight`` lie.
+
+        Rows whose ``score_samples`` are below it are outliers.
+        """
+        if not 0 < share < 1:
+            raise ValueError(f"share = {share!r}: must be more than 0 and less than 1")
+        rows = self._ask(X)
+        weights = weights_of(sample_weight, rows)
+        densities = self._model.log_densities(rows, threads_of(self.n_jobs))
+        order = np.argsort(densities, kind="stable")
+        reached = np.cumsum(np.ones(len(order)) if weights is None else weights[order])
+        return float(densities[order[np.searchsorted(reached, share * reached[-1], side="right")]])
+
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """The mean of the log-densities of the rows of ``X``, weighted by ``sample_weight``. ``y`` is ignored."""
         likelihood, total = self._likelihood(X, sample_weight)

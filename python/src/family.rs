@@ -2,7 +2,8 @@
 
 use crate::input::Number;
 use coremix::m_step::{
-    Covariance, DirichletProcessMixture, GaussianMixture, VonMisesFisherMixture,
+    Column, Covariance, DirichletProcessMixture, GaussianMixture, TableMixture,
+    VonMisesFisherMixture,
 };
 use coremix::ndarray::{Array1, Array2, Array3};
 use coremix::{Error, FileFault, Mixture, Result};
@@ -16,6 +17,7 @@ pub(crate) enum Family<'a, F> {
     Gaussian(&'a GaussianMixture<F>),
     DirichletProcess(&'a DirichletProcessMixture<F>),
     Directions(&'a VonMisesFisherMixture<F>),
+    Table(&'a TableMixture<F>),
 }
 
 impl<'a, F: Number> Family<'a, F> {
@@ -24,6 +26,7 @@ impl<'a, F: Number> Family<'a, F> {
         let found = any.downcast_ref().map(Self::Gaussian);
         let found = found.or_else(|| any.downcast_ref().map(Self::DirichletProcess));
         let found = found.or_else(|| any.downcast_ref().map(Self::Directions));
+        let found = found.or_else(|| any.downcast_ref().map(Self::Table));
         found.ok_or(Error::Model {
             path: "model".into(),
             fault: FileFault::NoFormat,
@@ -34,6 +37,7 @@ impl<'a, F: Number> Family<'a, F> {
         match self {
             Self::DirichletProcess(_) => "dirichlet-process",
             Self::Directions(_) => "von-mises-fisher",
+            Self::Table(_) => "table",
             Self::Gaussian(model) => match model.covariance_kind() {
                 Covariance::TiedSpherical => "tied-spherical",
                 Covariance::Spherical => "spherical",
@@ -63,6 +67,14 @@ pub(crate) enum Parameters {
     Directions {
         concentrations: Array1<f64>,
         proportions: Array1<f64>,
+    },
+    Table {
+        kinds: Vec<&'static str>,
+        variances: Array2<f64>,
+        /// By the number of the column.
+        probabilities: Vec<(usize, Array2<f64>)>,
+        proportions: Array1<f64>,
+        explain: Array2<f64>,
     },
 }
 
@@ -105,6 +117,18 @@ impl Parameters {
                 concentrations: own.concentrations().to_owned(),
                 proportions,
             },
+            Family::Table(own) => {
+                let columns = own.columns().iter().enumerate();
+                let of_categories = columns.filter(|(_, kind)| matches!(kind, Column::Category(_)));
+                let probabilities = of_categories.map(|(j, _)| Ok((j, own.probabilities(j)?)));
+                Self::Table {
+                    kinds: own.columns().iter().map(kind_of).collect(),
+                    variances: own.variances(),
+                    probabilities: probabilities.collect::<Result<_>>()?,
+                    proportions,
+                    explain: own.explain(),
+                }
+            }
             Family::DirichletProcess(own) => Self::DirichletProcess {
                 covariances: own.covariances(),
                 proportions,
@@ -149,6 +173,23 @@ impl Parameters {
                 found.set_item("concentrations", concentrations.into_pyarray(py))?;
                 found.set_item("weights", proportions.into_pyarray(py))
             }
+            Self::Table {
+                kinds,
+                variances,
+                probabilities,
+                proportions,
+                explain,
+            } => {
+                let by_column = PyDict::new(py);
+                for (column, own) in probabilities {
+                    by_column.set_item(column, own.into_pyarray(py))?;
+                }
+                found.set_item("kinds", kinds)?;
+                found.set_item("variances", variances.into_pyarray(py))?;
+                found.set_item("probabilities", by_column)?;
+                found.set_item("weights", proportions.into_pyarray(py))?;
+                found.set_item("explain", explain.into_pyarray(py))
+            }
             Self::DirichletProcess {
                 covariances,
                 proportions,
@@ -167,19 +208,20 @@ impl Parameters {
     }
 }
 
+/// The name of a kind of columns.
+fn kind_of(column: &Column) -> &'static str {
+    match column {
+        Column::Count => "count",
+        Column::Category(_) => "category",
+        _ => "number",
+    }
+}
+
 /// Draws points from a model: points (n, d) and their components (n).
 pub(crate) fn sample<F: Number>(
     model: &dyn Mixture<F>,
     n: usize,
     seed: u64,
 ) -> Result<(Array2<F>, Array1<u32>)> {
-    match Family::of(model)? {
-        Family::Gaussian(model) => model.sample(n, seed),
-        Family::DirichletProcess(model) => model.sample(n, seed),
-        Family::Directions(_) => Err(Error::Parameter {
-            name: "sample",
-            value: "directions".into(),
-            rule: "cannot be drawn yet",
-        }),
-    }
+    model.sample(n, seed)
 }

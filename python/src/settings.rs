@@ -3,7 +3,7 @@
 use crate::errors::{Names, named, raise};
 use crate::memory::bytes_of;
 use crate::model::{Model, each};
-use coremix::m_step::{Covariance, DirichletProcess};
+use coremix::m_step::{Column, Covariance, DirichletProcess};
 use coremix::{Algorithm, Cancel, Metric, Rule};
 use coremix_files::Bytes;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -51,6 +51,11 @@ pub(crate) fn algorithm(
             "tolerance" => algorithm.tolerance(number(own, &value)?),
             "process" => algorithm.process(process(value.cast()?, names)?),
             "covariance" => algorithm.covariance(one_of(own, &value, &COVARIANCES)?),
+            "columns" => {
+                let kinds: Vec<Bound<'_, PyAny>> = value.extract()?;
+                let kinds = kinds.iter().map(|kind| one_of(own, kind, &COLUMNS));
+                algorithm.columns(kinds.collect::<PyResult<_>>()?)
+            }
             "metric" => algorithm.metric(one_of(own, &value, &METRICS)?),
             "stop_rule" => algorithm.stop_rule(one_of(own, &value, &STOP_RULES)?),
             "centres" => {
@@ -103,6 +108,12 @@ const COVARIANCES: [(&str, Covariance); 5] = [
     ("diag", Covariance::Diagonal),
     ("spherical", Covariance::Spherical),
     ("tied-spherical", Covariance::TiedSpherical),
+];
+
+const COLUMNS: [(&str, Column); 3] = [
+    ("number", Column::Number),
+    ("count", Column::Count),
+    ("category", Column::Category(0)),
 ];
 
 const METRICS: [(&str, Metric); 2] = [("euclidean", Metric::Euclidean), ("cosine", Metric::Cosine)];

@@ -24,6 +24,7 @@ ESTIMATORS = [
     coremix.KMeansCPrime(),
     coremix.VarGmmS(),
     coremix.DirichletProcess(),
+    coremix.TableMixture(3),
 ]
 
 

@@ -25,6 +25,7 @@ NAMED = {
     "vc-gmm": [coremix.VcGmm(6)],
     "d-gmm": [coremix.DGmm(6)],
     "sparsified-gmm": [coremix.SparsifiedGmm(6)],
+    "table": [coremix.TableMixture(6)],
     "dp-gmm": [coremix.DirichletProcess(6), coremix.BayesianGaussianMixture(6)],
 }
 ESTIMATORS = [pytest.param(name, one, id=f"{name}: {one}") for name, all in NAMED.items() for one in all]
@@ -41,6 +42,8 @@ def names_of(estimator, setting):
         return {estimator._initial()[0]}
     if setting == "refined" and hasattr(estimator, "init_params"):
         return {"init_params"}
+    if setting == "columns":
+        return {"counts", "categories"}
     if setting == "process":
         return {estimator._names.get(prior, prior) for prior in estimator._priors} & set(estimator.get_params())
     return {estimator._names.get(setting, setting)}

@@ -11,7 +11,7 @@ use crate::e_step::Neighborhood;
 use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
-use crate::m_step::{Covariance, DirichletProcess, MStep, Save, VonMisesFisher};
+use crate::m_step::{Column, Covariance, DirichletProcess, MStep, Save, Table, VonMisesFisher};
 use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
 use ndarray::Array2;
 use std::fmt;
@@ -109,6 +109,8 @@ settings! {
     process: DirichletProcess,
     /// The kind of the covariances. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
     covariance: Covariance,
+    /// The kinds of the columns, of `table`. Default: all are numbers.
+    columns: Vec<Column>,
     /// How rows are compared. Default: by distances.
     metric: Metric,
     /// As [`Builder::tolerance`]. Default: that of the algorithm.
@@ -117,7 +119,7 @@ settings! {
     stop_rule: Rule,
     /// As [`Builder::max_iterations`]. Default: that of the algorithm.
     max_iterations: usize,
-    /// As [`Builder::restarts`]. Default 1.
+    /// As [`Builder::restarts`]. Default 1, of `table` 8.
     restarts: usize,
     /// As [`Builder::standardise`]. Default: no.
     standardise: bool,
@@ -140,6 +142,7 @@ const COMMON: &[&str] = &[
 enum Made<F: Float> {
     Gaussian(Builder<F>),
     Dirichlet(Builder<F, DirichletProcess>),
+    Table(Builder<F, Table>),
 }
 
 /// How rows are compared.
@@ -225,6 +228,8 @@ algorithms! {
         let own = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
         own::dp_gmm(k, 1.0).m_step(s.process.clone().unwrap_or_else(own))
     };
+    "table" All Full [coreset columns greedy] =>
+        |s, k| Table own::table(k, s.columns.clone().unwrap_or_default());
     "fast" Phases One [coreset memory metric] => |_, k| Gaussian own::fast(k);
 }
 
@@ -323,9 +328,26 @@ impl Algorithm {
         let of_pairs = has("concentration")
             || matches!(s.covariance, Some(Covariance::Full | Covariance::Tied));
         // Restarts on few rows run at the same time.
-        let at_once = parallel::fits_beside(s.restarts.unwrap_or(1), searched);
+        let restarts = s.restarts.unwrap_or(if has("columns") {
+            own::TABLE_RESTARTS
+        } else {
+            1
+        });
+        let at_once = parallel::fits_beside(restarts, searched);
         let of_rows = searched as f64 * per_row.max(sizes.seeding(has("chain")));
-        let mut needed = at_once as f64 * (of_rows + sizes.sums(of_pairs)) + sizes.blocks();
+        let own = match (of_pairs, has("columns")) {
+            (true, _) => columns as f64 * (columns as f64 + 1.0) / 2.0,
+            (_, true) => s
+                .columns
+                .iter()
+                .flatten()
+                .fold(3.0 * columns as f64, |own, column| match column {
+                    Column::Category(categories) => own + *categories as f64,
+                    _ => own,
+                }),
+            _ => 0.0,
+        };
+        let mut needed = at_once as f64 * (of_rows + sizes.sums(own)) + sizes.blocks();
         if let Some(draws) = coreset {
             needed += sizes.coreset(draws);
         }
@@ -388,6 +410,7 @@ impl Algorithm {
             (Made::Gaussian(builder), Some(kind)) => self.built(builder.covariance(kind)),
             (Made::Gaussian(builder), None) => self.built(builder),
             (Made::Dirichlet(builder), _) => self.built(builder),
+            (Made::Table(builder), _) => self.built(builder),
         }
     }
 

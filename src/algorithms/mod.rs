@@ -1,8 +1,9 @@
 //! Each named algorithm as its stages. All return the builder, so every setting can still be changed.
 //!
-//! The M-step is [`Gaussian`](crate::m_step::Gaussian), except in [`sparsified_gmm`] and [`dp_gmm`]. The
-//! tolerance is 1e-3 with at most 200 iterations, except in [`fast`] and [`dp_gmm`]. There is one restart, and the seed is
-//! 0. Nothing is checked before [`build`](crate::Builder::build). The table of stages is on the [page of the crate](crate#algorithms).
+//! The M-step is [`Gaussian`](crate::m_step::Gaussian), except in [`spherical_k_means`], [`table`] and [`dp_gmm`]. The tolerance is
+//! 1e-3 with at most 200 iterations, except in [`fast`], [`spherical_k_means`] and [`dp_gmm`]. There is one restart, except in
+//! [`table`], and the seed is 0. Nothing is checked before [`build`](crate::Builder::build). The table of stages is on the [page of the
+//! crate](crate#algorithms).
 //!
 //! Costs are distance evaluations per iteration, for $n$ rows and $k$ clusters.
 
@@ -13,7 +14,7 @@ use crate::coreset::Lightweight;
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::{PhaseRows, Rule};
 use crate::fit::{Builder, Clusterer, Columns, MeansOf, Phase, Shape};
-use crate::m_step::{Covariance, DirichletProcess, VonMisesFisher};
+use crate::m_step::{Column, Covariance, DirichletProcess, Table, VonMisesFisher};
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus};
 use memory::Sizes;
 
@@ -54,7 +55,7 @@ pub fn lazy_k_means<F: Float>(clusters: usize, epsilon: f64) -> Builder<F> {
 
 /// k-means on a lightweight coreset of `coreset` draws, from AFK-MC^2 seeds.
 ///
-/// One pass over all rows draws the coreset ([`Lightweight`], E15); after it, $n$ is the coreset's size. Chains
+/// Two passes over all rows draw the coreset ([`Lightweight`], E15); after it, $n$ is the coreset's size. Chains
 /// have the default length of [`AfkMc2`]. Cost $nk$.
 pub fn lwcs_k_means<F: Float>(clusters: usize, coreset: usize) -> Builder<F> {
     k_means(clusters)
@@ -121,7 +122,7 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
 /// cosines of the rows with the unit means of their clusters ([`VonMisesFisher::tied`]; [E56](crate::equations#e56)).
 ///
 /// Seeds are the means of [`fast`] on directions: rows of length 1, and means inside the sphere. Then each row is compared with all
-/// unit means until little changes. [`k_means`] and the others do without these seeds:
+/// unit means until little changes. Other algorithms, such as [`k_means`], do so from their own seeds:
 /// `.m_step(VonMisesFisher::tied())`. Cost $nk$ after that of `fast`.
 ///
 /// ```
@@ -151,7 +152,7 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 /// - The subspace has about $2 \sqrt d$ coordinates. It is used if that is at most $d / 2$ and less than $k$. Otherwise
 ///   comparing rows with all means on all columns costs less than projecting them.
 /// - Up to 8 clusters, where split and merge helps little, there are several starts, with up to 32 clusters together. They go
-///   through the phase on the first coreset. Up to 8,192 rows have none, and all starts go through the phase on all rows.
+///   through the phase on the first coreset. With up to 8,192 rows there is no coreset, and all starts go through the phase on all rows.
 /// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
 ///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
 ///   if these are fewer than 100,000 of at most 128 columns, or as many numbers, it is less, down to a tenth: iterations take
@@ -159,7 +160,7 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 /// - The phase on the coreset is [left out](Phase::unless_random_rows_do) where random rows are as good as seeds: clusters that
 ///   are fitted to few rows in many columns are worth no more than an iteration on all rows.
 /// - Where the phase on all rows would end, single rows are [transferred](Phase::transfers) to other clusters. On coresets
-///   that would fit the clusters to the few rows that were drawn.
+///   transfers would fit the clusters to the few rows that were drawn.
 /// - In the last phase, on all columns, neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
@@ -298,6 +299,19 @@ fn rows_for(clusters: usize) -> usize {
 /// sketch. Works on dense rows too.
 pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
     gmm(clusters).covariance(Covariance::Diagonal)
+}
+
+/// Restarts of [`table`].
+const TABLE_RESTARTS: usize = 8;
+
+/// EM for tables of mixed columns: numbers, counts and categories, of these kinds in the order of the columns ([`Table`];
+/// [E57](crate::equations#e57)).
+///
+/// Rows that are far apart are no good seeds there, so the best of 8 restarts is kept. Cost $nk$.
+pub fn table<F: Float>(clusters: usize, columns: Vec<Column>) -> Builder<F, Table> {
+    gmm(clusters)
+        .m_step(Table::new(columns))
+        .restarts(TABLE_RESTARTS)
 }
 
 /// The Dirichlet process mixture of Gaussians with full precision matrices (\[DP\] Alg. 1 without its coreset), truncated

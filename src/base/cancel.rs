@@ -48,7 +48,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// One that is set when this time has passed from now on: the best that can be had in a given time.
+    /// A flag that is set when this time has passed: the fit ends with what it has found by then.
     #[must_use]
     pub fn after(time: Duration) -> Self {
         Self(Arc::new(Flag {

@@ -76,7 +76,7 @@ impl<'m, F: Float> Cost<'m, F> {
             Self::Whitened(_) => false,
             Self::Own(own) => own.are_of_known(),
         };
-        let rule = "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have some";
+        let rule = "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some";
         require(of_known || !is_sparse, "rows", "known in part", rule)
     }
 

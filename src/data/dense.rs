@@ -75,7 +75,7 @@ impl<'a, T: Element> Dense<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// As [`new`](Self::new), but NaN is none. A column without any value is an error of a fit.
+    /// As [`new`](Self::new), but NaN is no error. A column without any value is an error of a fit.
     pub fn with_missing(points: impl Into<ArrayView2<'a, T>>) -> Result<Self> {
         Self::check(points.into(), None, true)
     }

@@ -67,8 +67,8 @@ pub trait Data<F: Float>: Sync {
     fn name(&self) -> &'static str {
         crate::base::stage::name::<Self>()
     }
-    /// Whether rows have only some of their coordinates, as those of a [`Sketch`] or those with missing values, of which the others
-    /// are not known, and those of [`Sparse`] data, of which the others are 0.
+    /// Whether rows have only some of their coordinates. In a [`Sketch`], and with missing values, the others are not known; in
+    /// [`Sparse`] data they are 0.
     fn is_sparse(&self) -> bool {
         false
     }

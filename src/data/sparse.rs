@@ -152,7 +152,7 @@ impl<'a, F: Float> Sparse<'a, F> {
             return Err(Error::stage("Sparse", what));
         }
         if let Some(last) = ids.last().filter(|last| **last as usize >= self.dim) {
-            let what = format!("row {row}: there is no column {last} of {}", self.dim);
+            let what = format!("row {row}: column {last} must be below {}", self.dim);
             return Err(Error::stage("Sparse", what));
         }
         let mut pairs = ids.iter().zip(values);

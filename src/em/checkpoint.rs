@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A file from which a fit can go on that was interrupted: by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by
+/// A file from which an interrupted fit can go on. The fit may be interrupted by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by
 /// its observer.
 ///
 /// A fit with a checkpoint writes what it needs to go on when the coreset and the seeds are there, at the end of every phase,

@@ -89,7 +89,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         // The first search knows no variance yet; it starts it. Where responsibilities do not depend on it, that is the search
         // before the first M-step.
         let stages = &pass.phase.stages;
-        pass.again = stages.width > 1 || stages.m_step.searches_first();
+        pass.again = stages.width > 1 || stages.m_step.needs().searches_first;
         if pass.again {
             let found = pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
             pass.phase.calibrate(&found);
@@ -159,7 +159,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             ..
         } = &self.phase;
         let (m_step, model, searches) = (stages.m_step, &stages.model, self.searches);
-        let of_pairs = m_step.statistics(model).of_pairs();
+        let further = m_step.statistics(model).further();
         let searching = mode != Mode::Sum;
         if searching && searches > 0 && stages.search.by_component() {
             self.supports.order_by_label(model.components());
@@ -182,7 +182,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             search: searching.then_some(&*stages.search),
             width: stages.width,
             log_joint,
-            shard_rows: shard_rows(*data, model.components(), of_pairs),
+            shard_rows: shard_rows(*data, model.components(), further),
             stream: &|block| streams.at(Purpose::Search, searches, block),
             search_name: stages.e_step.name(),
             family_name: m_step.name(),

@@ -19,7 +19,7 @@ const MOST_SHARDS: usize = 32;
 /// Shards of a pass, however many components there are, as long as there are rows for them.
 const FEWEST_SHARDS: usize = 8;
 
-/// Sums of pairs of all shards together, at most: 1 GiB.
+/// Further sums of all shards together, at most: 1 GiB.
 const MOST_NUMBERS: usize = 1 << 27;
 
 /// Beyond [`FEWEST_SHARDS`], a shard has at least this many rows per component, so that clearing and merging its sums costs
@@ -183,20 +183,20 @@ impl Live {
 ///
 /// Each shard has its own statistics, k x d numbers in `f64`. So a shard has [`ROWS_PER_SUM`] k rows at least, which
 /// keeps all statistics below the order of the data. There are a few shards for the threads in any case: first moments
-/// are made only for components that a shard meets. With sums of pairs of coordinates, `of_pairs` of them, all shards
+/// are made only for components that a shard meets. With `further` sums, of pairs of coordinates or of the family's own, all shards
 /// together have at most [`MOST_NUMBERS`] of them, or there is one shard; and so with sums of all coordinates, where rows have few
 /// of very many.
-pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, of_pairs: usize) -> usize {
+pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, further: usize) -> usize {
     let (n, dim) = (data.len(), data.dim());
     let of_all = match data.is_sparse() {
-        true => of_pairs.max(k * dim),
-        false => of_pairs,
+        true => further.max(k * dim),
+        false => further,
     };
     n.div_ceil(shards(n, k, of_all))
         .next_multiple_of(search::block_rows(k, dim))
 }
 
-pub(crate) fn shards(n: usize, k: usize, of_pairs: usize) -> usize {
+pub(crate) fn shards(n: usize, k: usize, further: usize) -> usize {
     let shards = (n / ROWS_PER_SUM / k).clamp(FEWEST_SHARDS, MOST_SHARDS);
-    shards.min(MOST_NUMBERS / of_pairs.max(1)).max(1)
+    shards.min(MOST_NUMBERS / further.max(1)).max(1)
 }

@@ -26,8 +26,8 @@ pub struct Report {
     pub evaluations: Evaluations,
     /// Rows of the first phase: those of the coreset, or all.
     pub coreset_size: usize,
-    /// Components without mass after the last search. Where k-means has converged there are some only if fewer of the rows than
-    /// there are clusters are distinct: as many as have rows ([E54](crate::equations#e54)).
+    /// Components without mass after the last search. Where k-means has converged there are some only if there are
+    /// fewer distinct rows than clusters ([E54](crate::equations#e54)).
     pub zero_mass: usize,
     /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
     /// leave any.

@@ -161,7 +161,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     pub(super) fn restricted_steps(&self) -> usize {
         let truncated = self.width < self.model.components();
-        self.m_step.restricted_steps(truncated)
+        usize::from(truncated) * self.m_step.needs().restricted_steps
     }
 
     /// The M-step. An error, if the model has another shape after it.
@@ -216,7 +216,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
 /// A phase asks for what only a family with one shared variance can do.
 fn no_one_variance() -> Error {
-    let rule = "need one variance for all components, and centres anywhere: Covariance::TiedSpherical, or another search";
+    let rule = "need one variance for all components, and centres that may lie anywhere: use Covariance::TiedSpherical, or another search";
     Error::parameter("phases", "bounds or a subspace", rule)
 }
 

@@ -152,7 +152,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     }
 
     /// Several phases, each from the model of the one before; `list` makes them from the shape of the data. At least one.
-    /// A phase has its E-step, so one of the [builder](Self::e_step) besides is an error.
+    /// A phase has its own E-step, so it is an error to set one of the [builder](Self::e_step) as well.
     pub fn phases(mut self, list: impl Fn(Shape) -> Vec<Phase<F>> + Send + Sync + 'static) -> Self {
         self.0.phases = Arc::new(list);
         self.0.given[1] = true;
@@ -318,10 +318,10 @@ impl<F: Float, M: Stage> Builder<F, M> {
         let few = clusters < crate::model::block::UNSET as usize;
         require(few, "clusters", clusters, "must be below 2^32 - 1")?;
         let both = clusterer.given == [true; 2];
-        let rule = "must be the only one: a phase has its own E-step, Phase::new(e_step)";
+        let rule = "must be left out: each phase has its own, Phase::new(e_step)";
         require(!both, "e_step", "given besides phases", rule)?;
         let both = settings.standardise && settings.directions;
-        let rule = "must not be asked for together: columns of directions have one unit";
+        let rule = "must not be set together: columns of directions have one unit";
         require(!both, "standardise and directions", both, rule)?;
         positive("restarts", settings.restarts)?;
         not_negative("tolerance", settings.rule.tolerance)?;

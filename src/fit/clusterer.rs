@@ -26,7 +26,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     ///
     /// # Errors
     /// [`Error::TooManyClusters`](crate::Error::TooManyClusters) if the data, or the coreset drawn from it, has fewer rows of positive
-    /// weight than there are clusters; what the seeder objects to, and the M-step; [`Error::Stage`](crate::Error::Stage) for a stage of yours
+    /// weight than there are clusters; errors of the seeder and of the M-step; [`Error::Stage`](crate::Error::Stage) for a stage of yours
     /// that breaks its rules.
     pub fn fit(&self, data: &dyn Data<F>) -> Result<Fit<M::Model>> {
         self.run(data, &*self.seeder, None)

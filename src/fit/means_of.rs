@@ -14,8 +14,8 @@ use std::fmt;
 /// Seeds that are the means of another fit to the same rows: with k-means for a mixture, the mixture starts near a good
 /// clustering.
 ///
-/// EM keeps to the neighborhood that its seeds are in. Means of [`fast`](crate::algorithms::fast) have left most of the poor
-/// ones by split and merge, so densities often end higher than from seeds of k-means++. The other fit has a random stream of its
+/// EM keeps to the neighborhood that its seeds are in. Split and merge takes [`fast`](crate::algorithms::fast) out of most of the
+/// poor ones, so with its means densities often end higher than from seeds of k-means++. The other fit has a random stream of its
 /// own for every restart; its seed, its checkpoint and the model that it starts from are not used.
 ///
 /// ```

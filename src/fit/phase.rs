@@ -93,9 +93,9 @@ impl<F: Float> Phase<F> {
         self
     }
 
-    /// Seedings to start from, in the first phase that runs, as long as their rows together are at most half of all, or 65,536: each
-    /// goes through the phase, and the one with the largest free energy goes on. Phases that are left out before it leave it theirs:
-    /// the larger number counts. Default 1.
+    /// How many seedings the first phase that runs starts from, as long as their rows together are at most half of all, or 65,536.
+    /// Each goes through the phase, and the one with the largest free energy goes on. If phases before it are left out, the largest
+    /// of their numbers counts. Default 1.
     #[must_use]
     pub fn starts(mut self, starts: usize) -> Self {
         self.outline.starts = starts;

@@ -59,7 +59,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     ) -> Result<Fit<M::Model>> {
         let settings = &self.settings;
         let cancel = settings.cancel.clone();
-        let coordinates = self.m_step.coordinates();
+        let coordinates = self.m_step.needs().coordinates;
         let directions = settings.directions || coordinates == Coordinates::Directions;
         let data = &Guarded::to_fit(data, cancel.as_ref(), directions)?;
         let phases = self.phases_for(data.summary().rows, data.dim())?;
@@ -86,13 +86,17 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             None => (None, None),
         };
         let frame = match (coordinates, settings.standardise) {
-            (Coordinates::Raw, false) if !settings.directions => Frame::raw(data.summary())?,
+            (Coordinates::Raw, false) if !settings.directions => {
+                let rule = "have other coordinates than the columns, which this family needs";
+                require(data.frame().basis().is_none(), "rows", "of a sketch", rule)?;
+                Frame::raw(data.summary())?
+            }
             (_, false) if coordinates != Coordinates::Raw => data.frame(),
             _ => {
                 let near = coordinates == Coordinates::Near;
-                let rule = "is for families of coordinates near the data: this one has its own";
+                let rule = "must be left out: this family has coordinates of its own";
                 require(near, "standardise or directions", true, rule)?;
-                let rule = "is for rows in their own columns: a sketch has mixed them";
+                let rule = "must be left out for a sketch, which has mixed the columns";
                 require(data.frame().basis().is_none(), "standardise", true, rule)?;
                 Frame::standardised(data.summary())
             }

@@ -4,6 +4,9 @@
 //!
 //! $$\sum_j a_j (z_j - \mu_j)^2 + b_j = \sum_j \left( a_j \mu_j^2 + b_j \right) + \sum_{z_j \ne 0} a_j z_j (z_j - 2 \mu_j)$$
 //!
+//! With $a_j = 1$ it is $\lVert \mu \rVert^2 + \lVert z \rVert^2 - 2 z^\top \mu$, to whose product only coordinates add that both
+//! have: [`NonZeros`] lists those of many centres.
+//!
 //! All of it is in `f64`, in which little cancels, and in the order of the coordinates, so that the same distance has the same
 //! bits wherever it is computed.
 
@@ -53,11 +56,85 @@ pub(crate) fn to_some<F: Float>(
 
 #[inline(always)]
 fn squared<F: Float>(row: Known<'_, F>, centre: &[F], norm: f64) -> f64 {
-    let known = row.ids.iter().zip(row.values);
-    let sum = known.fold(0.0, |sum, (&j, x)| {
-        sum + term(x.to_f64(), centre[j as usize])
-    });
-    (norm + sum).max(0.0)
+    let (mut own, mut product) = (0.0, 0.0);
+    for (&j, x) in row.ids.iter().zip(row.values) {
+        let x = x.to_f64();
+        own += x * x;
+        product += x * centre[j as usize].to_f64();
+    }
+    from_product(norm, own, product)
+}
+
+/// The squared distance between points of these squared norms.
+#[inline(always)]
+fn from_product(norm: f64, own: f64, product: f64) -> f64 {
+    (norm + (own - 2.0 * product)).max(0.0)
+}
+
+/// The coordinates of centres that are not 0, by coordinate: those of coordinate `j` come from `starts[j]` on.
+#[derive(Clone, Debug)]
+pub(crate) struct NonZeros<F> {
+    starts: Vec<usize>,
+    /// Whose coordinates these are, ascending.
+    of: Vec<u32>,
+    values: Vec<F>,
+}
+
+impl<F: Float> NonZeros<F> {
+    /// Of padded centres. `None` where more than one in `MANY` is not 0: then a table of all is faster.
+    pub(crate) fn of(centres: &[F], dim: usize) -> Option<Self> {
+        const MANY: usize = 6;
+        let (stride, mut starts) = (stride(dim), vec![0_usize; dim + 1]);
+        let each = |see: &mut dyn FnMut(usize, usize, F)| {
+            for (c, centre) in centres.chunks_exact(stride).enumerate() {
+                for (j, mu) in centre[..dim].iter().enumerate() {
+                    if *mu != F::zero() {
+                        see(c, j, *mu);
+                    }
+                }
+            }
+        };
+        each(&mut |_, j, _| starts[j + 1] += 1);
+        for j in 0..dim {
+            starts[j + 1] += starts[j];
+        }
+        let all = starts[dim];
+        if all * MANY > centres.len() {
+            return None;
+        }
+        let (mut of, mut values, mut next) = (vec![0; all], vec![F::zero(); all], starts.clone());
+        each(&mut |c, j, mu| {
+            (of[next[j]], values[next[j]]) = (c as u32, mu);
+            next[j] += 1;
+        });
+        Some(Self { starts, of, values })
+    }
+}
+
+/// Squared distances of all rows to centres with these coordinates and squared norms (k), as [`to_some`] has them: (n, k) into
+/// `out`.
+pub(crate) fn to_lists<F: Float>(
+    rows: Entries<'_, F>,
+    centres: &NonZeros<F>,
+    norms: &[f64],
+    out: &mut Vec<F>,
+) {
+    let mut products = vec![0.0; norms.len()];
+    out.clear();
+    for row in rows.rows() {
+        products.fill(0.0);
+        let mut own = 0.0;
+        for (&j, x) in row.ids.iter().zip(row.values) {
+            let (j, x) = (j as usize, x.to_f64());
+            own += x * x;
+            let list = centres.starts[j]..centres.starts[j + 1];
+            for (c, mu) in centres.of[list.clone()].iter().zip(&centres.values[list]) {
+                products[*c as usize] += x * mu.to_f64();
+            }
+        }
+        let costs = norms.iter().zip(&products);
+        out.extend(costs.map(|(norm, product)| F::from_f64(from_product(*norm, own, *product))));
+    }
 }
 
 /// Scaled squared distances of one row to the centres `ids`; `at_zero` (k) are those from the origin.
@@ -127,8 +204,10 @@ pub(crate) fn to_all<F: Float, const SCALED: bool>(
     vectorised!({
         for row in rows.rows() {
             sums.fill(0.0);
+            let mut own = 0.0;
             for (&j, x) in row.ids.iter().zip(row.values) {
                 let (x, j) = (x.to_f64(), j as usize);
+                own += x * x;
                 let (whole, _) = sums.as_chunks_mut::<4>();
                 // Every stride is a multiple of 4.
                 for (chunk, sums) in whole.iter_mut().enumerate() {
@@ -140,16 +219,17 @@ pub(crate) fn to_all<F: Float, const SCALED: bool>(
                         }
                     } else {
                         for l in 0..4 {
-                            sums[l] += term(x, mu[l]);
+                            sums[l] += x * mu[l].to_f64();
                         }
                     }
                 }
             }
-            let costs = sums.iter().zip(at_zero).map(|(sum, zero)| zero + sum);
-            match SCALED {
-                true => out.extend(costs.map(F::from_f64)),
-                false => out.extend(costs.map(|cost| F::from_f64(cost.max(0.0)))),
-            }
+            let costs = sums.iter().zip(at_zero);
+            let cost = |(sum, zero): (&f64, &f64)| match SCALED {
+                true => zero + sum,
+                false => from_product(*zero, own, *sum),
+            };
+            out.extend(costs.map(|both| F::from_f64(cost(both))));
         }
     });
 }
@@ -199,6 +279,17 @@ mod tests {
             let (mut plain, mut scaled, mut some) = (Vec::new(), Vec::new(), Vec::new());
             to_all::<f64, false>(rows, &turned, &[], &norms, &mut plain);
             to_all::<f64, true>(rows, &turned, &both, &zero, &mut scaled);
+            // Lists of centres with few coordinates give the same numbers.
+            let few = |i: usize, x: &f64| if i % 7 == 3 { *x } else { 0.0 };
+            let few: Vec<f64> = mu.iter().enumerate().map(|(i, x)| few(i, x)).collect();
+            let few_norms: Vec<f64> = few.chunks_exact(s).map(norm).collect();
+            let lists = NonZeros::of(&few, d).expect("few");
+            assert!(k == 1 || NonZeros::of(&mu, d).is_none());
+            let (mut listed, mut table) = (Vec::new(), Vec::new());
+            to_lists(rows, &lists, &few_norms, &mut listed);
+            let few_turned = by_coordinate([&few], d, k);
+            to_all::<f64, false>(rows, &few_turned, &[], &few_norms, &mut table);
+            assert_eq!(listed, table);
             let all: Vec<u32> = (0..k as u32).collect();
             let mut nearest = vec![f64::INFINITY; 3];
             lower(rows, &mu[..s], &mut nearest);

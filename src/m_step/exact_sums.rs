@@ -140,7 +140,7 @@ impl ExactSums {
         width: usize,
         moments: bool,
     ) -> Result<Self> {
-        let rule = "need all their coordinates: rows of a sketch, sparse rows, and rows with missing values have some";
+        let rule = "need all their coordinates: rows of a sketch, sparse rows, and rows with missing values have only some";
         require(!data.is_sparse(), "rows", "known in part", rule)?;
         let empty = Self::of_none(model)?;
         positive("width", width)?;

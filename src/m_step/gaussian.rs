@@ -3,7 +3,8 @@
 use super::parameters::Parameters;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    Covariance, GaussianMixture, MStep, resolved_beside, steps_with_one_variance, variance_of,
+    Covariance, GaussianMixture, MStep, Needs, STEPS_WITH_ONE_VARIANCE, resolved_beside,
+    variance_of,
 };
 use crate::base::cancel::{Cancel, Watch, unwatched};
 use crate::base::error::{Result, require};
@@ -40,7 +41,7 @@ use crate::rows::{Centres, FARTHEST, Frame, Rows};
 /// proportions. A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and
 /// so would be the variances of the components.
 ///
-/// A zero-mass component is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
+/// A component without mass is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
 /// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and variance, and points can come
 /// back to it. With one variance for all it gets a row ([E54](crate::equations#e54)).
 ///
@@ -126,7 +127,7 @@ impl<F: Float> MStep<F> for Gaussian {
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
-        let rule = "needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have some";
+        let rule = "needs all coordinates of a row: use Diagonal or Spherical for a sketch, sparse rows or missing values";
         let (suits, kind) = (
             !self.covariance.has_pairs(),
             format!("{:?}", self.covariance),
@@ -202,10 +203,11 @@ impl<F: Float> MStep<F> for Gaussian {
         GaussianMixture::new(model.theta, data.cancel()).map(Some)
     }
 
-    fn restricted_steps(&self, truncated: bool) -> usize {
-        match self.covariance.is_one_variance() {
-            true => 0,
-            false => steps_with_one_variance(truncated),
+    fn needs(&self) -> Needs {
+        let several = !self.covariance.is_one_variance();
+        Needs {
+            restricted_steps: usize::from(several) * STEPS_WITH_ONE_VARIANCE,
+            ..Needs::default()
         }
     }
 

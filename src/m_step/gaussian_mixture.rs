@@ -65,7 +65,7 @@ impl<F: Float> GaussianMixture<F> {
         let (k, dim) = means.dim();
         let shape = kind.shape(k, dim);
         let (name, axes) = ("axes of covariances", variances.ndim());
-        let rule = "must have an axis for components, columns and columns again, as the kind says";
+        let rule = "must be as many as this kind has: components, columns, and columns again";
         require(axes == shape.len(), name, axes, rule)?;
         for (axis, size) in shape.into_iter().enumerate() {
             match axis {
@@ -257,12 +257,7 @@ impl<F: Float> GaussianMixture<F> {
         ArrayView1::from(&self.theta.proportions.values)
     }
 
-    /// Draws `n` points from the mixture: points (n, d), in the data's own unit, and the components they came
-    /// from (n). A `seed` gives the same points again.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] if `n` is 0.
-    pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+    fn drawn(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
         let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
         let factors: Vec<_> = inverses.collect();
@@ -351,6 +346,10 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     /// With `covariances` (d, d) or (k, d, d) where they have all pairs of columns.
+    fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        self.drawn(n, seed)
+    }
+
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         let mut all = vec![
             ("variances", Mixture::variances(self).into_dyn()),

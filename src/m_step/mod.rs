@@ -70,9 +70,9 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde.
     type Model: Mixture<F> + Clone + Serialize + DeserializeOwned;
 
-    /// The coordinates of rows, seeds and centres. By default those near the data.
-    fn coordinates(&self) -> Coordinates {
-        Coordinates::Near
+    /// What it needs of a fit. By default rows near the origin, and nothing else.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// The model at the seeds. If the variance is to be started by [`calibrate`](Self::calibrate), costs are squared distances
@@ -93,18 +93,6 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         _data: &dyn Data<F>,
     ) -> Result<Option<Self::Model>> {
         Ok(None)
-    }
-
-    /// Whether a search starts the variance before that of the first M-step, whatever the E-step is: so it must be if the
-    /// variance changes more than the unit of the costs.
-    fn searches_first(&self) -> bool {
-        false
-    }
-
-    /// The first M-steps that keep to a simpler family, with supports of fewer than all components (`truncated`) or
-    /// of all. The free energy counts as settled only after them.
-    fn restricted_steps(&self, _truncated: bool) -> usize {
-        0
     }
 
     /// Starts the variance from the sums of the first search ([E8](crate::equations#e8); \[VC\] Eq. 8). By default it stays
@@ -162,6 +150,19 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     fn merges(&self) -> Option<&dyn Merges<Self::Model>> {
         None
     }
+}
+
+/// What a family needs of a fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The coordinates of rows, seeds and centres.
+    pub coordinates: Coordinates,
+    /// Whether a search starts the variance before that of the first M-step, whatever the E-step is: so it must be if the
+    /// variance changes more than the unit of the costs.
+    pub searches_first: bool,
+    /// With supports of fewer than all components, the first M-steps that keep to a simpler family. The free energy counts as
+    /// settled only after them.
+    pub restricted_steps: usize,
 }
 
 /// The coordinates that a family works in ([`Frame`]).
@@ -234,7 +235,5 @@ fn variances_of<F: Float>(frame: &Frame<F>, data: &Summary) -> impl Iterator<Ite
     })
 }
 
-/// M-steps that keep to one variance (E32): two for truncated searches, as published, none for supports of all.
-fn steps_with_one_variance(truncated: bool) -> usize {
-    if truncated { 2 } else { 0 }
-}
+/// M-steps of truncated searches that keep to one variance (E32), as published.
+const STEPS_WITH_ONE_VARIANCE: usize = 2;

@@ -58,6 +58,8 @@ pub struct Moments {
     pub(crate) scatter_known: bool,
     /// The weight of the rows that they are of, if they do not depend on responsibilities; else 0.
     pub(super) scatter_weight: f64,
+    /// First moments of sparse rows, one after the other, while they are few: component, coordinate and what is added to it.
+    listed: Vec<(u32, u32, f64)>,
     own: Vec<f64>,
 }
 
@@ -101,6 +103,7 @@ impl Moments {
             whitened: false,
             scatter_known: false,
             scatter_weight: 0.0,
+            listed: Vec::new(),
             own: Vec::new(),
         }
     }
@@ -198,12 +201,13 @@ impl Moments {
         &self.second
     }
 
-    /// How many sums of pairs of coordinates there are.
-    pub(crate) fn of_pairs(&self) -> usize {
-        match self.kind {
+    /// How many sums there are of pairs of coordinates, and of the family's own.
+    pub(crate) fn further(&self) -> usize {
+        let of_pairs = match self.kind {
             SecondMoments::Pairs | SecondMoments::PerPair => self.second.len(),
             _ => 0,
-        }
+        };
+        of_pairs + self.own.len()
     }
 
     /// Adds squared distances to the current means, and the weight of the coordinates they are over, to the
@@ -336,13 +340,35 @@ impl Moments {
 
     /// Adds a row whose coordinates are 0 where they are not there: about the origin, until all are [settled](Self::settle).
     pub(super) fn add_sparse<F: Float>(&mut self, c: usize, share: f64, row: Known<'_, F>) {
+        /// Rows have so much fewer values than there are coordinates of all components that sums of all would cost more.
+        const FEW: usize = 16;
         self.about_origin = true;
         self.mass[c] += share;
-        let (first, start) = (self.place(c), c * stride(self.dim));
+        let stride = stride(self.dim);
+        let (start, few) = (c * stride, self.mass.len() * stride / FEW);
+        // A part that has sums of all has them from then on.
+        if self.first.len() == stride && self.listed.len() + row.ids.len() <= few {
+            for (&j, x) in row.ids.iter().zip(row.values) {
+                let x = x.to_f64();
+                self.listed.push((c as u32, j, share * x));
+                self.add_second(c, start + j as usize, share * (x * x));
+            }
+            return;
+        }
+        self.add_listed();
+        let first = self.place(c);
         for (&j, x) in row.ids.iter().zip(row.values) {
             let (j, x) = (j as usize, x.to_f64());
             self.first[first + j] += share * x;
             self.add_second(c, start + j, share * (x * x));
+        }
+    }
+
+    /// Adds what is listed to the sums, in its order.
+    fn add_listed(&mut self) {
+        for (c, j, x) in std::mem::take(&mut self.listed) {
+            let first = self.place(c as usize);
+            self.first[first + j as usize] += x;
         }
     }
 
@@ -358,7 +384,8 @@ impl Moments {
                 continue;
             }
             let first = self.place(c);
-            for (j, mu) in centres.row(c)[..self.dim].iter().enumerate() {
+            let row = centres.row(c)[..self.dim].iter().enumerate();
+            for (j, mu) in row.filter(|(_, mu)| **mu != F::zero()) {
                 let (mu, sum) = (mu.to_f64(), self.first[first + j]);
                 self.first[first + j] = sum - mass * mu;
                 self.add_second(c, c * stride + j, mu * (mass * mu - 2.0 * sum));
@@ -433,6 +460,11 @@ impl Moments {
                 }
             }
         });
+        for part in &mut parts {
+            for (c, j, x) in part.listed.drain(..) {
+                total.first[(1 + c as usize) * stride + j as usize] += x;
+            }
+        }
         parallel::map_chunks(&mut parts, 1, |_, _, parts| parts[0].clear());
         total
     }
@@ -503,7 +535,10 @@ impl Moments {
             if self.mass(c) <= 0.0 {
                 return;
             }
-            for (j, (mu, &first)) in centre.iter_mut().zip(self.first(c)).enumerate() {
+            let both = centre.iter_mut().zip(self.first(c)).enumerate();
+            // In sparse rows most columns of a component are 0.
+            let some = both.filter(|(_, (mu, first))| **first != 0.0 || **mu != F::zero());
+            for (j, (mu, &first)) in some {
                 let mass = self.observed(c, j);
                 if mass > 0.0 {
                     let old = mu.to_f64();

@@ -16,7 +16,7 @@ use std::path::Path;
 ///
 /// A model that comes back is the same, bit for bit: so are its predictions, densities and samples, with the same build on
 /// the same CPU. All families of the crate are `Save`, and so are [boxed models](crate::BoxedMixture), which load any of
-/// these. A family of your own is `Save` as soon as it is serde and says its [`info`](Self::info). The format is described in
+/// these. A family of your own is `Save` as soon as it implements serde's traits and [`info`](Self::info). The format is described in
 /// `docs/files.md`: files of this version can be loaded by all later ones. Models are values of serde, too, for formats of
 /// your own.
 ///

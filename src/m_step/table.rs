@@ -1,6 +1,6 @@
 //! Columns of different kinds: numbers, counts and categories, independent within a component.
 
-use super::{Coordinates, MStep, Moments, SecondMoments};
+use super::{Coordinates, MStep, Moments, Needs, SecondMoments};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive, require};
 use crate::base::file_fault::FileFault;
@@ -18,6 +18,7 @@ use ndarray::{Array1, Array2, ArrayD};
 use serde::{Deserialize, Serialize};
 use special::Gamma;
 use std::f64::consts::TAU;
+use std::iter::repeat;
 
 /// The kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +28,8 @@ pub enum Column {
     Number,
     /// A whole number, 0 or more: a Poisson distribution with a rate.
     Count,
-    /// A category, as a whole number from 0 to below their number: a probability of each.
+    /// A category, as a whole number from 0 to below their number: a probability of each. With the number 0 there are as many as
+    /// the largest one in the data says.
     Category(usize),
 }
 
@@ -36,8 +38,8 @@ pub enum Column {
 /// With categories alone it is latent class analysis, with counts alone a Poisson mixture, and with numbers alone a Gaussian
 /// mixture with diagonal covariances. Missing values are left out of the likelihood, as everywhere.
 ///
-/// Seeds are rows that are far apart in the numbers as they are, which is not how components differ: fit from several, with
-/// [`restarts`](crate::Builder::restarts).
+/// Seeds are rows that are far apart in the numbers as they are, which is not how components differ: so
+/// [`algorithms::table`](crate::algorithms::table) fits from several.
 ///
 /// Each component and column has half a row of the whole data in advance, so that a probability is never 0 and a
 /// variance does not vanish: a Dirichlet, gamma or inverse gamma prior, which is part of the free energy.
@@ -49,15 +51,17 @@ pub enum Column {
 ///
 /// // age, visits, colour (0, 1 or 2)
 /// let x = array![[21.0, 0.0, 2.0], [23.0, 1.0, 2.0], [22.0, 0.0, 1.0], [60.0, 9.0, 0.0], [65.0, 7.0, 0.0], [61.0, 8.0, 1.0]];
-/// let table = Table::new(vec![Column::Number, Column::Count, Column::Category(3)]);
-/// let fit = algorithms::gmm(2).m_step(table).restarts(3).build()?.fit(&Dense::new(&x)?)?;
-/// let labels = fit.model.predict(&Dense::new(&x)?)?;
+/// let columns = vec![Column::Number, Column::Count, Column::Category(3)];
+/// let model = algorithms::table(2, columns).build()?.fit(&Dense::new(&x)?)?.model;
+/// let labels = model.predict(&Dense::new(&x)?)?;
 /// assert!(labels[0] != labels[3]);
-/// let of_colour = fit.model.probabilities(2)?; // (components, categories)
+/// let of_colour = model.probabilities(2)?; // (components, categories)
 /// assert!(of_colour[[labels[3] as usize, 0]] > 0.5);
+/// let apart = model.explain(); // (components, columns), in nats: the age tells them apart most
+/// assert!(apart[[0, 0]] > apart[[0, 2]]);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     columns: Vec<Column>,
 }
@@ -65,8 +69,11 @@ pub struct Table {
 /// Rows of the whole data that each component has in advance.
 const PRIOR_ROWS: f64 = 0.5;
 
+/// Most categories of all columns together.
+const MOST_CATEGORIES: usize = 1 << 20;
+
 impl Table {
-    /// Columns of these kinds, one for each column of the data.
+    /// Columns of these kinds, one for each column of the data; if there are none, all are numbers.
     #[must_use]
     pub fn new(columns: Vec<Column>) -> Self {
         Self { columns }
@@ -195,11 +202,49 @@ impl<F: Float> TableMixture<F> {
         ))
     }
 
-    /// Draws `n` rows, and the components they came from. A `seed` gives the same rows again.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] if `n` is 0.
-    pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+    /// How much each column sets a component apart from the whole mixture (k, d), in nats: the mean, over rows of the component, of
+    /// $\ln p(y_j \mid c) - \ln p(y_j)$, where $p(y_j)$ is the distribution of the column's kind with the mean, the variance and the
+    /// shares of the mixture. It is a divergence, so 0 where a column says nothing.
+    #[must_use]
+    pub fn explain(&self) -> Array2<f64> {
+        let (theta, (k, d)) = (
+            &self.theta,
+            (self.theta.means.len(), self.theta.columns.len()),
+        );
+        let (starts, all) = starts(&theta.columns);
+        // The mean over components, by their proportions.
+        let whole = |of: &dyn Fn(usize) -> f64| -> f64 {
+            (0..k).map(|c| theta.proportions[c] * of(c)).sum()
+        };
+        let mut apart = Array2::zeros((k, d));
+        for (j, column) in theta.columns.iter().enumerate() {
+            let mean = |c: usize| theta.means.row(c)[j].to_f64();
+            let spread = |c: usize| theta.spread[c * d + j];
+            let (centre, wide) = (whole(&mean), whole(&spread));
+            let squared = |c: usize| (mean(c) - centre).powi(2);
+            let variance = wide + whole(&squared);
+            for c in 0..k {
+                let ratio = spread(c) / variance;
+                apart[[c, j]] = match *column {
+                    // Values are all alike: variances are those that the prior left.
+                    Column::Number if variance < 0.5 * theta.whole_spread[j] => 0.0,
+                    Column::Number => 0.5 * (squared(c) / variance + ratio - 1.0 - ratio.ln()),
+                    Column::Count => spread(c) * (spread(c) / wide).ln() - spread(c) + wide,
+                    Column::Category(categories) => {
+                        let each = (starts[j]..starts[j] + categories).map(|l| {
+                            let share = |c: usize| theta.probabilities[c * all + l];
+                            share(c) * (share(c) / whole(&share)).ln()
+                        });
+                        each.sum()
+                    }
+                };
+            }
+        }
+        // Rounding may leave a little less than 0.
+        apart.mapv(|nats| f64::max(nats, 0.0))
+    }
+
+    fn drawn(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         positive("n", n)?;
         let (theta, d) = (&self.theta, self.theta.columns.len());
         let ((starts, all), mut rng) = (starts(&theta.columns), Rng::from_seed(seed));
@@ -318,6 +363,10 @@ impl<F: Float> Mixture<F> for TableMixture<F> {
         Array2::from_shape_vec(shape, self.theta.spread.clone()).expect("k x d numbers")
     }
 
+    fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        self.drawn(n, seed)
+    }
+
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         let (k, (_, all)) = (self.theta.means.len(), starts(&self.theta.columns));
         let probabilities = Array2::from_shape_vec((k, all), self.theta.probabilities.clone());
@@ -332,35 +381,43 @@ impl<F: Float> Mixture<F> for TableMixture<F> {
     }
 }
 
-impl Stage for Table {
-    fn check(&self, _clusters: usize) -> Result<()> {
-        let empty = self.columns.contains(&Column::Category(0));
-        require(
-            !empty,
-            "categories",
-            0,
-            "must be at least 1 in each column of categories",
-        )
-    }
-}
+impl Stage for Table {}
 
 impl<F: Float> MStep<F> for Table {
     type Model = TableMixture<F>;
 
     /// Counts and categories have an origin and a unit of their own.
-    fn coordinates(&self) -> Coordinates {
-        Coordinates::Raw
+    fn needs(&self) -> Needs {
+        Needs {
+            coordinates: Coordinates::Raw,
+            ..Needs::default()
+        }
     }
 
     /// Halfway between the seeds and the whole data: a seed is one row.
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let (k, d) = (seeds.len(), seeds.dim());
         let (rule, kinds) = ("must be as many as the data has", self.columns.len());
-        require(kinds == d, "kinds of columns", kinds, rule)?;
-        let (starts, all) = starts(&self.columns);
-        let whole_probabilities = self.shares(&frame, data)?;
+        require(kinds == d || kinds == 0, "kinds of columns", kinds, rule)?;
         let summary = data.summary();
-        let whole_spread = (0..d).map(|j| match self.columns[j] {
+        let columns = self.columns.iter().chain(repeat(&Column::Number));
+        let columns = columns
+            .zip(&summary.range)
+            .map(|(column, (_, high))| match column {
+                // As many as fit into a usize: the limit is far below.
+                Column::Category(0) => Column::Category((high.max(0.0) + 1.0) as usize),
+                known => *known,
+            });
+        let columns: Vec<Column> = columns.collect();
+        let number = columns.iter().fold(0, |all: usize, column| match column {
+            Column::Category(categories) => all.saturating_add(*categories),
+            _ => all,
+        });
+        let rule = "must be at most 1,048,576 in all columns together: number them from 0 on";
+        require(number <= MOST_CATEGORIES, "categories", number, rule)?;
+        let (starts, all) = starts(&columns);
+        let whole_probabilities = shares(&columns, &frame, data)?;
+        let whole_spread = (0..d).map(|j| match columns[j] {
             Column::Count => summary.mean[j].max(f64::MIN_POSITIVE.sqrt()),
             _ => {
                 let (low, high) = summary.range[j];
@@ -375,13 +432,13 @@ impl<F: Float> MStep<F> for Table {
         let mut probabilities = Vec::with_capacity(k * all);
         for c in 0..k {
             let seed = seeds.row(c);
-            spread.extend((0..d).map(|j| match self.columns[j] {
+            spread.extend((0..d).map(|j| match columns[j] {
                 Column::Count => 0.5 * (seed[j].to_f64().max(0.0) + whole_spread[j]),
                 _ => whole_spread[j],
             }));
             let first = probabilities.len();
             probabilities.extend(whole_probabilities.iter().map(|p| 0.5 * p));
-            for (j, column) in self.columns.iter().enumerate() {
+            for (j, column) in columns.iter().enumerate() {
                 let Column::Category(categories) = *column else {
                     continue;
                 };
@@ -396,7 +453,7 @@ impl<F: Float> MStep<F> for Table {
             }
         }
         Ok(TableMixture::new(Theta {
-            columns: self.columns.clone(),
+            columns,
             frame,
             means: seeds,
             spread,
@@ -410,8 +467,8 @@ impl<F: Float> MStep<F> for Table {
     /// Sums of its own for each component: the mass, the first and the second moment of each column about its mean, and the masses of
     /// all categories. The sums of other families are made for numbers near 0.
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, d) = (model.theta.means.len(), self.columns.len());
-        let each = 3 * d + starts(&self.columns).1;
+        let (k, d) = (model.theta.means.len(), model.theta.columns.len());
+        let each = 3 * d + starts(&model.theta.columns).1;
         Moments::zeros(k, d, SecondMoments::Total).with_own(k * each)
     }
 
@@ -423,7 +480,8 @@ impl<F: Float> MStep<F> for Table {
         statistics: &mut Moments,
     ) {
         statistics.add(rows, block, &model.theta.means);
-        let ((starts, all), d) = (starts(&self.columns), self.columns.len());
+        let columns = &model.theta.columns;
+        let ((starts, all), d) = (starts(columns), columns.len());
         let own = statistics.own_mut();
         for i in 0..rows.len() {
             each_known(rows, i, |j, x| {
@@ -434,7 +492,7 @@ impl<F: Float> MStep<F> for Table {
                     own[j] += share;
                     own[d + j] += share * apart;
                     own[2 * d + j] += share * apart * apart;
-                    if let Column::Category(categories) = self.columns[j]
+                    if let Column::Category(categories) = columns[j]
                         && let Some(l) = category(x, categories)
                     {
                         own[3 * d + starts[j] + l] += share;
@@ -451,8 +509,8 @@ impl<F: Float> MStep<F> for Table {
         _: bool,
         _: Option<&Cancel>,
     ) -> Result<()> {
-        let (mut theta, d) = (model.theta.clone(), self.columns.len());
-        let (starts, all) = starts(&self.columns);
+        let (mut theta, columns) = (model.theta.clone(), &model.theta.columns);
+        let ((starts, all), d) = (starts(columns), columns.len());
         let Theta {
             means,
             spread,
@@ -469,7 +527,7 @@ impl<F: Float> MStep<F> for Table {
                 let step = mean[j].to_f64() - old;
                 let squared = own[2 * d + j] - step * (2.0 * own[d + j] - mass * step);
                 let (squared, rows) = (squared.max(0.0), mass + PRIOR_ROWS);
-                spread[c * d + j] = match self.columns[j] {
+                spread[c * d + j] = match columns[j] {
                     Column::Number => (squared + PRIOR_ROWS * whole[j]) / rows,
                     Column::Count => {
                         let total = mass * old + own[d + j];
@@ -477,7 +535,7 @@ impl<F: Float> MStep<F> for Table {
                     }
                     Column::Category(_) => (squared / mass).max(f64::MIN_POSITIVE),
                 };
-                if let Column::Category(categories) = self.columns[j] {
+                if let Column::Category(categories) = columns[j] {
                     for l in starts[j]..starts[j] + categories {
                         let own = own[3 * d + l] + PRIOR_ROWS * whole_shares[l];
                         probabilities[c * all + l] = own / rows;
@@ -491,47 +549,44 @@ impl<F: Float> MStep<F> for Table {
     }
 }
 
-impl Table {
-    /// The shares of all categories in the data. A number that is no count, or no category, is an error.
-    fn shares<F: Float>(&self, frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<f64>> {
-        let ((starts, all), mut rows) = (starts(&self.columns), Rows::default());
-        let (mut shares, mut totals, mut wrong) =
-            (vec![0.0; all], vec![0.0; self.columns.len()], None);
-        for first in (0..data.len()).step_by(BLOCK) {
-            data.load(first..data.len().min(first + BLOCK), frame, &mut rows)?;
-            for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
-                each_known(&rows, i, |j, x| match self.columns[j] {
-                    Column::Number => (),
-                    Column::Count if x >= 0.0 && x.fract() == 0.0 => (),
-                    Column::Count => {
-                        wrong.get_or_insert((first + i, j, x, "a count: 0, 1, 2 and so on"));
+/// The shares of all categories in the data. A number that is no count, or no category, is an error.
+fn shares<F: Float>(columns: &[Column], frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<f64>> {
+    let ((starts, all), mut rows) = (starts(columns), Rows::default());
+    let (mut shares, mut totals, mut wrong) = (vec![0.0; all], vec![0.0; columns.len()], None);
+    for first in (0..data.len()).step_by(BLOCK) {
+        data.load(first..data.len().min(first + BLOCK), frame, &mut rows)?;
+        for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
+            each_known(&rows, i, |j, x| match columns[j] {
+                Column::Number => (),
+                Column::Count if x >= 0.0 && x.fract() == 0.0 => (),
+                Column::Count => {
+                    wrong.get_or_insert((first + i, j, x, "a count: 0, 1, 2 and so on"));
+                }
+                Column::Category(categories) => match category(x, categories) {
+                    Some(l) => {
+                        shares[starts[j] + l] += rows.weight(i);
+                        totals[j] += rows.weight(i);
                     }
-                    Column::Category(categories) => match category(x, categories) {
-                        Some(l) => {
-                            shares[starts[j] + l] += rows.weight(i);
-                            totals[j] += rows.weight(i);
-                        }
-                        None => {
-                            let what = "one of the categories of its column, from 0 on";
-                            wrong.get_or_insert((first + i, j, x, what));
-                        }
-                    },
-                });
-            }
-            if let Some((row, column, x, what)) = wrong {
-                let what = format!("row {row}, column {column}: {x} must be {what}");
-                return Err(Error::stage(data.name(), what));
-            }
+                    None => {
+                        let what = "one of the categories of its column, from 0 on";
+                        wrong.get_or_insert((first + i, j, x, what));
+                    }
+                },
+            });
         }
-        for (j, column) in self.columns.iter().enumerate() {
-            if let Column::Category(categories) = *column {
-                // One row more, of all categories alike: none is impossible.
-                let own = &mut shares[starts[j]..starts[j] + categories];
-                let (total, each) = (totals[j] + 1.0, 1.0 / categories as f64);
-                own.iter_mut()
-                    .for_each(|share| *share = (*share + each) / total);
-            }
+        if let Some((row, column, x, what)) = wrong {
+            let what = format!("row {row}, column {column}: {x} must be {what}");
+            return Err(Error::stage(data.name(), what));
         }
-        Ok(shares)
     }
+    for (j, column) in columns.iter().enumerate() {
+        if let Column::Category(categories) = *column {
+            // One row more, of all categories alike: none is impossible.
+            let own = &mut shares[starts[j]..starts[j] + categories];
+            let (total, each) = (totals[j] + 1.0, 1.0 / categories as f64);
+            own.iter_mut()
+                .for_each(|share| *share = (*share + each) / total);
+        }
+    }
+    Ok(shares)
 }

@@ -8,7 +8,7 @@ pub(crate) mod predictor;
 pub(crate) mod quantizer;
 pub(crate) mod search;
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::costs::Cost;
 use crate::data::{Data, Dense};
@@ -167,6 +167,26 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
         predict::impute(self.erased(), data)
     }
 
+    /// The log-density below which rows with at most this share of the weight lie, for a share between 0 and 1: rows that are
+    /// less likely than that are outliers.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) for another share;
+    /// [`Error::Empty`](crate::Error::Empty) without rows.
+    fn density_threshold(&self, data: &dyn Data<F>, share: f64) -> Result<f64> {
+        predict::density_threshold(self.erased(), data, share)
+    }
+
+    /// Draws `n` rows (n, d), in the data's own unit, from the density of [`log_densities`](Self::log_densities), and the components
+    /// they came from (n). A `seed` gives the same rows again.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`](crate::Error::Parameter) if `n` is 0, and for families of your own that do not draw, as by default.
+    fn sample(&self, _n: usize, _seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        let rule = "cannot be drawn from: its family has no `sample`";
+        Err(Error::parameter("the model", "of your own", rule))
+    }
+
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
     fn score(&self, data: &dyn Data<F>) -> Result<Score> {
         Ok(predict::score(self.erased(), data)?.0)
@@ -247,6 +267,9 @@ impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
     }
     fn own_log_densities(&self, rows: &Rows<F>) -> Option<Vec<f64>> {
         (**self).own_log_densities(rows)
+    }
+    fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        (**self).sample(n, seed)
     }
 }
 

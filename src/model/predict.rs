@@ -1,6 +1,6 @@
 //! Predictions and scores of a model, over all components and all rows, in blocks: compiled once per number type.
 
-use crate::base::error::{Error, Result, positive};
+use crate::base::error::{Error, Result, positive, require};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::costs::Cost;
@@ -127,6 +127,28 @@ pub(crate) fn impute<F: Float>(model: Model<'_, F>, data: &Dense<'_, F>) -> Resu
         }
     }
     Ok(filled)
+}
+
+/// The log-density of the first row, from the least likely on, with which the weight is more than this share of all.
+#[inline(never)]
+pub(crate) fn density_threshold<F: Float>(
+    model: Model<'_, F>,
+    data: DataOf<'_, F>,
+    share: f64,
+) -> Result<f64> {
+    let rule = "must be more than 0 and less than 1";
+    require(share > 0.0 && share < 1.0, "share", share, rule)?;
+    let densities = log_densities(model, data)?.into_iter().enumerate();
+    let mut rows: Vec<(f64, f64)> = densities.map(|(n, x)| (x, data.weight(n))).collect();
+    rows.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let (total, mut reached) = (rows.iter().map(|(_, w)| w).sum::<f64>(), 0.0);
+    let last = rows.last().copied();
+    let found = rows.into_iter().find(|(_, w)| {
+        reached += w;
+        reached > share * total
+    });
+    let (density, _) = found.or(last).ok_or(Error::Empty { what: "data" })?;
+    Ok(density)
 }
 
 /// The log-densities of a block of rows, in nats, for densities in the data's own unit.

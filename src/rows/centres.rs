@@ -6,6 +6,7 @@ use crate::base::cached::Cached;
 use crate::base::float::{Float, held_in_range};
 use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
+use crate::kernels::zeros::NonZeros;
 use crate::kernels::{distance, sparse, stride, zeros};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
@@ -15,6 +16,7 @@ pub struct Centres<F> {
     dim: usize,
     pub(crate) values: Vec<F>,
     by_coordinate: Cached<Vec<F>>,
+    non_zeros: Cached<Option<NonZeros<F>>>,
     norms: Cached<Vec<f64>>,
     expanded: Cached<Box<Expanded<F>>>,
     products: Cached<Box<Linear<F>>>,
@@ -117,6 +119,7 @@ impl<F: Float> Centres<F> {
             dim,
             values,
             by_coordinate: Cached::default(),
+            non_zeros: Cached::default(),
             norms: Cached::default(),
             expanded: Cached::default(),
             products: Cached::default(),
@@ -215,6 +218,12 @@ impl<F: Float> Centres<F> {
             .get(|| sparse::by_coordinate([&self.values], self.dim, self.len()))
     }
 
+    /// The coordinates that are not 0, if they are few. Made when first asked for.
+    pub(crate) fn non_zeros(&self) -> Option<&NonZeros<F>> {
+        let own = self.non_zeros.get(|| NonZeros::of(&self.values, self.dim));
+        own.as_ref()
+    }
+
     /// The squared norms (k), as sparse rows need them. Made when first asked for.
     pub(crate) fn norms(&self) -> &[f64] {
         let rows = || self.values.chunks_exact(stride(self.dim));
@@ -299,6 +308,7 @@ impl<F: Float> Centres<F> {
 
     fn forget(&mut self) {
         self.by_coordinate = Cached::default();
+        self.non_zeros = Cached::default();
         self.norms = Cached::default();
         self.expanded = Cached::default();
         self.products = Cached::default();

@@ -44,11 +44,14 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
-            let (k, turned) = (centres.len(), centres.by_coordinate());
-            if known.others_are_zero {
-                return zeros::to_all::<F, false>(known, turned, &[], centres.norms(), out);
+            let (turned, norms) = (|| centres.by_coordinate(), || centres.norms());
+            if !known.others_are_zero {
+                return sparse::to_all::<F, false>(known, turned(), &[], centres.len(), out);
             }
-            return sparse::to_all::<F, false>(known, turned, &[], k, out);
+            return match centres.non_zeros() {
+                Some(lists) => zeros::to_lists(known, lists, norms(), out),
+                None => zeros::to_all::<F, false>(known, turned(), &[], norms(), out),
+            };
         }
         let expanded = centres.expanded();
         let relative = self.relative(expanded.about());

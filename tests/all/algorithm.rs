@@ -1,7 +1,7 @@
 //! Algorithms by name, and boxed models.
 
 use coremix::BoxedMixture;
-use coremix::m_step::DirichletProcessMixture;
+use coremix::m_step::{Column, DirichletProcessMixture};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use ndarray::Array2;
@@ -59,10 +59,10 @@ fn settings_of_seeders_and_searches_reach_them() {
 #[test]
 fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
     type Set = fn(Algorithm) -> Algorithm;
-    let settings: [(&str, &str, Set); 13] = [
+    let settings: [(&str, &str, Set); 14] = [
         (
             "coreset",
-            "k-means k-means-c-prime gmm lazy-k-means lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm dp-gmm fast",
+            "k-means k-means-c-prime gmm lazy-k-means lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm dp-gmm table fast",
             |a| a.coreset(9),
         ),
         ("memory", "fast", |a| a.memory(1 << 20)),
@@ -77,7 +77,7 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
         }),
         (
             "greedy",
-            "k-means k-means-c-prime gmm lazy-k-means sparsified-gmm dp-gmm",
+            "k-means k-means-c-prime gmm lazy-k-means sparsified-gmm dp-gmm table",
             |a| a.greedy(true),
         ),
         (
@@ -95,6 +95,9 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
             "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm",
             |a| a.covariance(Covariance::TiedSpherical),
         ),
+        ("columns", "table", |a| {
+            a.columns(vec![Column::Number, Column::Count])
+        }),
     ];
     for (setting, of, set) in settings {
         for algorithm in Algorithm::NAMES {
@@ -230,6 +233,7 @@ fn every_name_is_its_function() {
             "d-gmm" => boxed!(algorithms::d_gmm(8, 3, 5)),
             "sparsified-gmm" => boxed!(algorithms::sparsified_gmm(8)),
             "dp-gmm" => boxed!(algorithms::dp_gmm(8, 1.0)),
+            "table" => boxed!(algorithms::table(8, Vec::new())),
             "fast" => boxed!(algorithms::fast(8)),
             other => panic!("{other} has no function here"),
         };

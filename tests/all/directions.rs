@@ -1,11 +1,11 @@
 //! Directions: rows of length 1, unit means, concentrations, on dense and sparse rows.
 
-use crate::common::{blobs, close, on, rises_in_phases, rounding};
+use crate::common::{blobs, close, on, read, rises_in_phases, rounding};
 use coremix::data::{Blocks, Source};
 use coremix::m_step::VonMisesFisherMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float, Metric, algorithms};
-use ndarray::{Array1, Array2, Axis, array};
+use ndarray::{Array1, Array2, Axis, array, s};
 use std::io;
 
 /// Rows about some directions, of very different lengths.
@@ -54,6 +54,20 @@ fn naive(
         }
     }
     (directions, total)
+}
+
+/// 15 iterations of faiss, in f32.
+#[test]
+fn spherical_k_means_is_that_of_faiss() {
+    let (x, expected) = (read("directions_data"), read("directions_means"));
+    let fit = algorithms::k_means(8)
+        .m_step(VonMisesFisher::tied())
+        .seeder(Given::new(x.slice(s![..8, ..])))
+        .tolerance(0.0)
+        .max_iterations(15);
+    let fit = fit.build().unwrap().fit(&Dense::new(&x).unwrap()).unwrap();
+    let apart = (&fit.model.means() - &expected).mapv(f64::abs);
+    assert!(apart.iter().all(|a| *a < 1e-5), "{apart}");
 }
 
 #[test]
@@ -342,4 +356,63 @@ fn blocks_have_the_same_bits() {
         fit.fit(data).unwrap().model
     };
     assert!(fit(&blocks) == fit(&Dense::new(&x).unwrap()));
+}
+
+/// The mean of drawn rows is as long as the concentration says, in the direction of the component, and what is fitted to them is
+/// near.
+#[test]
+fn directions_are_drawn() {
+    for (d, kappa) in [
+        (2, 0.01),
+        (2, 3.0),
+        (3, 40.0),
+        (3, 1e9),
+        (50, 1.0),
+        (50, 300.0),
+        (5, 1e14),
+    ] {
+        let mut x = Array2::<f64>::zeros((40, d));
+        let mut rng = coremix::stage::Rng::from_seed(3);
+        let deviation = (1.0_f64 / kappa).sqrt().min(1.0);
+        x.outer_iter_mut().for_each(|mut row| {
+            row.mapv_inplace(|_| deviation * rng.normal());
+            row[0] += 1.0;
+        });
+        let fit = algorithms::gmm(1)
+            .m_step(VonMisesFisher::new())
+            .build()
+            .unwrap();
+        let model = fit.fit(&Dense::new(&x).unwrap()).unwrap().model;
+        let own = model.concentrations()[0];
+        // The ratio of Bessel functions by its continued fraction.
+        let ratio = (0..3_000).rev().fold(0.0, |ratio, i| {
+            1.0 / ((d as f64 + 2.0 * f64::from(i)) / own + ratio)
+        });
+        let n = 20_000;
+        let (drawn, components) = model.sample(n, 5).unwrap();
+        assert!(components.iter().all(|c| *c == 0));
+        let lengths = drawn.mapv(|x| x * x).sum_axis(Axis(1));
+        assert!(lengths.iter().all(|length| (length - 1.0).abs() < 1e-12));
+        let falls: Vec<f64> = drawn
+            .outer_iter()
+            .map(|row| (&row - &model.means().row(0)).mapv(|x| x * x).sum() / 2.0)
+            .collect();
+        let mean = falls.iter().sum::<f64>() / n as f64;
+        let spread = falls.iter().map(|f| (f - mean).powi(2)).sum::<f64>() / n as f64;
+        let expected = if own > 1e6 {
+            (d as f64 - 1.0) / 2.0 / own
+        } else {
+            1.0 - ratio
+        };
+        let within = 5.0 * (spread / n as f64).sqrt();
+        assert!(
+            (mean - expected).abs() < within,
+            "{d} {own}: {mean} {expected}"
+        );
+        // Across the direction no way is preferred.
+        let across = drawn.mean_axis(Axis(0)).unwrap() - &model.means().row(0) * (1.0 - mean);
+        assert!(across.dot(&across).sqrt() < 6.0 / (n as f64).sqrt());
+        assert_eq!(drawn, model.sample(n, 5).unwrap().0);
+        assert!(model.sample(0, 5).is_err());
+    }
 }

@@ -56,7 +56,7 @@ fn a_fit_that_is_stopped_is_the_first_part_of_the_same_fit() {
         let algorithm: Algorithm = name.parse().unwrap();
         // A coreset, so that `fast` has phases in a subspace and on several kinds of rows. One start in each.
         let algorithm = algorithm.clusters(12).coreset(200);
-        let algorithm = algorithm.max_iterations(6).tolerance(1e-9);
+        let algorithm = algorithm.max_iterations(6).tolerance(1e-9).restarts(1);
         let estimator = algorithm.boxed::<f32>().unwrap();
         let (whole, report, _) = first(&*estimator, &data, usize::MAX);
         assert!(whole.len() > 2, "{name}: {} searches", whole.len());

@@ -359,3 +359,35 @@ fn one_search_scores_where_the_nearest_is_the_likeliest() {
     own.score(&data).unwrap();
     assert_eq!(own.report.evaluations.scoring, 2 * 40 * 3);
 }
+
+/// The weight of rows below a threshold is at most the share asked for, and with the next row it is more.
+#[test]
+fn thresholds_leave_this_share_below() {
+    let (x, w) = (
+        blobs::<f64>(500, 3, 4, 3),
+        Array1::from_shape_fn(500, |n| (n % 4) as f64),
+    );
+    let data = Dense::weighted(&x, &w).unwrap();
+    let model = algorithms::gmm(4)
+        .build()
+        .unwrap()
+        .fit(&data)
+        .unwrap()
+        .model;
+    let densities = model.log_densities(&data).unwrap();
+    let weight = |below: &dyn Fn(f64) -> bool| -> f64 {
+        let rows = densities.iter().zip(&w).filter(|(x, _)| below(**x));
+        rows.map(|(_, w)| w).sum()
+    };
+    for share in [1e-9, 0.01, 0.1, 0.5, 0.999] {
+        let threshold = model.density_threshold(&data, share).unwrap();
+        assert!(weight(&|x| x < threshold) <= share * w.sum());
+        assert!(weight(&|x| x <= threshold) > share * w.sum());
+    }
+    for share in [0.0, 1.0, -0.5, f64::NAN] {
+        assert!(model.density_threshold(&data, share).is_err());
+    }
+    let none = Array2::<f64>::zeros((0, 3));
+    let none = Dense::batch(&none).unwrap();
+    assert!(model.density_threshold(&none, 0.1).is_err());
+}

@@ -213,7 +213,7 @@ fn lists_that_are_no_rows_are_told() {
     );
     said(new(&[0, 2], &[1, 1], &[1.0, 2.0]), "ascend");
     said(new(&[0, 2], &[2, 1], &[1.0, 2.0]), "ascend");
-    said(new(&[0, 1], &[3], &[1.0]), "no column 3");
+    said(new(&[0, 1], &[3], &[1.0]), "column 3 must be below");
     said(new(&[0, 1], &[0, 1], &[1.0]), "columns of values");
     said(new(&[0, 1], &[0], &[f64::NAN]), "row 0, column 0");
     said(new(&[0, 0, 1], &[2], &[1e200]), "row 1, column 2");

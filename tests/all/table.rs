@@ -1,6 +1,6 @@
 //! Tables of mixed columns: latent classes, Poisson and Gaussian columns, against naive sums.
 
-use crate::common::{close, rises_in_phases, rounding};
+use crate::common::{close, read, rises_in_phases, rounding};
 use coremix::data::Sparse;
 use coremix::m_step::{Column, Table, TableMixture};
 use coremix::prelude::*;
@@ -239,7 +239,6 @@ fn hostile_rows_are_fitted_or_told() {
     }
     assert!(said(array![[0.0], [1.5]], vec![Column::Count]).contains("count"));
     assert!(said(array![[0.0], [1.0]], vec![Column::Count; 2]).contains("kinds"));
-    assert!(said(array![[0.0], [1.0]], vec![Column::Category(0)]).contains("categories"));
     let standardised = algorithms::gmm(2)
         .m_step(Table::new(category()))
         .standardise(true);
@@ -309,4 +308,114 @@ fn hostile_rows_are_fitted_or_told() {
         .model;
     let apart = (&Mixture::variances(&one) - &Mixture::variances(&other)).mapv(f64::abs);
     assert!(apart.iter().all(|a| *a < 1e-9), "{apart}");
+}
+
+/// The number of categories may follow from the data.
+#[test]
+fn categories_are_counted() {
+    let (x, _) = rows(300, 5);
+    let data = Dense::new(&x).unwrap();
+    let open = kinds().into_iter().map(|kind| match kind {
+        Column::Category(_) => Column::Category(0),
+        other => other,
+    });
+    let fit = |columns| {
+        let builder = algorithms::table(3, columns).restarts(1).seed(2);
+        builder.build().unwrap().fit(&data).unwrap().model
+    };
+    let (open, told) = (fit(open.collect()), fit(kinds()));
+    assert_eq!(open.columns(), kinds());
+    assert_eq!(open.to_bytes(&[]).unwrap(), told.to_bytes(&[]).unwrap());
+    // Without kinds all columns are numbers.
+    let none = fit(Vec::new());
+    assert_eq!(none.columns(), [Column::Number; 5]);
+
+    for (value, kind) in [(1e15, 0), (-1.0, 0), (0.5, 0), (3.0, 1 << 30), (1e100, 0)] {
+        let x = array![[value], [0.0], [1.0]];
+        let table = algorithms::table(2, vec![Column::Category(kind)]);
+        let found = table.build().unwrap().fit(&Dense::new(&x).unwrap());
+        let said = found.map(|_| ()).unwrap_err().to_string();
+        assert!(said.contains("categories"), "{said}");
+    }
+    let mixed = Sketch::new(x.view(), 3, 1).unwrap();
+    let fit = algorithms::table(2, Vec::new()).build().unwrap();
+    let said = fit.fit(&mixed).map(|_| ()).unwrap_err().to_string();
+    assert!(said.contains("of a sketch"), "{said}");
+}
+
+/// The mean log-ratio over rows that are drawn from each component.
+#[test]
+fn columns_that_tell_components_apart_are_explained() {
+    let (x, _) = rows(2_000, 7);
+    let data = Dense::new(&x).unwrap();
+    let fit = algorithms::table(3, kinds()).seed(1).build().unwrap();
+    let model = fit.fit(&data).unwrap().model;
+    let (apart, (drawn, from)) = (model.explain(), model.sample(60_000, 3).unwrap());
+    let (means, variances) = (Mixture::means(&model), Mixture::variances(&model));
+    let shares = Mixture::proportions(&model);
+    let normal = |x: f64, m: f64, v: f64| -0.5 * ((TAU * v).ln() + (x - m).powi(2) / v);
+    for (j, kind) in kinds().into_iter().enumerate() {
+        let (own, spread) = (means.column(j), variances.column(j));
+        let mean = own.dot(&shares);
+        let variance = (&spread + &own.mapv(|m| (m - mean).powi(2))).dot(&shares);
+        let rate = spread.dot(&shares);
+        for c in 0..3 {
+            let ratio = |x: f64| match kind {
+                Column::Number => normal(x, own[c], spread[c]) - normal(x, mean, variance),
+                Column::Count => x * (spread[c] / rate).ln() - spread[c] + rate,
+                _ => {
+                    let all = model.probabilities(j).unwrap();
+                    let of = all.column(x as usize);
+                    (of[c] / of.dot(&shares)).ln()
+                }
+            };
+            let rows = (0..drawn.nrows()).filter(|n| from[*n] as usize == c);
+            let logs: Vec<f64> = rows.map(|n| ratio(drawn[[n, j]])).collect();
+            let n = logs.len() as f64;
+            let found = logs.iter().sum::<f64>() / n;
+            let deviation = (logs.iter().map(|l| (l - found).powi(2)).sum::<f64>() / n).sqrt();
+            assert!(
+                (found - apart[[c, j]]).abs() < 5.0 * deviation / n.sqrt() + 1e-9,
+                "{c} {j}"
+            );
+        }
+    }
+    // A column that is the same for all says nothing.
+    let mut same = x.clone();
+    same.column_mut(0).fill(3.0);
+    let fit = algorithms::table(3, kinds()).build().unwrap();
+    let model = fit.fit(&Dense::new(&same).unwrap()).unwrap().model;
+    assert!(model.explain().column(0).iter().all(|nats| *nats < 1e-6));
+}
+
+/// Latent classes of stepmix, which has no prior: with half a row of it, the likelihood is at most the same, and near.
+#[test]
+fn latent_classes_are_those_of_stepmix() {
+    let x = read("classes_data");
+    let (likelihood, expected) = (
+        read("classes_likelihood")[[0, 0]],
+        read("classes_parameters"),
+    );
+    let data = Dense::new(&x).unwrap();
+    let fit = algorithms::table(3, vec![Column::Category(0); 5]);
+    let fit = fit.tolerance(1e-9).max_iterations(5_000).restarts(20);
+    let model = fit.build().unwrap().fit(&data).unwrap().model;
+    let found = model.log_likelihood(&data).unwrap();
+    assert!(
+        found < likelihood + 1e-3 && found > likelihood - 3.0,
+        "{found} {likelihood}"
+    );
+
+    let shares = Mixture::proportions(&model);
+    let mut order: Vec<usize> = (0..3).collect();
+    order.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]));
+    for (row, &c) in order.iter().enumerate() {
+        assert!((shares[c] - expected[[row, 0]]).abs() < 0.01, "{shares}");
+        let own: Vec<f64> = (0..5)
+            .flat_map(|j| model.probabilities(j).unwrap().row(c).to_vec())
+            .collect();
+        for (own, expected) in own.iter().zip(expected.row(row).iter().skip(1)) {
+            assert!((own - expected).abs() < 0.01, "{own} {expected}");
+        }
+    }
 }

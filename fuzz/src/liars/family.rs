@@ -4,7 +4,7 @@ use super::wrong;
 use crate::bytes::Bytes;
 use coremix::costs::{Cost, Factor, OwnCost, Scaled};
 use coremix::data::{Centres, Data, Frame, Rows};
-use coremix::m_step::{GaussianMixture, MStep, Moments};
+use coremix::m_step::{GaussianMixture, MStep, Moments, Needs};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::stage::{Block, Likelihood, LogJoint, Stage};
@@ -183,12 +183,12 @@ impl MStep<f64> for LyingFamily {
         })
     }
 
-    fn searches_first(&self) -> bool {
-        self.0.searches_first
-    }
-
-    fn restricted_steps(&self, _: bool) -> usize {
-        self.0.restricted
+    fn needs(&self) -> Needs {
+        Needs {
+            searches_first: self.0.searches_first,
+            restricted_steps: self.0.restricted,
+            ..Needs::default()
+        }
     }
 
     fn calibrate(&self, model: &mut LyingModel, first: &Likelihood) {

@@ -10,7 +10,7 @@ pub use model::DirichletProcessMixture;
 pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
-use super::{MStep, Merges, steps_with_one_variance, variance_floor, variance_of};
+use super::{MStep, Merges, Needs, STEPS_WITH_ONE_VARIANCE, variance_floor, variance_of};
 use crate::base::cancel::{Cancel, unwatched};
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
@@ -27,7 +27,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let rule = "needs all coordinates of a row: rows of a sketch, and rows with missing values, have some";
+        let rule = "needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some";
         require(!data.is_sparse(), "rows", "known in part", rule)?;
         let prior = self.prior(&frame, data)?;
         let mut least_variance = variance_floor(&frame, data.summary());
@@ -87,13 +87,13 @@ impl<F: Float> MStep<F> for DirichletProcess {
         Ok(Some(model))
     }
 
-    fn searches_first(&self) -> bool {
-        // Starting the variance changes the balance between proportions and distances.
-        true
-    }
-
-    fn restricted_steps(&self, truncated: bool) -> usize {
-        steps_with_one_variance(truncated)
+    fn needs(&self) -> Needs {
+        Needs {
+            // Starting the variance changes the balance between proportions and distances.
+            searches_first: true,
+            restricted_steps: STEPS_WITH_ONE_VARIANCE,
+            ..Needs::default()
+        }
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {

@@ -184,12 +184,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         self.proportions().iter().filter(|p| **p >= least).count()
     }
 
-    /// Draws `n` points from the predictive density: points (n, d), in the data's own unit, and the components they came
-    /// from (n). A `seed` gives the same points again.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`](crate::Error::Parameter) if `n` is 0.
-    pub fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+    fn drawn(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let dim = self.centres.dim();
         let inverses = parallel::map(self.q.components.len(), |t| {
             unwatched(self.q.components[t].whitening.inverse(None))
@@ -238,6 +233,11 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     }
 
     /// With `covariances` (T, d, d), `degrees_of_freedom` (T), `mean_precisions` (T) and `sticks` (T, 2).
+    /// From the predictive density.
+    fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        self.drawn(n, seed)
+    }
+
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         vec![
             ("variances", self.variances().into_dyn()),

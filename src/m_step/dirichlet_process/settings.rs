@@ -186,7 +186,7 @@ impl DirichletProcess {
         let proper = degrees > dim as f64 - 1.0;
         require(proper, "degrees_of_freedom", degrees, rule)?;
         let too_far = || {
-            let rule = "this is the unit of the data, and the prior must be near it";
+            let rule = "this is the unit of the data: bring the data or the prior to another unit";
             Error::parameter("scale", format!("too far from {:e}", frame.unit()), rule)
         };
         let scale_of_data = self.scale == PriorScale::OfData;

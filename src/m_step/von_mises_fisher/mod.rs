@@ -3,11 +3,12 @@
 mod concentration;
 
 use super::proportions::{Mixing, Proportions};
-use super::{Coordinates, MStep, Moments, SecondMoments};
+use super::{Coordinates, MStep, Moments, Needs, SecondMoments};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
+use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::costs::{Cost, Factor, Scaled};
 use crate::data::Data;
@@ -205,6 +206,35 @@ impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
         })
     }
 
+    /// Rows of length 1. The cosine with the mean direction is drawn by Wood (1994), and the rest is uniform across it.
+    fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        let (theta, d) = (&self.theta, self.theta.directions.dim());
+        let (mut across, mut unit) = (vec![0.0; d], vec![0.0; d]);
+        theta.proportions.draw(n, d, seed, |c, rng, mut row| {
+            let direction = theta.directions.row(c);
+            unit.iter_mut()
+                .zip(direction)
+                .for_each(|(u, x)| *u = x.to_f64());
+            let fall = fall(d as f64, theta.kappa(c), rng);
+            across.fill_with(|| rng.normal());
+            let dot: f64 = across.iter().zip(&unit).map(|(a, u)| a * u).sum();
+            across
+                .iter_mut()
+                .zip(&unit)
+                .for_each(|(a, u)| *a -= dot * u);
+            let length = across.iter().map(|a| a * a).sum::<f64>().sqrt();
+            let width = (fall * (2.0 - fall)).max(0.0).sqrt() / length.max(f64::MIN_POSITIVE);
+            for (u, a) in unit.iter_mut().zip(&across) {
+                *u = (1.0 - fall) * *u + width * a;
+            }
+            // Little is left of what is nearly along the direction: what was rounded in it counts.
+            let length = unit.iter().map(|u| u * u).sum::<f64>().sqrt();
+            for (x, u) in row.iter_mut().zip(&unit) {
+                *x = F::from_f64(u / length);
+            }
+        })
+    }
+
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         let concentrations = self.concentrations().to_owned();
         vec![
@@ -219,8 +249,12 @@ impl Stage for VonMisesFisher {}
 impl<F: Float> MStep<F> for VonMisesFisher {
     type Model = VonMisesFisherMixture<F>;
 
-    fn coordinates(&self) -> Coordinates {
-        Coordinates::Directions
+    fn needs(&self) -> Needs {
+        Needs {
+            coordinates: Coordinates::Directions,
+            searches_first: true,
+            ..Needs::default()
+        }
     }
 
     /// Directions of the seeds. Costs are squared distances until [`calibrate`](MStep::calibrate): kappa is 2.
@@ -274,10 +308,6 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         })))
     }
 
-    fn searches_first(&self) -> bool {
-        true
-    }
-
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let mut theta = model.theta.clone();
         let fall = first.best / first.weight / 2.0;
@@ -321,6 +351,24 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         }
         *model = VonMisesFisherMixture::new(theta);
         Ok(())
+    }
+}
+
+/// 1 less the cosine of a direction in d dimensions with the mean direction, drawn with this concentration (Wood 1994, algorithm
+/// VM*), with all digits where it is small.
+fn fall(d: f64, kappa: f64, rng: &mut Rng) -> f64 {
+    let (m, kappa) = (d - 1.0, kappa.min(1e300));
+    let b = m / (2.0 * kappa + (2.0 * kappa).hypot(m));
+    let (x0, rest) = ((1.0 - b) / (1.0 + b), 2.0 * b / (1.0 + b)); // 1 - x0
+    loop {
+        // A beta variable of m / 2 and m / 2.
+        let (one, other) = (rng.chi_squared(m), rng.chi_squared(m));
+        let z = one / (one + other).max(f64::MIN_POSITIVE);
+        let fall = 2.0 * b * z / (1.0 - (1.0 - b) * z);
+        let ratio = (rest + x0 * fall) / (rest * (1.0 + x0));
+        if kappa * (rest - fall) + m * ratio.ln() >= (1.0 - rng.uniform()).ln() {
+            return fall;
+        }
     }
 }
 

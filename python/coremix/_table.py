@@ -1,0 +1,156 @@
+"""Mixtures of tables, whose columns are of different kinds."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, ClassVar, Literal, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ._mixture import CoremixMixture
+
+
+class CoremixTable(CoremixMixture):
+    """Base of the mixtures of tables."""
+
+    variances_: NDArray[np.float64]
+    probabilities_: dict[int, NDArray[np.float64]]
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class TableMixture(CoremixTable):
+    """A mixture for tables of mixed columns: numbers, counts and categories.
+
+    Within a component the columns are independent: numbers are normal, counts are Poisson, and categories have a probability each. With
+    categories alone it is latent class analysis. ``allow_missing=True`` leaves missing values out of the likelihood.
+
+    Parameters
+    ----------
+    n_components : int, default=8
+        The number of components.
+    counts : sequence of int or str, default=()
+        The columns that are counts, 0, 1, 2 and so on: by their numbers, or by their names.
+    categories : sequence of int or str, default=()
+        The columns that are categories, numbered from 0 on, such as :class:`sklearn.preprocessing.OrdinalEncoder` makes.
+        There are as many as the largest number says. All other columns are numbers.
+    n_init : int or "auto", default="auto"
+        Restarts; the best one is kept. "auto": 8.
+    tol : float or None, default=None
+        As in :class:`GaussianMixture`. None: 1e-3.
+    greedy : bool, default=False
+        Several candidates for each seed.
+    coreset_size, max_iter, stop_rule, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
+        As in :class:`GaussianMixture`.
+    standardise : bool, default=False
+        Must be False: kinds of columns have units of their own.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_components,)
+        The mixing proportions.
+    means_ : ndarray of shape (n_components, n_features)
+        The means of numbers and counts.
+    variances_ : ndarray of shape (n_components, n_features)
+        The variances of numbers, and the rates of counts.
+    probabilities_ : dict of int to ndarray of shape (n_components, n_categories)
+        The probabilities of the categories, by the number of their column.
+    lower_bound_, converged_, n_iter_, report_, n_features_in_, feature_names_in_
+        As in :class:`GaussianMixture`.
+
+    See Also
+    --------
+    GaussianMixture : All columns are numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coremix import TableMixture
+    >>> rng = np.random.default_rng(0)
+    >>> group = np.arange(600) % 2
+    >>> X = np.c_[rng.normal(20 + 30 * group), rng.poisson(1 + 8 * group), np.where(rng.random(600) < 0.8, group, 2)]
+    >>> mixture = TableMixture(2, counts=[1], categories=[2], random_state=0).fit(X)
+    >>> sorted(mixture.variances_[:, 1].round().tolist())
+    [1.0, 9.0]
+    >>> mixture.probabilities_[2].shape
+    (2, 3)
+    >>> mixture.explain().mean(axis=0).argmax().item()  # the first column tells the groups apart most
+    0
+    """
+
+    _algorithm = "table"
+    _families: ClassVar[tuple[str, ...]] = ("table",)
+    _elsewhere: ClassVar[dict[str, str]] = CoremixMixture._elsewhere | {
+        "covariances_": "variances_ is its name",
+        "precisions_": "1 / variances_ is that of numbers",
+        "precisions_cholesky_": "columns have variances_ and probabilities_",
+    }
+
+    n_init: int | Literal["auto"] = "auto"
+    counts: Sequence[int | str] = ()
+    categories: Sequence[int | str] = ()
+    greedy: bool = False
+
+    def _settings(self) -> dict[str, Any]:
+        kinds = ["number"] * self.n_features_in_
+        for parameter, kind in (("counts", "count"), ("categories", "category")):
+            for column in self._places(parameter):
+                if kinds[column] not in ("number", kind):
+                    raise ValueError(f"column {column} is both in counts and in categories")
+                kinds[column] = kind
+        return super()._settings() | {"columns": kinds}
+
+    def _places(self, parameter: str) -> list[int]:
+        """The numbers of the columns that a parameter names."""
+        given = getattr(self, parameter)
+        if isinstance(given, (str, numbers.Number)) or not hasattr(given, "__iter__"):
+            raise TypeError(f"{parameter} = {given!r}: must be a list of columns")
+        names = self._column_names()
+        found = []
+        for column in given:
+            if isinstance(column, str):
+                if names is None:
+                    raise ValueError(f"{parameter}: column {column!r}: X has no names of columns: give numbers from 0 on")
+                if column not in names:
+                    raise ValueError(f"{parameter}: no column {column!r}; they are {names}")
+                found.append(names.index(column))
+                continue
+            if isinstance(column, bool) or not isinstance(column, numbers.Integral):
+                raise TypeError(f"{parameter}: {column!r}: must be the number or the name of a column")
+            if not 0 <= column < self.n_features_in_:
+                raise ValueError(f"{parameter}: no column {column}; they are 0 to {self.n_features_in_ - 1}")
+            found.append(int(column))
+        return found
+
+    def _set_parameters(self, parameters: dict[str, Any]) -> None:
+        self.means_ = parameters["means"]
+        self.weights_ = parameters["weights"]
+        self.variances_ = parameters["variances"]
+        self.probabilities_ = parameters["probabilities"]
+
+    def explain(self) -> NDArray[np.float64]:
+        """How much each column sets each component apart from the whole mixture, in nats: shape (n_components, n_features).
+
+        It is the mean over the rows of a component of how much likelier their value is there than in the whole mixture, as a
+        logarithm: 0 for a column that says nothing.
+        """
+        check_is_fitted(self, "_model")
+        return self._model.parameters()["explain"]
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The estimator in the file ``path``, which :meth:`save` wrote, or Rust, or the command ``coremix``."""
+        estimator = super().load(path)
+        kinds = estimator._model.parameters()["kinds"]
+        names = estimator._column_names() or list(range(len(kinds)))
+        for parameter, kind in (("counts", "count"), ("categories", "category")):
+            setattr(estimator, parameter, [name for name, own in zip(names, kinds, strict=True) if own == kind])
+        return estimator
+
+    def to_sklearn(self) -> NoReturn:
+        """There is none in scikit-learn."""
+        raise ValueError("scikit-learn has no mixture of tables")
