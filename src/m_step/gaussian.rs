@@ -217,10 +217,10 @@ impl<F: Float> MStep<F> for Gaussian {
         };
         if self.mixing == Mixing::Learned {
             let (weight, added) = (data.summary().total_weight, theta.prior.proportions);
-            // Of a component that was discarded the prior has rows.
-            let shares = from.proportions.values.iter();
-            theta.proportions = match added > 0.0 {
-                true => Proportions::learned(shares.map(|p| p * weight + added)),
+            let shares = &from.proportions.values;
+            theta.proportions = match added > 0.0 && shares.contains(&0.0) {
+                // The prior has rows of components that were discarded.
+                true => Proportions::learned(shares.iter().map(|p| p * weight + added)),
                 false => from.proportions.clone(),
             };
             theta.proportions.mixing = Mixing::Learned;

@@ -34,6 +34,8 @@ pub struct Outcome<F: Float> {
     pub report: Report,
     /// The log-likelihood of the rows EM ran on: those of the coreset, or of the sketch.
     pub bound: f64,
+    /// The part of the free energy that is not of rows.
+    pub prior: f64,
     pub model: Box<dyn Mixture<F>>,
 }
 
@@ -293,6 +295,25 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
                 .e_step(truncated().warm_up(1))
                 .covariance(Covariance::Full)
         }),
+        algorithm("gmm, full, prior", true, |k| {
+            let prior = Prior::weak().proportions(0.5);
+            algorithms::gmm(k).covariance(Covariance::Full).prior(prior)
+        }),
+        algorithm("gmm, isotropic, prior", true, |k| {
+            let builder = algorithms::gmm(k).covariance(Covariance::Spherical);
+            builder.prior(Prior::new(3.0).proportions(2.0))
+        }),
+        algorithm("k-means, prior", true, |k| {
+            algorithms::k_means(k).prior(Prior::new(2.0))
+        }),
+        algorithm("vc-gmm, tied, prior", false, |k| {
+            let builder = algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Tied);
+            builder.prior(Prior::new(10.0))
+        }),
+        algorithm("d-gmm, diagonal, prior", false, |k| {
+            let builder = algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal);
+            builder.prior(Prior::new(0.1).proportions(1.0))
+        }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
         }),
@@ -496,6 +517,7 @@ where
     };
     Ok(Outcome {
         bound,
+        prior: Mixture::<F>::prior_terms(&fit.model),
         means: Family::means(&fit.model),
         variances: Family::variances(&fit.model),
         covariances: Family::covariances(&fit.model),
