@@ -85,7 +85,8 @@ impl Given {
             diagonal.for_each(|x| *x *= 1.0 + share);
             unwatched(Cholesky::of(&own, m, None))
         });
-        let (factor, log_det) = found.map_or_else(Default::default, |own| (own.factor, own.log_det));
+        let (factor, log_det) =
+            found.map_or_else(Default::default, |own| (own.factor, own.log_det));
         Self {
             factor,
             log_det,
@@ -234,7 +235,12 @@ impl Observed<'_> {
     }
 
     /// Row `i` as it is completed under component `c`, in the coordinates of the frame (d).
-    pub(super) fn completed<F: Float>(&self, rows: &Rows<F>, i: usize, c: usize) -> Option<Vec<f64>> {
+    pub(super) fn completed<F: Float>(
+        &self,
+        rows: &Rows<F>,
+        i: usize,
+        c: usize,
+    ) -> Option<Vec<f64>> {
         let row = rows.entries()?.row(i);
         let pattern = Pattern::new(row.ids, rows.dim, vec![i]);
         let (mut out, given) = (vec![0.0; rows.dim], self.given(c, &pattern));

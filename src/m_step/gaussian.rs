@@ -32,9 +32,10 @@ use crate::rows::{Centres, FARTHEST, Frame, Rows};
 /// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
 /// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
 /// [`Sketch`](crate::data::Sketch) every coordinate has its own mass ([E28](crate::equations#e28)). One that no row of the
-/// component observes keeps its mean and variance, and is counted in the report. Variances are clamped from below
+/// component observes keeps its mean and variance, and is counted in the report. Where values are missing, full and tied
+/// covariances follow from their conditional expectations ([E55](crate::equations#e55)). Variances are clamped from below
 /// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)); a clamp keeps the free
-/// energy monotone, where an added ridge would not. The report counts components that this
+/// energy monotone, where an added ridge would not; a [prior](Self::prior) does as well. The report counts components that this
 /// [holds](crate::Report::at_floor).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
@@ -297,6 +298,10 @@ impl<F: Float> MStep<F> for Gaussian {
         cancel: Option<&Cancel>,
     ) -> Result<()> {
         let (dim, mass) = (model.theta.dim(), &sums.mass);
+        let one = restricted || self.covariance.is_one_variance();
+        if self.mixing == Mixing::Learned && !one {
+            model.theta.proportions = model.theta.prior.proportions(&model.theta, mass);
+        }
         // The new variances where there is mass, and the one that all would share.
         let (mut variances, shared, rounding) = match self.covariance.has_pairs() {
             true => move_means(&sums, model),
@@ -307,9 +312,10 @@ impl<F: Float> MStep<F> for Gaussian {
                 for (place, variance) in variances.iter_mut().enumerate() {
                     let (c, j) = (place / per_component, place % per_component);
                     let (squared, mass) = sums.second_of(&squared, c, j);
+                    let (prior, share) = (&model.theta.prior, model.theta.share(c));
                     let (known, rows) = match per_component {
-                        1 => model.theta.prior.of_all(),
-                        _ => model.theta.prior.of_column(j),
+                        1 => prior.of_all(share, 1),
+                        _ => prior.of_column(share, j),
                     };
                     if mass + rows > 0.0 {
                         *variance = (squared + known) / (mass + rows);
@@ -322,15 +328,11 @@ impl<F: Float> MStep<F> for Gaussian {
         };
         let theta = &mut model.theta;
         let least = theta.least_variance;
-        if restricted || self.covariance.is_one_variance() {
+        if one {
             // The unit is the variance before.
             let floor = theta.floor_below(shared).min(theta.unit.max(least));
             theta.set_all(shared.max(floor));
             return model.renew(cancel);
-        }
-        if self.mixing == Mixing::Learned {
-            let added = theta.prior.proportions;
-            theta.proportions = Proportions::learned(mass.iter().map(|mass| mass + added));
         }
         if !self.covariance.has_pairs() {
             // The parameters there are must be among those allowed.
@@ -356,7 +358,7 @@ impl<F: Float> MStep<F> for Gaussian {
             return model.renew(cancel);
         }
         // A component without mass keeps its covariance.
-        let rows = theta.prior.of_column(0).1;
+        let rows = theta.prior.of_column(0.0, 0).1;
         let keeps = |c: usize| !self.covariance.is_tied() && mass[c] + rows <= 0.0;
         let matrices = variances.chunks_exact(dim * dim).enumerate();
         let next = matrices.map(|(c, matrix)| match keeps(c) {
@@ -451,8 +453,9 @@ fn move_means<F: Float>(
     };
     let mut rounding = Vec::with_capacity(masses.len() * dim);
     let before = sums.second().chunks_exact(dim * dim);
-    for ((matrix, before), mass) in matrices.iter_mut().zip(before).zip(masses) {
-        let known = |j| model.theta.prior.of_column(j);
+    let of_components = matrices.iter_mut().zip(before).zip(masses);
+    for (c, ((matrix, before), mass)) in of_components.enumerate() {
+        let known = |j| model.theta.prior.of_column(model.theta.share(c), j);
         let columns = matrix.iter_mut().step_by(dim + 1).enumerate();
         columns.for_each(|(j, x)| *x += known(j).0);
         let with_prior = (mass + known(0).1).max(f64::MIN_POSITIVE);

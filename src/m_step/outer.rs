@@ -122,7 +122,9 @@ impl Moments {
         let of_rows = || {
             let of_row = |(pattern, i): (usize, usize)| {
                 let weight = rows.weight(i);
-                let members = block.members(i).map(move |(c, q)| (c, (pattern, i, weight * q)));
+                let members = block
+                    .members(i)
+                    .map(move |(c, q)| (c, (pattern, i, weight * q)));
                 members.filter(|(_, (_, _, share))| *share > 0.0)
             };
             let all = patterns.iter().enumerate();
@@ -145,7 +147,8 @@ impl Moments {
                     observed.complete(c, (pattern, given), entries.row(*i), scratch);
                 }
                 let share: f64 = alike.iter().map(|member| member.2).sum();
-                let (missing, second) = (&pattern.missing, &mut self.second[place * size..][..size]);
+                let (missing, second) =
+                    (&pattern.missing, &mut self.second[place * size..][..size]);
                 let rest = observed.rest(given, missing.len());
                 for (&a, row) in missing.iter().zip(rest.chunks_exact(missing.len().max(1))) {
                     let lower = missing.iter().zip(row).take_while(|(b, _)| **b <= a);

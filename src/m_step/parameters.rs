@@ -201,9 +201,21 @@ impl<F: Float> Parameters<F> {
 
     /// One variance for all, from a sum of squares and the mass that it is over, with the rows of the prior.
     pub(super) fn with_prior(&self, squared: f64, mass: f64) -> f64 {
-        let number = if self.covariance.is_tied() { 1 } else { self.k() };
-        let (known, rows) = self.prior.of_all();
-        (squared + number as f64 * known) / (mass + number as f64 * rows)
+        let number = if self.covariance.is_tied() {
+            1
+        } else {
+            self.k()
+        };
+        let (known, rows) = self.prior.of_all(1.0, number);
+        (squared + known) / (mass + rows)
+    }
+
+    /// The share of the rows that the covariance of component `c` is of.
+    pub(super) fn share(&self, c: usize) -> f64 {
+        match self.covariance.is_tied() {
+            true => 1.0,
+            false => self.proportions.values[c],
+        }
     }
 
     /// The logarithm of the determinant of the covariance of component `c` in `dim` coordinates.
@@ -368,7 +380,8 @@ impl<F: Float> Parameters<F> {
         let of_unit = "must not be below their least value, nor far from the unit of costs";
         rule(proper, "variances", of_unit)?;
         self.proportions.check_stored(k)?;
-        self.prior.check((!covariance.is_one_variance()).then_some(dim))?;
+        self.prior
+            .check((!covariance.is_one_variance()).then_some(dim))?;
         let plain =
             !covariance.is_one_variance() || unit == variances[0] && self.proportions.free() == 0;
         let equal = "must be the unit of costs, and proportions equal";

@@ -1,12 +1,13 @@
 //! A prior of Gaussian components: rows in advance.
 
 use super::{variance_floor, variances_of};
-use crate::base::error::{Error, Result, require};
+use crate::base::error::{Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::data::Data;
 use crate::io::{all_positive, rule};
 use crate::m_step::parameters::Parameters;
+use crate::m_step::proportions::Proportions;
 use crate::rows::Frame;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,7 @@ pub struct Prior {
     rows: f64,
     variance: Option<f64>,
     proportions: f64,
+    ridge: f64,
 }
 
 impl Prior {
@@ -50,6 +52,7 @@ impl Prior {
             rows,
             variance: None,
             proportions: 0.0,
+            ridge: 0.0,
         }
     }
 
@@ -78,7 +81,23 @@ impl Prior {
         }
     }
 
+    /// Besides, covariances have about this variance more in every column, in the data's own unit, squared: a prior as strong as the
+    /// rows, which are seen as if they had noise. $\Sigma_c = S_c / m_c + (W \pi_c / m_c) \thinspace \epsilon I$, where
+    /// $W \pi_c$ is $m_c$, exactly with one component, or one covariance for all, and else up to shares of narrow components that fall.
+    ///
+    /// This is the ridge of other programs, such as `reg_covar` of scikit-learn, as a part of the free energy: added as it is
+    /// to the maximum of the likelihood, a ridge may lower that.
+    #[must_use]
+    pub const fn ridge(self, variance: f64) -> Self {
+        Self {
+            ridge: variance,
+            ..self
+        }
+    }
+
     pub(super) fn check(&self) -> Result<()> {
+        let proper = self.ridge >= 0.0 && self.ridge.is_finite();
+        require(proper, "ridge", self.ridge, "must be 0 or more, and finite")?;
         let rule = "must be between 0 and 1e9";
         for (name, rows) in [("rows", self.rows), ("proportions", self.proportions)] {
             require((0.0..=1e9).contains(&rows), name, rows, rule)?;
@@ -99,6 +118,10 @@ pub(super) struct Advance {
     variances: Vec<f64>,
     /// Rows of each component in the mixing proportions.
     pub(super) proportions: f64,
+    /// (d), in the unit of the frame, squared; or none.
+    ridge: Vec<f64>,
+    /// The total weight of the rows.
+    weight: f64,
 }
 
 impl Advance {
@@ -116,50 +139,114 @@ impl Advance {
         let share = (k as f64).powf(-2.0 / frame.dim() as f64);
         let floor = variance_floor(frame, data.summary());
         let variances = variances_of(frame, data.summary()).enumerate();
+        let enter = |j: usize, name: &'static str, given: f64, least: f64| {
+            let variance = frame.enter_product(j, j, given);
+            let rule = "must be nearer to the variances of the data";
+            let near = (least..=NEAR).contains(&variance);
+            require(near, name, given, rule).map(|()| variance)
+        };
         let variances = variances.map(|(j, of_data)| match prior.variance {
             None => Ok((share * of_data).max(floor)),
-            Some(given) => {
-                let variance = frame.enter_product(j, j, given);
-                let rule = "must be nearer to the variances of the data";
-                let near = (1.0 / NEAR..=NEAR).contains(&variance);
-                match near {
-                    true => Ok(variance.max(floor)),
-                    false => Err(Error::parameter("variance of the prior", given, rule)),
-                }
-            }
+            Some(given) => Ok(enter(j, "variance of the prior", given, 1.0 / NEAR)?.max(floor)),
         });
         let variances: Vec<f64> = variances.collect::<Result<_>>()?;
+        let ridge = (0..frame.dim()).map(|j| enter(j, "ridge", prior.ridge, 0.0));
+        let ridge: Vec<f64> = ridge.collect::<Result<_>>()?;
+        let some = |there: bool, values| if there { values } else { Vec::new() };
         Ok(Self {
             rows: prior.rows,
-            variances: if prior.rows > 0.0 { variances } else { Vec::new() },
+            variances: some(prior.rows > 0.0, variances),
             proportions: prior.proportions,
+            ridge: some(prior.ridge > 0.0, ridge),
+            weight: data.summary().total_weight,
         })
     }
 
-    /// The sum of squares in coordinate `j`, and the mass, that the prior adds to a covariance.
-    pub(super) fn of_column(&self, j: usize) -> (f64, f64) {
-        let variance = self.variances.get(j).copied().unwrap_or(0.0);
-        (self.rows * variance, self.rows)
+    /// The mixing proportions that follow from masses and the covariances there are: where a ridge makes narrow components less
+    /// likely, the root of a function that falls, by steps of Newton from below.
+    pub(super) fn proportions<F: Float>(
+        &self,
+        theta: &Parameters<F>,
+        masses: &[f64],
+    ) -> Proportions {
+        let rows = masses.iter().map(|mass| mass + self.proportions);
+        if self.ridge.is_empty() || theta.covariance.is_tied() {
+            return Proportions::learned(rows);
+        }
+        let rows: Vec<f64> = rows.collect();
+        let pulls: Vec<f64> = (0..theta.k()).map(|c| self.pull(theta, c)).collect();
+        let with_rows = (0..theta.k()).filter(|c| rows[*c] > 0.0);
+        let least = with_rows.min_by(|a, b| pulls[*a].total_cmp(&pulls[*b]));
+        let Some(least) = least else {
+            return theta.proportions.clone();
+        };
+        let (mut root, least) = (rows[least], pulls[least]);
+        let terms = |root: f64| {
+            rows.iter()
+                .zip(&pulls)
+                .map(move |(n, h)| (n, root + (h - least)))
+        };
+        for _ in 0..100 {
+            let of = |power| {
+                terms(root)
+                    .filter(|t| *t.0 > 0.0)
+                    .map(|(n, h)| n / h.powi(power))
+                    .sum::<f64>()
+            };
+            let step = (of(1) - 1.0) / of(2);
+            root += step.max(0.0);
+            if step <= f64::EPSILON * root {
+                break;
+            }
+        }
+        Proportions::learned(terms(root).map(|(n, h)| if *n > 0.0 { n / h } else { 0.0 }))
     }
 
-    /// As above, in all coordinates together.
-    pub(super) fn of_all(&self) -> (f64, f64) {
-        let total: f64 = self.variances.iter().sum();
-        (self.rows * total, self.rows * self.variances.len() as f64)
+    /// The fall of the logarithm of the prior density for a unit of the proportion of component `c`.
+    fn pull<F: Float>(&self, theta: &Parameters<F>, c: usize) -> f64 {
+        let (precisions, ridge) = (theta.precisions(c), self.ridge.iter().enumerate());
+        let trace: f64 = ridge
+            .map(|(j, r)| r * precisions[j % precisions.len()])
+            .sum();
+        0.5 * self.weight * trace
+    }
+
+    /// The sum of squares in coordinate `j`, and the mass, that the prior adds to the covariance of components of this share.
+    pub(super) fn of_column(&self, share: f64, j: usize) -> (f64, f64) {
+        let at = |values: &[f64]| values.get(j).copied().unwrap_or(0.0);
+        let squares = self.rows * at(&self.variances) + share * self.weight * at(&self.ridge);
+        (squares, self.rows)
+    }
+
+    /// As above, in all coordinates together, to `number` covariances.
+    pub(super) fn of_all(&self, share: f64, number: usize) -> (f64, f64) {
+        let (total, ridge): (f64, f64) = (self.variances.iter().sum(), self.ridge.iter().sum());
+        let rows = number as f64 * self.rows;
+        let squares = rows * total + share * self.weight * ridge;
+        (squares, rows * self.variances.len() as f64)
     }
 
     /// The logarithm of the prior density less that at its mode.
     pub(super) fn terms<F: Float>(&self, theta: &Parameters<F>) -> f64 {
-        let proportions = match self.proportions > 0.0 {
+        let shares = theta.proportions.values.iter().enumerate();
+        let ridge = match self.ridge.is_empty() {
+            false => shares.map(|(c, p)| p * self.pull(theta, c)).sum(),
+            true => 0.0,
+        };
+        let proportions: f64 = match self.proportions > 0.0 {
             true => (theta.proportions.values.iter())
                 .map(|p| self.proportions * (p * theta.k() as f64).ln())
                 .sum(),
             false => 0.0,
         };
         if self.variances.is_empty() {
-            return proportions;
+            return proportions - ridge;
         }
-        let number = if theta.covariance.is_tied() { 1 } else { theta.k() };
+        let number = if theta.covariance.is_tied() {
+            1
+        } else {
+            theta.k()
+        };
         let apart = |c: usize| {
             let precisions = theta.precisions(c);
             let log_det = theta.log_det(c, self.variances.len());
@@ -167,7 +254,7 @@ impl Advance {
             let terms = columns.map(|(j, v)| v * precisions[j % precisions.len()] - 1.0 - v.ln());
             log_det + terms.sum::<f64>()
         };
-        proportions - 0.5 * self.rows * (0..number).map(apart).sum::<f64>()
+        proportions - ridge - 0.5 * self.rows * (0..number).map(apart).sum::<f64>()
     }
 
     /// An error of the section that holds what no prior has.
@@ -177,7 +264,16 @@ impl Advance {
             false => 0,
         };
         all_positive("prior variances", &self.variances, count)?;
-        let sound = [self.rows, self.proportions].iter().all(|x| (0.0..=1e9).contains(x));
-        rule(sound, "prior", "must have from 0 to 1e9 rows")
+        let sound = [self.rows, self.proportions]
+            .iter()
+            .all(|x| (0.0..=1e9).contains(x));
+        rule(sound, "prior", "must have from 0 to 1e9 rows")?;
+        let count = match self.ridge.is_empty() {
+            true => 0,
+            false => dim.unwrap_or(self.ridge.len()),
+        };
+        all_positive("ridge", &self.ridge, count)?;
+        let sound = self.weight >= 0.0 && self.weight.is_finite();
+        rule(sound, "prior", "must have a weight")
     }
 }

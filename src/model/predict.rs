@@ -123,7 +123,10 @@ pub(crate) fn impute<F: Float>(model: Model<'_, F>, data: &Dense<'_, F>) -> Resu
         for (i, mut row) in part.outer_iter_mut().enumerate() {
             let (shares, completed) = (shares.row(i), completed(model, &rows, i, shares.row(i)));
             if let Some(completed) = completed {
-                let missing = row.iter_mut().zip(completed).filter(|(x, _)| !x.is_finite());
+                let missing = row
+                    .iter_mut()
+                    .zip(completed)
+                    .filter(|(x, _)| !x.is_finite());
                 missing.for_each(|(x, expected)| *x = expected);
                 continue;
             }
@@ -146,13 +149,21 @@ fn completed<F: Float>(
     shares: ArrayView1<'_, F>,
 ) -> Option<Vec<F>> {
     let (cost, frame, mut sums) = (model.cost(), model.frame(), vec![0.0; rows.dim]);
-    for (c, share) in shares.iter().enumerate().filter(|(_, share)| **share > F::zero()) {
+    for (c, share) in shares
+        .iter()
+        .enumerate()
+        .filter(|(_, share)| **share > F::zero())
+    {
         let own = cost.completed(rows, i, c)?;
         let pairs = sums.iter_mut().zip(own);
         pairs.for_each(|(sum, z)| *sum += share.to_f64() * z);
     }
     let columns = sums.into_iter().enumerate();
-    Some(columns.map(|(j, z)| F::from_f64(frame.leave_wide(j, z))).collect())
+    Some(
+        columns
+            .map(|(j, z)| F::from_f64(frame.leave_wide(j, z)))
+            .collect(),
+    )
 }
 
 /// The log-densities of a block of rows, in nats, for densities in the data's own unit.

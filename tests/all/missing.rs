@@ -76,7 +76,8 @@ fn naive_rows(x: &Array2<f64>, model: &GaussianMixture<f64>) -> Vec<Vec<Naive>> 
     let (means, covariances) = (model.means().to_owned(), model.covariances());
     let of_row = |row: ArrayView1<'_, f64>| {
         let own = means.outer_iter().zip(covariances.outer_iter());
-        own.map(|(mean, own)| naive(row, mean, &own.to_owned())).collect()
+        own.map(|(mean, own)| naive(row, mean, &own.to_owned()))
+            .collect()
     };
     x.outer_iter().map(of_row).collect()
 }
@@ -169,10 +170,15 @@ fn the_likelihood_is_that_of_known_coordinates() {
         if pairs {
             let share = |n: usize, c: usize| w[n] * (joints[[n, c]] - log_sum(joints.row(n))).exp();
             let mut covariances = vec![Array2::<f64>::zeros((5, 5)); 4];
-            let masses: Vec<f64> = (0..4).map(|c| (0..400).map(|n| share(n, c)).sum()).collect();
+            let masses: Vec<f64> = (0..4)
+                .map(|c| (0..400).map(|n| share(n, c)).sum())
+                .collect();
             for c in 0..4 {
                 let sum = |n: usize| share(n, c) * &rows[n][c].row;
-                let mean = (0..400).map(sum).fold(Array1::<f64>::zeros(5), |a, b| a + b) / masses[c];
+                let mean = (0..400)
+                    .map(sum)
+                    .fold(Array1::<f64>::zeros(5), |a, b| a + b)
+                    / masses[c];
                 for (n, own) in rows.iter().enumerate() {
                     let u = (&own[c].row - &mean).insert_axis(Axis(1));
                     covariances[c] += &(share(n, c) * (u.dot(&u.t()) + &own[c].rest));
@@ -182,12 +188,20 @@ fn the_likelihood_is_that_of_known_coordinates() {
                     let off: f64 = next.means()[[c, j]] - mean;
                     assert!(off.abs() < 1e-8 * deviations[j], "{what}: {off}");
                 }
-                assert!(close(next.proportions()[c], masses[c] / w.sum(), 1e-9), "{what}");
+                assert!(
+                    close(next.proportions()[c], masses[c] / w.sum(), 1e-9),
+                    "{what}"
+                );
             }
             for c in 0..4 {
                 let own = match kind {
                     Covariance::Full => &covariances[c] / masses[c],
-                    _ => covariances.iter().fold(Array2::<f64>::zeros((5, 5)), |a, b| a + b) / w.sum(),
+                    _ => {
+                        covariances
+                            .iter()
+                            .fold(Array2::<f64>::zeros((5, 5)), |a, b| a + b)
+                            / w.sum()
+                    }
                 };
                 for ((i, j), found) in next.covariance(c).unwrap().indexed_iter() {
                     let unit = (own[[i, i]] * own[[j, j]]).sqrt();
@@ -459,12 +473,23 @@ const PAIRS: [Covariance; 2] = [Covariance::Tied, Covariance::Full];
 #[test]
 fn patterns_have_the_density_of_their_columns() {
     let x = blobs::<f64>(400, 5, 4, 7).dot(&Array2::from_shape_fn((5, 5), |(i, j)| {
-        if i == j { 1.0 } else { ((3 * i + j) % 4) as f64 * 0.3 }
+        if i == j {
+            1.0
+        } else {
+            ((3 * i + j) % 4) as f64 * 0.3
+        }
     }));
     for kind in PAIRS {
         let fit = algorithms::gmm(4).covariance(kind).build().unwrap();
         let model = fit.fit(&Dense::new(&x).unwrap()).unwrap().model;
-        for columns in [&[0, 1, 2, 3][..], &[1, 2, 3, 4], &[0, 2, 4], &[3], &[2, 4], &[]] {
+        for columns in [
+            &[0, 1, 2, 3][..],
+            &[1, 2, 3, 4],
+            &[0, 2, 4],
+            &[3],
+            &[2, 4],
+            &[],
+        ] {
             let mut part = x.clone();
             let others = (0..5).filter(|j| !columns.contains(j));
             others.for_each(|j| part.column_mut(j).fill(f64::NAN));
@@ -491,8 +516,16 @@ fn patterns_have_the_density_of_their_columns() {
                 assert!(close(*a, *b, 1e-9), "{kind:?} {columns:?}: {a} {b}");
             }
             let others = marginal.responsibilities(&known).unwrap();
-            assert!(shares.iter().zip(&others).all(|(a, b)| (a - b).abs() < 1e-9));
-            assert_eq!(model.predict(&data).unwrap(), marginal.predict(&known).unwrap());
+            assert!(
+                shares
+                    .iter()
+                    .zip(&others)
+                    .all(|(a, b)| (a - b).abs() < 1e-9)
+            );
+            assert_eq!(
+                model.predict(&data).unwrap(),
+                marginal.predict(&known).unwrap()
+            );
             let likeliest = model.truncated_responsibilities(&data, 2).unwrap().0;
             assert_eq!(likeliest.column(0), model.predict(&data).unwrap());
         }
@@ -506,10 +539,16 @@ fn weights_are_copies() {
     let w = Array1::from_shape_fn(120, |n| (n % 3) as f64);
     let rows: Vec<usize> = (0..120).flat_map(|n| vec![n; n % 3]).rev().collect();
     let copies = x.select(Axis(0), &rows);
-    let seeds = array![[0.0, 0.0, 0.0, 0.0], [4.0, -4.0, 1.0, 2.0], [-3.0, 3.0, 1.0, 0.0]];
+    let seeds = array![
+        [0.0, 0.0, 0.0, 0.0],
+        [4.0, -4.0, 1.0, 2.0],
+        [-3.0, 3.0, 1.0, 0.0]
+    ];
     for kind in PAIRS {
         let fit = |data: Dense<'_, f64>| {
-            let builder = algorithms::gmm(3).covariance(kind).seeder(Given::new(seeds.view()));
+            let builder = algorithms::gmm(3)
+                .covariance(kind)
+                .seeder(Given::new(seeds.view()));
             let builder = builder.tolerance(0.0).max_iterations(6);
             builder.build().unwrap().fit(&data).unwrap()
         };
@@ -540,7 +579,13 @@ fn hostile_patterns_have_proper_covariances() {
     });
     (0..200).for_each(|n| alike[[n, (n * n) % 4]] = nan);
     let far = &alike + 1e7;
-    for (what, x) in [("apart", apart), ("one", one), ("few", few), ("alike", alike), ("far", far)] {
+    for (what, x) in [
+        ("apart", apart),
+        ("one", one),
+        ("few", few),
+        ("alike", alike),
+        ("far", far),
+    ] {
         let data = Dense::with_missing(&x).unwrap();
         let narrow = x.mapv(|x| x as f32);
         let of_narrow = Dense::with_missing(&narrow).unwrap();
@@ -551,13 +596,28 @@ fn hostile_patterns_have_proper_covariances() {
                 let fit = builder.build().unwrap().fit(&data).unwrap();
                 let weight = x.nrows() as f64;
                 rises_in_phases(what, &fit.report, weight, rounding::<f64>());
-                assert!(fit.model.covariances().iter().all(|x| x.is_finite()), "{what}");
-                assert!(fit.model.impute(&data).unwrap().iter().all(|x| x.is_finite()));
+                assert!(
+                    fit.model.covariances().iter().all(|x| x.is_finite()),
+                    "{what}"
+                );
+                assert!(
+                    fit.model
+                        .impute(&data)
+                        .unwrap()
+                        .iter()
+                        .all(|x| x.is_finite())
+                );
                 let builder = algorithms::gmm(2).covariance(kind).prior(prior);
                 let builder = builder.tolerance(0.0).max_iterations(40);
                 let fit = builder.build().unwrap().fit(&of_narrow).unwrap();
                 rises_in_phases(what, &fit.report, weight, rounding::<f32>());
-                assert!(fit.model.impute(&of_narrow).unwrap().iter().all(|x| x.is_finite()));
+                assert!(
+                    fit.model
+                        .impute(&of_narrow)
+                        .unwrap()
+                        .iter()
+                        .all(|x| x.is_finite())
+                );
             }
         }
     }
@@ -570,7 +630,13 @@ fn hostile_patterns_have_proper_covariances() {
     let model = model.unwrap();
     let x = array![[0.3, nan], [nan, 1e300 / 1e160], [nan, nan]];
     let data = Dense::with_missing(&x).unwrap();
-    assert!(model.log_densities(&data).unwrap().iter().all(|x| x.is_finite()));
+    assert!(
+        model
+            .log_densities(&data)
+            .unwrap()
+            .iter()
+            .all(|x| x.is_finite())
+    );
     assert!((model.impute(&data).unwrap()[[0, 1]] - 0.3).abs() < 1e-6);
 }
 

@@ -33,14 +33,19 @@ impl Theta {
     fn of(model: &GaussianMixture<f64>) -> Self {
         Self {
             means: model.means().to_owned(),
-            covariances: (0..model.means().nrows()).map(|c| matrix(c, model)).collect(),
+            covariances: (0..model.means().nrows())
+                .map(|c| matrix(c, model))
+                .collect(),
             proportions: model.proportions().to_vec(),
         }
     }
 
     fn log_likelihood(&self, x: &Array2<f64>, w: &Array1<f64>) -> f64 {
         let d = x.ncols();
-        let inverses = self.covariances.iter().map(|own| own.clone().try_inverse().unwrap());
+        let inverses = self
+            .covariances
+            .iter()
+            .map(|own| own.clone().try_inverse().unwrap());
         let inverses: Vec<_> = inverses.collect();
         let mut total = 0.0;
         for (row, w) in x.outer_iter().zip(w) {
@@ -63,7 +68,10 @@ impl Theta {
         let k = self.proportions.len() as f64;
         let of_covariance = |own: &DMatrix<f64>| {
             let inverse = own.clone().try_inverse().unwrap();
-            let terms = v.iter().enumerate().map(|(j, v)| v * inverse[(j, j)] - 1.0 - v.ln());
+            let terms = v
+                .iter()
+                .enumerate()
+                .map(|(j, v)| v * inverse[(j, j)] - 1.0 - v.ln());
             -0.5 * rows * (own.determinant().ln() + terms.sum::<f64>())
         };
         let of_proportions = self.proportions.iter().map(|p| proportions * (k * p).ln());
@@ -93,7 +101,10 @@ fn one_component_is_the_closed_form() {
         (Prior::new(7.5), of_data.clone()),
         (Prior::new(7.5).variance(2.5), vec![2.5; 4]),
     ] {
-        for (kind, standardise) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+        for (kind, standardise) in KINDS
+            .into_iter()
+            .flat_map(|kind| [(kind, false), (kind, true)])
+        {
             let builder = algorithms::gmm(1).covariance(kind).prior(prior);
             let fit = builder.standardise(standardise).tolerance(0.0);
             let fit = fit.build().unwrap().fit(&data).unwrap();
@@ -102,7 +113,9 @@ fn one_component_is_the_closed_form() {
             for (i, j) in (0..4).flat_map(|i| (0..4).map(move |j| (i, j))) {
                 let known = if i == j { rows * v[j] } else { 0.0 };
                 let own = match kind {
-                    Covariance::Full | Covariance::Tied => (scatter[[i, j]] + known) / (total + rows),
+                    Covariance::Full | Covariance::Tied => {
+                        (scatter[[i, j]] + known) / (total + rows)
+                    }
                     _ if i != j => 0.0,
                     Covariance::Diagonal => (scatter[[j, j]] + known) / (total + rows),
                     // One variance of columns of deviation 1 is another one in each column.
@@ -114,7 +127,10 @@ fn one_component_is_the_closed_form() {
                 };
                 let found = fit.model.covariance(0).unwrap()[[i, j]];
                 let scale = (of_data[i] * of_data[j]).sqrt().max(own.abs());
-                assert!((found - own).abs() < 1e-9 * scale, "{kind:?} {standardise}: {found} {own}");
+                assert!(
+                    (found - own).abs() < 1e-9 * scale,
+                    "{kind:?} {standardise}: {found} {own}"
+                );
             }
             for (found, own) in fit.model.means().iter().zip(&mean) {
                 assert!(close(*found, *own, 1e-12), "{found} {own}");
@@ -132,15 +148,18 @@ fn the_free_energy_has_no_slope_where_it_has_settled() {
     let (_, v, _) = weighted_variances(&x, &w);
     let share = 3f64.powf(-2.0 / 3.0);
     let v: Vec<f64> = v.iter().map(|v| v * share).collect();
-    for (kind, number) in [(Covariance::Full, 3), (Covariance::Diagonal, 3), (Covariance::Tied, 1)] {
+    for (kind, number) in [
+        (Covariance::Full, 3),
+        (Covariance::Diagonal, 3),
+        (Covariance::Tied, 1),
+    ] {
         let builder = algorithms::gmm(3).covariance(kind);
         let builder = builder.prior(Prior::new(20.0).proportions(4.0));
         let builder = builder.tolerance(0.0).max_iterations(5_000);
         let fit = builder.build().unwrap().fit(&data).unwrap();
         let theta = Theta::of(&fit.model);
-        let free_energy = |theta: &Theta| {
-            theta.log_likelihood(&x, &w) + theta.log_prior(20.0, &v, 4.0, number)
-        };
+        let free_energy =
+            |theta: &Theta| theta.log_likelihood(&x, &w) + theta.log_prior(20.0, &v, 4.0, number);
         let f = free_energy(&theta);
         assert!(close(last(&fit), f, 1e-10), "{kind:?}: {} {f}", last(&fit));
         let slope = |change: &dyn Fn(&mut Theta, f64)| {
@@ -191,7 +210,11 @@ fn no_component_collapses<F: Float>() {
     for x in [&x, &copies] {
         let data = Dense::new(x.view()).unwrap();
         for kind in KINDS {
-            for e_step in [Exhaustive::all(), Exhaustive::nearest(), Exhaustive::truncated(2)] {
+            for e_step in [
+                Exhaustive::all(),
+                Exhaustive::nearest(),
+                Exhaustive::truncated(2),
+            ] {
                 let builder = algorithms::gmm(6).covariance(kind).prior(Prior::new(2.0));
                 let fit = builder.e_step(e_step).max_iterations(60).tolerance(1e-9);
                 let fit = fit.build().unwrap().fit(&data).unwrap();
@@ -223,14 +246,30 @@ fn components_without_rows_are_those_of_the_prior() {
     let x = array![[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.2, 0.1]];
     let seeds = array![[0.0, 0.0], [1.0, 1.0], [1e9, 1e9]];
     let prior = Prior::new(1.0).variance(0.25);
-    for kind in [Covariance::Spherical, Covariance::Diagonal, Covariance::Full] {
+    for kind in [
+        Covariance::Spherical,
+        Covariance::Diagonal,
+        Covariance::Full,
+    ] {
         for (rows, proportion) in [(0.0, 0.0), (2.0, 0.2)] {
-            let builder = algorithms::gmm(3).covariance(kind).prior(prior.proportions(rows));
+            let builder = algorithms::gmm(3)
+                .covariance(kind)
+                .prior(prior.proportions(rows));
             let builder = builder.seeder(Given::new(seeds.view())).max_iterations(1);
-            let fit = builder.build().unwrap().fit(&Dense::new(&x).unwrap()).unwrap();
+            let fit = builder
+                .build()
+                .unwrap()
+                .fit(&Dense::new(&x).unwrap())
+                .unwrap();
             let own = fit.model.covariance(2).unwrap();
-            assert!(close(own[[0, 0]], 0.25, 1e-9) && own[[0, 1]].abs() < 1e-9, "{kind:?}: {own}");
-            assert!(close(fit.model.proportions()[2], proportion, 1e-12), "{kind:?}");
+            assert!(
+                close(own[[0, 0]], 0.25, 1e-9) && own[[0, 1]].abs() < 1e-9,
+                "{kind:?}: {own}"
+            );
+            assert!(
+                close(fit.model.proportions()[2], proportion, 1e-12),
+                "{kind:?}"
+            );
             assert!(last(&fit).is_finite());
         }
     }
@@ -242,7 +281,10 @@ fn units_do_not_matter() {
     let x = blobs::<f64>(200, 3, 4, 5);
     let scale = array![1000.0, 1e-3, 7.0];
     for kind in KINDS {
-        let by_column = matches!(kind, Covariance::Diagonal | Covariance::Full | Covariance::Tied);
+        let by_column = matches!(
+            kind,
+            Covariance::Diagonal | Covariance::Full | Covariance::Tied
+        );
         for (factors, given) in [(&array![8.0, 8.0, 8.0], true), (&scale, false)] {
             if !given && !by_column {
                 continue;
@@ -253,20 +295,38 @@ fn units_do_not_matter() {
                     false => Prior::new(5.0),
                 };
                 // The start is one variance of all columns.
-                let builder = algorithms::gmm(4).covariance(kind).prior(prior).standardise(!given);
+                let builder = algorithms::gmm(4)
+                    .covariance(kind)
+                    .prior(prior)
+                    .standardise(!given);
                 let seeds = x.select(Axis(0), &[0, 1, 2, 3]);
                 let builder = builder.seeder(Given::new(seeds.view())).tolerance(0.0);
                 let data = Dense::new(x).unwrap();
-                let model = builder.max_iterations(2_000).build().unwrap().fit(&data).unwrap().model;
-                (model.responsibilities(&data).unwrap(), model.prior_terms(), model)
+                let model = builder
+                    .max_iterations(2_000)
+                    .build()
+                    .unwrap()
+                    .fit(&data)
+                    .unwrap()
+                    .model;
+                (
+                    model.responsibilities(&data).unwrap(),
+                    model.prior_terms(),
+                    model,
+                )
             };
             let (a, b) = (fit(&x, 0.5), fit(&(&x * factors), 0.5 * 64.0));
-            let off = (&a.0 - &b.0).iter().fold(0.0f64, |most, x| most.max(x.abs()));
+            let off = (&a.0 - &b.0)
+                .iter()
+                .fold(0.0f64, |most, x| most.max(x.abs()));
             assert!(off < 1e-6, "{kind:?}: {off}");
             assert!(close(a.1, b.1, 1e-6), "{kind:?}: {} {}", a.1, b.1);
             for (c, j) in (0..4).flat_map(|c| (0..3).map(move |j| (c, j))) {
                 let scaled = a.2.variances()[[c, j]] * factors[j] * factors[j];
-                assert!(close(b.2.variances()[[c, j]] / scaled, 1.0, 1e-6), "{kind:?}");
+                assert!(
+                    close(b.2.variances()[[c, j]] / scaled, 1.0, 1e-6),
+                    "{kind:?}"
+                );
             }
         }
     }
@@ -289,15 +349,31 @@ fn the_model_keeps_it() {
         assert_eq!(three.model, loaded);
         assert_eq!(three.model.prior_terms(), loaded.prior_terms());
         assert!(loaded.prior_terms() < 0.0);
-        let warm = builder(1).start_from(&loaded).build().unwrap().fit(&data).unwrap();
-        assert!(close(warm.report.free_energies[0], last(&three), 1e-12), "{kind:?}");
+        let warm = builder(1)
+            .start_from(&loaded)
+            .build()
+            .unwrap()
+            .fit(&data)
+            .unwrap();
+        assert!(
+            close(warm.report.free_energies[0], last(&three), 1e-12),
+            "{kind:?}"
+        );
         let next = match kind {
             Covariance::Tied | Covariance::Full => None,
-            _ => Some(ExactSums::e_step(&loaded, &data, None, 4).unwrap().update(&loaded).unwrap()),
+            _ => Some(
+                ExactSums::e_step(&loaded, &data, None, 4)
+                    .unwrap()
+                    .update(&loaded)
+                    .unwrap(),
+            ),
         };
         for other in [Some(warm.model), next].into_iter().flatten() {
             let (a, b) = (Mixture::variances(&four.model), Mixture::variances(&other));
-            assert!(a.iter().zip(&b).all(|(a, b)| close(a / b, 1.0, 1e-9)), "{kind:?}");
+            assert!(
+                a.iter().zip(&b).all(|(a, b)| close(a / b, 1.0, 1e-9)),
+                "{kind:?}"
+            );
             let shares = four.model.proportions().to_owned() - other.proportions();
             assert!(shares.iter().all(|x| x.abs() < 1e-12), "{kind:?}");
         }
@@ -307,8 +383,12 @@ fn the_model_keeps_it() {
     let shares = array![1.0, 0.0];
     let kind = Covariance::Spherical;
     let from = GaussianMixture::from_parameters(kind, means.view(), v.view(), shares.view());
-    let builder = algorithms::gmm(2).covariance(kind).start_from(&from.unwrap());
-    let builder = builder.prior(Prior::weak().proportions(1.0)).max_iterations(0);
+    let builder = algorithms::gmm(2)
+        .covariance(kind)
+        .start_from(&from.unwrap());
+    let builder = builder
+        .prior(Prior::weak().proportions(1.0))
+        .max_iterations(0);
     let fit = builder.build().unwrap().fit(&data).unwrap();
     assert!(close(fit.model.proportions()[1], 1.0 / 152.0, 1e-12));
     // It is part of what a checkpoint is for.
@@ -340,8 +420,12 @@ fn hostile_settings() {
         assert_eq!(Mixture::variances(&a.model), Mixture::variances(&b.model));
         // The order of the settings does not matter.
         let (a, b) = (
-            algorithms::gmm::<f32>(4).prior(Prior::weak()).covariance(kind),
-            algorithms::gmm::<f32>(4).covariance(kind).prior(Prior::weak()),
+            algorithms::gmm::<f32>(4)
+                .prior(Prior::weak())
+                .covariance(kind),
+            algorithms::gmm::<f32>(4)
+                .covariance(kind)
+                .prior(Prior::weak()),
         );
         let [a, b] = [a, b].map(|builder| builder.build().unwrap().fit(&data).unwrap());
         assert_eq!(a.model, b.model);
@@ -358,7 +442,12 @@ fn hostile_settings() {
             for e_step in [Exhaustive::all(), Exhaustive::nearest()] {
                 let fit = builder().prior(prior).e_step(e_step).build().unwrap();
                 let fit = fit.fit(&data).unwrap();
-                rises_in_phases(format!("{kind:?} {prior:?}"), &fit.report, 80.0, rounding::<f32>());
+                rises_in_phases(
+                    format!("{kind:?} {prior:?}"),
+                    &fit.report,
+                    80.0,
+                    rounding::<f32>(),
+                );
                 assert!(fit.model.means().iter().all(|x| x.is_finite()));
                 let loaded = Save::from_bytes(&fit.model.to_bytes(&[]).unwrap()).unwrap();
                 assert_eq!(fit.model, loaded);
@@ -383,14 +472,24 @@ fn hostile_settings() {
     }
     for far in [1e-40, 1e40] {
         let builder = algorithms::gmm::<f32>(4).prior(Prior::weak().variance(far));
-        let error = builder.build().unwrap().fit(&data).map(|_| ()).unwrap_err().to_string();
+        let error = builder
+            .build()
+            .unwrap()
+            .fit(&data)
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("variance of the prior"), "{error}");
     }
     // Constant columns, and rows that are all equal.
     let flat = Array2::from_elem((10, 2), 3.0f64);
     for kind in KINDS {
         let builder = algorithms::gmm(2).covariance(kind).prior(Prior::weak());
-        let fit = builder.build().unwrap().fit(&Dense::new(&flat).unwrap()).unwrap();
+        let fit = builder
+            .build()
+            .unwrap()
+            .fit(&Dense::new(&flat).unwrap())
+            .unwrap();
         assert!(last(&fit).is_finite());
     }
 }
@@ -404,4 +503,191 @@ fn it_holds_the_laws_of_families() {
         let family = Gaussian::new(kind).prior(Prior::new(2.0).proportions(1.0));
         coremix::testing::family(&family, &data, 4).unwrap();
     }
+}
+
+/// A step of EM as scikit-learn's, with full or tied covariances: a ridge is added to what maximises the likelihood.
+fn naive_ridge(theta: &Theta, x: &Array2<f64>, w: &Array1<f64>, ridge: f64, tied: bool) -> Theta {
+    let (k, d) = theta.means.dim();
+    let joints = Array2::from_shape_fn((x.nrows(), k), |(n, c)| {
+        let one = Theta {
+            means: theta.means.select(Axis(0), &[c]),
+            covariances: vec![theta.covariances[c].clone()],
+            proportions: vec![theta.proportions[c]],
+        };
+        one.log_likelihood(&x.select(Axis(0), &[n]), &Array1::ones(1))
+    });
+    let mut next = theta.clone();
+    let mut scatters = Vec::new();
+    for c in 0..k {
+        let share = |n: usize| {
+            let row = joints.row(n);
+            w[n] / row.iter().map(|other| (other - row[c]).exp()).sum::<f64>()
+        };
+        let mass: f64 = (0..x.nrows()).map(share).sum();
+        let mean = (0..x.nrows()).map(|n| share(n) * &x.row(n));
+        let mean = mean.fold(Array1::<f64>::zeros(d), |a, b| a + b) / mass;
+        let terms = |(i, j): (usize, usize)| {
+            let of_row = |n: usize| share(n) * (x[[n, i]] - mean[i]) * (x[[n, j]] - mean[j]);
+            (0..x.nrows()).map(of_row).sum::<f64>()
+        };
+        next.proportions[c] = mass / w.sum();
+        next.means.row_mut(c).assign(&mean);
+        scatters.push(DMatrix::from_fn(d, d, |i, j| terms((i, j))));
+    }
+    for c in 0..k {
+        next.covariances[c] = match tied {
+            true => scatters.iter().sum::<DMatrix<f64>>() / w.sum(),
+            false => &scatters[c] / (next.proportions[c] * w.sum()),
+        };
+        next.covariances[c] += DMatrix::identity(d, d) * ridge;
+    }
+    next
+}
+
+/// With one component, or one covariance for all, a ridge is that of scikit-learn, in every kind of covariances and in the unit of the data.
+#[test]
+fn a_ridge_is_added_to_covariances() {
+    let x = blobs::<f64>(80, 3, 3, 4) * &array![1.0, 30.0, 0.1];
+    let w = Array1::from_shape_fn(80, |n| 0.5 + (n % 3) as f64);
+    let data = Dense::weighted(&x, &w).unwrap();
+    let (_, v, scatter) = weighted_variances(&x, &w);
+    let ridge = 0.7;
+    for (kind, standardise) in KINDS
+        .into_iter()
+        .flat_map(|kind| [(kind, false), (kind, true)])
+    {
+        let builder = algorithms::gmm(1)
+            .covariance(kind)
+            .prior(Prior::new(0.0).ridge(ridge));
+        let builder = builder.standardise(standardise).tolerance(0.0);
+        let model = builder.build().unwrap().fit(&data).unwrap().model;
+        let found = model.covariance(0).unwrap();
+        for (i, j) in (0..3).flat_map(|i| (0..3).map(move |j| (i, j))) {
+            let added = if i == j { ridge } else { 0.0 };
+            let own = match kind {
+                Covariance::Tied | Covariance::Full => scatter[[i, j]] / w.sum() + added,
+                _ if i != j => 0.0,
+                Covariance::Diagonal => v[j] + added,
+                _ if standardise => (0..3).map(|l| 1.0 + ridge / v[l]).sum::<f64>() / 3.0 * v[j],
+                _ => v.iter().sum::<f64>() / 3.0 + ridge,
+            };
+            let unit = (v[i] * v[j]).sqrt().max(1.0);
+            assert!(
+                (found[[i, j]] - own).abs() < 1e-9 * unit,
+                "{kind:?}: {found} {own}"
+            );
+        }
+    }
+    // Several components: steps of EM one by one.
+    for (kind, within) in [(Covariance::Tied, 1e-9), (Covariance::Full, 1e-4)] {
+        let x = blobs::<f64>(80, 3, 3, 4);
+        let data = Dense::weighted(&x, &w).unwrap();
+        let builder = |iterations: usize| {
+            let builder = algorithms::gmm(3)
+                .covariance(kind)
+                .max_iterations(iterations);
+            builder.prior(Prior::new(0.0).ridge(1e-3)).tolerance(0.0)
+        };
+        let first = builder(1).build().unwrap().fit(&data).unwrap().model;
+        let mut theta = Theta::of(&first);
+        for _ in 0..20 {
+            theta = naive_ridge(&theta, &x, &w, 1e-3, kind == Covariance::Tied);
+        }
+        let found = Theta::of(&builder(21).build().unwrap().fit(&data).unwrap().model);
+        for c in 0..3 {
+            let off = (&found.covariances[c] - &theta.covariances[c]).abs().max();
+            assert!(off < within, "{kind:?}: {off}");
+            assert!((found.proportions[c] - theta.proportions[c]).abs() < within);
+        }
+    }
+}
+
+/// It is a prior: F rises and has no slope where it has settled, and no component is narrower.
+#[test]
+fn a_ridge_is_part_of_the_free_energy() {
+    let x = blobs::<f64>(90, 3, 4, 8);
+    let w = Array1::from_shape_fn(90, |n| 0.5 + (n % 3) as f64);
+    let data = Dense::weighted(&x, &w).unwrap();
+    let prior = Prior::new(0.0).proportions(0.5).ridge(0.4);
+    let builder = algorithms::gmm(3).covariance(Covariance::Full).prior(prior);
+    let builder = builder.tolerance(0.0).max_iterations(5_000);
+    let fit = builder.build().unwrap().fit(&data).unwrap();
+    rises_in_phases("ridge", &fit.report, w.sum(), rounding::<f64>());
+    let theta = Theta::of(&fit.model);
+    let free_energy = |theta: &Theta| {
+        let pulls = theta
+            .covariances
+            .iter()
+            .zip(&theta.proportions)
+            .map(|(own, p)| 0.2 * w.sum() * p * own.clone().try_inverse().unwrap().trace());
+        let shares = theta.log_prior(0.0, &[1.0; 3], 0.5, 3);
+        theta.log_likelihood(&x, &w) + shares - pulls.sum::<f64>()
+    };
+    let f = free_energy(&theta);
+    assert!(close(last(&fit), f, 1e-10), "{} {f}", last(&fit));
+    let slope = |change: &dyn Fn(&mut Theta, f64)| {
+        let at = |h: f64| {
+            let mut other = theta.clone();
+            change(&mut other, h);
+            free_energy(&other)
+        };
+        assert!(at(1e-2) < f && at(-1e-2) < f, "not a maximum");
+        let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
+        assert!(slope.abs() < 1e-4, "{slope}");
+    };
+    for c in 0..3 {
+        for (i, j) in (0..3).flat_map(|i| (0..=i).map(move |j| (i, j))) {
+            slope(&|theta, h| {
+                theta.covariances[c][(i, j)] += h;
+                theta.covariances[c][(j, i)] = theta.covariances[c][(i, j)];
+            });
+        }
+        slope(&|theta, h| theta.means[[c, 0]] += h);
+        slope(&|theta, h| {
+            theta.proportions[c] += 0.1 * h;
+            theta.proportions[(c + 1) % 3] -= 0.1 * h;
+        });
+    }
+    // Few rows, copies, and searches of all kinds.
+    let mut few = blobs::<f32>(30, 12, 6, 3);
+    for n in 12..30 {
+        let row = few.row(n % 6).to_owned();
+        few.row_mut(n).assign(&row);
+    }
+    let data = Dense::new(&few).unwrap();
+    for kind in KINDS {
+        for e_step in [
+            Exhaustive::all(),
+            Exhaustive::nearest(),
+            Exhaustive::truncated(2),
+        ] {
+            let builder = algorithms::gmm(6).covariance(kind).e_step(e_step);
+            let builder = builder.prior(Prior::new(0.0).ridge(0.01)).tolerance(1e-9);
+            let fit = builder
+                .max_iterations(60)
+                .build()
+                .unwrap()
+                .fit(&data)
+                .unwrap();
+            rises_in_phases(format!("{kind:?}"), &fit.report, 30.0, rounding::<f32>());
+            assert_eq!(fit.report.at_floor, 0, "{kind:?}");
+            let loaded = Save::from_bytes(&fit.model.to_bytes(&[]).unwrap()).unwrap();
+            assert_eq!(fit.model, loaded);
+        }
+    }
+    for bad in [-1.0, f64::NAN, f64::INFINITY] {
+        let builder = algorithms::gmm::<f64>(2).prior(Prior::new(0.0).ridge(bad));
+        assert!(builder.build().unwrap_err().to_string().contains("ridge"));
+    }
+    let far = algorithms::gmm(2)
+        .prior(Prior::new(0.0).ridge(1e40))
+        .build()
+        .unwrap();
+    assert!(
+        far.fit(&data)
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
+            .contains("ridge")
+    );
 }
