@@ -138,7 +138,7 @@ impl Observed<'_> {
         &self.means[c * dim..][..dim]
     }
 
-    /// What is missing of a pattern, under component `c`.
+    /// The distribution of what is missing of a pattern, under component `c`.
     fn given(&self, c: usize, pattern: &Pattern<'_>) -> Given {
         let c = c % self.whitenings.len();
         let precision = self.precisions[c].get(|| self.whitenings[c].precision());

@@ -18,7 +18,7 @@ pub(super) struct Costs<F> {
     /// In units of the variance, if covariances have all pairs of coordinates: one, or (k).
     pub(super) whitenings: Vec<Whitening>,
     precisions: Vec<Cached<Vec<f64>>>,
-    /// What proportions add (k).
+    /// Added by proportions (k).
     penalties: Vec<f64>,
     form: Form<F>,
 }

@@ -45,7 +45,7 @@ pub struct Prior {
 }
 
 impl Prior {
-    /// So many rows in advance for each covariance: 0 to $10^9$, and not necessarily whole.
+    /// This number of rows in advance for each covariance: 0 to $10^9$, and not necessarily whole.
     #[must_use]
     pub const fn new(rows: f64) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Prior {
         }
     }
 
-    /// Besides, each component has so many rows in advance in its mixing proportion, a Dirichlet prior of parameters `rows` + 1:
+    /// Besides, each component has `rows` rows in advance in its mixing proportion, a Dirichlet prior of parameters `rows` + 1:
     /// $\pi_c = (m_c + a) / (W + C a)$. Default 0: a component without rows is discarded. Equal proportions stay equal.
     #[must_use]
     pub const fn proportions(self, rows: f64) -> Self {
@@ -99,12 +99,20 @@ impl Prior {
         let proper = self.ridge >= 0.0 && self.ridge.is_finite();
         require(proper, "ridge", self.ridge, "must be 0 or more, and finite")?;
         let rule = "must be between 0 and 1e9";
-        for (name, rows) in [("rows", self.rows), ("proportions", self.proportions)] {
+        for (name, rows) in [
+            ("prior rows", self.rows),
+            ("prior rows of proportions", self.proportions),
+        ] {
             require((0.0..=1e9).contains(&rows), name, rows, rule)?;
         }
         let variance = self.variance.unwrap_or(1.0);
         let proper = variance > 0.0 && variance.is_finite();
-        require(proper, "variance", variance, "must be positive and finite")
+        require(
+            proper,
+            "prior variance",
+            variance,
+            "must be positive and finite",
+        )
     }
 }
 
@@ -147,7 +155,7 @@ impl Advance {
         };
         let variances = variances.map(|(j, of_data)| match prior.variance {
             None => Ok((share * of_data).max(floor)),
-            Some(given) => Ok(enter(j, "variance of the prior", given, 1.0 / NEAR)?.max(floor)),
+            Some(given) => Ok(enter(j, "prior variance", given, 1.0 / NEAR)?.max(floor)),
         });
         let variances: Vec<f64> = variances.collect::<Result<_>>()?;
         let ridge = (0..frame.dim()).map(|j| enter(j, "ridge", prior.ridge, 0.0));

@@ -479,7 +479,7 @@ fn hostile_settings() {
             .map(|_| ())
             .unwrap_err()
             .to_string();
-        assert!(error.contains("variance of the prior"), "{error}");
+        assert!(error.contains("prior variance"), "{error}");
     }
     // Constant columns, and rows that are all equal.
     let flat = Array2::from_elem((10, 2), 3.0f64);
