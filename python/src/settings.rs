@@ -135,7 +135,9 @@ fn one_of<T: Copy>(name: &str, value: &Bound<'_, PyAny>, all: &[(&str, T)]) -> P
 fn prior(settings: &Bound<'_, PyDict>, names: &Names) -> PyResult<Prior> {
     let as_number = |name: &str, core: &str| {
         let own = names.get(core).map_or(core, |own| own);
-        settings.get_item(name)?.map_or(Ok(0.0), |value| number(own, &value))
+        settings
+            .get_item(name)?
+            .map_or(Ok(0.0), |value| number(own, &value))
     };
     let rows = as_number("rows", "prior rows")?;
     Ok(Prior::new(rows).ridge(as_number("ridge", "ridge")?))

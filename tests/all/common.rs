@@ -182,6 +182,11 @@ impl<F: Float> Algorithm<F> {
         self.deterministic && self.rows != Known::Sketch
     }
 
+    /// Whether weights say more than their ratios, and components are wider than their rows.
+    pub fn has_prior(&self) -> bool {
+        self.bayesian || self.name.ends_with("prior")
+    }
+
     /// Whether its scores are the naive densities of its parameters and the rows as they are.
     pub fn is_naive(&self) -> bool {
         self.rows != Known::Sketch && !self.bayesian
