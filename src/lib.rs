@@ -159,7 +159,7 @@ pub mod prelude {
     pub use crate::em::checkpoint::Checkpoint;
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
-    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian, Save, VonMisesFisher};
+    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian, Prior, Save, VonMisesFisher};
     pub use crate::metrics;
     pub use crate::model::Mixture;
     pub use crate::seed::{

@@ -36,7 +36,7 @@ OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 
 # Parameters of other libraries and of older versions, and what to do.
 ABSENT = {
-    "reg_covar": "variances have a floor that follows from the rows: leave it out",
+    "reg_covar": "variances have a floor that follows from the rows: leave it out; GaussianMixture has it",
     "copy_x": "rows are never changed: leave it out",
     "weights_init": "give means_init, or fit with warm_start=True",
     "precisions_init": "give means_init, or fit with warm_start=True",

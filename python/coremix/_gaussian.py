@@ -20,6 +20,12 @@ class GaussianMixture(CarefulMixture):
     covariance_type : {"full", "tied", "diag", "spherical", "tied-spherical"}, default="diag"
         A matrix per component, one matrix for all, a variance per component and column, one per component, or one for
         all. The default of scikit-learn is ``"full"``. With ``"tied-spherical"`` the mixing proportions are equal, too.
+    prior_rows : float, default=0.0
+        Rows that each covariance has in advance, with the variances of the columns divided by ``n_components ** (2 / n_features)``. 1 is
+        advised with ``"full"`` and ``"tied"`` where components may have few rows: then none collapses. 0: maximum likelihood.
+    reg_covar : float, default=0.0
+        Covariances have this variance more in every column, as in scikit-learn, where the default is 1e-6. Here it is a prior, so that
+        the lower bound does not fall: with several components narrow ones are a little less likely.
     n_init : int or "auto", default=1
         Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None
@@ -80,8 +86,15 @@ class GaussianMixture(CarefulMixture):
     _algorithm = "gmm"
     _tolerance: ClassVar[float] = 1e-4
 
+    _names = CarefulMixture._names | {"prior rows": "prior_rows", "ridge": "reg_covar"}
+
     n_components: int = field(default=1, kw_only=False)
     covariance_type: Covariance = "diag"
+    prior_rows: float = 0.0
+    reg_covar: float = 0.0
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"prior": {"rows": self.prior_rows, "ridge": self.reg_covar}}
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

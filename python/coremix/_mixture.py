@@ -60,10 +60,11 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         self.lower_bound_ = self.report_["free_energies"][-1] / found["weight"]
         # The rows of the last phase: distinct ones, or draws of a coreset. A matrix of fewer rows than columns is singular.
         n_rows, n_features = self.report_["phases"][-1]["rows"], self.n_features_in_
-        if self._model.family == "full" and n_rows * self.weights_[self.weights_ > 0].min() <= n_features:
+        has_prior = any(getattr(self, name, 0) > 0 for name in ("prior_rows", "reg_covar"))
+        if self._model.family == "full" and not has_prior and n_rows * self.weights_[self.weights_ > 0].min() <= n_features:
             warnings.warn(
                 f"{type(self).__name__}: a component has no more rows than columns, so variances stand at their floor, "
-                "and densities are huge: take fewer components, or covariance_type 'tied' or 'diag'.",
+                "and densities are huge: take fewer components, prior_rows=1, or covariance_type 'tied' or 'diag'.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -145,9 +146,6 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         from ._convert import precisions_of
 
         return precisions_of(self.precisions_cholesky_, self._kind())
-
-    def _takes_missing(self) -> bool:
-        return getattr(self, "covariance_type", None) not in ("full", "tied")
 
     def _kind(self) -> str:
         """The covariance type of scikit-learn whose shape ``covariances_`` has."""

@@ -3,7 +3,7 @@
 use crate::errors::{Names, named, raise};
 use crate::memory::bytes_of;
 use crate::model::{Model, each};
-use coremix::m_step::{Column, Covariance, DirichletProcess};
+use coremix::m_step::{Column, Covariance, DirichletProcess, Prior};
 use coremix::{Algorithm, Cancel, Metric, Rule};
 use coremix_files::Bytes;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -50,6 +50,7 @@ pub(crate) fn algorithm(
             "concentration" => algorithm.concentration(number(own, &value)?),
             "tolerance" => algorithm.tolerance(number(own, &value)?),
             "process" => algorithm.process(process(value.cast()?, names)?),
+            "prior" => algorithm.prior(prior(value.cast()?, names)?),
             "covariance" => algorithm.covariance(one_of(own, &value, &COVARIANCES)?),
             "columns" => {
                 let kinds: Vec<Bound<'_, PyAny>> = value.extract()?;
@@ -139,6 +140,18 @@ fn one_of<T: Copy>(name: &str, value: &Bound<'_, PyAny>, all: &[(&str, T)]) -> P
         None => value.repr()?.to_string(),
     };
     Err(PyValueError::new_err(format!("{name} = {value}: {rule}")))
+}
+
+/// Rows in advance, and a ridge.
+fn prior(settings: &Bound<'_, PyDict>, names: &Names) -> PyResult<Prior> {
+    let as_number = |name: &str, core: &str| {
+        let own = names.get(core).map_or(core, |own| own);
+        settings
+            .get_item(name)?
+            .map_or(Ok(0.0), |value| number(own, &value))
+    };
+    let rows = as_number("rows", "prior rows")?;
+    Ok(Prior::new(rows).ridge(as_number("ridge", "ridge")?))
 }
 
 /// A Dirichlet process with its concentration and priors by name; those that are `None` have their defaults.

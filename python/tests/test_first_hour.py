@@ -74,12 +74,12 @@ def test_verbose_prints_each_step(X, capsys):
 
 
 def test_absent_parameters_say_what_to_do():
-    for name in ["reg_covar", "precisions_init"]:
+    for name in ["weights_init", "precisions_init"]:
         with pytest.raises(TypeError, match=f"GaussianMixture has no {name}: "):
             coremix.GaussianMixture(2, **{name: 1})
     with pytest.raises(TypeError) as raised:
         coremix.GaussianMixture(**sklearn.mixture.GaussianMixture(3).get_params())
-    for name in ["reg_covar", "weights_init", "precisions_init", "verbose_interval"]:
+    for name in ["weights_init", "precisions_init", "verbose_interval"]:
         assert f"GaussianMixture has no {name}: " in str(raised.value)
     with pytest.raises(TypeError, match="full covariances alone"):
         coremix.BayesianGaussianMixture(covariance_type="full")

@@ -44,6 +44,8 @@ def names_of(estimator, setting):
         return {"init_params"}
     if setting == "columns":
         return {"counts", "categories"}
+    if setting == "prior":
+        return {"prior_rows", "reg_covar"} & set(estimator.get_params())
     if setting == "process":
         return {estimator._names.get(prior, prior) for prior in estimator._priors} & set(estimator.get_params())
     return {estimator._names.get(setting, setting)}
@@ -127,6 +129,8 @@ def test_settings_reach_the_core():
         "scale": 3.0,
         "covariance_prior": 3.0,
         "merges": False,
+        "prior_rows": 300.0,
+        "reg_covar": 0.5,
     }
     seen = set()
     for algorithm, estimators in NAMED.items():
@@ -276,7 +280,7 @@ def test_other_names_say_which_to_take():
         (coremix.KMeans, "batch_size"),
         (coremix.GaussianMixture, "metric"),
         (coremix.LazyKMeans, "copy_x"),
-        (coremix.GaussianMixture, "reg_covar"),
+        (coremix.VcGmm, "reg_covar"),
         (coremix.DirichletProcess, "weight_concentration_prior_type"),
     ]:
         with pytest.raises(TypeError, match=f"{estimator.__name__} has no {name}: "):

@@ -11,7 +11,9 @@ use crate::e_step::Neighborhood;
 use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
-use crate::m_step::{Column, Covariance, DirichletProcess, MStep, Save, Table, VonMisesFisher};
+use crate::m_step::{
+    Column, Covariance, DirichletProcess, MStep, Prior, Save, Table, VonMisesFisher,
+};
 use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
 use ndarray::Array2;
 use std::fmt;
@@ -34,7 +36,7 @@ use std::str::FromStr;
 ///     assert_eq!(fit.model.predict(&data)?.len(), 600);
 /// }
 /// let error = "k-means".parse::<Algorithm>()?.clusters(6).chain(10).boxed::<f64>().err().unwrap();
-/// let has = "k-means has no setting `chain`; it has coreset, covariance, greedy, refined, metric. ";
+/// let has = "k-means has no setting `chain`; it has coreset, covariance, prior, greedy, refined, metric. ";
 /// let of = "`chain` is a setting of lwcs-k-means, var-gmm-s, vc-gmm, d-gmm";
 /// assert_eq!(error.to_string(), format!("{has}{of}"));
 /// # Ok::<(), Error>(())
@@ -111,6 +113,8 @@ settings! {
     covariance: Covariance,
     /// The kinds of the columns, of `table`. Default: all are numbers.
     columns: Vec<Column>,
+    /// Rows that components have in advance, as [`Builder::prior`]. Default: none.
+    prior: Prior,
     /// How rows are compared. Default: by distances.
     metric: Metric,
     /// As [`Builder::tolerance`]. Default: that of the algorithm.
@@ -208,21 +212,21 @@ macro_rules! algorithms {
 
 // Name, the rows that are fitted, how many components share one; settings; family and constructor.
 algorithms! {
-    "k-means" All One [coreset covariance greedy refined metric] => |_, k| Gaussian own::k_means(k);
-    "k-means-c-prime" All Members [coreset covariance c_prime greedy refined metric] =>
+    "k-means" All One [coreset covariance prior greedy refined metric] => |_, k| Gaussian own::k_means(k);
+    "k-means-c-prime" All Members [coreset covariance prior c_prime greedy refined metric] =>
         |s, k| Gaussian own::k_means_c_prime(k, s.members());
-    "gmm" All Full [coreset covariance greedy refined metric] => |_, k| Gaussian own::gmm(k);
+    "gmm" All Full [coreset covariance prior greedy refined metric] => |_, k| Gaussian own::gmm(k);
     "lazy-k-means" All One [coreset epsilon greedy refined metric] =>
         |s, k| Gaussian own::lazy_k_means(k, s.epsilon.unwrap_or(0.1));
-    "lwcs-k-means" Drawn One [coreset covariance chain metric] =>
+    "lwcs-k-means" Drawn One [coreset covariance prior chain metric] =>
         |_, k| Gaussian own::lwcs_k_means(k, draws(k));
-    "var-gmm-s" All Members [coreset covariance c_prime neighbors random chain metric] =>
+    "var-gmm-s" All Members [coreset covariance prior c_prime neighbors random chain metric] =>
         |s, k| Gaussian own::var_gmm_s(k, 1, 1).e_step(s.neighborhood());
-    "vc-gmm" Drawn Members [coreset covariance c_prime neighbors random chain metric] =>
+    "vc-gmm" Drawn Members [coreset covariance prior c_prime neighbors random chain metric] =>
         |s, k| Gaussian own::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood());
-    "d-gmm" All Members [coreset covariance c_prime drawn chain metric] =>
+    "d-gmm" All Members [coreset covariance prior c_prime drawn chain metric] =>
         |s, k| Gaussian own::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
-    "sparsified-gmm" All Full [coreset covariance greedy refined] =>
+    "sparsified-gmm" All Full [coreset covariance prior greedy refined] =>
         |_, k| Gaussian own::sparsified_gmm(k);
     "dp-gmm" All Full [coreset concentration process greedy refined] => |s, k| Dirichlet {
         let own = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
@@ -392,6 +396,19 @@ impl Algorithm {
             (own.make)(&self.settings, self.number()?),
             self.settings.metric == Some(Metric::Cosine),
         );
+        let prior = self.settings.prior;
+        let rule = "must be left out: directions have a concentration";
+        let said = format!("{prior:?}");
+        require(
+            !cosine || prior.is_none(),
+            "prior with metric cosine",
+            said,
+            rule,
+        )?;
+        let made = match (made, prior) {
+            (Made::Gaussian(builder), Some(prior)) => Made::Gaussian(builder.prior(prior)),
+            (made, _) => made,
+        };
         match (made, self.settings.covariance) {
             (Made::Gaussian(_), None) if cosine && own.rows == Fitted::Phases => {
                 let rule = "must be left out with metric cosine, whose last searches read all rows";

@@ -4,6 +4,7 @@
 //! components as matrix products, bounds on their rounding, and the choice of those that are computed again directly, so that
 //! labels do not depend on rounding.
 
+pub(crate) mod observed;
 mod ranking;
 mod scaled;
 pub(crate) mod whitened;
@@ -15,6 +16,7 @@ pub use whitened::Whitened;
 
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
+use crate::data::Data;
 use crate::rows::{Centres, Linear, Rows};
 use std::fmt;
 
@@ -70,14 +72,23 @@ impl<'m, F: Float> Cost<'m, F> {
     }
 
     /// An error where data have rows with some coordinates, and costs need all.
-    pub(crate) fn check(&self, is_sparse: bool) -> Result<()> {
+    pub(crate) fn check(&self, data: &dyn Data<F>) -> Result<()> {
         let of_known = match self {
             Self::Squared(_) | Self::Scaled(_) => true,
-            Self::Whitened(_) => false,
+            Self::Whitened(whitened) => whitened.are_of_known() && !data.others_are_zero(),
             Self::Own(own) => own.are_of_known(),
         };
         let rule = "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some";
-        require(of_known || !is_sparse, "rows", "known in part", rule)
+        require(of_known || !data.is_sparse(), "rows", "known in part", rule)
+    }
+
+    /// Row `i` as component `c` completes it, in the coordinates of the frame (d), in a family where what is missing depends on what
+    /// is known; else it is the mean.
+    pub(crate) fn completed(&self, rows: &Rows<F>, i: usize, c: usize) -> Option<Vec<f64>> {
+        match self {
+            Self::Whitened(whitened) => whitened.completed(rows, i, c),
+            _ => None,
+        }
     }
 
     /// Costs of row `i` under the components `ids`, computed directly. If an [`OwnCost`] gives another number of costs, all are

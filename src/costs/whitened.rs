@@ -1,5 +1,6 @@
 //! Squared distances of rows that a transform whitens: components with full covariance matrices.
 
+use super::observed::Observed;
 use super::scaled::penalised;
 use super::whitening::{Rounding, Whitening};
 use super::{Cost, Factor, Ranking, Scaled};
@@ -13,9 +14,10 @@ use crate::kernels::{soft, stride};
 use crate::rows::{Centres, Frame, Linear, Part, Rows, Seen, largest_error};
 use std::fmt;
 
-/// The costs $\lvert M_c (z - m_c) \rvert^2 + a_c$ (E52), as the families of the library say them.
+/// The costs $\lvert M_c (z - m_c) \rvert^2 + a_c$ (E52), as the families of the library say them, and those of rows that know some of
+/// their coordinates, if there are some.
 #[derive(Clone, Copy)]
-pub struct Whitened<'m, F: Float>(Kind<'m, F>);
+pub struct Whitened<'m, F: Float>(Kind<'m, F>, Option<Observed<'m>>);
 
 #[derive(Clone, Copy)]
 enum Kind<'m, F: Float> {
@@ -200,12 +202,25 @@ impl<F: Float> Shared<F> {
 impl<'m, F: Float> Whitened<'m, F> {
     /// One transform for all components.
     pub(crate) fn shared(shared: &'m Shared<F>) -> Self {
-        Self(Kind::Shared(shared))
+        Self(Kind::Shared(shared), None)
     }
 
     /// A transform for each component, and what is added (k).
     pub(crate) fn each(transforms: &'m dyn Transforms, added: &'m [f64]) -> Self {
-        Self(Kind::Each(transforms, added))
+        Self(Kind::Each(transforms, added), None)
+    }
+
+    /// With costs of rows that know some of their coordinates.
+    pub(crate) fn or_observed(self, observed: Observed<'m>) -> Self {
+        Self(self.0, Some(observed))
+    }
+
+    pub(super) fn are_of_known(&self) -> bool {
+        self.1.is_some()
+    }
+
+    pub(super) fn completed(&self, rows: &Rows<F>, i: usize, c: usize) -> Option<Vec<f64>> {
+        self.1?.completed(rows, i, c)
     }
 
     /// The one transform for all components, if there is one.
@@ -236,6 +251,9 @@ impl<'m, F: Float> Whitened<'m, F> {
     }
 
     pub(super) fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+        if let (Some(observed), Some(entries)) = (self.1, rows.entries()) {
+            return observed.all(entries, out);
+        }
         match self.0 {
             Kind::Shared(shared) => shared.all(rows, out),
             Kind::Each(transforms, added) => {
@@ -251,6 +269,9 @@ impl<'m, F: Float> Whitened<'m, F> {
     }
 
     pub(super) fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+        if let (Some(observed), Some(entries)) = (self.1, rows.entries()) {
+            return observed.some(entries, i, ids, out);
+        }
         let (transforms, added) = match self.0 {
             Kind::Shared(shared) => return shared.some(rows.row(i), ids, out),
             Kind::Each(transforms, added) => (transforms, added),

@@ -190,6 +190,10 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         self.data().is_sparse()
     }
 
+    fn others_are_zero(&self) -> bool {
+        self.data().others_are_zero()
+    }
+
     fn len(&self) -> usize {
         self.len
     }

@@ -72,6 +72,11 @@ pub trait Data<F: Float>: Sync {
     fn is_sparse(&self) -> bool {
         false
     }
+    /// Whether coordinates that rows do not have are 0: otherwise nothing is known of them.
+    #[doc(hidden)]
+    fn others_are_zero(&self) -> bool {
+        false
+    }
     /// Number of rows, n.
     fn len(&self) -> usize;
     /// Whether there are no rows: then a model has empty answers, and a fit is an error.

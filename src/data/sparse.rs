@@ -218,6 +218,10 @@ impl<F: Float> Data<F> for Sparse<'_, F> {
         true
     }
 
+    fn others_are_zero(&self) -> bool {
+        true
+    }
+
     fn len(&self) -> usize {
         self.starts.len() - 1
     }

@@ -11,7 +11,7 @@ use crate::e_step::{EStep, Exhaustive};
 use crate::em::checkpoint::Checkpoint;
 use crate::em::{Rule, StopRule};
 use crate::io::FileFault;
-use crate::m_step::{Covariance, Gaussian, MStep, Save};
+use crate::m_step::{Covariance, Gaussian, MStep, Prior, Save};
 use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::sync::Arc;
@@ -346,6 +346,12 @@ impl<F: Float> Builder<F> {
     /// k-means. [`m_step`](Self::m_step) takes other families.
     pub fn covariance(mut self, covariance: Covariance) -> Self {
         self.0.m_step = self.0.m_step.with(covariance);
+        self
+    }
+
+    /// Components with a [prior](Prior): rows in advance, so that none collapses on few rows. Default: none, and maximum likelihood.
+    pub fn prior(mut self, prior: Prior) -> Self {
+        self.0.m_step = self.0.m_step.prior(prior);
         self
     }
 }

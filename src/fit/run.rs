@@ -367,7 +367,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let model = match &settings.warm {
             Some(warm) => {
                 let (model, known) = warm.model(m_step, settings.clusters, frame, self.data)?;
-                model.cost().check(self.data.is_sparse())?;
+                model.cost().check(self.data)?;
                 calibrated = known;
                 model
             }
@@ -424,7 +424,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             );
             return Err(Error::stage(m_step.name(), what));
         }
-        model.cost().check(self.data.is_sparse())?;
+        model.cost().check(self.data)?;
         Ok(model)
     }
 

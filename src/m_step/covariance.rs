@@ -13,9 +13,9 @@ pub enum Covariance {
     Spherical,
     /// A variance per component and column. On a [`Sketch`](crate::data::Sketch) the columns are the preconditioned ones.
     Diagonal,
-    /// One covariance with all pairs of columns, for all components. On dense data.
+    /// One covariance with all pairs of columns, for all components. On dense data, of which values may be missing.
     Tied,
-    /// A covariance with all pairs of columns per component. On dense data.
+    /// A covariance with all pairs of columns per component. On dense data, of which values may be missing.
     Full,
 }
 

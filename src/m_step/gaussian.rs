@@ -1,6 +1,7 @@
 //! Gaussian components: one family, with covariances of several kinds.
 
 use super::parameters::Parameters;
+use super::prior::{Advance, Prior};
 use super::proportions::{Mixing, Proportions};
 use super::{
     Covariance, GaussianMixture, MStep, Needs, STEPS_WITH_ONE_VARIANCE, resolved_beside,
@@ -32,9 +33,10 @@ use crate::rows::{Centres, FARTHEST, Frame, Rows};
 /// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
 /// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
 /// [`Sketch`](crate::data::Sketch) every coordinate has its own mass ([E28](crate::equations#e28)). One that no row of the
-/// component observes keeps its mean and variance, and is counted in the report. Variances are clamped from below
+/// component observes keeps its mean and variance, and is counted in the report. Where values are missing, full and tied
+/// covariances follow from their conditional expectations ([E55](crate::equations#e55)). Variances are clamped from below
 /// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)); a clamp keeps the free
-/// energy monotone, where an added ridge would not. The report counts components that this
+/// energy monotone, where an added ridge would not; a [prior](Self::prior) does as well. The report counts components that this
 /// [holds](crate::Report::at_floor).
 ///
 /// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
@@ -54,10 +56,11 @@ use crate::rows::{Centres, FARTHEST, Frame, Rows};
 /// assert!((fit.model.proportions().sum() - 1.0).abs() < 1e-9);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gaussian {
     covariance: Covariance,
     mixing: Mixing,
+    prior: Option<Prior>,
 }
 
 impl Gaussian {
@@ -68,15 +71,23 @@ impl Gaussian {
             Covariance::TiedSpherical => Mixing::Equal,
             _ => Mixing::Learned,
         };
-        Self { covariance, mixing }
+        Self {
+            covariance,
+            mixing,
+            prior: None,
+        }
     }
 
     /// With covariances of another kind.
     pub(crate) fn with(self, covariance: Covariance) -> Self {
         let equal = !self.covariance.is_one_variance() && self.mixing == Mixing::Equal;
-        match equal {
+        let other = match equal {
             true => Self::new(covariance).equal_proportions(),
             false => Self::new(covariance),
+        };
+        Self {
+            prior: self.prior,
+            ..other
         }
     }
 
@@ -85,6 +96,15 @@ impl Gaussian {
     pub fn equal_proportions(self) -> Self {
         Self {
             mixing: Mixing::Equal,
+            ..self
+        }
+    }
+
+    /// With rows in advance ([E59](crate::equations#e59)). Default: none, and maximum likelihood.
+    #[must_use]
+    pub const fn prior(self, prior: Prior) -> Self {
+        Self {
+            prior: Some(prior),
             ..self
         }
     }
@@ -119,7 +139,11 @@ impl Default for Gaussian {
     }
 }
 
-impl Stage for Gaussian {}
+impl Stage for Gaussian {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        self.prior.map_or(Ok(()), |prior| prior.check())
+    }
+}
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
@@ -127,15 +151,16 @@ impl<F: Float> MStep<F> for Gaussian {
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
-        let rule = "needs all coordinates of a row: use Diagonal or Spherical for a sketch, sparse rows or missing values";
+        let rule = "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows";
         let (suits, kind) = (
-            !self.covariance.has_pairs(),
+            !self.covariance.has_pairs() || !data.others_are_zero() && frame.basis().is_none(),
             format!("{:?}", self.covariance),
         );
         require(suits || !data.is_sparse(), "covariance", kind, rule)?;
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
+        theta.prior = Advance::of(self.prior, theta.k(), &theta.frame, data)?;
         // The unit is this variance itself: so far costs are exactly the squared distances.
         theta.set_all(variance.max(least));
         GaussianMixture::new(theta, data.cancel())
@@ -193,7 +218,13 @@ impl<F: Float> MStep<F> for Gaussian {
             }
         };
         if self.mixing == Mixing::Learned {
-            theta.proportions = from.proportions.clone();
+            let (weight, added) = (data.summary().total_weight, theta.prior.proportions);
+            let shares = &from.proportions.values;
+            theta.proportions = match added > 0.0 && shares.contains(&0.0) {
+                // The prior has rows of components that were discarded.
+                true => Proportions::learned(shares.iter().map(|p| p * weight + added)),
+                false => from.proportions.clone(),
+            };
             theta.proportions.mixing = Mixing::Learned;
         }
         if same {
@@ -212,8 +243,8 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
-        let variance = first.best / first.entries;
         let theta = &mut model.theta;
+        let variance = theta.with_prior(first.best, first.entries);
         // The variance of the data may be that of one far value.
         if variance > 0.0 {
             theta.least_variance = theta.least_variance.min(resolved_beside::<F>(variance));
@@ -240,6 +271,9 @@ impl<F: Float> MStep<F> for Gaussian {
     ) {
         if self.covariance.has_pairs() {
             let theta = &model.theta;
+            if let Some(entries) = rows.entries() {
+                return sums.add_completed(rows, entries, block, &model.costs.observed(theta));
+            }
             let mean = |c: usize| theta.exact_mean(c);
             let origin = match self.covariance.is_tied() {
                 true => theta.shared_origin(),
@@ -266,6 +300,10 @@ impl<F: Float> MStep<F> for Gaussian {
         cancel: Option<&Cancel>,
     ) -> Result<()> {
         let (dim, mass) = (model.theta.dim(), &sums.mass);
+        let one = restricted || self.covariance.is_one_variance();
+        if self.mixing == Mixing::Learned && !one {
+            model.theta.proportions = model.theta.prior.proportions(&model.theta, mass);
+        }
         // The new variances where there is mass, and the one that all would share.
         let (mut variances, shared, rounding) = match self.covariance.has_pairs() {
             true => move_means(&sums, model),
@@ -276,23 +314,27 @@ impl<F: Float> MStep<F> for Gaussian {
                 for (place, variance) in variances.iter_mut().enumerate() {
                     let (c, j) = (place / per_component, place % per_component);
                     let (squared, mass) = sums.second_of(&squared, c, j);
-                    if mass > 0.0 {
-                        *variance = squared / mass;
+                    let (prior, share) = (&model.theta.prior, model.theta.share(c));
+                    let (known, rows) = match per_component {
+                        1 => prior.of_all(share, 1),
+                        _ => prior.of_column(share, j),
+                    };
+                    if mass + rows > 0.0 {
+                        *variance = (squared + known) / (mass + rows);
                     }
                 }
-                (variances, sums.variance_of_all(&squared), Vec::new())
+                let (squared, entries) = sums.squares_of_all(&squared);
+                let shared = model.theta.with_prior(squared, entries);
+                (variances, shared, Vec::new())
             }
         };
         let theta = &mut model.theta;
         let least = theta.least_variance;
-        if restricted || self.covariance.is_one_variance() {
+        if one {
             // The unit is the variance before.
             let floor = theta.floor_below(shared).min(theta.unit.max(least));
             theta.set_all(shared.max(floor));
             return model.renew(cancel);
-        }
-        if self.mixing == Mixing::Learned {
-            theta.proportions = Proportions::learned(mass.iter().copied());
         }
         if !self.covariance.has_pairs() {
             // The parameters there are must be among those allowed.
@@ -318,7 +360,8 @@ impl<F: Float> MStep<F> for Gaussian {
             return model.renew(cancel);
         }
         // A component without mass keeps its covariance.
-        let keeps = |c: usize| !self.covariance.is_tied() && mass[c] <= 0.0;
+        let rows = theta.prior.of_column(0.0, 0).1;
+        let keeps = |c: usize| !self.covariance.is_tied() && mass[c] + rows <= 0.0;
         let matrices = variances.chunks_exact(dim * dim).enumerate();
         let next = matrices.map(|(c, matrix)| match keeps(c) {
             true => theta.least_of(c).to_vec(),
@@ -362,6 +405,7 @@ impl<F: Float> MStep<F> for Gaussian {
             let proportions = theta.proportions.clone();
             let mut moved = Parameters::new(self.covariance, centres, frame, proportions);
             moved.least_variance = theta.least_variance;
+            moved.prior = theta.prior.clone();
             (moved.spread, moved.unit) = (theta.spread.clone(), theta.unit);
             GaussianMixture::whole(moved)
         })
@@ -403,7 +447,7 @@ fn move_means<F: Float>(
         ),
     };
     let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
-    let shared = traces.sum::<f64>() / (total * dim as f64);
+    let shared = model.theta.with_prior(traces.sum(), total * dim as f64);
     // Sums about the mean of the data are never about the means: they keep what digits they have.
     let lost = match sums.kind == SecondMoments::Pairs && !sums.about_means {
         true => 64.0 * f64::EPSILON,
@@ -411,9 +455,14 @@ fn move_means<F: Float>(
     };
     let mut rounding = Vec::with_capacity(masses.len() * dim);
     let before = sums.second().chunks_exact(dim * dim);
-    for ((matrix, before), mass) in matrices.iter_mut().zip(before).zip(masses) {
+    let of_components = matrices.iter_mut().zip(before).zip(masses);
+    for (c, ((matrix, before), mass)) in of_components.enumerate() {
+        let known = |j| model.theta.prior.of_column(model.theta.share(c), j);
+        let columns = matrix.iter_mut().step_by(dim + 1).enumerate();
+        columns.for_each(|(j, x)| *x += known(j).0);
+        let with_prior = (mass + known(0).1).max(f64::MIN_POSITIVE);
+        matrix.iter_mut().for_each(|x| *x /= with_prior);
         let mass = mass.max(f64::MIN_POSITIVE);
-        matrix.iter_mut().for_each(|x| *x /= mass);
         let diagonal = before.iter().step_by(dim + 1);
         rounding.extend(diagonal.map(|sum| lost * sum / mass));
     }

@@ -2,20 +2,24 @@
 
 use super::covariance::Covariance;
 use super::parameters::Parameters;
+use crate::base::cached::Cached;
 use crate::base::cancel::Watch;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::costs::observed::Observed;
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::Whitening;
 use crate::costs::{Cost, Factor, Scaled, Whitened};
-use crate::rows::Centres;
 
 /// Costs of rows in units of a variance, as they follow from the parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Costs<F> {
     /// In units of the variance, if covariances have all pairs of coordinates: one, or (k).
     pub(super) whitenings: Vec<Whitening>,
+    precisions: Vec<Cached<Vec<f64>>>,
+    /// Added by proportions (k).
+    penalties: Vec<f64>,
     form: Form<F>,
 }
 
@@ -75,7 +79,12 @@ impl<F: Float> Costs<F> {
                 Form::Scaled(Box::new(scaled))
             }
         };
-        Ok(Self { whitenings, form })
+        Ok(Self {
+            precisions: vec![Cached::default(); whitenings.len()],
+            whitenings,
+            penalties,
+            form,
+        })
     }
 
     /// The one transform that whitens all rows, if there is one.
@@ -86,12 +95,24 @@ impl<F: Float> Costs<F> {
         }
     }
 
-    pub(super) fn of<'m>(&'m self, centres: &'m Centres<F>) -> Cost<'m, F> {
-        match &self.form {
-            Form::Squared => Cost::Squared(centres),
-            Form::Scaled(scaled) => Cost::Scaled(scaled),
-            Form::Tied(shared) => Cost::Whitened(Whitened::shared(shared)),
-            Form::Full(added) => Cost::Whitened(Whitened::each(&self.whitenings, added)),
+    pub(super) fn of<'m>(&'m self, theta: &'m Parameters<F>) -> Cost<'m, F> {
+        let whitened = match &self.form {
+            Form::Squared => return Cost::Squared(&theta.centres),
+            Form::Scaled(scaled) => return Cost::Scaled(scaled),
+            Form::Tied(shared) => Whitened::shared(shared),
+            Form::Full(added) => Whitened::each(&self.whitenings, added),
+        };
+        Cost::Whitened(whitened.or_observed(self.observed(theta)))
+    }
+
+    /// The costs of rows that know some of their coordinates (E55), of covariances with all pairs of these.
+    pub(super) fn observed<'m>(&'m self, theta: &'m Parameters<F>) -> Observed<'m> {
+        Observed {
+            whitenings: &self.whitenings,
+            precisions: &self.precisions,
+            means: &theta.exact_means,
+            penalties: &self.penalties,
+            unit: theta.unit,
         }
     }
 }

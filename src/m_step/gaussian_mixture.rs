@@ -312,7 +312,7 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
 
 impl<F: Float> Mixture<F> for GaussianMixture<F> {
     fn cost(&self) -> Cost<'_, F> {
-        self.costs.of(&self.theta.centres)
+        self.costs.of(&self.theta)
     }
 
     fn centres(&self) -> &Centres<F> {
@@ -330,6 +330,11 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
             gamma: self.theta.frame.log_density_shift() - 0.5 * (2.0 * PI * self.theta.unit).ln(),
             beta: 0.5 / self.theta.unit,
         }
+    }
+
+    /// The logarithm of the [prior](crate::m_step::Prior) density, less that at its mode.
+    fn prior_terms(&self) -> f64 {
+        self.theta.prior.terms(&self.theta)
     }
 
     fn means(&self) -> Array2<F> {

@@ -499,13 +499,13 @@ impl Moments {
         squared
     }
 
-    /// The variance of all coordinates of all components together, from second moments about the new means.
-    pub(crate) fn variance_of_all(&self, squared: &[f64]) -> f64 {
+    /// The second moment of all coordinates of all components together, about the new means, and the mass that it is over.
+    pub(crate) fn squares_of_all(&self, squared: &[f64]) -> (f64, f64) {
         match self.kind {
-            SecondMoments::Total => squared[0] / self.second[1],
+            SecondMoments::Total => (squared[0], self.second[1]),
             _ => {
-                let entries: f64 = (0..self.mass.len()).map(|c| self.entries(c)).sum();
-                squared.iter().sum::<f64>() / entries
+                let entries = (0..self.mass.len()).map(|c| self.entries(c)).sum();
+                (squared.iter().sum(), entries)
             }
         }
     }

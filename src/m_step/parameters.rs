@@ -2,6 +2,7 @@
 
 use super::RESOLVED;
 use super::covariance::Covariance;
+use super::prior::Advance;
 use super::proportions::Proportions;
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
@@ -40,6 +41,7 @@ pub(super) struct Parameters<F> {
     /// The variance that costs are in units of.
     pub(super) unit: f64,
     pub(super) proportions: Proportions,
+    pub(super) prior: Advance,
 }
 
 impl<F: Float> Parameters<F> {
@@ -68,6 +70,7 @@ impl<F: Float> Parameters<F> {
             least_variance: f64::MIN_POSITIVE,
             unit: 1.0,
             proportions,
+            prior: Advance::default(),
         };
         new.spread = new.isotropic(1.0);
         new
@@ -184,13 +187,44 @@ impl<F: Float> Parameters<F> {
         next
     }
 
-    /// The precisions (d) of the columns of component `c`, given all others.
-    fn precisions(&self, c: usize) -> Vec<f64> {
+    /// The precisions (d) of the columns of component `c`, given all others; or the one of all.
+    pub(super) fn precisions(&self, c: usize) -> Vec<f64> {
+        if !self.covariance.has_pairs() {
+            return self.own(c).iter().map(|v| 1.0 / v).collect();
+        }
         let mut sums = vec![0.0; self.dim()];
         for row in self.own(c).chunks_exact(self.dim()) {
             sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x * x);
         }
         sums
+    }
+
+    /// One variance for all, from a sum of squares and the mass that it is over, with the rows of the prior.
+    pub(super) fn with_prior(&self, squared: f64, mass: f64) -> f64 {
+        let number = if self.covariance.is_tied() {
+            1
+        } else {
+            self.k()
+        };
+        let (known, rows) = self.prior.of_all(1.0, number);
+        (squared + known) / (mass + rows)
+    }
+
+    /// The share of the rows that the covariance of component `c` is of.
+    pub(super) fn share(&self, c: usize) -> f64 {
+        match self.covariance.is_tied() {
+            true => 1.0,
+            false => self.proportions.values[c],
+        }
+    }
+
+    /// The logarithm of the determinant of the covariance of component `c` in `dim` coordinates.
+    pub(super) fn log_det(&self, c: usize, dim: usize) -> f64 {
+        let own = self.own(c);
+        match self.covariance.has_pairs() {
+            true => -2.0 * own.iter().step_by(dim + 1).map(|x| x.ln()).sum::<f64>(),
+            false => (dim / own.len()) as f64 * own.iter().map(|v| v.ln()).sum::<f64>(),
+        }
     }
 
     /// Floors for parameters that were given.
@@ -346,6 +380,8 @@ impl<F: Float> Parameters<F> {
         let of_unit = "must not be below their least value, nor far from the unit of costs";
         rule(proper, "variances", of_unit)?;
         self.proportions.check_stored(k)?;
+        self.prior
+            .check((!covariance.is_one_variance()).then_some(dim))?;
         let plain =
             !covariance.is_one_variance() || unit == variances[0] && self.proportions.free() == 0;
         let equal = "must be the unit of costs, and proportions equal";

@@ -12,7 +12,7 @@ use crate::model::posterior;
 use crate::model::search::{self, Exact};
 use crate::model::{Mixture, Score};
 use crate::rows::{Centres, Frame, Rows};
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, Axis};
 
 /// The least rows in a block, where costs are not stored.
 const ROWS: usize = 384;
@@ -104,7 +104,8 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     ))
 }
 
-/// The rows with what is missing filled in, from the responsibilities and means of all components.
+/// The rows with what is missing filled in, from the responsibilities of all components, and what each expects: its mean, unless
+/// that depends on what is known.
 #[inline(never)]
 pub(crate) fn impute<F: Float>(model: Model<'_, F>, data: &Dense<'_, F>) -> Result<Array2<F>> {
     let (mut filled, means) = (data.points().to_owned(), model.means());
@@ -117,8 +118,18 @@ pub(crate) fn impute<F: Float>(model: Model<'_, F>, data: &Dense<'_, F>) -> Resu
         let known = part.to_owned();
         let known = known.as_slice().expect("rows in order");
         let known = Dense::of_block(known, means.ncols(), None, true);
-        let shares = responsibilities(model, &known)?;
-        for (mut row, shares) in part.outer_iter_mut().zip(shares.outer_iter()) {
+        let (shares, mut rows) = (responsibilities(model, &known)?, Rows::default());
+        known.load(0..known.len(), model.frame(), &mut rows)?;
+        for (i, mut row) in part.outer_iter_mut().enumerate() {
+            let (shares, completed) = (shares.row(i), completed(model, &rows, i, shares.row(i)));
+            if let Some(completed) = completed {
+                let missing = row
+                    .iter_mut()
+                    .zip(completed)
+                    .filter(|(x, _)| !x.is_finite());
+                missing.for_each(|(x, expected)| *x = expected);
+                continue;
+            }
             for (j, x) in row.iter_mut().enumerate().filter(|(_, x)| !x.is_finite()) {
                 let terms = shares.iter().zip(means.column(j));
                 let expected = terms.map(|(share, mean)| share.to_f64() * mean.to_f64());
@@ -149,6 +160,32 @@ pub(crate) fn density_threshold<F: Float>(
     });
     let (density, _) = found.or(last).ok_or(Error::Empty { what: "data" })?;
     Ok(density)
+}
+
+/// A row (d) in the data's own unit as components complete it, with these shares; `None` where what is missing does not depend on what is
+/// known.
+fn completed<F: Float>(
+    model: Model<'_, F>,
+    rows: &Rows<F>,
+    i: usize,
+    shares: ArrayView1<'_, F>,
+) -> Option<Vec<F>> {
+    let (cost, frame, mut sums) = (model.cost(), model.frame(), vec![0.0; rows.dim]);
+    for (c, share) in shares
+        .iter()
+        .enumerate()
+        .filter(|(_, share)| **share > F::zero())
+    {
+        let own = cost.completed(rows, i, c)?;
+        let pairs = sums.iter_mut().zip(own);
+        pairs.for_each(|(sum, z)| *sum += share.to_f64() * z);
+    }
+    let columns = sums.into_iter().enumerate();
+    Some(
+        columns
+            .map(|(j, z)| F::from_f64(frame.leave_wide(j, z)))
+            .collect(),
+    )
 }
 
 /// The log-densities of a block of rows, in nats, for densities in the data's own unit.
@@ -295,7 +332,7 @@ fn total(blocks: impl Iterator<Item = f64>) -> f64 {
 /// Whether the model can be asked about these rows.
 fn check<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<()> {
     data.check(model.frame())?;
-    model.cost().check(data.is_sparse())
+    model.cost().check(data)
 }
 
 /// `work` on every block of rows, results in order: none, where there are no rows.

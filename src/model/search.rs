@@ -86,9 +86,11 @@ pub(crate) fn all<F: Float>(
         let direct = |i: usize, ids: &[u32], out: &mut Vec<F>| cost.some(rows, i, ids, out);
         return by_products(products, &direct, beta, &rows.values, block, scratch, see);
     }
-    if let Cost::Whitened(whitened) = cost
-        && let Some(shared) = whitened.one()
-    {
+    let whitened = match cost {
+        Cost::Whitened(whitened) if rows.entries().is_none() => Some(whitened),
+        _ => None,
+    };
+    if let Some(shared) = whitened.and_then(|whitened| whitened.one()) {
         let (mut seen, mut narrow) = (
             std::mem::take(&mut block.seen),
             std::mem::take(&mut scratch.narrow),
@@ -105,7 +107,7 @@ pub(crate) fn all<F: Float>(
             return;
         }
     }
-    if let Cost::Whitened(whitened) = cost
+    if let Some(whitened) = whitened
         && whitened.fill(rows, beta, &mut block.costs)
     {
         return block.costs.chunks_exact(block.stride).for_each(see);

@@ -306,7 +306,12 @@ impl<F: Float> Frame<F> {
 
     /// As [`leave`](Self::leave), not rounded.
     pub(crate) fn leave_exact(&self, column: usize, z: F) -> f64 {
-        self.offset[column].to_f64() + z.to_f64() * self.unit_of(column)
+        self.leave_wide(column, z.to_f64())
+    }
+
+    /// As above, from `f64`.
+    pub(crate) fn leave_wide(&self, column: usize, z: f64) -> f64 {
+        self.offset[column].to_f64() + z * self.unit_of(column)
     }
 }
 

@@ -59,7 +59,7 @@ fn settings_of_seeders_and_searches_reach_them() {
 #[test]
 fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
     type Set = fn(Algorithm) -> Algorithm;
-    let settings: [(&str, &str, Set); 14] = [
+    let settings: [(&str, &str, Set); 15] = [
         (
             "coreset",
             "k-means k-means-c-prime gmm lazy-k-means lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm dp-gmm table fast",
@@ -98,6 +98,11 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
         ("columns", "table", |a| {
             a.columns(vec![Column::Number, Column::Count])
         }),
+        (
+            "prior",
+            "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm",
+            |a| a.prior(Prior::weak()),
+        ),
     ];
     for (setting, of, set) in settings {
         for algorithm in Algorithm::NAMES {

@@ -34,6 +34,8 @@ pub struct Outcome<F: Float> {
     pub report: Report,
     /// The log-likelihood of the rows EM ran on: those of the coreset, or of the sketch.
     pub bound: f64,
+    /// The part of the free energy that is not of rows.
+    pub prior: f64,
     pub model: Box<dyn Mixture<F>>,
 }
 
@@ -180,6 +182,11 @@ impl<F: Float> Algorithm<F> {
         self.deterministic && self.rows != Known::Sketch
     }
 
+    /// Whether weights say more than their ratios, and components are wider than their rows.
+    pub fn has_prior(&self) -> bool {
+        self.bayesian || self.name.ends_with("prior")
+    }
+
     /// Whether its scores are the naive densities of its parameters and the rows as they are.
     pub fn is_naive(&self) -> bool {
         self.rows != Known::Sketch && !self.bayesian
@@ -292,6 +299,25 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::var_gmm_s(k, 3, 3)
                 .e_step(truncated().warm_up(1))
                 .covariance(Covariance::Full)
+        }),
+        algorithm("gmm, full, prior", true, |k| {
+            let prior = Prior::weak().proportions(0.5);
+            algorithms::gmm(k).covariance(Covariance::Full).prior(prior)
+        }),
+        algorithm("gmm, isotropic, prior", true, |k| {
+            let builder = algorithms::gmm(k).covariance(Covariance::Spherical);
+            builder.prior(Prior::new(3.0).proportions(2.0))
+        }),
+        algorithm("k-means, prior", true, |k| {
+            algorithms::k_means(k).prior(Prior::new(2.0))
+        }),
+        algorithm("vc-gmm, tied, prior", false, |k| {
+            let builder = algorithms::vc_gmm(k, 60, 3, 3).covariance(Covariance::Tied);
+            builder.prior(Prior::new(10.0))
+        }),
+        algorithm("d-gmm, diagonal, prior", false, |k| {
+            let builder = algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal);
+            builder.prior(Prior::new(0.1).proportions(1.0))
         }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
@@ -496,6 +522,7 @@ where
     };
     Ok(Outcome {
         bound,
+        prior: Mixture::<F>::prior_terms(&fit.model),
         means: Family::means(&fit.model),
         variances: Family::variances(&fit.model),
         covariances: Family::covariances(&fit.model),

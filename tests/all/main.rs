@@ -58,6 +58,7 @@ mod own_stages;
 mod phases;
 mod pools;
 mod predictor;
+mod prior;
 mod processes;
 mod public_api;
 mod quality;

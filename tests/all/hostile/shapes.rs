@@ -132,7 +132,10 @@ fn degenerate<F: Float>() {
         );
         let data = Dense::new(x.view()).unwrap();
         // A prior draws means away from the rows.
-        for algorithm in all::<F>().iter().filter(|a| a.deterministic && !a.bayesian) {
+        for algorithm in all::<F>()
+            .iter()
+            .filter(|a| a.deterministic && !a.has_prior())
+        {
             let fit = (algorithm.fit)(&data, &Settings::new(k, 2)).unwrap();
             let error = fit.model.quantization_error(&data).unwrap();
             let largest = n as f64 * 9.0 * F::EPSILON * F::EPSILON;

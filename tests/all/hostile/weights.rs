@@ -51,7 +51,7 @@ fn weights_scale_exactly<F: Float>(exponents: &[i32], tolerance: f64) {
     let x = blobs::<F>(400, 3, 5, 12);
     let w = Array1::from_shape_fn(400, |n| 0.25 + (n % 7) as f64);
     let data = Dense::weighted(x.view(), w.view()).unwrap();
-    for algorithm in all::<F>().into_iter().filter(|a| !a.bayesian) {
+    for algorithm in all::<F>().into_iter().filter(|a| !a.has_prior()) {
         let fit = (algorithm.fit)(&data, &few_steps(5)).unwrap();
         for &exponent in exponents {
             let name = format!("{}, weights times 2^{exponent}", algorithm.name);
@@ -98,7 +98,7 @@ fn huge_weights_on_large_values() {
         Array1::from_elem(200, 2f64.powi(940)),
     );
     let heavy = Dense::weighted(x.view(), w.view()).unwrap();
-    for algorithm in all::<f64>().into_iter().filter(|a| !a.bayesian) {
+    for algorithm in all::<f64>().into_iter().filter(|a| !a.has_prior()) {
         let fit = (algorithm.fit)(&data, &few_steps(4)).unwrap();
         let same = (algorithm.fit)(&heavy, &few_steps(4)).unwrap();
         sound(algorithm.name, &same, &heavy, w.sum());

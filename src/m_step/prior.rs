@@ -1,0 +1,287 @@
+//! A prior of Gaussian components: rows in advance.
+
+use super::{variance_floor, variances_of};
+use crate::base::error::{Result, require};
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
+use crate::data::Data;
+use crate::io::{all_positive, rule};
+use crate::m_step::parameters::Parameters;
+use crate::m_step::proportions::Proportions;
+use crate::rows::Frame;
+use serde::{Deserialize, Serialize};
+
+/// A prior of [`Gaussian`](crate::m_step::Gaussian) components ([E59](crate::equations#e59)): rows that they have in advance.
+///
+/// A fit then maximises the posterior density of the parameters (MAP). Each covariance has `rows` rows of the variances $v_j$ in
+/// advance, which is an inverse Wishart prior of `Tied` and `Full` covariances, and an inverse gamma prior of variances:
+///
+/// $$\Sigma_c = \frac{S_c + r \thinspace \operatorname{diag}(v)}{m_c + r}$$
+///
+/// So no component collapses on few rows, and one with fewer rows than columns has a proper covariance. The prior is part of the free
+/// energy, which never falls; it is 0 where covariances are those of the prior, and negative elsewhere, in any unit. By default the
+/// variances are those of the columns of the data, divided by $C^{2 / D}$, the share of a component if $C$ of them fill the space
+/// between the rows (Fraley and Raftery, 2007). The larger the total weight of the rows, the weaker the prior.
+///
+/// Without a prior, fits are those of maximum likelihood: it must be asked for.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # use ndarray::Array2;
+/// # let x = Array2::from_shape_fn((24, 9), |(n, j)| ((n * 7 + j * 3) % 11) as f64 + (n % 3) as f64 * 20.0);
+/// // 24 rows of 9 columns in 3 clusters: covariances of 8 rows each are singular.
+/// let data = Dense::new(&x)?;
+/// let mixture = algorithms::gmm(3).covariance(Covariance::Full).prior(Prior::weak());
+/// let fit = mixture.build()?.fit(&data)?;
+/// assert_eq!(fit.report.at_floor, 0);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prior {
+    rows: f64,
+    variance: Option<f64>,
+    proportions: f64,
+    ridge: f64,
+}
+
+impl Prior {
+    /// This number of rows in advance for each covariance: 0 to $10^9$, and not necessarily whole.
+    #[must_use]
+    pub const fn new(rows: f64) -> Self {
+        Self {
+            rows,
+            variance: None,
+            proportions: 0.0,
+            ridge: 0.0,
+        }
+    }
+
+    /// One row: enough for covariances to be proper, and little next to the rows of a component.
+    #[must_use]
+    pub const fn weak() -> Self {
+        Self::new(1.0)
+    }
+
+    /// Rows of this variance in every column, in the data's own unit, squared. It must be near those of the data.
+    #[must_use]
+    pub const fn variance(self, variance: f64) -> Self {
+        Self {
+            variance: Some(variance),
+            ..self
+        }
+    }
+
+    /// Besides, each component has `rows` rows in advance in its mixing proportion, a Dirichlet prior of parameters `rows` + 1:
+    /// $\pi_c = (m_c + a) / (W + C a)$. Default 0: a component without rows is discarded. Equal proportions stay equal.
+    #[must_use]
+    pub const fn proportions(self, rows: f64) -> Self {
+        Self {
+            proportions: rows,
+            ..self
+        }
+    }
+
+    /// Besides, covariances have about this variance more in every column, in the data's own unit, squared: a prior as strong as the
+    /// rows, which are seen as if they had noise. $\Sigma_c = S_c / m_c + (W \pi_c / m_c) \thinspace \epsilon I$, where
+    /// $W \pi_c$ is $m_c$, exactly with one component, or one covariance for all, and else up to shares of narrow components that fall.
+    ///
+    /// This is the ridge of other programs, such as `reg_covar` of scikit-learn, as a part of the free energy: added as it is
+    /// to the maximum of the likelihood, a ridge may lower that.
+    #[must_use]
+    pub const fn ridge(self, variance: f64) -> Self {
+        Self {
+            ridge: variance,
+            ..self
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let proper = self.ridge >= 0.0 && self.ridge.is_finite();
+        require(proper, "ridge", self.ridge, "must be 0 or more, and finite")?;
+        let rule = "must be between 0 and 1e9";
+        for (name, rows) in [
+            ("prior rows", self.rows),
+            ("prior rows of proportions", self.proportions),
+        ] {
+            require((0.0..=1e9).contains(&rows), name, rows, rule)?;
+        }
+        let variance = self.variance.unwrap_or(1.0);
+        let proper = variance > 0.0 && variance.is_finite();
+        require(
+            proper,
+            "prior variance",
+            variance,
+            "must be positive and finite",
+        )
+    }
+}
+
+/// A prior in the coordinates of a model. Without one there are 0 rows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Advance {
+    /// For each covariance.
+    rows: f64,
+    /// (d), in the unit of the frame, squared; none without rows.
+    variances: Vec<f64>,
+    /// Rows of each component in the mixing proportions.
+    pub(super) proportions: f64,
+    /// (d), in the unit of the frame, squared; or none.
+    ridge: Vec<f64>,
+    /// The total weight of the rows.
+    weight: f64,
+}
+
+impl Advance {
+    pub(super) fn of<F: Float>(
+        prior: Option<Prior>,
+        k: usize,
+        frame: &Frame<F>,
+        data: &dyn Data<F>,
+    ) -> Result<Self> {
+        /// Variances in units of the square of the frame, which is that of the widest column.
+        const NEAR: f64 = 1e24;
+        let Some(prior) = prior else {
+            return Ok(Self::default());
+        };
+        let share = (k as f64).powf(-2.0 / frame.dim() as f64);
+        let floor = variance_floor(frame, data.summary());
+        let variances = variances_of(frame, data.summary()).enumerate();
+        let enter = |j: usize, name: &'static str, given: f64, least: f64| {
+            let variance = frame.enter_product(j, j, given);
+            let rule = "must be nearer to the variances of the data";
+            let near = (least..=NEAR).contains(&variance);
+            require(near, name, given, rule).map(|()| variance)
+        };
+        let variances = variances.map(|(j, of_data)| match prior.variance {
+            None => Ok((share * of_data).max(floor)),
+            Some(given) => Ok(enter(j, "prior variance", given, 1.0 / NEAR)?.max(floor)),
+        });
+        let variances: Vec<f64> = variances.collect::<Result<_>>()?;
+        let ridge = (0..frame.dim()).map(|j| enter(j, "ridge", prior.ridge, 0.0));
+        let ridge: Vec<f64> = ridge.collect::<Result<_>>()?;
+        let some = |there: bool, values| if there { values } else { Vec::new() };
+        Ok(Self {
+            rows: prior.rows,
+            variances: some(prior.rows > 0.0, variances),
+            proportions: prior.proportions,
+            ridge: some(prior.ridge > 0.0, ridge),
+            weight: data.summary().total_weight,
+        })
+    }
+
+    /// The mixing proportions that follow from masses and the covariances there are: where a ridge makes narrow components less
+    /// likely, the root of a function that falls, by steps of Newton from below.
+    pub(super) fn proportions<F: Float>(
+        &self,
+        theta: &Parameters<F>,
+        masses: &[f64],
+    ) -> Proportions {
+        let rows = masses.iter().map(|mass| mass + self.proportions);
+        if self.ridge.is_empty() || theta.covariance.is_tied() {
+            return Proportions::learned(rows);
+        }
+        let rows: Vec<f64> = rows.collect();
+        let pulls: Vec<f64> = (0..theta.k()).map(|c| self.pull(theta, c)).collect();
+        let with_rows = (0..theta.k()).filter(|c| rows[*c] > 0.0);
+        let least = with_rows.min_by(|a, b| pulls[*a].total_cmp(&pulls[*b]));
+        let Some(least) = least else {
+            return theta.proportions.clone();
+        };
+        let (mut root, least) = (rows[least], pulls[least]);
+        let terms = |root: f64| {
+            rows.iter()
+                .zip(&pulls)
+                .map(move |(n, h)| (n, root + (h - least)))
+        };
+        for _ in 0..100 {
+            let of = |power| {
+                terms(root)
+                    .filter(|t| *t.0 > 0.0)
+                    .map(|(n, h)| n / h.powi(power))
+                    .sum::<f64>()
+            };
+            let step = (of(1) - 1.0) / of(2);
+            root += step.max(0.0);
+            if step <= f64::EPSILON * root {
+                break;
+            }
+        }
+        Proportions::learned(terms(root).map(|(n, h)| if *n > 0.0 { n / h } else { 0.0 }))
+    }
+
+    /// The fall of the logarithm of the prior density for a unit of the proportion of component `c`.
+    fn pull<F: Float>(&self, theta: &Parameters<F>, c: usize) -> f64 {
+        let (precisions, ridge) = (theta.precisions(c), self.ridge.iter().enumerate());
+        let trace: f64 = ridge
+            .map(|(j, r)| r * precisions[j % precisions.len()])
+            .sum();
+        0.5 * self.weight * trace
+    }
+
+    /// The sum of squares in coordinate `j`, and the mass, that the prior adds to the covariance of components of this share.
+    pub(super) fn of_column(&self, share: f64, j: usize) -> (f64, f64) {
+        let at = |values: &[f64]| values.get(j).copied().unwrap_or(0.0);
+        let squares = self.rows * at(&self.variances) + share * self.weight * at(&self.ridge);
+        (squares, self.rows)
+    }
+
+    /// As above, in all coordinates together, to `number` covariances.
+    pub(super) fn of_all(&self, share: f64, number: usize) -> (f64, f64) {
+        let (total, ridge): (f64, f64) = (self.variances.iter().sum(), self.ridge.iter().sum());
+        let rows = number as f64 * self.rows;
+        let squares = rows * total + share * self.weight * ridge;
+        (squares, rows * self.variances.len() as f64)
+    }
+
+    /// The logarithm of the prior density less that at its mode.
+    pub(super) fn terms<F: Float>(&self, theta: &Parameters<F>) -> f64 {
+        let shares = theta.proportions.values.iter().enumerate();
+        let ridge = match self.ridge.is_empty() {
+            false => shares.map(|(c, p)| p * self.pull(theta, c)).sum(),
+            true => 0.0,
+        };
+        let proportions: f64 = match self.proportions > 0.0 {
+            true => (theta.proportions.values.iter())
+                .map(|p| self.proportions * (p * theta.k() as f64).ln())
+                .sum(),
+            false => 0.0,
+        };
+        if self.variances.is_empty() {
+            return proportions - ridge;
+        }
+        let number = if theta.covariance.is_tied() {
+            1
+        } else {
+            theta.k()
+        };
+        let apart = |c: usize| {
+            let precisions = theta.precisions(c);
+            let log_det = theta.log_det(c, self.variances.len());
+            let columns = self.variances.iter().enumerate();
+            let terms = columns.map(|(j, v)| v * precisions[j % precisions.len()] - 1.0 - v.ln());
+            log_det + terms.sum::<f64>()
+        };
+        proportions - ridge - 0.5 * self.rows * (0..number).map(apart).sum::<f64>()
+    }
+
+    /// An error of the section that holds what no prior has.
+    pub(super) fn check(&self, dim: Option<usize>) -> std::result::Result<(), FileFault> {
+        let count = match self.rows > 0.0 {
+            true => dim.unwrap_or(self.variances.len()),
+            false => 0,
+        };
+        all_positive("prior variances", &self.variances, count)?;
+        let sound = [self.rows, self.proportions]
+            .iter()
+            .all(|x| (0.0..=1e9).contains(x));
+        rule(sound, "prior", "must have from 0 to 1e9 rows")?;
+        let count = match self.ridge.is_empty() {
+            true => 0,
+            false => dim.unwrap_or(self.ridge.len()),
+        };
+        all_positive("ridge", &self.ridge, count)?;
+        let sound = self.weight >= 0.0 && self.weight.is_finite();
+        rule(sound, "prior", "must have a weight")
+    }
+}
