@@ -3,7 +3,8 @@
 use super::parameters::Parameters;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    Covariance, GaussianMixture, MStep, resolved_beside, steps_with_one_variance, variance_of,
+    Covariance, GaussianMixture, MStep, factors, resolved_beside, steps_with_one_variance,
+    variance_of,
 };
 use crate::base::cancel::{Cancel, Watch, unwatched};
 use crate::base::error::{Result, require};
@@ -11,6 +12,7 @@ use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
 use crate::data::Data;
+use crate::kernels::stride;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
@@ -27,6 +29,7 @@ use crate::rows::{Centres, FARTHEST, Frame, Rows};
 /// | `Diagonal` | $\operatorname{diag}(\sigma_{c1}^2, \dots, \sigma_{cD}^2)$ | learned | [E33](crate::equations#e33); \[SG\] Eq. 14 to 19 |
 /// | `Tied` | $\Sigma$ | learned | [E52](crate::equations#e52) |
 /// | `Full` | $\Sigma_c$ | learned | [E52](crate::equations#e52) |
+/// | `Factors(q)` | $W_c W_c^T + \operatorname{diag}(\psi_{c1}, \dots, \psi_{cD})$ | learned | [E58](crate::equations#e58) |
 ///
 /// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
 /// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
@@ -118,7 +121,11 @@ impl Default for Gaussian {
     }
 }
 
-impl Stage for Gaussian {}
+impl Stage for Gaussian {
+    fn check(&self, _clusters: usize) -> Result<()> {
+        self.covariance.check_columns(usize::MAX)
+    }
+}
 
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
@@ -128,10 +135,11 @@ impl<F: Float> MStep<F> for Gaussian {
         let least = resolved_beside::<F>(variance);
         let rule = "needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have some";
         let (suits, kind) = (
-            !self.covariance.has_pairs(),
+            !self.covariance.needs_all(),
             format!("{:?}", self.covariance),
         );
         require(suits || !data.is_sparse(), "covariance", kind, rule)?;
+        self.covariance.check_columns(data.dim())?;
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
@@ -187,7 +195,7 @@ impl<F: Float> MStep<F> for Gaussian {
                 clamped(scaled, theta, data.cancel())?
             }
             false => {
-                let columns = usize::from(self.covariance == Covariance::Diagonal);
+                let columns = usize::from(self.covariance.numbers(1, dim) == dim);
                 raised(&from.spread, columns, theta.least_variance)
             }
         };
@@ -198,8 +206,23 @@ impl<F: Float> MStep<F> for Gaussian {
         if same {
             theta.exact_means.clone_from(&from.exact_means);
         }
+        let wide = stride(dim);
+        let loadings = from.loadings.iter().enumerate();
+        let scaled = loadings.map(|(place, w)| match place % wide {
+            j if j < dim => F::from_f64(w.to_f64() * ratio(j)),
+            _ => F::zero(),
+        });
+        theta.loadings = scaled.collect();
         theta.unit = theta.mean_variance(data.cancel())?;
+        if self.covariance.factors() > 0 && theta.loadings.is_empty() {
+            theta.start_factors();
+        }
         GaussianMixture::new(model.theta, data.cancel()).map(Some)
+    }
+
+    /// Loadings start with the variance.
+    fn searches_first(&self) -> bool {
+        self.covariance.factors() > 0
     }
 
     fn restricted_steps(&self, truncated: bool) -> usize {
@@ -219,6 +242,9 @@ impl<F: Float> MStep<F> for Gaussian {
         let floor = theta.floor_below(variance);
         // No matrix is factored: it is the same in every direction.
         theta.set_all(variance.max(floor));
+        if self.covariance.factors() > 0 {
+            theta.start_factors();
+        }
         unwatched(model.renew(None));
     }
 
@@ -226,7 +252,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let (k, dim) = (model.theta.k(), model.theta.dim());
         let mut sums = Moments::zeros(k, dim, self.covariance.second());
         sums.may_be_narrow = true;
-        sums
+        sums.with_factors(self.covariance.factors())
     }
 
     fn accumulate(
@@ -236,6 +262,9 @@ impl<F: Float> MStep<F> for Gaussian {
         model: &Self::Model,
         sums: &mut Moments,
     ) {
+        if let Some(factored) = model.costs.factored() {
+            return factors::accumulate(rows, block, &model.theta.centres, factored, sums);
+        }
         if self.covariance.has_pairs() {
             let theta = &model.theta;
             let mean = |c: usize| theta.exact_mean(c);
@@ -263,6 +292,9 @@ impl<F: Float> MStep<F> for Gaussian {
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
+        if model.costs.factored().is_some() {
+            return factors::update(sums, model, restricted, self.mixing, cancel);
+        }
         let (dim, mass) = (model.theta.dim(), &sums.mass);
         // The new variances where there is mass, and the one that all would share.
         let (mut variances, shared, rounding) = match self.covariance.has_pairs() {

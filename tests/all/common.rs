@@ -293,6 +293,16 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
                 .e_step(truncated().warm_up(1))
                 .covariance(Covariance::Full)
         }),
+        with_factors("gmm, factors", true, 1, algorithms::gmm),
+        with_factors("gmm, more factors", true, 3, algorithms::gmm),
+        with_factors("k-means, factors", true, 2, algorithms::k_means),
+        with_factors("vc-gmm, factors", false, 2, |k| {
+            algorithms::vc_gmm(k, 60, 3, 3)
+        }),
+        with_factors("d-gmm, factors", false, 2, |k| algorithms::d_gmm(k, 3, 2)),
+        with_factors("var-gmm-s warm, factors", false, 2, move |k| {
+            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().warm_up(1))
+        }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
         }),
@@ -430,6 +440,29 @@ where
         rows: Known::Dense,
         bayesian: name.starts_with("dp-gmm"),
         fit: Box::new(fit),
+    }
+}
+
+/// An algorithm with this many factors, if there are more columns; fewer if not, and none in one column.
+fn with_factors<F: Float>(
+    name: &'static str,
+    deterministic: bool,
+    factors: usize,
+    builder: impl Fn(usize) -> Builder<F> + Send + Sync + 'static,
+) -> Algorithm<F> {
+    let run = move |data: &Dense<'_, F>, settings: &Settings<F>| {
+        let kind = match data.points().ncols() {
+            1 => Covariance::Diagonal,
+            d => Covariance::Factors(factors.min(d - 1)),
+        };
+        fit(builder(settings.clusters).covariance(kind), settings, data)
+    };
+    Algorithm {
+        name,
+        deterministic,
+        rows: Known::Dense,
+        bayesian: false,
+        fit: Box::new(run),
     }
 }
 
