@@ -320,8 +320,13 @@ impl Algorithm {
         if has("neighbors") || has("drawn") {
             per_row += supports + Sizes::in_order();
         }
-        let of_pairs = has("concentration")
-            || matches!(s.covariance, Some(Covariance::Full | Covariance::Tied));
+        let d = shape.columns as f64;
+        let of_pairs = match s.covariance {
+            Some(Covariance::Full | Covariance::Tied) => d * (d + 1.0) / 2.0,
+            Some(Covariance::Factors(factors)) => d * factors as f64,
+            _ if has("concentration") => d * (d + 1.0) / 2.0,
+            _ => 0.0,
+        };
         // Restarts on few rows run at the same time.
         let at_once = parallel::fits_beside(s.restarts.unwrap_or(1), searched);
         let of_rows = searched as f64 * per_row.max(sizes.seeding(has("chain")));

@@ -43,15 +43,15 @@ impl Sizes {
         (1.0 + members as f64) * size_of::<u32>() as f64
     }
 
-    /// Sums of all shards, and models: with a variance for each coordinate, or with all pairs of coordinates.
-    pub(super) fn sums(self, pairs: bool) -> f64 {
+    /// Sums of all shards, and models: with a variance for each coordinate, and this many numbers more of each component.
+    pub(super) fn sums(self, more: f64) -> f64 {
         let Shape {
             rows,
             columns,
             clusters,
         } = self.shape;
         let (d, k) = (columns as f64, clusters as f64);
-        let of_pairs = if pairs { k * d * (d + 1.0) / 2.0 } else { 0.0 };
+        let of_pairs = k * more;
         let shards = em::shards(rows, clusters, of_pairs as usize);
         let numbers = 2.0 * k * (d + 1.0) + of_pairs;
         numbers * (shards + MODELS) as f64 * size_of::<f64>() as f64 + FIXED_BYTES
@@ -104,7 +104,7 @@ impl Sizes {
             };
             peak = peak.max(kept + rows as f64 * per_row);
         }
-        peak + self.sums(false)
+        peak + self.sums(0.0)
     }
 
     /// Per row while seeds are drawn: squared distances, and for chains a density twice.

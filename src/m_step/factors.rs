@@ -400,13 +400,14 @@ pub(super) fn update<F: Float>(
         model.theta.loadings.len() / k,
         sums.mass.iter().sum::<f64>(),
     );
-    // The mean variance of a column about the new means.
+    // The mean variance of a column about the new means: of far seeds what is left is rounding.
     let about = |c: usize| {
         let mass = sums.mass(c).max(f64::MIN_POSITIVE);
         let own = sums.second()[c * stride(dim)..][..dim]
             .iter()
             .zip(sums.first(c));
-        own.map(|(s, f)| (s - f * (f / mass)).max(0.0)).sum::<f64>()
+        own.map(|(s, f)| (s - f * (f / mass)).max(8.0 * f64::EPSILON * s))
+            .sum::<f64>()
     };
     let shared = (0..k).map(about).sum::<f64>() / (total * dim as f64);
     let mut products = std::mem::take(&mut sums.products);
