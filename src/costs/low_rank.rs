@@ -14,7 +14,7 @@ use std::fmt;
 /// A sum that keeps less than this part of its terms has lost too many digits: it is computed in another way.
 const LEAST_KEPT: f64 = 1.0 / 16.0;
 
-/// What costs need of the covariances $\Sigma_c = W_c W_c^T + \Psi_c$ (E58), in units of a variance $u$. With $L_c L_c^T = I + W_c^T
+/// The parts of costs that follow from the covariances $\Sigma_c = W_c W_c^T + \Psi_c$ (E58), in units of a variance $u$. With $L_c L_c^T = I + W_c^T
 /// \Psi_c^{-1} W_c$ there is no matrix of all pairs of columns.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Factored<F> {
@@ -25,7 +25,7 @@ pub(crate) struct Factored<F> {
     maps: Vec<F>,
     /// $L_c$ (k, q, q).
     lower: Vec<f64>,
-    /// What determinants and proportions add (k).
+    /// Addends of determinants and proportions (k).
     added: Vec<f64>,
 }
 
@@ -152,7 +152,7 @@ impl<'m, F: Float> LowRank<'m, F> {
         let (k, mut scratch) = (self.components(), Apart::default());
         out.clear();
         out.resize(rows.len() * k, F::zero());
-        // What a component has is read once for all rows.
+        // Each component is read once for all rows.
         for c in 0..k {
             let costs = out[c..].iter_mut().step_by(k);
             (0..rows.len())

@@ -69,7 +69,7 @@ impl Covariance {
         }
     }
 
-    /// The shape of all covariances, for `k` components in `dim` coordinates: of the variances beside factors.
+    /// The shape of all covariances, for `k` components in `dim` coordinates: of the variances besides factors.
     pub(super) fn shape(self, k: usize, dim: usize) -> Vec<usize> {
         match self {
             Self::TiedSpherical => Vec::new(),

@@ -17,7 +17,7 @@ use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
 use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
 
-/// The variance along a factor that starts, and along one that vanished, as parts of the variance beside factors.
+/// The variance along a factor that starts, and along one that vanished, as parts of the variance besides factors.
 const STARTS: f64 = 1.0 / 16.0;
 const VANISHED: f64 = 1e-12;
 
@@ -40,7 +40,7 @@ impl<F: Float> Parameters<F> {
 
 impl<F: Float> GaussianMixture<F> {
     /// Factor analysers ([E58](crate::equations#e58)): means (k, d), loadings (k, d, q) of fewer factors than columns, the variance of
-    /// each column beside them (k, d), and proportions (k).
+    /// each column besides them (k, d), and proportions (k).
     ///
     /// # Errors
     /// As [`from_parameters`](Self::from_parameters).
@@ -58,7 +58,7 @@ impl<F: Float> GaussianMixture<F> {
         kind.check_columns(dim)?;
         let whole = &noise + &loadings.mapv(|w| w * w).sum_axis(Axis(2));
         let diagonal = Covariance::Diagonal;
-        // The frame is as wide as the components; variances beside factors may be no smaller than others.
+        // The frame is as wide as the components; variances besides factors may be no smaller than others.
         let frame = Self::from_parameters(diagonal, means, whole.view(), proportions)?
             .theta
             .frame;
@@ -112,7 +112,7 @@ impl<F: Float> GaussianMixture<F> {
         all
     }
 
-    /// The variance of each column beside factors (k, d), in the data's own unit, squared; without factors, all of it
+    /// The variance of each column besides factors (k, d), in the data's own unit, squared; without factors, all of it
     /// ([`variances`](crate::Mixture::variances)).
     #[must_use]
     pub fn noise(&self) -> Array2<f64> {
@@ -267,7 +267,7 @@ impl<'a> Own<'a> {
 struct Next<F> {
     /// (d), padded.
     mean: Vec<F>,
-    /// The variances beside factors (d).
+    /// The variances besides factors (d).
     noise: Vec<f64>,
     /// The least variances that have digits (d).
     least: Vec<f64>,
@@ -414,7 +414,7 @@ pub(super) fn update<F: Float>(
     let loadings = std::mem::take(&mut model.theta.loadings);
     let Some(factored) = model.costs.factored().filter(|_| !restricted) else {
         let scale = match model.costs.factored() {
-            // What the factors explain of it.
+            // The part that the factors explain.
             Some(factored) => {
                 let explained = products.iter_mut().enumerate().map(|(c, products)| {
                     let own = Own::of(&sums, std::mem::take(products), factored, c);

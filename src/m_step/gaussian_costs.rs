@@ -92,7 +92,7 @@ impl<F: Float> Costs<F> {
         }
     }
 
-    /// What costs of factor analysers are made of, once they have loadings.
+    /// The parts of the costs of factor analysers, once they have loadings.
     pub(super) fn factored(&self) -> Option<&Factored<F>> {
         match &self.form {
             Form::Factors(factored) => Some(factored),

@@ -424,7 +424,7 @@ fn parameters_samples_and_parts() {
     );
 }
 
-/// What no factor analysers have is an error that says so.
+/// Settings that no factor analysers have are errors that say so.
 #[test]
 fn wrong_settings_are_errors() {
     let x = blobs::<f64>(60, 3, 2, 1);
