@@ -245,6 +245,9 @@ pub(crate) struct Common {
     /// Covariances of the components [default: diagonal for gmm and sparsified-gmm, otherwise tied-spherical]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,
+    /// Covariances of this many factors and a variance for each column: factor analysers, for many columns
+    #[arg(long, value_name = "N", value_parser = positive, conflicts_with = "covariance")]
+    pub(crate) factors: Option<usize>,
     /// Seed of all random numbers: the same seed gives the same model
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = seed)]
     pub(crate) seed: u64,

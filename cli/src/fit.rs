@@ -172,14 +172,14 @@ pub(crate) fn has_one_variance(algorithm: &str, common: &Common) -> bool {
         Some(covariance) => matches!(covariance, Spherical | TiedSpherical),
         None => !matches!(algorithm, "dp-gmm" | "sparsified-gmm" | "table"),
     };
-    one && !common.standardise && common.metric == Metric::Euclidean
+    one && common.factors.is_none() && !common.standardise && common.metric == Metric::Euclidean
 }
 
 /// Says that densities are those of no rows at all, where a component has too few for its covariance.
 fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
     let few = match found::covariances(&*found.model) {
         Some(Covariance::Full) => found.model.means().ncols(),
-        Some(Covariance::Diagonal | Covariance::Spherical) => 1,
+        Some(Covariance::Diagonal | Covariance::Spherical | Covariance::Factors(_)) => 1,
         _ => return,
     };
     let rows = found.report.phases.last().map_or(0, |phase| phase.rows);
@@ -259,8 +259,9 @@ pub(crate) fn common(
             common.covariance
         }
     };
-    if let Some(covariance) = covariance {
-        algorithm = algorithm.covariance(covariance.of_crate());
+    let factors = common.factors.map(Covariance::Factors);
+    if let Some(covariance) = factors.or(covariance.map(arguments::Covariance::of_crate)) {
+        algorithm = algorithm.covariance(covariance);
     }
     Ok(algorithm)
 }

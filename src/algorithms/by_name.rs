@@ -329,8 +329,20 @@ impl Algorithm {
         if has("neighbors") || has("drawn") {
             per_row += supports + Sizes::in_order();
         }
-        let of_pairs = has("concentration")
-            || matches!(s.covariance, Some(Covariance::Full | Covariance::Tied));
+        let d = shape.columns as f64;
+        let more = match s.covariance {
+            Some(Covariance::Full | Covariance::Tied) => d * (d + 1.0) / 2.0,
+            Some(Covariance::Factors(factors)) => d * factors as f64,
+            _ if has("concentration") => d * (d + 1.0) / 2.0,
+            _ if has("columns") => {
+                let categories = s.columns.iter().flatten().map(|column| match column {
+                    Column::Category(categories) => *categories as f64,
+                    _ => 0.0,
+                });
+                3.0 * d + categories.sum::<f64>()
+            }
+            _ => 0.0,
+        };
         // Restarts on few rows run at the same time.
         let restarts = s.restarts.unwrap_or(if has("columns") {
             own::TABLE_RESTARTS
@@ -339,19 +351,7 @@ impl Algorithm {
         });
         let at_once = parallel::fits_beside(restarts, searched);
         let of_rows = searched as f64 * per_row.max(sizes.seeding(has("chain")));
-        let own = match (of_pairs, has("columns")) {
-            (true, _) => columns as f64 * (columns as f64 + 1.0) / 2.0,
-            (_, true) => s
-                .columns
-                .iter()
-                .flatten()
-                .fold(3.0 * columns as f64, |own, column| match column {
-                    Column::Category(categories) => own + *categories as f64,
-                    _ => own,
-                }),
-            _ => 0.0,
-        };
-        let mut needed = at_once as f64 * (of_rows + sizes.sums(own)) + sizes.blocks();
+        let mut needed = at_once as f64 * (of_rows + sizes.sums(more)) + sizes.blocks();
         if let Some(draws) = coreset {
             needed += sizes.coreset(draws);
         }

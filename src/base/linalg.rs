@@ -402,6 +402,40 @@ pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize, watch: Watch<'_>) -> 
     Ok(out)
 }
 
+/// $A A^T$ (q, q) of `q` rows of `wide` numbers.
+pub(crate) fn gram_of_rows(rows: &[f64], wide: usize) -> Vec<f64> {
+    let rows = ArrayView2::from_shape((rows.len() / wide, wide), rows).expect("whole rows");
+    rows.dot(&rows.t()).into_raw_vec_and_offset().0
+}
+
+/// Solves $L X = B$ for a lower triangle (q, q) and `q` rows of `wide` numbers, in the place of these.
+pub(crate) fn forward(lower: &[f64], q: usize, rows: &mut [f64], wide: usize) {
+    for i in 0..q {
+        let (before, rest) = rows.split_at_mut(i * wide);
+        let row = &mut rest[..wide];
+        for (l, before) in before.chunks_exact(wide).enumerate() {
+            subtract(lower[i * q + l], before, row);
+        }
+        row.iter_mut().for_each(|x| *x /= lower[i * (q + 1)]);
+    }
+}
+
+/// Solves $L^T X = B$, as [`forward`].
+pub(crate) fn backward(lower: &[f64], q: usize, rows: &mut [f64], wide: usize) {
+    for i in (0..q).rev() {
+        let (rest, after) = rows.split_at_mut((i + 1) * wide);
+        let row = &mut rest[i * wide..];
+        for (l, after) in (i + 1..q).zip(after.chunks_exact(wide)) {
+            subtract(lower[l * q + i], after, row);
+        }
+        row.iter_mut().for_each(|x| *x /= lower[i * (q + 1)]);
+    }
+}
+
+fn subtract(factor: f64, from: &[f64], row: &mut [f64]) {
+    row.iter_mut().zip(from).for_each(|(x, y)| *x -= factor * y);
+}
+
 /// Orthonormal rows whose first `i` span the first `i` of `rows` (p, d), p <= d, for every `i`; where rows depend on those
 /// before them, there are others in their place.
 ///

@@ -4,12 +4,14 @@
 //! components as matrix products, bounds on their rounding, and the choice of those that are computed again directly, so that
 //! labels do not depend on rounding.
 
+pub(crate) mod low_rank;
 pub(crate) mod observed;
 mod ranking;
 mod scaled;
 pub(crate) mod whitened;
 pub(crate) mod whitening;
 
+pub use low_rank::LowRank;
 pub(crate) use ranking::Ranking;
 pub use scaled::{Factor, Scaled};
 pub use whitened::Whitened;
@@ -32,6 +34,8 @@ pub enum Cost<'m, F: Float> {
     Scaled(&'m Scaled<F>),
     /// Squared distances of rows that each component, or one transform for all of them, whitens.
     Whitened(Whitened<'m, F>),
+    /// Squared distances under covariances of a few factors and a variance for each column.
+    LowRank(LowRank<'m, F>),
     /// Costs of any other form, computed one by one: correct for every family, and slow.
     Own(&'m dyn OwnCost<F>),
 }
@@ -57,6 +61,7 @@ impl<'m, F: Float> Cost<'m, F> {
             Self::Squared(centres) => centres.len(),
             Self::Scaled(scaled) => scaled.components(),
             Self::Whitened(whitened) => whitened.components(),
+            Self::LowRank(low_rank) => low_rank.components(),
             Self::Own(own) => own.components(),
         }
     }
@@ -66,6 +71,7 @@ impl<'m, F: Float> Cost<'m, F> {
         match self {
             Self::Squared(centres) => Some(centres.dim()),
             Self::Scaled(scaled) => Some(scaled.centres().dim()),
+            Self::LowRank(low_rank) => Some(low_rank.dim()),
             // A family of the library.
             Self::Whitened(_) | Self::Own(_) => None,
         }
@@ -76,6 +82,7 @@ impl<'m, F: Float> Cost<'m, F> {
         let of_known = match self {
             Self::Squared(_) | Self::Scaled(_) => true,
             Self::Whitened(whitened) => whitened.are_of_known() && !data.others_are_zero(),
+            Self::LowRank(_) => false,
             Self::Own(own) => own.are_of_known(),
         };
         let rule = "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some";
@@ -99,6 +106,7 @@ impl<'m, F: Float> Cost<'m, F> {
             Self::Squared(centres) => rows.distances_to(i, centres, ids, out),
             Self::Scaled(scaled) => scaled.some(rows, i, ids, out),
             Self::Whitened(whitened) => whitened.some(rows, i, ids, out),
+            Self::LowRank(low_rank) => low_rank.some(rows, i, ids, out),
             Self::Own(own) => {
                 own.some(rows, i, ids, out);
                 if out.len() != ids.len() {
@@ -117,6 +125,7 @@ impl<'m, F: Float> Cost<'m, F> {
             Self::Squared(centres) => rows.distances(centres, out),
             Self::Scaled(scaled) => scaled.all(rows, out),
             Self::Whitened(whitened) => whitened.all(rows, out),
+            Self::LowRank(low_rank) => low_rank.all(rows, out),
             Self::Own(own) => {
                 let ids: Vec<u32> = (0..own.components() as u32).collect();
                 let mut costs = Vec::new();
@@ -135,7 +144,7 @@ impl<'m, F: Float> Cost<'m, F> {
         match self {
             Self::Squared(centres) => rows.margin(i, centres, reach),
             Self::Scaled(scaled) => scaled.margin(rows, i),
-            Self::Whitened(_) | Self::Own(_) => F::zero(),
+            Self::Whitened(_) | Self::LowRank(_) | Self::Own(_) => F::zero(),
         }
     }
 
@@ -145,7 +154,7 @@ impl<'m, F: Float> Cost<'m, F> {
         match *self {
             Self::Squared(centres) => Some(centres.products()),
             Self::Scaled(scaled) => scaled.products(),
-            Self::Whitened(_) | Self::Own(_) => None,
+            Self::Whitened(_) | Self::LowRank(_) | Self::Own(_) => None,
         }
     }
 
@@ -171,6 +180,7 @@ impl<F: Float> fmt::Debug for Cost<'_, F> {
             Self::Squared(_) => "Squared",
             Self::Scaled(_) => "Scaled",
             Self::Whitened(_) => "Whitened",
+            Self::LowRank(_) => "LowRank",
             Self::Own(_) => "Own",
         };
         write!(f, "{kind} costs of {} components", self.components())

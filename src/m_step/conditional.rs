@@ -129,6 +129,9 @@ impl<F: Float> GaussianMixture<F> {
                 Covariance::Diagonal
             }
             Covariance::TiedSpherical if covariances.is_some() || !equal => Covariance::Spherical,
+            Covariance::Factors(q) if covariances.is_some() || q >= columns.len() => {
+                Covariance::Full
+            }
             kind => kind,
         };
         match kind {
@@ -144,6 +147,12 @@ impl<F: Float> GaussianMixture<F> {
                 let mut variances = Array2::zeros(means.dim());
                 (0..k).for_each(|c| variances.row_mut(c).assign(&of(c).diag()));
                 Self::from_parameters(kind, means, variances.view(), shares)
+            }
+            Covariance::Factors(_) => {
+                let (loadings, noise) = (self.loadings(), self.noise());
+                let loadings = loadings.select(Axis(1), columns);
+                let noise = noise.select(Axis(1), columns);
+                Self::from_factors(means, loadings.view(), noise.view(), shares)
             }
             Covariance::Tied => Self::from_parameters(kind, means, of(0).view(), shares),
             Covariance::Full => {

@@ -1,6 +1,7 @@
 //! Kinds of covariances: how many numbers each has.
 
 use super::SecondMoments;
+use crate::base::error::{Result, require};
 
 /// The form of the covariances of Gaussian components.
 // Kinds are saved by their place in this list: new ones come last.
@@ -17,6 +18,9 @@ pub enum Covariance {
     Tied,
     /// A covariance with all pairs of columns per component. On dense data, of which values may be missing.
     Full,
+    /// Factor analysers: a covariance per component of this many factors, fewer than columns, and a variance per column
+    /// ([E58](crate::equations#e58)). It has most of what `Full` has, and never a matrix of all pairs of columns. On dense data.
+    Factors(usize),
 }
 
 impl Covariance {
@@ -35,22 +39,42 @@ impl Covariance {
         matches!(self, Self::Tied | Self::Full)
     }
 
+    /// How many factors there are; 0 for other kinds.
+    pub(super) fn factors(self) -> usize {
+        match self {
+            Self::Factors(factors) => factors,
+            _ => 0,
+        }
+    }
+
+    /// An error unless there are fewer factors than columns.
+    pub(super) fn check_columns(self, columns: usize) -> Result<()> {
+        let (factors, rule) = (self.factors(), "must be fewer than columns, and at least 1");
+        let fits = !matches!(self, Self::Factors(_)) || (1..columns).contains(&factors);
+        require(fits, "factors", factors, rule)
+    }
+
+    /// Whether rows must know all coordinates.
+    pub(super) fn needs_all(self) -> bool {
+        self.has_pairs() || self.factors() > 0
+    }
+
     pub(super) fn second(self) -> SecondMoments {
         match self {
             Self::TiedSpherical => SecondMoments::Total,
             Self::Spherical => SecondMoments::PerComponent,
-            Self::Diagonal => SecondMoments::PerCoordinate,
+            Self::Diagonal | Self::Factors(_) => SecondMoments::PerCoordinate,
             Self::Tied => SecondMoments::Pairs,
             Self::Full => SecondMoments::PerPair,
         }
     }
 
-    /// The shape of all covariances, for `k` components in `dim` coordinates.
+    /// The shape of all covariances, for `k` components in `dim` coordinates: of the variances besides factors.
     pub(super) fn shape(self, k: usize, dim: usize) -> Vec<usize> {
         match self {
             Self::TiedSpherical => Vec::new(),
             Self::Spherical => vec![k],
-            Self::Diagonal => vec![k, dim],
+            Self::Diagonal | Self::Factors(_) => vec![k, dim],
             Self::Tied => vec![dim, dim],
             Self::Full => vec![k, dim, dim],
         }
@@ -70,11 +94,12 @@ impl Covariance {
         }
     }
 
-    /// The free ones among them: matrices are symmetric.
+    /// The free ones among them, and among loadings: matrices are symmetric, and factors can be turned.
     pub(super) fn free(self, k: usize, dim: usize) -> usize {
+        let q = self.factors();
         match self.has_pairs() {
             true => self.numbers(k, dim) / dim * (dim + 1) / 2,
-            false => self.numbers(k, dim),
+            false => self.numbers(k, dim) + k * (dim * q - q * q.saturating_sub(1) / 2),
         }
     }
 }

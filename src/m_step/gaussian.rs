@@ -4,7 +4,7 @@ use super::parameters::Parameters;
 use super::prior::{Advance, Prior};
 use super::proportions::{Mixing, Proportions};
 use super::{
-    Covariance, GaussianMixture, MStep, Needs, STEPS_WITH_ONE_VARIANCE, resolved_beside,
+    Covariance, GaussianMixture, MStep, Needs, STEPS_WITH_ONE_VARIANCE, factors, resolved_beside,
     variance_of,
 };
 use crate::base::cancel::{Cancel, Watch, unwatched};
@@ -13,6 +13,7 @@ use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
 use crate::data::Data;
+use crate::kernels::stride;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
@@ -29,6 +30,7 @@ use crate::rows::{Centres, FARTHEST, Frame, Rows};
 /// | `Diagonal` | $\operatorname{diag}(\sigma_{c1}^2, \dots, \sigma_{cD}^2)$ | learned | [E33](crate::equations#e33); \[SG\] Eq. 14 to 19 |
 /// | `Tied` | $\Sigma$ | learned | [E52](crate::equations#e52) |
 /// | `Full` | $\Sigma_c$ | learned | [E52](crate::equations#e52) |
+/// | `Factors(q)` | $W_c W_c^T + \operatorname{diag}(\psi_{c1}, \dots, \psi_{cD})$ | learned | [E58](crate::equations#e58) |
 ///
 /// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
 /// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
@@ -141,6 +143,7 @@ impl Default for Gaussian {
 
 impl Stage for Gaussian {
     fn check(&self, _clusters: usize) -> Result<()> {
+        self.covariance.check_columns(usize::MAX)?;
         self.prior.map_or(Ok(()), |prior| prior.check())
     }
 }
@@ -153,10 +156,14 @@ impl<F: Float> MStep<F> for Gaussian {
         let least = resolved_beside::<F>(variance);
         let rule = "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows";
         let (suits, kind) = (
-            !self.covariance.has_pairs() || !data.others_are_zero() && frame.basis().is_none(),
+            match self.covariance.has_pairs() {
+                true => !data.others_are_zero() && frame.basis().is_none(),
+                false => !self.covariance.needs_all(),
+            },
             format!("{:?}", self.covariance),
         );
         require(suits || !data.is_sparse(), "covariance", kind, rule)?;
+        self.covariance.check_columns(data.dim())?;
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
@@ -213,7 +220,7 @@ impl<F: Float> MStep<F> for Gaussian {
                 clamped(scaled, theta, data.cancel())?
             }
             false => {
-                let columns = usize::from(self.covariance == Covariance::Diagonal);
+                let columns = usize::from(self.covariance.numbers(1, dim) == dim);
                 raised(&from.spread, columns, theta.least_variance)
             }
         };
@@ -230,13 +237,25 @@ impl<F: Float> MStep<F> for Gaussian {
         if same {
             theta.exact_means.clone_from(&from.exact_means);
         }
+        let wide = stride(dim);
+        let loadings = from.loadings.iter().enumerate();
+        let scaled = loadings.map(|(place, w)| match place % wide {
+            j if j < dim => F::from_f64(w.to_f64() * ratio(j)),
+            _ => F::zero(),
+        });
+        theta.loadings = scaled.collect();
         theta.unit = theta.mean_variance(data.cancel())?;
+        if self.covariance.factors() > 0 && theta.loadings.is_empty() {
+            theta.start_factors();
+        }
         GaussianMixture::new(model.theta, data.cancel()).map(Some)
     }
 
     fn needs(&self) -> Needs {
         let several = !self.covariance.is_one_variance();
         Needs {
+            // Loadings start with the variance.
+            searches_first: self.covariance.factors() > 0,
             restricted_steps: usize::from(several) * STEPS_WITH_ONE_VARIANCE,
             ..Needs::default()
         }
@@ -252,6 +271,9 @@ impl<F: Float> MStep<F> for Gaussian {
         let floor = theta.floor_below(variance);
         // No matrix is factored: it is the same in every direction.
         theta.set_all(variance.max(floor));
+        if self.covariance.factors() > 0 {
+            theta.start_factors();
+        }
         unwatched(model.renew(None));
     }
 
@@ -259,7 +281,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let (k, dim) = (model.theta.k(), model.theta.dim());
         let mut sums = Moments::zeros(k, dim, self.covariance.second());
         sums.may_be_narrow = true;
-        sums
+        sums.with_factors(self.covariance.factors())
     }
 
     fn accumulate(
@@ -269,6 +291,9 @@ impl<F: Float> MStep<F> for Gaussian {
         model: &Self::Model,
         sums: &mut Moments,
     ) {
+        if let Some(factored) = model.costs.factored() {
+            return factors::accumulate(rows, block, &model.theta.centres, factored, sums);
+        }
         if self.covariance.has_pairs() {
             let theta = &model.theta;
             if let Some(entries) = rows.entries() {
@@ -299,6 +324,9 @@ impl<F: Float> MStep<F> for Gaussian {
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
+        if model.costs.factored().is_some() {
+            return factors::update(sums, model, restricted, self.mixing, cancel);
+        }
         let (dim, mass) = (model.theta.dim(), &sums.mass);
         let one = restricted || self.covariance.is_one_variance();
         if self.mixing == Mixing::Learned && !one {

@@ -7,10 +7,11 @@ use crate::base::cancel::Watch;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::costs::low_rank::Factored;
 use crate::costs::observed::Observed;
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::Whitening;
-use crate::costs::{Cost, Factor, Scaled, Whitened};
+use crate::costs::{Cost, Factor, LowRank, Scaled, Whitened};
 
 /// Costs of rows in units of a variance, as they follow from the parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,8 @@ enum Form<F> {
     Tied(Box<Shared<F>>),
     /// Squared distances of rows that each component whitens (E52), and what determinants and proportions add (k).
     Full(Vec<f64>),
+    /// Squared distances under covariances of a few factors (E58).
+    Factors(Factored<F>),
 }
 
 impl<F: Float> Costs<F> {
@@ -59,7 +62,11 @@ impl<F: Float> Costs<F> {
         let centres = || theta.centres.clone();
         let form = match theta.covariance {
             Covariance::TiedSpherical => Form::Squared,
-            Covariance::Tied | Covariance::Full if round => {
+            Covariance::Factors(_) if !theta.loadings.is_empty() => {
+                let (loadings, penalty) = (&theta.loadings, |c: usize| penalties[c]);
+                Form::Factors(Factored::new(unit, loadings, variances, dim, penalty))
+            }
+            Covariance::Tied | Covariance::Full | Covariance::Factors(_) if round => {
                 Form::Scaled(Box::new(Scaled::new(centres(), |_| Factor::ONE)))
             }
             Covariance::Tied => {
@@ -73,7 +80,7 @@ impl<F: Float> Costs<F> {
                 Form::Full(added().map(held).collect())
             }
             Covariance::Spherical => Form::Scaled(Box::new(Scaled::new(centres(), of_component))),
-            Covariance::Diagonal => {
+            Covariance::Diagonal | Covariance::Factors(_) => {
                 let of = |c: usize, j: usize| relative(variances[c * dim + j]);
                 let scaled = Scaled::by_column(centres(), of, |c| penalties[c]);
                 Form::Scaled(Box::new(scaled))
@@ -95,10 +102,22 @@ impl<F: Float> Costs<F> {
         }
     }
 
+    /// The parts of the costs of factor analysers, once they have loadings.
+    pub(super) fn factored(&self) -> Option<&Factored<F>> {
+        match &self.form {
+            Form::Factors(factored) => Some(factored),
+            _ => None,
+        }
+    }
+
     pub(super) fn of<'m>(&'m self, theta: &'m Parameters<F>) -> Cost<'m, F> {
+        let centres = &theta.centres;
         let whitened = match &self.form {
-            Form::Squared => return Cost::Squared(&theta.centres),
+            Form::Squared => return Cost::Squared(centres),
             Form::Scaled(scaled) => return Cost::Scaled(scaled),
+            Form::Factors(own) => {
+                return Cost::LowRank(LowRank::new(own, centres, &theta.loadings));
+            }
             Form::Tied(shared) => Whitened::shared(shared),
             Form::Full(added) => Whitened::each(&self.whitenings, added),
         };

@@ -73,6 +73,13 @@ impl<F: Float> GaussianMixture<F> {
                 _ => same_columns("variances", size, variances.shape()[axis])?,
             }
         }
+        let given = kind.factors() == 0;
+        require(
+            given,
+            "kind",
+            format!("{kind:?}"),
+            "has loadings, too: see `from_factors`",
+        )?;
         let variances: Vec<f64> = variances.iter().copied().collect();
         let largest = check_variances::<F>(kind, &variances, dim)?;
         let given = Proportions::check(proportions, k)?;
@@ -210,6 +217,13 @@ impl<F: Float> GaussianMixture<F> {
         }
         let variances = self.coordinates(c);
         let mut covariance = Array2::zeros((dim, dim));
+        for loadings in self.theta.loadings_of(c) {
+            let pairs = covariance.indexed_iter_mut().filter(|((i, j), _)| i != j);
+            pairs.for_each(|((i, j), v)| {
+                let product = loadings[i].to_f64() * loadings[j].to_f64();
+                *v += self.theta.frame.leave_product(i, j, product);
+            });
+        }
         let Some(mut axes) = self.axes() else {
             covariance.diag_mut().assign(&variances);
             return covariance;
@@ -265,6 +279,7 @@ impl<F: Float> GaussianMixture<F> {
         let mut normals = vec![0.0; dim];
         let (points, labels) = theta.proportions.draw(n, dim, seed, |c, rng, mut row| {
             normals.fill_with(|| rng.normal());
+            let scores: Vec<f64> = theta.loadings_of(c).map(|_| rng.normal()).collect();
             let (means, own) = (theta.centres.row(c), theta.own(c));
             for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
                 let step = match factors.get(c % factors.len().max(1)) {
@@ -272,7 +287,11 @@ impl<F: Float> GaussianMixture<F> {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
                         unit * terms.map(|(l, e)| l * e).sum::<f64>()
                     }
-                    None => own[j % own.len()].sqrt() * normals[j],
+                    None => {
+                        let terms = theta.loadings_of(c).zip(&scores);
+                        let along = terms.map(|(w, e)| w[j].to_f64() * e).sum::<f64>();
+                        own[j % own.len()].sqrt() * normals[j] + along
+                    }
                 };
                 *z = F::from_f64(mean.to_f64() + step);
             }
@@ -350,11 +369,12 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
     }
 
-    /// With `covariances` (d, d) or (k, d, d) where they have all pairs of columns.
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         self.drawn(n, seed)
     }
 
+    /// With `covariances` (d, d) or (k, d, d) where they have all pairs of columns, `loadings` (k, d, q) and `noise` (k, d) with
+    /// factors.
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         let mut all = vec![
             ("variances", Mixture::variances(self).into_dyn()),
@@ -363,6 +383,10 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         match self.theta.covariance {
             Covariance::Tied => all.push(("covariances", self.covariance_of(0).into_dyn())),
             Covariance::Full => all.push(("covariances", self.covariances().into_dyn())),
+            Covariance::Factors(_) => {
+                all.push(("loadings", self.loadings().into_dyn()));
+                all.push(("noise", self.noise().into_dyn()));
+            }
             _ => (),
         }
         all

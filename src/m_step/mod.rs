@@ -10,6 +10,7 @@ mod dense_products;
 mod dense_sums;
 mod dirichlet_process;
 mod exact_sums;
+mod factors;
 mod gaussian;
 mod gaussian_costs;
 mod gaussian_mixture;

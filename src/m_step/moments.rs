@@ -61,6 +61,9 @@ pub struct Moments {
     /// First moments of sparse rows, one after the other, while they are few: component, coordinate and what is added to it.
     listed: Vec<(u32, u32, f64)>,
     own: Vec<f64>,
+    /// (k): the products of differences from the mean with each factor (q, d), padded, of components met; none for the others.
+    pub(super) products: Vec<Vec<f64>>,
+    factors: usize,
 }
 
 /// The sums of [`Moments`], to be added to.
@@ -105,7 +108,29 @@ impl Moments {
             scatter_weight: 0.0,
             listed: Vec::new(),
             own: Vec::new(),
+            products: Vec::new(),
+            factors: 0,
         }
+    }
+
+    /// With products with this many factors.
+    pub(super) fn with_factors(self, factors: usize) -> Self {
+        let products = match factors {
+            0 => Vec::new(),
+            _ => vec![Vec::new(); self.mass.len()],
+        };
+        Self {
+            products,
+            factors,
+            ..self
+        }
+    }
+
+    /// The products of component `c` with its factors, to be added to.
+    pub(super) fn products_mut(&mut self, c: usize) -> &mut [f64] {
+        let own = &mut self.products[c];
+        own.resize(self.factors * stride(self.dim), 0.0);
+        own
     }
 
     /// With this many sums of the family's own, which add up like the others.
@@ -201,11 +226,11 @@ impl Moments {
         &self.second
     }
 
-    /// How many sums there are of pairs of coordinates, and of the family's own.
+    /// How many sums there are of pairs of coordinates, of coordinates and factors, and of the family's own.
     pub(crate) fn further(&self) -> usize {
         let of_pairs = match self.kind {
             SecondMoments::Pairs | SecondMoments::PerPair => self.second.len(),
-            _ => 0,
+            _ => self.products.len() * self.factors * stride(self.dim),
         };
         of_pairs + self.own.len()
     }
@@ -465,8 +490,30 @@ impl Moments {
                 total.first[(1 + c as usize) * stride + j as usize] += x;
             }
         }
+        total = total.with_factors(parts[0].factors);
+        total.merge_products(&mut parts);
         parallel::map_chunks(&mut parts, 1, |_, _, parts| parts[0].clear());
         total
+    }
+
+    /// The products of all parts, in the memory of the first that has them: they may take most of all there is.
+    fn merge_products(&mut self, parts: &mut [&mut Self]) {
+        let mut first = Vec::with_capacity(self.products.len());
+        for (c, own) in self.products.iter_mut().enumerate() {
+            let met = parts.iter().position(|part| !part.products[c].is_empty());
+            first.push(met.unwrap_or(parts.len()));
+            if let Some(met) = met {
+                *own = std::mem::take(&mut parts[met].products[c]);
+            }
+        }
+        let parts = &*parts;
+        parallel::map_chunks(&mut self.products, 1, |c, _, own| {
+            for part in parts.iter().skip(first[c] + 1) {
+                for (sum, x) in own[0].iter_mut().zip(&part.products[c]) {
+                    *sum += x;
+                }
+            }
+        });
     }
 
     /// No rows added, in the memory there is.
@@ -480,6 +527,7 @@ impl Moments {
         (self.about_means, self.narrow) = (false, false);
         (self.whitened, self.scatter_known, self.scatter_weight) = (false, false, 0.0);
         self.own.fill(0.0);
+        self.products.iter_mut().for_each(Vec::clear);
     }
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).

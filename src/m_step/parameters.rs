@@ -10,14 +10,16 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::io::{all_finite, all_positive, rule};
+use crate::kernels::stride;
 use crate::rows::{Centres, Frame};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The least variance of a full covariance in any direction, as a share of those of its columns: below, sums of products have
 /// too few digits left in it.
-const LEAST_SHARE: f64 = 1e-8;
+pub(super) const LEAST_SHARE: f64 = 1e-8;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "F: Float", deny_unknown_fields)]
@@ -42,6 +44,10 @@ pub(super) struct Parameters<F> {
     pub(super) unit: f64,
     pub(super) proportions: Proportions,
     pub(super) prior: Advance,
+    /// The loadings of factors (k, q, d), padded, in the unit of the frame: none for other kinds, and before the first variance is
+    /// known. Files have them in the place of exact means ([`stored`](Self::stored)).
+    #[serde(skip, default)]
+    pub(super) loadings: Vec<F>,
 }
 
 impl<F: Float> Parameters<F> {
@@ -71,6 +77,7 @@ impl<F: Float> Parameters<F> {
             unit: 1.0,
             proportions,
             prior: Advance::default(),
+            loadings: Vec::new(),
         };
         new.spread = new.isotropic(1.0);
         new
@@ -102,6 +109,7 @@ impl<F: Float> Parameters<F> {
     /// One variance in every direction, which costs are in units of.
     pub(super) fn set_all(&mut self, variance: f64) {
         (self.spread, self.unit) = (self.isotropic(variance), variance);
+        self.loadings = Vec::new();
         self.least_variances.fill(variance);
     }
 
@@ -242,8 +250,9 @@ impl<F: Float> Parameters<F> {
         /// Clamped variances are at their floor up to rounding.
         const NEAR: f64 = 1.0 + 1e-6;
         if !self.covariance.has_pairs() {
-            let mut own = self.own(c).iter().zip(self.floors(c));
-            return own.any(|(v, floor)| *v <= NEAR * floor);
+            let whole = unwatched(self.variances_of(c, None));
+            let mut own = self.own(c).iter().zip(self.floors(c)).zip(whole);
+            return own.any(|((v, floor), whole)| *v <= NEAR * floor.max(LEAST_SHARE * whole));
         }
         if dot(self.least_of(c), &self.precisions(c)) * NEAR < 1.0 {
             return false;
@@ -316,8 +325,52 @@ impl<F: Float> Parameters<F> {
         let own = self.own(c);
         Ok(match self.covariance.has_pairs() {
             true => covariance_of(own, self.dim(), watch)?.into_diag().to_vec(),
-            false => own.to_vec(),
+            false => {
+                let mut all = own.to_vec();
+                for loadings in self.loadings_of(c) {
+                    let squares = all.iter_mut().zip(loadings);
+                    squares.for_each(|(v, w)| *v += w.to_f64() * w.to_f64());
+                }
+                all
+            }
         })
+    }
+
+    /// The loadings of component `c` on each of its factors, padded.
+    pub(super) fn loadings_of(&self, c: usize) -> impl Iterator<Item = &[F]> {
+        let (wide, q) = (stride(self.dim()), self.covariance.factors());
+        let all = self.loadings.chunks_exact(wide);
+        all.skip(c * q).take(q)
+    }
+
+    /// In the form that files have.
+    pub(super) fn stored(&self) -> Cow<'_, Self> {
+        if self.loadings.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let rows = self.loadings.chunks_exact(stride(self.dim()));
+        let loadings = rows.flat_map(|row| &row[..self.dim()]).map(|w| w.to_f64());
+        Cow::Owned(Self {
+            exact_means: loadings.collect(),
+            loadings: Vec::new(),
+            ..self.clone()
+        })
+    }
+
+    /// From the form that files have, once it is checked.
+    pub(super) fn restored(mut self) -> Self {
+        if self.covariance.factors() > 0 {
+            let mut loadings = Vec::new();
+            for row in std::mem::take(&mut self.exact_means).chunks_exact(self.dim()) {
+                loadings.extend(row.iter().map(|w| F::from_f64(*w)));
+                loadings.resize(
+                    loadings.len().next_multiple_of(stride(self.dim())),
+                    F::zero(),
+                );
+            }
+            self.loadings = loadings;
+        }
+        self
     }
 
     /// The mean variance, of components by their proportion.
@@ -353,7 +406,22 @@ impl<F: Float> Parameters<F> {
         let (variances, unit, least) = (&self.spread, self.unit, self.least_variance);
         all_finite("variances", variances, covariance.numbers(k, dim))?;
         let pairs = usize::from(covariance.has_pairs());
-        all_finite("exact means", &self.exact_means, pairs * k * dim)?;
+        let q = covariance.factors();
+        match q > 0 {
+            true => {
+                let fits = q < dim && q.checked_mul(k * dim).is_some();
+                rule(fits, "factors", "must be fewer than columns")?;
+                let loadings = &self.exact_means;
+                let number = if loadings.is_empty() { 0 } else { q * k * dim };
+                all_finite("loadings", loadings, number)?;
+                let held = loadings.iter().enumerate().all(|(place, w)| {
+                    let v = variances.get(place / (q * dim) * dim + place % dim);
+                    v.is_some_and(|v| F::from_f64(w * w / v).is_finite())
+                });
+                rule(held, "loadings", "must not be far from the variances")?;
+            }
+            false => all_finite("exact means", &self.exact_means, pairs * k * dim)?,
+        }
         // In files of earlier versions full covariances share them.
         let least_count = match self.least_variances.len() == pairs * dim {
             true => pairs * dim,

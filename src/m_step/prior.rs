@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 /// A prior of [`Gaussian`](crate::m_step::Gaussian) components ([E59](crate::equations#e59)): rows that they have in advance.
 ///
 /// A fit then maximises the posterior density of the parameters (MAP). Each covariance has `rows` rows of the variances $v_j$ in
-/// advance, which is an inverse Wishart prior of `Tied` and `Full` covariances, and an inverse gamma prior of variances:
+/// advance, which is an inverse Wishart prior of `Tied` and `Full` covariances, and an inverse gamma prior of variances, with `Factors` of
+/// those besides the factors:
 ///
 /// $$\Sigma_c = \frac{S_c + r \thinspace \operatorname{diag}(v)}{m_c + r}$$
 ///

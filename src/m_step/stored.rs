@@ -18,7 +18,7 @@ type Read<T> = std::result::Result<T, FileFault>;
 
 /// The families of the library: the name of each in files, its model, and what is stored of it.
 macro_rules! families {
-    ($($name:ident: $model:ident . $field:ident: $stored:ty, $read:expr;)*) => {
+    ($($name:ident: $model:ident, $stored:ty, $write:expr, $read:expr;)*) => {
         #[derive(Serialize, Deserialize)]
         #[serde(bound = "F: Float")]
         pub(super) enum Stored<'a, F: Clone> {
@@ -56,7 +56,8 @@ macro_rules! families {
 
         $(impl<'a, F: Float> From<&'a $model<F>> for Stored<'a, F> {
             fn from(model: &'a $model<F>) -> Self {
-                Self::$name(Cow::Borrowed(&model.$field))
+                let write: fn(&'a $model<F>) -> Cow<'a, $stored> = $write;
+                Self::$name(write(model))
             }
         }
 
@@ -77,10 +78,10 @@ macro_rules! families {
 }
 
 families! {
-    Gaussian: GaussianMixture.theta: Parameters<F>, |theta: Parameters<F>| theta.check().map(|()| Self::whole(theta));
-    DirichletProcess: DirichletProcessMixture.q: Distribution<F>, |q: Distribution<F>| q.try_into();
-    VonMisesFisher: VonMisesFisherMixture.theta: von_mises_fisher::Theta<F>, |theta: von_mises_fisher::Theta<F>| theta.check().map(|()| Self::new(theta));
-    Table: TableMixture.theta: table::Theta<F>, |theta: table::Theta<F>| theta.check().map(|()| Self::new(theta));
+    Gaussian: GaussianMixture, Parameters<F>, |model| model.theta.stored(), |theta: Parameters<F>| theta.check().map(|()| Self::whole(theta.restored()));
+    DirichletProcess: DirichletProcessMixture, Distribution<F>, |model| Cow::Borrowed(&model.q), |q: Distribution<F>| q.try_into();
+    VonMisesFisher: VonMisesFisherMixture, von_mises_fisher::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: von_mises_fisher::Theta<F>| theta.check().map(|()| Self::new(theta));
+    Table: TableMixture, table::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: table::Theta<F>| theta.check().map(|()| Self::new(theta));
 }
 
 /// The model, if all that it says of itself is finite in the data's own unit as well.

@@ -319,6 +319,19 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             let builder = algorithms::d_gmm(k, 3, 2).covariance(Covariance::Diagonal);
             builder.prior(Prior::new(0.1).proportions(1.0))
         }),
+        with_factors("gmm, factors", true, 1, algorithms::gmm),
+        with_factors("gmm, more factors", true, 3, algorithms::gmm),
+        with_factors("k-means, factors", true, 2, algorithms::k_means),
+        with_factors("gmm, factors, prior", true, 2, |k| {
+            algorithms::gmm(k).prior(Prior::new(2.0).proportions(0.5).ridge(0.01))
+        }),
+        with_factors("vc-gmm, factors", false, 2, |k| {
+            algorithms::vc_gmm(k, 60, 3, 3)
+        }),
+        with_factors("d-gmm, factors", false, 2, |k| algorithms::d_gmm(k, 3, 2)),
+        with_factors("var-gmm-s warm, factors", false, 2, move |k| {
+            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().warm_up(1))
+        }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
         }),
@@ -456,6 +469,29 @@ where
         rows: Known::Dense,
         bayesian: name.starts_with("dp-gmm"),
         fit: Box::new(fit),
+    }
+}
+
+/// An algorithm with this many factors, if there are more columns; fewer if not, and none in one column.
+fn with_factors<F: Float>(
+    name: &'static str,
+    deterministic: bool,
+    factors: usize,
+    builder: impl Fn(usize) -> Builder<F> + Send + Sync + 'static,
+) -> Algorithm<F> {
+    let run = move |data: &Dense<'_, F>, settings: &Settings<F>| {
+        let kind = match data.points().ncols() {
+            1 => Covariance::Diagonal,
+            d => Covariance::Factors(factors.min(d - 1)),
+        };
+        fit(builder(settings.clusters).covariance(kind), settings, data)
+    };
+    Algorithm {
+        name,
+        deterministic,
+        rows: Known::Dense,
+        bayesian: false,
+        fit: Box::new(run),
     }
 }
 

@@ -5,12 +5,13 @@ use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use ndarray::{Array1, Array2, Axis, array};
 
-const KINDS: [Covariance; 5] = [
+const KINDS: [Covariance; 6] = [
     Covariance::TiedSpherical,
     Covariance::Spherical,
     Covariance::Diagonal,
     Covariance::Tied,
     Covariance::Full,
+    Covariance::Factors(1),
 ];
 
 fn models() -> impl Iterator<Item = (String, GaussianMixture<f64>)> {

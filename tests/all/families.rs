@@ -166,6 +166,7 @@ fn components_without_mass_are_discarded() {
     check!(Gaussian::new(Covariance::Diagonal), true);
     check!(Gaussian::new(Covariance::Tied), true);
     check!(Gaussian::new(Covariance::Full), true);
+    check!(Gaussian::new(Covariance::Factors(1)), true);
     check!(Gaussian::new(Covariance::Full).equal_proportions(), false);
     check!(
         Gaussian::new(Covariance::Spherical).equal_proportions(),

@@ -196,6 +196,7 @@ fn all_families<F: Float>(x: &Array2<F>, w: &Array1<f64>, case: &str) -> Vec<Vec
         family!(Gaussian::new(Covariance::Diagonal), "diagonal");
         family!(Gaussian::new(Covariance::Tied), "tied");
         family!(Gaussian::new(Covariance::Full), "full");
+        family!(Gaussian::new(Covariance::Factors(1)), "factors");
     }
     all
 }
@@ -419,6 +420,7 @@ fn seeds_far_out_and_heavy_rows() {
         family!(Gaussian::new(Covariance::Diagonal));
         family!(Gaussian::new(Covariance::Tied));
         family!(Gaussian::new(Covariance::Full));
+        family!(Gaussian::new(Covariance::Factors(1)));
     }
 }
 

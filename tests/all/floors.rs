@@ -11,12 +11,13 @@ use coremix::selection::{Criterion, Sweep};
 use coremix::stage::Rng;
 use ndarray::{Array1, Array2, Axis, array, s};
 
-const KINDS: [Covariance; 5] = [
+const KINDS: [Covariance; 6] = [
     Covariance::TiedSpherical,
     Covariance::Spherical,
     Covariance::Diagonal,
     Covariance::Tied,
     Covariance::Full,
+    Covariance::Factors(1),
 ];
 
 /// Rows about these centres (c, d) with such deviations, one centre after the other, and their centres.
@@ -119,7 +120,7 @@ fn apart<F: Float>(places: &[f64], deviations: &[f64], kind: Covariance) {
         let variances = own.var_axis(Axis(0), 0.0);
         let mut log_det: f64 = variances.mapv(f64::ln).sum();
         match kind {
-            Covariance::Full => {
+            Covariance::Full | Covariance::Factors(_) => {
                 let z = &own - &own.mean_axis(Axis(0)).unwrap();
                 let r = (&z.column(0) * &z.column(1)).mean().unwrap();
                 log_det += (1.0 - r * r / (variances[0] * variances[1])).ln();
@@ -144,6 +145,7 @@ fn narrow_clusters_far_apart() {
         Covariance::Spherical,
         Covariance::Diagonal,
         Covariance::Full,
+        Covariance::Factors(1),
     ] {
         apart::<f64>(&[0.0, 1000.0], &[0.01; 2], kind);
         apart::<f32>(&[0.0, 1000.0], &[0.01; 2], kind);
@@ -374,7 +376,11 @@ fn the_free_energy_rises_at_floors() {
         let x = x.mapv(F::from_f64);
         let w = Array1::from_shape_fn(n, |i| [1.0, 0.5, 3.0][i % 3]);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        for kind in KINDS {
+        // One column has no factors.
+        let kinds = KINDS
+            .into_iter()
+            .filter(|kind| d > 1 || *kind != Covariance::Factors(1));
+        for kind in kinds {
             for k in [1, 3, 7] {
                 let builder = algorithms::gmm(k)
                     .covariance(kind)

@@ -36,6 +36,7 @@ mod dirichlet_process;
 mod dirichlet_scales;
 mod elements;
 mod equations;
+mod factors;
 mod families;
 mod family_scales;
 mod fast;

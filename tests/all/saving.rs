@@ -170,7 +170,7 @@ fn families<F: Float>() {
     check("equal", &equal.build().unwrap().fit(&data).unwrap().model);
     let fit = gmm().covariance(Covariance::Diagonal).build().unwrap();
     check("diagonal", &fit.fit(&data).unwrap().model);
-    for kind in [Covariance::Tied, Covariance::Full] {
+    for kind in [Covariance::Tied, Covariance::Full, Covariance::Factors(2)] {
         let fit = gmm().covariance(kind).build().unwrap();
         check("pairs", &fit.fit(&data).unwrap().model);
     }

@@ -208,6 +208,7 @@ fn families_of_the_crate_keep_the_laws() {
     testing::family(&Gaussian::new(Covariance::Diagonal), &data, 4).unwrap();
     testing::family(&Gaussian::new(Covariance::Tied), &data, 4).unwrap();
     testing::family(&Gaussian::new(Covariance::Full), &data, 4).unwrap();
+    testing::family(&Gaussian::new(Covariance::Factors(1)), &data, 4).unwrap();
 }
 
 // ---- Data -----------------------------------------------------------------------------------------------

@@ -6,12 +6,13 @@ use coremix::prelude::*;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, Axis, array};
 
-const COVARIANCES: [Covariance; 5] = [
+const COVARIANCES: [Covariance; 6] = [
     Covariance::TiedSpherical,
     Covariance::Spherical,
     Covariance::Diagonal,
     Covariance::Tied,
     Covariance::Full,
+    Covariance::Factors(1),
 ];
 
 fn weights(n: usize) -> Array1<f64> {

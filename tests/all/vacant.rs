@@ -325,6 +325,7 @@ fn learned_proportions_discard() {
         Covariance::Diagonal,
         Covariance::Tied,
         Covariance::Full,
+        Covariance::Factors(1),
     ] {
         let fit = algorithms::gmm(3)
             .covariance(kind)

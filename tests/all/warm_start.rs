@@ -345,6 +345,7 @@ fn a_truncated_fit_goes_on_from_its_own_model() {
             Covariance::Full,
             Covariance::Spherical,
             Covariance::Diagonal,
+            Covariance::Factors(1),
         ] {
             let builder = || algorithms::var_gmm_s(8, 2, 2).covariance(kind).seed(seed);
             let first = builder().build().unwrap().fit(&data).unwrap();

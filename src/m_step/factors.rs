@@ -1,0 +1,500 @@
+//! Factor analysers (E58): how their loadings start, their sums, and their update.
+
+use super::parameters::{LEAST_SHARE, Parameters};
+use super::proportions::Mixing;
+use super::{Covariance, GaussianMixture, Moments};
+use crate::base::cancel::{Cancel, Watch, check};
+use crate::base::error::{Result, require, same_columns, same_length};
+use crate::base::float::Float;
+use crate::base::linalg;
+use crate::base::parallel;
+use crate::base::rng::Rng;
+use crate::base::simd::vectorised;
+use crate::base::sort;
+use crate::costs::low_rank::Factored;
+use crate::kernels::stride;
+use crate::model::block::Block;
+use crate::rows::{Centres, Rows};
+use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
+
+/// The variance along a factor that starts, and along one that vanished, as parts of the variance besides factors.
+const STARTS: f64 = 1.0 / 16.0;
+const VANISHED: f64 = 1e-12;
+
+/// Rows whose products are added up together.
+const ROWS: usize = 4;
+
+impl<F: Float> Parameters<F> {
+    /// Gives loadings to components of one variance in every direction: the same random ones to all, so that components still differ
+    /// by their means alone. Loadings of 0 would stay 0.
+    pub(super) fn start_factors(&mut self) {
+        let (dim, q) = (self.dim(), self.covariance.factors());
+        let (length, mut rng) = ((STARTS * self.unit / dim as f64).sqrt(), Rng::from_seed(0));
+        let mut own = vec![F::zero(); q * stride(dim)];
+        for row in own.chunks_exact_mut(stride(dim)) {
+            row[..dim].fill_with(|| F::from_f64(length * rng.normal()));
+        }
+        self.loadings = own.repeat(self.k());
+    }
+}
+
+impl<F: Float> GaussianMixture<F> {
+    /// Factor analysers ([E58](crate::equations#e58)): means (k, d), loadings (k, d, q) of fewer factors than columns, the variance of
+    /// each column besides them (k, d), and proportions (k).
+    ///
+    /// # Errors
+    /// As [`from_parameters`](Self::from_parameters).
+    pub fn from_factors(
+        means: ArrayView2<'_, F>,
+        loadings: ArrayView3<'_, f64>,
+        noise: ArrayView2<'_, f64>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        let (own, dim, q) = loadings.dim();
+        same_length("loadings", means.nrows(), own)?;
+        same_columns("loadings", means.ncols(), dim)?;
+        same_columns("noise", means.ncols(), noise.ncols())?;
+        let kind = Covariance::Factors(q);
+        kind.check_columns(dim)?;
+        let whole = &noise + &loadings.mapv(|w| w * w).sum_axis(Axis(2));
+        let diagonal = Covariance::Diagonal;
+        // The frame is as wide as the components; variances besides factors may be no smaller than others.
+        let frame = Self::from_parameters(diagonal, means, whole.view(), proportions)?
+            .theta
+            .frame;
+        let mut model = Self::from_parameters(diagonal, means, noise, proportions)?;
+        let given = std::mem::replace(&mut model.theta.frame, frame);
+        let theta = &mut model.theta;
+        let factor = |j: usize| theta.frame.enter_length(j, given.unit_of(j)).powi(2);
+        for (place, v) in theta.spread.iter_mut().enumerate() {
+            *v *= factor(place % dim);
+        }
+        theta.centres = Centres::enter(means, &theta.frame);
+        theta.covariance = kind;
+        for own in loadings.outer_iter() {
+            for column in own.columns() {
+                let row = column.iter().enumerate();
+                let row = row.map(|(j, w)| F::from_f64(theta.frame.enter_length(j, *w)));
+                theta.loadings.extend(row);
+                theta.loadings.resize(
+                    theta.loadings.len().next_multiple_of(stride(dim)),
+                    F::zero(),
+                );
+            }
+        }
+        let finite = theta.loadings.iter().all(|w| w.is_finite());
+        require(finite, "loadings", "one of them", "must be finite")?;
+        theta.unit = theta.mean_variance(None)?;
+        theta.set_least(super::resolved_beside::<F>(theta.unit));
+        model.renew(None)?;
+        Ok(model)
+    }
+
+    /// The loadings of factor analysers (k, d, q), in the data's own unit: the covariance of component $c$ is $W_c W_c^T$ and the
+    /// [`noise`](Self::noise) on the diagonal. Factors are turned so that they are independent given a row, the strongest first.
+    /// There are none (k, d, 0) for other kinds.
+    #[must_use]
+    pub fn loadings(&self) -> Array3<f64> {
+        let theta = &self.theta;
+        let q = if theta.loadings.is_empty() {
+            0
+        } else {
+            theta.covariance.factors()
+        };
+        let mut all = Array3::zeros((theta.k(), theta.dim(), q));
+        for (c, mut own) in all.outer_iter_mut().enumerate() {
+            for (mut column, row) in own.columns_mut().into_iter().zip(theta.loadings_of(c)) {
+                for (j, (w, x)) in column.iter_mut().zip(row).enumerate() {
+                    *w = x.to_f64() * theta.frame.unit_of(j);
+                }
+            }
+        }
+        all
+    }
+
+    /// The variance of each column besides factors (k, d), in the data's own unit, squared; without factors, all of it
+    /// ([`variances`](crate::Mixture::variances)).
+    #[must_use]
+    pub fn noise(&self) -> Array2<f64> {
+        let theta = &self.theta;
+        if theta.loadings.is_empty() {
+            return crate::model::Mixture::variances(self);
+        }
+        let leave = |(c, j)| theta.frame.leave_product(j, j, theta.own(c)[j]);
+        Array2::from_shape_fn((theta.k(), theta.dim()), leave)
+    }
+}
+
+/// Adds a block of rows, shared out by its responsibilities: masses, first moments, second moments of columns, and the products of
+/// differences $u$ from the mean with the coordinates $b$ of their expected factors.
+pub(super) fn accumulate<F: Float>(
+    rows: &Rows<F>,
+    block: &Block<F>,
+    centres: &Centres<F>,
+    factored: &Factored<F>,
+    sums: &mut Moments,
+) {
+    let (wide, k) = (stride(rows.dim), block.components());
+    let of_rows = || {
+        let of_row = |i| {
+            let members = block
+                .members(i)
+                .map(move |(c, q)| (c, (i, rows.weight(i) * q)));
+            members.filter(|(_, (_, share))| *share > 0.0)
+        };
+        (0..rows.len()).flat_map(of_row)
+    };
+    let (starts, members) = sort::sorted(k, (0, 0.0), of_rows);
+    let mut apart = vec![0.0; ROWS * wide];
+    for (c, places) in sort::among(&starts, 0..members.len()) {
+        let (mean, map) = (centres.row(c), factored.map(c));
+        for some in members[places].chunks(ROWS) {
+            for (u, (i, share)) in apart.chunks_exact_mut(wide).zip(some) {
+                vectorised!({
+                    for ((u, x), m) in u.iter_mut().zip(rows.row(*i)).zip(mean) {
+                        *u = x.to_f64() - m.to_f64();
+                    }
+                });
+                sums.mass[c] += share;
+            }
+            match some.len() {
+                ROWS => add_rows::<F, ROWS>(some, &apart, map, c, sums),
+                _ => (some.iter().zip(apart.chunks_exact(wide))).for_each(|(one, u)| {
+                    add_rows::<F, 1>(&[*one], u, map, c, sums);
+                }),
+            }
+        }
+    }
+}
+
+/// Adds `R` rows with their shares, given as differences from the mean of component `c`.
+fn add_rows<F: Float, const R: usize>(
+    members: &[(usize, f64)],
+    apart: &[f64],
+    map: &[F],
+    c: usize,
+    sums: &mut Moments,
+) {
+    const LANES: usize = 4;
+    let wide = apart.len() / R;
+    let shares: [f64; R] = std::array::from_fn(|r| members[r].1);
+    let apart: [&[f64]; R] = std::array::from_fn(|r| &apart[r * wide..][..wide]);
+    let first = sums.first_mut(c);
+    vectorised!(add_up(first, apart, shares));
+    let second = &mut sums.second[c * wide..][..wide];
+    vectorised!({
+        for (u, share) in apart.iter().zip(shares) {
+            for (sum, u) in second.iter_mut().zip(*u) {
+                *sum += share * (u * u);
+            }
+        }
+    });
+    let products = sums.products_mut(c).chunks_exact_mut(wide);
+    vectorised!({
+        for (sums, row) in products.zip(map.chunks_exact(wide)) {
+            let mut along = [[0.0; LANES]; R];
+            for (j, b) in row.as_chunks::<LANES>().0.iter().enumerate() {
+                for r in 0..R {
+                    let u = &apart[r][LANES * j..][..LANES];
+                    for l in 0..LANES {
+                        along[r][l] += b[l].to_f64() * u[l];
+                    }
+                }
+            }
+            let mut factors = [0.0; R];
+            for r in 0..R {
+                let [a, b, c, d] = along[r];
+                factors[r] = shares[r] * ((a + b) + (c + d));
+            }
+            add_up(sums, apart, factors);
+        }
+    });
+}
+
+/// Adds rows, times a factor each.
+#[inline(always)]
+fn add_up<const R: usize>(sums: &mut [f64], rows: [&[f64]; R], factors: [f64; R]) {
+    for j in 0..sums.len() {
+        for r in 0..R {
+            sums[j] += factors[r] * rows[r][j];
+        }
+    }
+}
+
+/// The part of sums that component `c` has, in coordinates $b$ of its factors in which their posterior covariance is $I$.
+struct Own<'a> {
+    dim: usize,
+    mass: f64,
+    /// (d), padded.
+    first: &'a [f64],
+    second: &'a [f64],
+    /// $\sum_n r_n b_n u_n$ (q, d), padded.
+    products: Vec<f64>,
+    /// $\sum_n r_n b_n$ (q), and $\sum_n r_n b_n b_n^T$ (q, q): both follow from the others, for $b$ is linear in $u$.
+    along: Vec<f64>,
+    pairs: Vec<f64>,
+}
+
+impl<'a> Own<'a> {
+    fn of<F: Float>(
+        sums: &'a Moments,
+        products: Vec<f64>,
+        factored: &Factored<F>,
+        c: usize,
+    ) -> Self {
+        let wide = stride(sums.dim);
+        let (map, first) = (factored.map(c), sums.first(c));
+        let (scale, q) = (factored.unit().sqrt(), map.len() / wide);
+        let products: Vec<f64> = match products.is_empty() {
+            true => vec![0.0; map.len()],
+            false => products.into_iter().map(|x| x / scale).collect(),
+        };
+        let row = |l: usize| map[l * wide..][..wide].iter().map(|b| b.to_f64() / scale);
+        let dot = |l: usize, x: &[f64]| row(l).zip(x).map(|(b, x)| b * x).sum::<f64>();
+        let along = (0..q).map(|l| dot(l, first)).collect();
+        let of_pair = |place: usize| dot(place % q, &products[place / q * wide..][..wide]);
+        Self {
+            dim: sums.dim,
+            mass: sums.mass(c),
+            first,
+            second: &sums.second()[c * wide..][..wide],
+            along,
+            pairs: (0..q * q).map(of_pair).collect(),
+            products,
+        }
+    }
+}
+
+/// A component after its M-step, not clamped yet.
+struct Next<F> {
+    /// (d), padded.
+    mean: Vec<F>,
+    /// The variances besides factors (d).
+    noise: Vec<f64>,
+    /// The least variances that have digits (d).
+    least: Vec<f64>,
+}
+
+/// The M-step of a component with mass: the regression of its rows on 1 and their expected factors, whose coefficients are the new
+/// mean and, in the coordinates $b$, the new loadings. These are put into `loadings`, turned so that factors are independent given a
+/// row, the strongest first. The `prior` has squares and rows in advance for the variance of each column besides factors.
+fn updated<F: Float>(
+    own: &Own<'_>,
+    lower: &[f64],
+    mean: &[F],
+    loadings: &mut [F],
+    prior: &dyn Fn(usize) -> (f64, f64),
+    watch: Watch<'_>,
+) -> Result<Next<F>> {
+    check(watch)?;
+    let (wide, q, mass, dim) = (own.first.len(), own.along.len(), own.mass, own.dim);
+    // The regression about the mean: Q V^T = T.
+    let mut matrix = own.pairs.clone();
+    let mut slopes = own.products.clone();
+    for (l, row) in slopes.chunks_exact_mut(wide).enumerate() {
+        let factor = own.along[l] / mass;
+        row.iter_mut()
+            .zip(own.first)
+            .for_each(|(x, f)| *x -= factor * f);
+        let entries = matrix[l * q..][..q].iter_mut().zip(&own.along);
+        entries.for_each(|(x, b)| *x -= factor * b);
+        matrix[l * (q + 1)] += mass;
+    }
+    match linalg::cholesky(&mut matrix, q, None)? {
+        true => {
+            linalg::forward(&matrix, q, &mut slopes, wide);
+            linalg::backward(&matrix, q, &mut slopes, wide);
+        }
+        false => slopes.fill(0.0),
+    }
+    let mut step: Vec<f64> = own.first.to_vec();
+    for (row, along) in slopes.chunks_exact(wide).zip(&own.along) {
+        step.iter_mut().zip(row).for_each(|(x, v)| *x -= along * v);
+    }
+    // A mean is rounded to the type of the data, and variances are about that.
+    let moved = mean
+        .iter()
+        .zip(&step)
+        .map(|(m, step)| F::from_f64(m.to_f64() + step / mass));
+    let moved: Vec<F> = moved.collect();
+    let steps = moved
+        .iter()
+        .zip(mean)
+        .map(|(new, old)| new.to_f64() - old.to_f64());
+    let mut noise: Vec<f64> = Vec::with_capacity(dim);
+    for (j, step) in steps.take(dim).enumerate() {
+        let mut left = own.second[j] + step * (mass * step - 2.0 * own.first[j]);
+        for l in 0..q {
+            let slope = slopes[l * wide + j];
+            let pairs = (0..q).map(|m| own.pairs[l * q + m] * slopes[m * wide + j]);
+            let explained = own.products[l * wide + j] - step * own.along[l];
+            left += slope * (pairs.sum::<f64>() + mass * slope - 2.0 * explained);
+        }
+        let (known, rows) = prior(j);
+        noise.push((left + known) / (mass + rows));
+    }
+    let least = own.second[..dim]
+        .iter()
+        .map(|s| (LEAST_SHARE * s / mass).max(f64::MIN_POSITIVE));
+    let least: Vec<f64> = least.collect();
+    let held: Vec<f64> = noise
+        .iter()
+        .zip(&least)
+        .map(|(v, least)| v.max(*least))
+        .collect();
+    turn(&mut slopes, lower, &held, wide)?;
+    loadings
+        .iter_mut()
+        .zip(&slopes)
+        .for_each(|(w, x)| *w = F::from_f64(*x));
+    Ok(Next {
+        mean: moved,
+        noise,
+        least,
+    })
+}
+
+/// Takes loadings from the coordinates $b$ back, $W = V L^T$, and turns them so that $W^T \Psi^{-1} W$ is diagonal. Rows of few
+/// distinct values leave fewer factors than there are: for the others, which would stay 0, it starts very small ones.
+fn turn(slopes: &mut [f64], lower: &[f64], noise: &[f64], wide: usize) -> Result<()> {
+    let q = slopes.len() / wide;
+    let combine = |matrix: &dyn Fn(usize, usize) -> f64, rows: &[f64]| {
+        let mut out = vec![0.0; rows.len()];
+        for (i, out) in out.chunks_exact_mut(wide).enumerate() {
+            for (l, row) in rows.chunks_exact(wide).enumerate() {
+                let factor = matrix(i, l);
+                out.iter_mut().zip(row).for_each(|(x, y)| *x += factor * y);
+            }
+        }
+        out
+    };
+    let loadings = combine(&|i, l| lower[i * q + l], slopes);
+    let mut scaled = loadings.clone();
+    for row in scaled.chunks_exact_mut(wide) {
+        row.iter_mut().zip(noise).for_each(|(x, v)| *x /= v.sqrt());
+    }
+    let (values, vectors) = linalg::eigen(&linalg::gram_of_rows(&scaled, wide), q, None)?;
+    let mut order: Vec<usize> = (0..q).collect();
+    order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
+    slopes.copy_from_slice(&combine(&|i, l| vectors[order[i] * q + l], &loadings));
+    for (place, row) in slopes.chunks_exact_mut(wide).enumerate() {
+        if values[order[place]] < VANISHED {
+            let (length, mut rng) = (
+                (VANISHED / noise.len() as f64).sqrt(),
+                Rng::from_seed(place as u64),
+            );
+            let entries = row.iter_mut().zip(noise);
+            entries.for_each(|(x, v)| *x = length * v.sqrt() * rng.normal());
+        }
+    }
+    Ok(())
+}
+
+/// The M-step. While it is `restricted`, one factor scales the covariances that components started with, which are the same.
+pub(super) fn update<F: Float>(
+    mut sums: Moments,
+    model: &mut GaussianMixture<F>,
+    restricted: bool,
+    mixing: Mixing,
+    cancel: Option<&Cancel>,
+) -> Result<()> {
+    let (k, dim) = (model.theta.k(), model.theta.dim());
+    let (size, total) = (
+        model.theta.loadings.len() / k,
+        sums.mass.iter().sum::<f64>(),
+    );
+    // The mean variance of a column about the new means: of far seeds what is left is rounding.
+    let about = |c: usize| {
+        let mass = sums.mass(c).max(f64::MIN_POSITIVE);
+        let own = sums.second()[c * stride(dim)..][..dim]
+            .iter()
+            .zip(sums.first(c));
+        own.map(|(s, f)| (s - f * (f / mass)).max(8.0 * f64::EPSILON * s))
+            .sum::<f64>()
+    };
+    let shared = (0..k).map(about).sum::<f64>() / (total * dim as f64);
+    let mut products = std::mem::take(&mut sums.products);
+    let loadings = std::mem::take(&mut model.theta.loadings);
+    let Some(factored) = model.costs.factored().filter(|_| !restricted) else {
+        let scale = match model.costs.factored() {
+            // The part that the factors explain.
+            Some(factored) => {
+                let explained = products.iter_mut().enumerate().map(|(c, products)| {
+                    let own = Own::of(&sums, std::mem::take(products), factored, c);
+                    let mass = own.mass.max(f64::MIN_POSITIVE);
+                    let q = own.along.len();
+                    let pairs = own.along.iter().enumerate();
+                    pairs
+                        .map(|(l, b)| own.pairs[l * (q + 1)] - b * (b / mass))
+                        .sum::<f64>()
+                });
+                let explained = explained.sum::<f64>() / (total * dim as f64);
+                shared / model.theta.spread[0] - explained
+            }
+            None => shared / model.theta.spread[0],
+        };
+        let entries = total * dim as f64;
+        sums.move_centres(model.move_centres(), |_, _, _| ());
+        let theta = &mut model.theta;
+        let before = theta.spread[0];
+        let variance = theta.with_prior(scale * before * entries, entries);
+        let variance = variance.max(f64::MIN_POSITIVE);
+        let floor = theta
+            .floor_below(variance)
+            .min(before.max(theta.least_variance));
+        theta.set_all(variance.max(floor));
+        let factor = (theta.unit / before).sqrt();
+        let scaled = loadings.iter().map(|w| F::from_f64(w.to_f64() * factor));
+        theta.loadings = scaled.collect();
+        return model.renew(cancel);
+    };
+    if mixing == Mixing::Learned {
+        let proportions = model.theta.prior.proportions(&model.theta, &sums.mass);
+        model.theta.proportions = proportions;
+    }
+    let mut loadings = loadings;
+    let (theta, centres) = (&model.theta, &model.theta.centres);
+    let mut parts: Vec<_> = products
+        .iter_mut()
+        .map(std::mem::take)
+        .zip(loadings.chunks_exact_mut(size))
+        .collect();
+    let next = parallel::map_chunks(&mut parts, 1, |c, _, part| {
+        let (products, loadings) = &mut part[0];
+        let own = Own::of(&sums, std::mem::take(products), factored, c);
+        match own.mass > 0.0 {
+            true => updated(
+                &own,
+                factored.lower(c),
+                centres.row(c),
+                loadings,
+                &|j| theta.prior.of_column(theta.share(c), j),
+                cancel,
+            )
+            .map(Some),
+            false => Ok(None),
+        }
+    });
+    drop(parts);
+    let next = parallel::all(next)?;
+    model.move_centres().update(|c, row| {
+        if let Some(next) = &next[c] {
+            row.copy_from_slice(&next.mean[..row.len()]);
+        }
+    });
+    let theta = &mut model.theta;
+    let mut spread = std::mem::take(&mut theta.spread);
+    for (c, own) in spread.chunks_exact_mut(dim).enumerate() {
+        if let Some(next) = &next[c] {
+            // The parameters there are must be among those allowed.
+            let floors = theta.floors(c).into_iter().zip(&next.least);
+            for ((v, next), (floor, least)) in own.iter_mut().zip(&next.noise).zip(floors) {
+                *v = next.max(floor.max(*least).min(*v));
+            }
+        }
+    }
+    let narrowest = spread.iter().copied().fold(f64::INFINITY, f64::min);
+    (theta.spread, theta.loadings, theta.unit) = (spread, loadings, shared.max(narrowest));
+    drop(sums);
+    model.renew(cancel)
+}
