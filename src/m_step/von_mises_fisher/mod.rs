@@ -110,6 +110,17 @@ fn squared_length<F: Float>(row: &[F]) -> f64 {
 
 impl<F: Float> VonMisesFisherMixture<F> {
     pub(super) fn new(theta: Theta<F>) -> Self {
+        let mut model = Self {
+            theta,
+            scaled: None,
+        };
+        model.renew();
+        model
+    }
+
+    /// Makes the costs that follow from the parameters.
+    fn renew(&mut self) {
+        let theta = &self.theta;
         let (dim, proportions) = (theta.directions.dim(), &theta.proportions);
         let own = proportions.mixing == Mixing::Learned;
         let factor = |c: usize| Factor {
@@ -117,8 +128,7 @@ impl<F: Float> VonMisesFisherMixture<F> {
             per_coordinate: 0.0,
             added: -log_peak(dim, theta.kappa(c)) - proportions.values[c].ln(),
         };
-        let scaled = own.then(|| Scaled::new(theta.directions.clone(), factor));
-        Self { theta, scaled }
+        self.scaled = own.then(|| Scaled::new(theta.directions.clone(), factor));
     }
 
     /// Concentrations $\kappa$: (k), or one if all components share it.
@@ -126,26 +136,27 @@ impl<F: Float> VonMisesFisherMixture<F> {
     pub fn concentrations(&self) -> ArrayView1<'_, f64> {
         ArrayView1::from(&self.theta.concentrations)
     }
+}
 
-    /// Puts new directions in the place of the means there are: theirs, where rows have one. Returns the squared distance of each
-    /// to its mean (k).
-    fn turn(&self, means: &mut Centres<F>) -> Vec<f64> {
-        let mut moved = vec![0.0; means.len()];
-        means.update(|c, mean| {
-            let old = self.theta.directions.row(c);
-            let length = squared_length(mean).sqrt();
-            for (x, old) in mean.iter_mut().zip(old) {
-                let before = x.to_f64();
-                *x = match length > 0.0 {
-                    true => F::from_f64(before / length),
-                    // Opposite rows: the direction stays.
-                    false => *old,
-                };
-                moved[c] += (x.to_f64() - before).powi(2);
-            }
-        });
-        moved
-    }
+/// Puts directions in the place of means. Returns the squared distance of each to its mean (k).
+fn turn<F: Float>(means: &mut Centres<F>) -> Vec<f64> {
+    let mut moved = vec![0.0; means.len()];
+    means.update(|c, mean| {
+        let length = squared_length(mean).sqrt();
+        if length <= 0.0 {
+            // Opposite rows, or a row of zeros: all directions are as good.
+            mean[0] = F::one();
+            moved[c] = 1.0;
+            return;
+        }
+        // In sparse rows most columns are 0.
+        for x in mean.iter_mut().filter(|x| **x != F::zero()) {
+            let before = x.to_f64();
+            *x = F::from_f64(before / length);
+            moved[c] += (x.to_f64() - before).powi(2);
+        }
+    });
+    moved
 }
 
 impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
@@ -270,23 +281,18 @@ impl<F: Float> MStep<F> for VonMisesFisher {
             seeds.len(),
             [Mixing::Learned, Mixing::Equal][usize::from(self.tied)],
         );
-        let mut model = VonMisesFisherMixture {
+        let mut directions = seeds;
+        turn(&mut directions);
+        let scaled = (!self.tied).then(|| Scaled::new(directions.clone(), |_| Factor::ONE));
+        Ok(VonMisesFisherMixture {
             theta: Theta {
                 frame,
-                // A seed without a direction, of a row of zeros, has this one.
-                directions: first_axis(k, columns),
+                directions,
                 concentrations: vec![2.0; if self.tied { 1 } else { k }],
                 proportions: Proportions::equal(k, mixing),
             },
-            scaled: None,
-        };
-        let mut directions = seeds;
-        model.turn(&mut directions);
-        if !self.tied {
-            model.scaled = Some(Scaled::new(directions.clone(), |_| Factor::ONE));
-        }
-        model.theta.directions = directions;
-        Ok(model)
+            scaled,
+        })
     }
 
     fn start_from(
@@ -309,11 +315,10 @@ impl<F: Float> MStep<F> for VonMisesFisher {
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
-        let mut theta = model.theta.clone();
         let fall = first.best / first.weight / 2.0;
-        let kappa = concentration(theta.directions.dim() as f64, fall);
-        theta.concentrations.fill(kappa);
-        *model = VonMisesFisherMixture::new(theta);
+        let kappa = concentration(model.theta.directions.dim() as f64, fall);
+        model.theta.concentrations.fill(kappa);
+        model.renew();
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
@@ -332,10 +337,10 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         _: bool,
         _: Option<&Cancel>,
     ) -> Result<()> {
-        let mut theta = model.theta.clone();
+        let theta = &mut model.theta;
         let (k, dim) = (theta.directions.len(), theta.directions.dim() as f64);
         let squared = sums.about_new_means(&mut theta.directions);
-        let moved = model.turn(&mut theta.directions);
+        let moved = turn(&mut theta.directions);
         // Half the mean squared distance to the direction is 1 less the mean cosine.
         let about = |c: usize| sums.mass(c) * moved[c];
         if self.tied {
@@ -349,7 +354,7 @@ impl<F: Float> MStep<F> for VonMisesFisher {
             }
             theta.proportions = Proportions::learned((0..k).map(|c| sums.mass(c)));
         }
-        *model = VonMisesFisherMixture::new(theta);
+        model.renew();
         Ok(())
     }
 }
@@ -372,8 +377,3 @@ fn fall(d: f64, kappa: f64, rng: &mut Rng) -> f64 {
     }
 }
 
-/// `k` times the first unit vector.
-fn first_axis<F: Float>(k: usize, dim: usize) -> Centres<F> {
-    let axis = Array2::from_shape_fn((k, dim), |(_, j)| if j == 0 { F::one() } else { F::zero() });
-    Centres::of_coordinates(axis.view())
-}
