@@ -326,6 +326,10 @@ impl Algorithm {
         let searched = coreset.map_or(rows, |draws| draws.min(rows));
         let supports = Sizes::supports(self.members().unwrap_or(0));
         let mut per_row = supports + self.copies(supports);
+        if matches!(self.name, "k-means" | "lwcs-k-means") {
+            let of_bounds = Sizes::labelled::<F>();
+            per_row += of_bounds + self.copies(of_bounds) - self.copies(supports);
+        }
         if has("neighbors") || has("drawn") {
             per_row += supports + Sizes::in_order();
         }

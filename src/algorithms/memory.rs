@@ -2,7 +2,7 @@
 
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
-use crate::e_step::{Change, Member};
+use crate::e_step::{Bounds, Change, Member};
 use crate::em::{self, PhaseRows};
 use crate::fit::{Columns, Phase, Shape};
 
@@ -41,6 +41,11 @@ impl Sizes {
     /// Bytes per row of a label and a support of `members` components; full supports are not stored (`members` = 0).
     pub(super) fn supports(members: usize) -> f64 {
         (1.0 + members as f64) * size_of::<u32>() as f64
+    }
+
+    /// Bytes per row of a label, where rows get bounds: as long as there are both.
+    pub(super) fn labelled<F: Float>() -> f64 {
+        (2 * size_of::<u32>() + size_of::<Bounds<F>>()) as f64
     }
 
     /// Sums of all shards, and models: with a variance for each coordinate, and `own` numbers more for each component.

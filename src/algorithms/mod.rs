@@ -21,11 +21,11 @@ use memory::Sizes;
 /// k-means (Lloyd) from k-means++ seeds.
 ///
 /// Supports of width 1: what raises $F$ lowers the weighted squared distance of the points to their means
-/// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$.
+/// ([E9](crate::equations#e9); \[KM\] Prop. 3). Cost $nk$ at most.
 ///
-/// With `.e_step(Bounded::new().nearest_centres(clusters))` it has the same labels, up to the rounding of distances, and does
-/// not read rows that bounds settle: faster with 2 clusters, and with 16 to 32 from 64 columns on (`docs/performance.md`), for
-/// about 40 bytes more per row.
+/// It chooses its search by what it sees in the first ones: rows that bounds settle are not read again, and with very many clusters
+/// a row is compared with those of a few cells ([`Exhaustive::nearest`]). Labels are those of all $nk$ distances, which
+/// `.e_step(Exhaustive::truncated(1))` computes in every iteration.
 pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
     Clusterer::builder().clusters(clusters)
 }

@@ -21,7 +21,9 @@ mod similarity;
 mod similarity_sampling;
 
 pub use bounded::Bounded;
-pub(crate) use bounded::{Assignment, Change, KeptSums, Member, NeighbourLists};
+pub(crate) use bounded::{
+    Assignment, Bounds, Change, KeptSums, Member, NeighbourLists, RowsInOrder,
+};
 pub use exhaustive::Exhaustive;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};

@@ -1,15 +1,17 @@
-//! Passes that read all rows: each is searched, shared out and summed up.
+//! Passes over all rows: each is searched, shared out and summed up. An exact search for the nearest centre reads only rows that
+//! bounds leave open, once these are few.
 
 use super::pass::{RowPass, shard_rows};
-use super::saved::{SavedFull, SavedPass, SavedPhase};
+use super::saved::{Kept, SavedFull, SavedPass, SavedPhase};
 use super::vacant::{self, Filled};
 use super::{Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
 use crate::base::rng::Purpose;
-use crate::data::Rows;
-use crate::e_step::PerShard;
+use crate::data::{Centres, Rows};
+use crate::e_step::bounded::{cells_pay, moves};
+use crate::e_step::{Bounds, PerShard, RowsInOrder};
 use crate::io::{FileFault, all_counts, rule};
 use crate::m_step::{MStep, Moments};
 use crate::model::Mixture;
@@ -17,7 +19,7 @@ use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{Likelihood, LogJoint};
 use std::borrow::Cow;
 
-/// A phase in which every pass reads all rows.
+/// A phase whose passes read all rows, until bounds settle most of them.
 pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     phase: SetUp<'a, F, M>,
     /// The first M-steps that keep to a simpler family: none from a model that is known.
@@ -31,6 +33,11 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     vacant: Option<Filled<F>>,
     /// Whether the next pass computes the costs of the supports there are.
     again: bool,
+    /// Bounds of some rows of each shard after this search, where it finds them; of all, if they were wanted.
+    probes: Vec<Vec<Bounds<F>>>,
+    wanted: bool,
+    /// Bounds of all rows, in place of supports: then sums are kept as well.
+    kept: Option<Kept<F>>,
     /// Memory of the passes before.
     blocks: Spare<(Rows<F>, Block<F>)>,
     spare: Spare<Moments>,
@@ -56,6 +63,9 @@ enum Merges {
     /// A merge was tried without success, and the free energy has hardly changed since.
     Tried,
 }
+
+/// Bounds are kept from this number of products in an iteration on: fewer take no longer than all that is around them.
+const PRODUCTS: f64 = (1 << 22) as f64;
 
 /// Merges are tried when the free energy changes by less than this, even if the tolerance is lower: smaller changes are
 /// rounding.
@@ -100,10 +110,20 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
         phase: SetUp<'a, F, M>,
-        saved: SavedFull<'_>,
+        saved: SavedFull<'_, F>,
     ) -> std::result::Result<Self, FileFault> {
         let mut pass = Self::before(phase);
         let (n, k) = (pass.phase.data.len(), pass.phase.model().components());
+        if let Some(kept) = saved.kept {
+            let (kept, dim) = (kept.into_owned(), pass.phase.centres().dim());
+            let shard_rows = shard_rows(pass.phase.data, k, 0);
+            kept.rows.check((n, shard_rows), k, dim)?;
+            let of_model = |before: &Centres<F>| (before.len(), before.dim()) == (k, dim);
+            let sound = pass.phase.is_nearest() && kept.before.as_ref().is_some_and(of_model);
+            rule(sound, "centres before", "must be those of the model")?;
+            (pass.kept, pass.phase.calibrated) = (Some(kept), true);
+            return Ok(pass);
+        }
         let supports = saved.supports.into_owned();
         supports.check(n, k)?;
         let as_wide = supports.per_row == pass.supports.per_row;
@@ -116,6 +136,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             pass.merges = Merges::Tried;
         }
         (pass.supports, pass.searches) = (supports, saved.searches);
+        pass.wanted = saved.wanted;
         (pass.phase.calibrated, pass.again) = (saved.calibrated, saved.again);
         Ok(pass)
     }
@@ -139,6 +160,9 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             merges: Merges::NotYet,
             vacant: None,
             again: false,
+            probes: Vec::new(),
+            wanted: false,
+            kept: None,
             blocks: Spare::default(),
             spare: Spare::default(),
             scatter: None,
@@ -166,7 +190,16 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         }
         let (sums, spare) = (PerShard::default(), &self.spare);
         let known = self.scatter.is_some();
+        let (probes, dim, wanted) = (PerShard::default(), data.dim(), self.wanted);
+        let shard_rows = shard_rows(*data, model.components(), further);
         let accumulate = |rows: &Rows<F>, block: &Block<F>| {
+            if !block.others.is_empty() {
+                let squared = block.costs.iter().zip(&block.others);
+                let found = block.supports.iter().zip(squared);
+                let found = found.map(|(c, (own, others))| Bounds::found(*c, *own, *others, dim));
+                let room = || Vec::with_capacity(if wanted { shard_rows } else { 0 });
+                probes.with(block.shard(), room, |probes| probes.extend(found));
+            }
             let make = || {
                 let mut sums = spare.take().unwrap_or_else(|| m_step.statistics(model));
                 sums.scatter_known = known;
@@ -182,7 +215,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             search: searching.then_some(&*stages.search),
             width: stages.width,
             log_joint,
-            shard_rows: shard_rows(*data, model.components(), further),
+            shard_rows,
+            wants_bounds: wanted,
             stream: &|block| streams.at(Purpose::Search, searches, block),
             search_name: stages.e_step.name(),
             family_name: m_step.name(),
@@ -191,6 +225,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let sink = (mode != Mode::Search).then_some(&accumulate as _);
         let found = pass.run(&mut self.supports, sink)?;
         report.add_evaluations(found.evaluations);
+        self.probes = probes.into_values();
         let mut parts = sums.into_values();
         if !parts.is_empty() {
             let mut all = Moments::merge(parts.iter_mut());
@@ -242,10 +277,102 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             return Ok(None);
         };
         let (view, centres) = (self.phase.view(), self.phase.centres().clone());
-        let (mut means, places) = (centres.clone(), self.supports.places());
+        let mut means = centres.clone();
         sums.move_centres(&mut means, |_, _, _| ());
         report.add_evaluations(view.len() as u64);
+        let labels = self.kept.as_ref().map(|kept| kept.rows.labels());
+        let places = match &labels {
+            Some(labels) => (&labels[..], &[][..]),
+            None => self.supports.places(),
+        };
         vacant::fill(view, centres, |c| sums.mass(c), &means, places)
+    }
+
+    /// The search of rows that their bounds leave open. The sums of the others are kept.
+    fn search_open(
+        kept: &mut Kept<F>,
+        phase: &SetUp<'a, F, M>,
+        report: &mut PhaseReport,
+    ) -> Result<(Likelihood, Moments)> {
+        let (data, view, centres) = (phase.data, phase.view(), phase.centres());
+        if let Some(before) = kept.before.take() {
+            let shard_rows = shard_rows(data, centres.len(), 0);
+            let rows = &mut kept.rows;
+            report.add_evaluations(rows.search(view, &before, centres, shard_rows)?);
+        }
+        let (sums, weight) = (&kept.rows.sums, data.summary().total_weight);
+        let (mut moments, squared) = sums.moments_about(centres);
+        let (squared, entries) = (
+            squared + data.residual().squared,
+            weight * phase.coordinates(),
+        );
+        moments.add_total(squared, entries);
+        report.zero_mass = sums.zero_mass();
+        report.at_floor = phase.stages.m_step.at_floor(&moments, phase.model());
+        let likelihood = Likelihood::of_nearest(weight, entries, squared);
+        Ok((likelihood, moments))
+    }
+
+    /// Wants bounds of all rows from the next search if they would settle at least half of the rows after two such moves as the
+    /// next, as far as those that have some tell: settled rows come nearer to their bounds in each search. Then they are kept, or
+    /// without them if cells rule out most centres.
+    fn keep_bounds(&mut self, report: &mut PhaseReport) -> Result<()> {
+        let (view, centres) = (self.phase.view(), self.phase.centres());
+        let (n, k) = (view.len(), centres.len());
+        let mut probes = std::mem::take(&mut self.probes);
+        let products = n as f64 * k as f64 * centres.dim() as f64;
+        let may = !probes.is_empty() && products >= PRODUCTS && report.steps() > self.restricted;
+        let Some(sums) = self.statistics.as_ref().filter(|_| may) else {
+            return Ok(());
+        };
+        // Where the centres lie to each other changes little.
+        let mut in_cells = false;
+        if self.wanted || report.steps() == self.restricted + 1 {
+            let (pay, spent) = cells_pay(view, centres)?;
+            report.add_evaluations(spent);
+            in_cells = pay;
+        }
+        if !self.phase.is_nearest() {
+            return Ok(());
+        }
+        if !self.wanted && !in_cells {
+            let mut means = centres.clone();
+            sums.move_centres(&mut means, |_, _, _| ());
+            let (moved, spent) = moves(centres, &means, n);
+            report.add_evaluations(spent);
+            let open = |row: &mut Bounds<F>| {
+                let first = row.follow(&moved);
+                usize::from(first || row.follow(&moved))
+            };
+            let seen: usize = probes.iter().map(Vec::len).sum();
+            let open: usize = probes.iter_mut().flatten().map(open).sum();
+            self.wanted = 2 * open <= seen;
+            return Ok(());
+        }
+        let labels = std::mem::take(&mut self.supports).into_labels();
+        let shard_rows = shard_rows(view.data, k, 0);
+        if probes.iter().map(Vec::len).sum::<usize>() < n {
+            let unknown = |labels: &[u32]| labels.iter().copied().map(Bounds::unknown).collect();
+            probes = labels.chunks(shard_rows).map(unknown).collect();
+        }
+        drop(labels);
+        let rows = RowsInOrder::of(view, centres, probes, in_cells, shard_rows)?;
+        let mut kept = Kept { rows, before: None };
+        // The free energy once more, rounded as those that follow: where nothing changes from now on, it does not.
+        let (likelihood, _) = Self::search_open(&mut kept, &self.phase, report)?;
+        if let Some(last) = report.free_energies.last_mut() {
+            *last = self.phase.free_energy(&likelihood);
+        }
+        self.kept = Some(kept);
+        Ok(())
+    }
+
+    /// Keeps the centres of the last search before they move, for the bounds.
+    fn remember(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            let centres = self.phase.stages.model.centres();
+            kept.before.get_or_insert_with(|| centres.clone());
+        }
     }
 
     fn step(&mut self, restricted: bool) -> Result<()> {
@@ -266,7 +393,14 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
             true => Mode::Sum,
             false => Mode::SearchAndSum,
         };
-        let likelihood = self.run(mode, self.phase.model().log_joint(), report)?;
+        let likelihood = match &mut self.kept {
+            Some(kept) => {
+                let (likelihood, sums) = Self::search_open(kept, &self.phase, report)?;
+                self.statistics = Some(sums);
+                likelihood
+            }
+            None => self.run(mode, self.phase.model().log_joint(), report)?,
+        };
         self.phase.calibrate(&likelihood);
         let mut found = SearchResult {
             likelihood,
@@ -286,7 +420,11 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         if let Some(Filled { centres, rows }) = self.vacant.take() {
             // The sums say nothing of these components: the M-step leaves them there, and the next search finds them.
             self.supports.give(&rows);
+            self.remember();
             return self.phase.stages.place(centres);
+        }
+        if self.kept.is_none() {
+            self.keep_bounds(report)?;
         }
         let stages = &mut self.phase.stages;
         let Some(merges) = stages
@@ -313,6 +451,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     }
 
     fn update(&mut self, report: &PhaseReport) -> Result<()> {
+        self.remember();
         self.step(report.iterations < self.restricted)
     }
 
@@ -322,6 +461,11 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
 
     fn found(&mut self, end: bool) -> Ended<M::Model> {
         let exact = self.phase.stages.search.is_exact();
+        let kept = self.kept.as_ref().map(|kept| kept.rows.labels());
+        if let Some(labels) = kept {
+            let supports = Supports::of_labels(labels, self.phase.centres().len());
+            return self.phase.ended(supports, exact);
+        }
         let supports = match end {
             true => std::mem::take(&mut self.supports),
             false => self.supports.clone(),
@@ -333,6 +477,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
         let pass = SavedFull {
             supports: Cow::Borrowed(&self.supports),
+            kept: self.kept.as_ref().map(Cow::Borrowed),
+            wanted: self.wanted,
             searches: self.searches,
             calibrated: self.phase.calibrated,
             again: self.again,

@@ -10,7 +10,7 @@ use crate::base::rng::Purpose;
 use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
 use crate::e_step::bounded::split_merge::split_and_merge;
-use crate::e_step::bounded::{DRAWN_ROWS, product_rate};
+use crate::e_step::bounded::{DRAWN_ROWS, PRODUCT_RATE};
 use crate::e_step::{Assignment, Change, KeptSums, Member, NeighbourLists};
 use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
@@ -29,7 +29,7 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a search
-/// that lowers the error by this share always pays. After one that did, neighbour lists become longer, which doubles the cost
+/// that lowers the error by this share, or by the tolerance, always pays. After one that did, neighbour lists become longer, which doubles the cost
 /// of an iteration.
 const GAIN: f64 = 1e-2;
 
@@ -104,22 +104,10 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         self.kept.sums.squared(self.phase.centres()) + self.phase.data.residual().squared
     }
 
-    /// Coordinates that each row stands for.
-    fn coordinates(&self) -> f64 {
-        let data = self.phase.data;
-        (data.dim() + data.residual().coordinates) as f64
-    }
-
-    /// Supports of width 1 share nothing out: the squared distances are all there is.
     fn likelihood(&self) -> Likelihood {
         let weight = self.phase.data.summary().total_weight;
-        Likelihood {
-            weight,
-            entries: weight * self.coordinates(),
-            best: self.squared(),
-            spread: 0.0,
-            units: 0.0,
-        }
+        let entries = weight * self.phase.coordinates();
+        Likelihood::of_nearest(weight, entries, self.squared())
     }
 
     /// Whether the phase would end with what was found (E19), if there is nothing else to try.
@@ -179,13 +167,12 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let (view, centres) = (self.phase.view(), self.phase.centres());
         let (tolerance, near) = (self.phase.rule.tolerance, self.near);
         let (n, k) = (view.len(), centres.len());
-        let rate = product_rate(centres.dim());
-        let iterations = |rows: usize| (rows * k) as f64 / ((n * near) as f64 * rate);
+        let iterations = |rows: usize| (rows * k) as f64 / ((n * near) as f64 * PRODUCT_RATE);
         // To first order the last iteration lowered the error by this share.
         let before = report.free_energies.last().copied().unwrap_or(free_energy);
         let gain = 2.0 * (free_energy - before) / likelihood.entries;
         let price = |rows: usize| match ends {
-            true => (tolerance * iterations(rows)).min(GAIN) * error,
+            true => (tolerance * iterations(rows)).min(GAIN.max(tolerance)) * error,
             // The iteration after it reads all rows.
             false => gain.max(tolerance) * (1.0 + iterations(rows)) * error,
         };
@@ -353,7 +340,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         let before = self.phase.centres().clone();
         let (mut moments, squared) = self.kept.sums.moments_about(&before);
         let data = self.phase.data;
-        let known = data.summary().total_weight * self.coordinates();
+        let known = data.summary().total_weight * self.phase.coordinates();
         moments.add_total(squared + data.residual().squared, known);
         self.phase.stages.update_from(moments)?;
         self.kept.before = Some(before);

@@ -35,6 +35,8 @@ pub(crate) struct RowPass<'a, F: Float> {
     pub(crate) width: usize,
     pub(crate) log_joint: LogJoint,
     pub(crate) shard_rows: usize,
+    /// Whether all blocks are to get bounds on the distances to others.
+    pub(crate) wants_bounds: bool,
     pub(crate) stream: &'a (dyn Fn(usize) -> Rng + Sync),
     /// Names of the stages that may be to blame for a wrong block.
     pub(crate) search_name: &'static str,
@@ -71,7 +73,7 @@ impl<F: Float> RowPass<'_, F> {
             let (first, mut sums) = (shard * self.shard_rows, PassTotals::default());
             let fresh = || (Rows::default(), Block::new(k, width));
             let (mut rows, mut block) = self.spare.take().unwrap_or_else(fresh);
-            block.shard = shard;
+            (block.shard, block.wants_bounds) = (shard, self.wants_bounds);
             for (b, kept) in rows_of_shard.into_parts(block_rows).into_iter().enumerate() {
                 let from = first + b * block_rows;
                 block.reset(kept.labels.len(), kept.supports);

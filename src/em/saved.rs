@@ -4,7 +4,7 @@ use super::report::PhaseReport;
 use super::supports::Supports;
 use crate::base::float::Float;
 use crate::data::Centres;
-use crate::e_step::{Assignment, KeptSums, NeighbourLists};
+use crate::e_step::{Assignment, KeptSums, NeighbourLists, RowsInOrder};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -25,18 +25,29 @@ pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(crate) enum SavedPass<'a, F: Float> {
-    Full(SavedFull<'a>),
+    Full(SavedFull<'a, F>),
     Incremental(Box<Cow<'a, IncrementalState<F>>>),
 }
 
 /// State of a pass that reads all rows, besides its stages.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct SavedFull<'a> {
+#[serde(bound = "F: Float")]
+pub(crate) struct SavedFull<'a, F: Float> {
     pub(super) supports: Cow<'a, Supports>,
+    pub(super) kept: Option<Cow<'a, Kept<F>>>,
+    pub(super) wanted: bool,
     pub(super) searches: usize,
     pub(super) calibrated: bool,
     pub(super) again: bool,
     pub(super) tried: bool,
+}
+
+/// What an exact search keeps of the rows, once their bounds settle enough of them, and the centres of the last search.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
+pub(crate) struct Kept<F: Float> {
+    pub(super) rows: RowsInOrder<F>,
+    pub(super) before: Option<Centres<F>>,
 }
 
 /// State that an incremental pass keeps from one search to the next, and in a checkpoint.

@@ -44,6 +44,19 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
         self.model().centres()
     }
 
+    /// Coordinates that each row stands for.
+    pub(super) fn coordinates(&self) -> f64 {
+        (self.data.dim() + self.data.residual().coordinates) as f64
+    }
+
+    /// Whether a component of each row is all that the M-step asks for, and the nearest centre is the best: then sums can be kept.
+    pub(super) fn is_nearest(&self) -> bool {
+        let (stages, model) = (&self.stages, self.model());
+        let kind = stages.m_step.statistics(model).kind;
+        let of_one = stages.width == 1 && model.components() > 1 && kind == SecondMoments::Total;
+        of_one && !self.data.is_sparse() && stages.has_free_centres()
+    }
+
     pub(super) fn free_energy(&self, likelihood: &Likelihood) -> f64 {
         likelihood.free_energy(self.model().log_joint()) + self.model().prior_terms()
     }

@@ -25,7 +25,9 @@ pub(crate) const OPEN: u32 = u32::MAX;
 /// `ids`. Centres are ranked by expansion. The nearest is given where all others are farther by more than twice
 /// `margin(norm, cost)`, the rounding bound (E21) of a row of that squared norm at its lowest cost. Other rows get
 /// [`OPEN`]. `among` becomes the places of such rows and the centres that may be nearest to them, in the order of the rows.
-/// An open row that is not in it has two such centres in one lane: then not all of them are known.
+/// An open row that is not in it has two such centres in one lane: then not all of them are known. `others`, if it is not empty,
+/// becomes a lower bound on the squared distance to any centre but the nearest: of an open row, to any centre.
+#[expect(clippy::too_many_arguments, reason = "those of the kernel")]
 pub(crate) fn nearest<F: Float>(
     rows: &[F],
     about: Option<&[F]>,
@@ -33,10 +35,11 @@ pub(crate) fn nearest<F: Float>(
     panels: &Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
     ids: &mut [u32],
+    others: &mut [F],
     among: &mut Vec<(usize, u32)>,
 ) {
     among.clear();
-    of_all(rows, about, stride, panels, margin, ids, among);
+    of_all(rows, about, stride, panels, margin, ids, others, among);
 }
 
 kernel! {
@@ -47,6 +50,7 @@ kernel! {
         panels: &Panels<F>,
         margin: M,
         ids: &mut [u32],
+        others: &mut [F],
         among: &mut Vec<(usize, u32)>,
     ) = nearest_of_all
 }
@@ -61,6 +65,7 @@ fn nearest_of_all<F: Float, S: Simd>(
     panels: &Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
     ids: &mut [u32],
+    others: &mut [F],
     among: &mut Vec<(usize, u32)>,
 ) {
     let mut lanes = [Lanes::new(); CHUNK];
@@ -91,14 +96,35 @@ fn nearest_of_all<F: Float, S: Simd>(
             }
         }
         for ((row, lanes), id) in rows.chunks_exact(stride).zip(lanes).zip(ids) {
-            let reach;
-            (*id, reach) = lanes.nearest(simd, distance::squared_norm(simd, row), &margin);
-            if *id == OPEN {
-                among.extend(lanes.within(reach).map(|id| (place, id)));
+            let norm = distance::squared_norm(simd, row);
+            let found = lanes.nearest(simd, norm, &margin);
+            *id = found.id;
+            if found.id == OPEN {
+                among.extend(lanes.within(found.reach).map(|id| (place, id)));
+            }
+            if let Some(out) = others.get_mut(place) {
+                *out = at_most(norm, found.next, &margin);
             }
             place += 1;
         }
     }
+}
+
+/// At most the squared distance of a row of this squared norm to centres whose costs are not below this one.
+#[inline(always)]
+pub(super) fn at_most<F: Float>(norm: F, cost: F, margin: &impl Fn(f64, f64) -> f64) -> F {
+    let squared = (cost + norm).to_f64().max(0.0);
+    F::from_f64((squared - margin(norm.to_f64(), squared)).max(0.0))
+}
+
+/// What the lanes of a row say.
+pub(super) struct Nearest<F> {
+    /// The nearest centre, if it is sure.
+    pub(super) id: u32,
+    /// The highest cost of any that may be it.
+    reach: F,
+    /// The lowest cost of all others: of all, if it is not sure.
+    pub(super) next: F,
 }
 
 /// Per lane: the lowest cost so far, the panel it is from, and the next lowest.
@@ -170,14 +196,14 @@ impl<F: Float> Lanes<F> {
         lanes
     }
 
-    /// The nearest centre of a row of this squared norm, if it is sure; and the highest cost of any that may be it.
+    /// The nearest centre of a row of this squared norm.
     #[inline(always)]
     pub(super) fn nearest<S: Simd>(
         &self,
         simd: S,
         norm: F,
         margin: &impl Fn(f64, f64) -> f64,
-    ) -> (u32, F) {
+    ) -> Nearest<F> {
         // Coordinates in a frame are held far from overflow.
         let least = least(simd, &self.low);
         let lane = lane_of(simd, &self.low, least);
@@ -194,7 +220,11 @@ impl<F: Float> Lanes<F> {
         let cost = (least + norm).to_f64().max(0.0);
         let reach = least + F::from_f64(2.0 * margin(norm.to_f64(), cost));
         let id = self.panel[lane].to_f64() as u32 * LANES as u32 + lane as u32;
-        (if other > reach { id } else { OPEN }, reach)
+        let (id, next) = match other > reach {
+            true => (id, other),
+            false => (OPEN, least),
+        };
+        Nearest { id, reach, next }
     }
 
     /// The centres whose costs are not above `reach`; none if they are not all known.
@@ -475,7 +505,7 @@ pub(super) mod tests {
     use std::cell::RefCell;
 
     /// Holds a search of this shape (n, d, k) against the naive one. It takes rows, their stride, centres, the margin, and gives
-    /// ids and candidates of open rows. Two centres coincide, in one lane of two panels or in two: they are never sure.
+    /// ids, bounds on the distances to others, and candidates of open rows. Two centres coincide, in one lane of two panels or in two: they are never sure.
     pub(in crate::kernels) fn sure_ones_are_the_nearest<F: Float>(
         shape: (usize, usize, usize),
         search: impl Fn(
@@ -484,6 +514,7 @@ pub(super) mod tests {
             Normed<'_, F>,
             &dyn Fn(f64, f64) -> f64,
             &mut [u32],
+            &mut [F],
             &mut Vec<(usize, u32)>,
         ),
     ) {
@@ -498,7 +529,7 @@ pub(super) mod tests {
             x[..s].copy_from_slice(&mu[..s]);
         }
         on_every_processor(|| {
-            let (mut ids, mut among) = (vec![0; n], Vec::new());
+            let (mut ids, mut others, mut among) = (vec![0; n], vec![F::zero(); n], Vec::new());
             let asked = RefCell::new(Vec::new());
             let margin = |norm: f64, cost: f64| {
                 asked.borrow_mut().push([norm, cost]);
@@ -508,7 +539,7 @@ pub(super) mod tests {
                 rows: &mu,
                 norms: &norms(&mu, d),
             };
-            search(&x, s, centres, &margin, &mut ids, &mut among);
+            search(&x, s, centres, &margin, &mut ids, &mut others, &mut among);
             let sure = ids.iter().filter(|id| **id != OPEN).count();
             assert!(2 * sure >= n, "{sure} of {n}: {d} {k}");
             for (place, (row, &found)) in x.chunks(s).zip(&ids).enumerate() {
@@ -520,6 +551,14 @@ pub(super) mod tests {
                 let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-4 * (d as f64 + b);
                 let is_near = |asked: &[f64; 2]| asked.iter().zip(&of_row).all(near);
                 assert!(asked.borrow().iter().any(is_near));
+                // All but the nearest are at least as far as the bound, which is close.
+                let next = naive.get(usize::from(found != OPEN));
+                let (next, bound) = (next.map_or(f64::INFINITY, |n| n.0), others[place].to_f64());
+                let close = 2.0 * within + 1e-4 * (d as f64 + next);
+                assert!(
+                    bound <= next && bound >= (next - close).min(f64::MAX),
+                    "{bound} {next}"
+                );
                 let listed = || among.iter().filter(|(of, _)| *of == place);
                 if found != OPEN {
                     assert_eq!(found, naive[0].1);
@@ -543,10 +582,13 @@ pub(super) mod tests {
 
     fn searches_are_the_naive_ones<F: Float>() {
         for shape in SHAPES {
-            sure_ones_are_the_nearest(shape, |rows: &[F], stride, centres, margin, ids, among| {
-                let panels = Panels::pack(centres.rows, stride, shape.1, centres.norms);
-                nearest(rows, None, stride, &panels, margin, ids, among);
-            });
+            sure_ones_are_the_nearest(
+                shape,
+                |rows: &[F], stride, centres, margin, ids, others, among| {
+                    let panels = Panels::pack(centres.rows, stride, shape.1, centres.norms);
+                    nearest(rows, None, stride, &panels, margin, ids, others, among);
+                },
+            );
         }
     }
 

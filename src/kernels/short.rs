@@ -2,7 +2,7 @@
 
 use super::columns::{Columns, ROWS};
 use super::distance::Normed;
-use super::nearest::{Lanes, OPEN};
+use super::nearest::{Lanes, OPEN, at_most};
 use super::panels::Panels;
 use crate::base::float::Float;
 use crate::base::simd::{LANES, kernel};
@@ -24,6 +24,7 @@ const PANEL_CENTRES: usize = 400;
 
 /// As [`nearest`](super::nearest::nearest), for padded rows, and centres as seen from `about`, that [fit](fits): 4 or 8 numbers, of
 /// which `dim` are not padding. `panels` gives the same centres in panels.
+#[expect(clippy::too_many_arguments, reason = "those of the kernel")]
 pub(crate) fn nearest<'a, F: Float>(
     rows: &[F],
     about: Option<&[F]>,
@@ -32,6 +33,7 @@ pub(crate) fn nearest<'a, F: Float>(
     panels: impl FnOnce() -> &'a Panels<F>,
     margin: impl Fn(f64, f64) -> f64,
     ids: &mut [u32],
+    others: &mut [F],
 ) {
     let Normed { rows: mu, norms } = centres;
     let panels = (norms.len() >= PANEL_CENTRES).then(panels);
@@ -40,11 +42,11 @@ pub(crate) fn nearest<'a, F: Float>(
     match mu.len() / norms.len() {
         4 => {
             let from: [F; 4] = std::array::from_fn(from);
-            of_length(rows, from, dim, mu, norms, panels, margin, ids);
+            of_length(rows, from, dim, mu, norms, panels, margin, ids, others);
         }
         _ => {
             let from: [F; MOST] = std::array::from_fn(from);
-            of_length(rows, from, dim, mu, norms, panels, margin, ids);
+            of_length(rows, from, dim, mu, norms, panels, margin, ids, others);
         }
     }
 }
@@ -59,6 +61,7 @@ kernel! {
         panels: Option<&Panels<F>>,
         margin: M,
         ids: &mut [u32],
+        others: &mut [F],
     ) = nearest_of_all
 }
 
@@ -83,6 +86,7 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
     panels: Option<&Panels<F>>,
     margin: impl Fn(f64, f64) -> f64,
     ids: &mut [u32],
+    others: &mut [F],
 ) {
     let (rows, _) = rows.as_chunks::<D>();
     let (centres, _) = centres.as_chunks::<D>();
@@ -95,7 +99,9 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
         next: [zero; ROWS],
     };
     let mut padded = [[zero; D]; ROWS];
-    for (rows, ids) in rows.chunks(ROWS).zip(ids.chunks_mut(ROWS)) {
+    for (chunk, (rows, ids)) in rows.chunks(ROWS).zip(ids.chunks_mut(ROWS)).enumerate() {
+        // None, where bounds are not wanted.
+        let others = others.chunks_mut(ROWS).nth(chunk).unwrap_or_default();
         let rows = rows.first_chunk().unwrap_or_else(
             #[inline(always)]
             || {
@@ -128,7 +134,11 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
                 }
                 let (group, next) = (best.group[r], best.next[r]);
                 let lanes = Lanes::of_panel(simd, &row[..dim], panels, group, next);
-                (*id, _) = lanes.nearest(simd, all_norms[r], &margin);
+                let found = lanes.nearest(simd, all_norms[r], &margin);
+                *id = found.id;
+                if let Some(out) = others.get_mut(r) {
+                    *out = at_most(all_norms[r], found.next, &margin);
+                }
             }
             continue;
         }
@@ -144,6 +154,14 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
             } else {
                 OPEN
             };
+        }
+        for (r, out) in others.iter_mut().enumerate() {
+            let next = if ids[r] == OPEN {
+                best.low[r]
+            } else {
+                best.next[r]
+            };
+            *out = at_most(all_norms[r], next, &margin);
         }
     }
 }
@@ -213,10 +231,22 @@ mod tests {
             (21, 4, 100),
             (90, 5, 500),
         ] {
-            sure_ones_are_the_nearest(shape, |rows: &[F], stride, centres, margin, ids, _| {
-                let panels = Panels::pack(centres.rows, stride, shape.1, centres.norms);
-                nearest(rows, None, shape.1, centres, || &panels, margin, ids);
-            });
+            sure_ones_are_the_nearest(
+                shape,
+                |rows: &[F], stride, centres, margin, ids, others, _| {
+                    let panels = Panels::pack(centres.rows, stride, shape.1, centres.norms);
+                    nearest(
+                        rows,
+                        None,
+                        shape.1,
+                        centres,
+                        || &panels,
+                        margin,
+                        ids,
+                        others,
+                    );
+                },
+            );
         }
     }
 

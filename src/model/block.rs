@@ -45,6 +45,9 @@ pub struct Block<F> {
     /// Scratch of a search: components, and their costs.
     pub(crate) candidates: Vec<u32>,
     pub(crate) candidate_costs: Vec<F>,
+    /// At most the squared distance of each row to any centre but that of its support, if an exact search found it; else none.
+    pub(crate) others: Vec<F>,
+    pub(crate) wants_bounds: bool,
     /// The shard of the pass that the rows are in.
     pub(crate) shard: usize,
 }
@@ -93,6 +96,7 @@ impl<F: Float> Block<F> {
         self.expected.clear();
         self.terms = None;
         self.seen.weights.clear();
+        self.others.clear();
         self.evaluations = 0;
         self.fault = None;
     }

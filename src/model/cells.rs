@@ -13,6 +13,8 @@ pub(crate) struct Cells<F> {
     cells: Vec<Cell<F>>,
     /// $1 / (2 \lVert p_a - p_b \rVert)$ for every two points (cells, cells); 0 where they are equal.
     between: Vec<f64>,
+    /// Distance evaluations to make them.
+    pub(crate) evaluations: u64,
 }
 
 struct Cell<F> {
@@ -26,10 +28,21 @@ struct Cell<F> {
 
 /// Cells that may have a nearer centre than the one found, by the lower bounds of their distances, and how many of them were
 /// visited.
-#[derive(Default)]
 struct Queue {
     cells: Vec<(f64, u32)>,
     visited: usize,
+    /// The lowest bound of all other cells.
+    left_out: f64,
+}
+
+impl Queue {
+    fn of_none() -> Self {
+        Self {
+            cells: Vec::new(),
+            visited: 0,
+            left_out: f64::INFINITY,
+        }
+    }
 }
 
 /// Cells that a row is compared with in the second round; twice as many in every round after it.
@@ -75,22 +88,24 @@ impl<F: Float> Cells<F> {
             (0..points.len()).map(of).collect()
         };
         let between = parallel::map(points.len(), row).concat();
+        let evaluations = quantizer.evaluations + (points.len() * points.len()) as u64;
         Self {
             points,
             cells,
             between,
+            evaluations,
         }
     }
 
-    /// The nearest centre of every dense row: that of [`Rows::nearest`], bit for bit. Returns the number of distance
-    /// evaluations as well.
-    pub(crate) fn nearest(&self, rows: &Rows<F>) -> (Vec<u32>, u64) {
+    /// The nearest centre of every dense row: that of [`Rows::nearest`], bit for bit.
+    pub(crate) fn nearest(&self, rows: &Rows<F>) -> Nearest<F> {
         let number = self.cells.len();
         let mut to_points = Vec::new();
         rows.distances(&self.points, &mut to_points);
         let mut found = Nearest {
             ids: vec![0; rows.len()],
             squared: vec![F::INFINITY; rows.len()],
+            others: vec![F::INFINITY; rows.len()],
             evaluations: (rows.len() * number) as u64,
         };
         let mut visitors = vec![Vec::new(); number];
@@ -111,7 +126,7 @@ impl<F: Float> Cells<F> {
             let (point, most) = (nearest[i], limit(found.squared[i]));
             let margin = rows.margin(i, &self.points, F::INFINITY).to_f64();
             let between = &self.between[point * number..][..number];
-            let mut queue = Queue::default();
+            let mut queue = Queue::of_none();
             for (b, (cell, between)) in self.cells.iter().zip(between).enumerate() {
                 // The distance to the hyperplane between the two points: centres of this cell are beyond it.
                 let behind = to_points[b].to_f64() - to_points[point].to_f64();
@@ -119,6 +134,8 @@ impl<F: Float> Cells<F> {
                 // A bound that is not a number rules nothing out.
                 if b != point && (bound <= most || bound.is_nan()) {
                     queue.cells.push((bound, b as u32));
+                } else if b != point {
+                    queue.left_out = queue.left_out.min(bound);
                 }
             }
             let order = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
@@ -138,7 +155,15 @@ impl<F: Float> Cells<F> {
                 }
             }
             if !open {
-                return (found.ids, found.evaluations);
+                for (others, queue) in found.others.iter_mut().zip(&queues) {
+                    let next = queue
+                        .cells
+                        .get(queue.visited)
+                        .map_or(f64::INFINITY, |c| c.0);
+                    let beyond = F::from_f64(next.min(queue.left_out).max(0.0).powi(2));
+                    *others = if beyond < *others { beyond } else { *others };
+                }
+                return found;
             }
             self.visit(rows, &mut visitors, &mut found);
             each *= 2;
@@ -154,26 +179,38 @@ impl<F: Float> Cells<F> {
             let values = visitors.iter().flat_map(|&i| rows.row(i as usize));
             let values: Vec<F> = values.copied().collect();
             let some = Rows::of_padded(&values, self.points.dim());
-            let (mut ids, mut squared) = (vec![0; some.len()], vec![F::zero(); some.len()]);
-            some.nearest(&cell.centres, &mut ids, &mut squared);
+            let mut ids = vec![0; some.len()];
+            let (mut squared, mut others) =
+                (vec![F::zero(); some.len()], vec![F::zero(); some.len()]);
+            some.nearest_and_others(&cell.centres, &mut ids, &mut squared, &mut others);
             found.evaluations += (some.len() * cell.ids.len()) as u64;
-            for ((i, &place), &distance) in visitors.drain(..).zip(&ids).zip(&squared) {
+            let here = ids.iter().zip(&squared).zip(&others);
+            for (i, ((&place, &distance), &others)) in visitors.drain(..).zip(here) {
                 let (i, id) = (i as usize, cell.ids[place as usize]);
+                let mut other = distance;
                 if distance < found.squared[i]
                     || (distance == found.squared[i] && id < found.ids[i])
                 {
+                    other = found.squared[i];
                     (found.ids[i], found.squared[i]) = (id, distance);
                 }
+                let all = [other, others, found.others[i]];
+                found.others[i] = all
+                    .into_iter()
+                    .fold(F::INFINITY, |a, b| if b < a { b } else { a });
             }
         }
     }
 }
 
-/// The nearest centres so far.
-struct Nearest<F> {
-    ids: Vec<u32>,
-    squared: Vec<F>,
-    evaluations: u64,
+/// The nearest centres of rows, and the squared distances to them.
+#[derive(Default)]
+pub(crate) struct Nearest<F> {
+    pub(crate) ids: Vec<u32>,
+    pub(crate) squared: Vec<F>,
+    /// At most the squared distances to all others.
+    pub(crate) others: Vec<F>,
+    pub(crate) evaluations: u64,
 }
 
 #[cfg(test)]
@@ -225,9 +262,15 @@ mod tests {
         data.load(0..400, &frame, &mut rows).unwrap();
         let (mut exact, mut least) = (vec![0; 400], vec![F::zero(); 400]);
         assert!(rows.nearest(&centres, &mut exact, &mut least));
-        let (labels, evaluations) = Cells::of(&centres).nearest(&rows);
-        assert_eq!(labels, exact);
-        evaluations as f64 / (400 * k) as f64
+        let found = Cells::of(&centres).nearest(&rows);
+        assert_eq!((&found.ids, &found.squared), (&exact, &least));
+        for (i, &id) in exact.iter().enumerate() {
+            let others = (0..k).filter(|c| *c != id as usize);
+            let squared = others.map(|c| distance::exact(rows.row(i), centres.row(c)));
+            let next = squared.fold(f64::INFINITY, f64::min);
+            assert!(found.others[i].to_f64() <= next * (1.0 + 64.0 * F::EPSILON));
+        }
+        found.evaluations as f64 / (400 * k) as f64
     }
 
     /// Labels by cells are exact, and most cells are ruled out if centres are in groups.

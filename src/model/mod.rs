@@ -1,7 +1,7 @@
 //! A fitted model: what every component family offers.
 
 pub(crate) mod block;
-mod cells;
+pub(crate) mod cells;
 pub(crate) mod posterior;
 pub(crate) mod predict;
 pub(crate) mod predictor;

@@ -54,6 +54,17 @@ impl LogJoint {
 }
 
 impl Likelihood {
+    /// Of rows that have one component each: these squared distances are all there is.
+    pub(crate) fn of_nearest(weight: f64, entries: f64, squared: f64) -> Self {
+        Self {
+            weight,
+            entries,
+            best: squared,
+            spread: 0.0,
+            units: 0.0,
+        }
+    }
+
     /// The free energy, in nats ([E3](crate::equations#e3)).
     #[must_use]
     pub fn free_energy(&self, log_joint: LogJoint) -> f64 {

@@ -43,7 +43,7 @@ pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Res
         data.check(model.frame())?;
         let cells = Cells::of(model.centres());
         if rule_out_enough(model, data, &cells)? {
-            let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| cells.nearest(rows).0)?;
+            let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| cells.nearest(rows).ids)?;
             return Ok(blocks.concat().into());
         }
     }
@@ -65,7 +65,7 @@ fn rule_out_enough<F: Float>(
     for trial in 0..TRIALS {
         let first = trial * (data.len() / TRIALS);
         data.load(first..first + TRIAL_ROWS, model.frame(), &mut rows)?;
-        evaluations += cells.nearest(&rows).1;
+        evaluations += cells.nearest(&rows).evaluations;
     }
     Ok(evaluations * MIN_SAVING <= (TRIALS * TRIAL_ROWS * model.components()) as u64)
 }

@@ -26,6 +26,9 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
     relative + underflow::<F>(dim)
 }
 
+/// Short rows are searched side by side, 64 at a time: fewer than this are searched by panels.
+const FEW_ROWS: usize = 24;
+
 impl<F: Float> Rows<F> {
     /// Squared distances of all rows to one centre, computed directly, into `out` (len): held where they stay finite, as rows of
     /// weight 0 may be far enough to overflow.
@@ -83,11 +86,27 @@ impl<F: Float> Rows<F> {
     /// [`distances`](Self::distances): for ragged rows.
     #[inline(never)]
     pub fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
+        self.nearest_and_others(centres, ids, squared, &mut [])
+    }
+
+    /// As [`nearest`](Self::nearest). `others`, if it is not empty, becomes at most the squared distance of each row to any centre
+    /// but its nearest.
+    pub(crate) fn nearest_and_others(
+        &self,
+        centres: &Centres<F>,
+        ids: &mut [u32],
+        squared: &mut [F],
+        others: &mut [F],
+    ) -> bool {
         if self.entries().is_some() {
             return false;
         }
         let stride = stride(self.dim);
         if centres.len() <= distance::DIRECT_CENTRES {
+            if !others.is_empty() {
+                self.two_nearest_of_few(centres, ids, squared, others);
+                return true;
+            }
             let centres = &centres.values;
             distance::nearest_of_few(&self.values, centres, stride, ids, squared);
             return true;
@@ -98,10 +117,10 @@ impl<F: Float> Rows<F> {
         let margin = |norm, cost| rounding::<F>(dim, norm, largest_norm, cost);
         // The nearest centres within rounding, of rows for which there are several, as far as they are known.
         let mut candidates = Vec::new();
-        if short::fits(stride, centres.len()) {
+        if self.len() >= FEW_ROWS && short::fits(stride, centres.len()) {
             let panels = || expanded.panels(centres);
             let seen = expanded.normed(centres);
-            short::nearest(rows, about, dim, seen, panels, margin, ids);
+            short::nearest(rows, about, dim, seen, panels, margin, ids, others);
             // This search leaves some rows open. A search by panels finds the centres within their rounding.
             let is_open = |i: &usize| ids[*i] == nearest::OPEN;
             let open: Vec<usize> = match ids.contains(&nearest::OPEN) {
@@ -118,6 +137,7 @@ impl<F: Float> Rows<F> {
                     panels,
                     margin,
                     &mut found,
+                    &mut [],
                     &mut candidates,
                 );
                 for (&i, id) in open.iter().zip(found) {
@@ -129,7 +149,16 @@ impl<F: Float> Rows<F> {
             }
         } else {
             let panels = expanded.panels(centres);
-            nearest::nearest(rows, about, stride, panels, margin, ids, &mut candidates);
+            nearest::nearest(
+                rows,
+                about,
+                stride,
+                panels,
+                margin,
+                ids,
+                others,
+                &mut candidates,
+            );
         }
         let (mut listed, mut costs) = (Vec::new(), Vec::new());
         let mut candidates = candidates.into_iter().peekable();
@@ -149,6 +178,37 @@ impl<F: Float> Rows<F> {
         }
         distance::to_own(&self.values, &centres.values, stride, ids, squared);
         true
+    }
+
+    /// As [`nearest_and_others`](Self::nearest_and_others), of few centres: one after the other, directly.
+    fn two_nearest_of_few(
+        &self,
+        centres: &Centres<F>,
+        ids: &mut [u32],
+        squared: &mut [F],
+        others: &mut [F],
+    ) {
+        let (mut all, mut one) = (vec![0; ids.len()], vec![F::zero(); ids.len()]);
+        squared.fill(F::INFINITY);
+        others.fill(F::INFINITY);
+        for c in 0..centres.len() as u32 {
+            all.fill(c);
+            distance::to_own(
+                &self.values,
+                &centres.values,
+                stride(self.dim),
+                &all,
+                &mut one,
+            );
+            let found = ids.iter_mut().zip(&mut *squared).zip(&mut *others);
+            for (((id, least), other), &one) in found.zip(&one) {
+                if one < *least {
+                    (*id, *other, *least) = (c, *least, one);
+                } else if one < *other {
+                    *other = one;
+                }
+            }
+        }
     }
 
     /// The squared distance of every row to the centre that `ids` names for it, computed directly.

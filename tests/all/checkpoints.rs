@@ -286,6 +286,21 @@ fn random_rows_go_on_to_the_same_bits() {
     resumes_often("random rows", &data, fit);
 }
 
+/// While all rows are compared with all centres, and once bounds settle most of them.
+#[test]
+fn chosen_searches_go_on_to_the_same_bits() {
+    let x = blobs::<f64>(40_000, 16, 8, 9);
+    let data = Dense::new(x.view()).unwrap();
+    let fit = |checkpoint| {
+        let builder = algorithms::k_means(8).seeder(UniformSeeder::new());
+        own(builder.tolerance(0.0).max_iterations(5), checkpoint)
+    };
+    let report = fit(None).fit(&data).unwrap().report;
+    assert!(report.evaluations.search < 6 * 40_000 * 8);
+    resumes("chosen", &data, fit);
+    resumes_often("chosen", &data, fit);
+}
+
 /// Between rounds of transfers, and on any number of threads.
 #[test]
 fn transfers_go_on_to_the_same_bits() {

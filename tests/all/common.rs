@@ -323,7 +323,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         with_factors("gmm, more factors", true, 3, algorithms::gmm),
         with_factors("k-means, factors", true, 2, algorithms::k_means),
         with_factors("gmm, factors, prior", true, 2, |k| {
-            algorithms::gmm(k).prior(Prior::new(2.0).proportions(0.5).ridge(0.01))
+            algorithms::gmm(k).prior(Prior::new(2.0).proportions(0.5))
         }),
         with_factors("vc-gmm, factors", false, 2, |k| {
             algorithms::vc_gmm(k, 60, 3, 3)

@@ -27,6 +27,7 @@ mod blocks;
 mod bounded;
 mod cancel;
 mod checkpoints;
+mod chosen;
 mod conditional;
 mod contract;
 mod costs;

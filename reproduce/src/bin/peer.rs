@@ -3,7 +3,8 @@
 //!
 //! `cargo run --release -p reproduce --bin peer -- ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy` prints the seconds and writes
 //! the means. For `iteration` they are the seconds of one iteration of k-means, which starts at the first rows and ends after
-//! `--max-iterations`; with `--bounded` rows that bounds settle are not read, and it is as exact. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
+//! `--max-iterations`; `--search` says which rows are read: all (`products`), those that bounds leave open (`bounds`), or as
+//! `k_means` chooses. Labels are the same. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
 
 use clap::{Parser, ValueEnum};
 use coremix::prelude::*;
@@ -30,9 +31,16 @@ struct Arguments {
     /// In place of the algorithm's own, per phase.
     #[arg(long)]
     max_iterations: Option<usize>,
-    /// For `iteration`: keeps bounds on the distances of the rows.
-    #[arg(long)]
-    bounded: bool,
+    /// For `iteration`: whether rows have bounds on their distances.
+    #[arg(long, default_value = "chosen")]
+    search: Search,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Search {
+    Chosen,
+    Products,
+    Bounds,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -115,18 +123,26 @@ impl Arguments {
             let started = Instant::now();
             let builder = algorithms::k_means(k).seeder(Given::new(seeds.view()));
             let builder = builder.tolerance(0.0).max_iterations(iterations);
-            let fit = match self.bounded {
-                true => {
-                    let bounded = builder.e_step(Bounded::new().nearest_centres(k));
-                    bounded.build()?.fit(&data)?
-                }
-                false => builder.build()?.fit(&data)?,
+            let builder = match self.search {
+                Search::Chosen => builder,
+                Search::Products => builder.e_step(Exhaustive::truncated(1)),
+                Search::Bounds => builder.e_step(Bounded::new().nearest_centres(k)),
             };
+            let fit = builder.build()?.fit(&data)?;
             let ran = fit.report.iterations as f64;
-            Ok((fit.model, ran, started.elapsed().as_secs_f64()))
+            Ok((
+                fit.model,
+                ran,
+                started.elapsed().as_secs_f64(),
+                fit.report.evaluations.search,
+            ))
         };
-        let (_, few, short) = fit(2)?;
-        let (model, many, long) = fit(self.max_iterations.unwrap_or(12))?;
+        let (_, few, short, a) = fit(2)?;
+        let (model, many, long, b) = fit(self.max_iterations.unwrap_or(12))?;
+        eprintln!(
+            "ran {many} share {:.3}",
+            (b - a) as f64 / (many - few) / (x.nrows() * k) as f64
+        );
         Ok((model.means().to_owned(), (long - short) / (many - few)))
     }
 }

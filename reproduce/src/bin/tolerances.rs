@@ -71,6 +71,20 @@ fn run<T: Element>(arguments: &Arguments, path: &str, x: &Array2<T>, k: usize) -
             ]);
             if arguments.phases {
                 println!("{}", fit.report);
+                for p in &fit.report.phases {
+                    let at = |i: usize| p.free_energies.get(i).copied().unwrap_or(f64::NAN);
+                    println!(
+                        "{:>8} rows {:>4} columns {:>3} iterations {:>6.0} evaluations per row {:.3} s, longer lists {}, F {:.6e} to {:.6e}",
+                        p.rows,
+                        p.columns,
+                        p.iterations,
+                        p.evaluations as f64 / p.rows as f64,
+                        p.elapsed.as_secs_f64(),
+                        p.longer_lists,
+                        at(0),
+                        at(p.free_energies.len() - 1)
+                    );
+                }
             }
         }
         let [error, seconds, spent, evaluations] = std::array::from_fn(|i| {

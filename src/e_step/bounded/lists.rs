@@ -14,10 +14,16 @@ use serde::{Deserialize, Serialize};
 /// With more columns, packed centres no longer stay in the nearest cache, and matrix products are faster.
 pub(super) const PACKED_COLUMNS: usize = 128;
 
-/// How many distances to all centres take as long as one to a centre of a list: products of wide rows are faster than lists,
-/// which are packed for few rows each.
+/// How many distances to all centres take as long as one to a centre of a list, which is packed for few rows.
+pub(crate) const PRODUCT_RATE: f64 = 2.5;
+
+/// The same for the first search of a phase, whose lists are packed for many rows: products of wide rows alone are faster.
 pub(crate) fn product_rate(columns: usize) -> f64 {
-    if columns > PACKED_COLUMNS { 2.5 } else { 1.0 }
+    if columns > PACKED_COLUMNS {
+        PRODUCT_RATE
+    } else {
+        1.0
+    }
 }
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
@@ -248,7 +254,7 @@ pub(super) fn reach<F: Float>(centres: &Centres<F>, row: &[F], list: &[u32]) -> 
 }
 
 /// A factor at least as large as the error of a computed distance.
-fn slack(dim: usize, epsilon: f64) -> f64 {
+pub(super) fn slack(dim: usize, epsilon: f64) -> f64 {
     1.0 + 4.0 * (dim + 8) as f64 * epsilon
 }
 

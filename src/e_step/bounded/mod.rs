@@ -9,11 +9,13 @@
 //! - The first search of a phase goes through inverted lists (E40), and rows that lists do not cover are searched over all
 //!   centres where that pays ([`full_search`]).
 //! - The sums of the M-step are kept, and only rows that change their component are moved in them ([`sums`], E36).
+//! - An exact search that keeps bounds has the rows in their order, and compares open ones with all centres ([`in_order`]).
 //! - Components move ([`split_merge`], E37), and single rows do ([`hartigan`], E50), where that is sure to pay.
 
 mod assignment;
 mod full_search;
 pub(crate) mod hartigan;
+mod in_order;
 mod list_search;
 mod lists;
 pub(crate) mod split_merge;
@@ -21,8 +23,9 @@ mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
 pub(crate) use full_search::DRAWN_ROWS;
-pub(crate) use lists::product_rate;
+pub(crate) use in_order::{Bounds, RowsInOrder, cells_pay, moves};
 pub(crate) use lists::{NeighbourLists, are_lists, nearest_lists};
+pub(crate) use lists::{PRODUCT_RATE, product_rate};
 pub(crate) use sums::KeptSums;
 
 use super::exhaustive::All;
@@ -66,7 +69,8 @@ impl Bounded {
     }
 
     /// Centres a row is compared with: its own and the nearest others. Default 48: with fewer, rows of many columns often stay
-    /// at a centre that is not the nearest. With all centres the labels are exact, up to the rounding of distances.
+    /// at a centre that is not the nearest. With all centres the labels are exact, up to the rounding of distances; then
+    /// [`Exhaustive::nearest`](super::Exhaustive::nearest), which needs less memory, is faster with more than a few.
     #[must_use]
     pub fn nearest_centres(self, nearest_centres: usize) -> Self {
         Self {

@@ -41,6 +41,44 @@ struct Part {
     sums: Vec<f64>,
 }
 
+/// Sums over rows that come one by one: of the components that they enter or leave.
+pub(super) struct Parts {
+    /// (k): the place of each component, plus 1.
+    places: Vec<u32>,
+    parts: Vec<Part>,
+}
+
+impl Parts {
+    pub(super) fn of(k: usize) -> Self {
+        Self {
+            places: vec![0; k],
+            parts: Vec::new(),
+        }
+    }
+
+    /// A row that enters a component, or leaves it: then its weight is negative.
+    pub(super) fn add<F: Float>(
+        &mut self,
+        about: &KeptSums<F>,
+        row: &[F],
+        weight: f64,
+        label: u32,
+    ) {
+        let component = label as usize;
+        if self.places[component] == 0 {
+            let sums = vec![0.0; about.line];
+            self.parts.push(Part { component, sums });
+            self.places[component] = self.parts.len() as u32;
+        }
+        let part = &mut self.parts[self.places[component] as usize - 1];
+        let one = [Share {
+            row: 0,
+            share: weight,
+        }];
+        add_to(row, &one, about.anchors.row(component), &mut part.sums);
+    }
+}
+
 /// The mass of a component, and how far the mean of its rows is from a place; 0 without rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offset {
@@ -54,15 +92,48 @@ impl<F: Float> KeptSums<F> {
         centres: &Centres<F>,
         assignment: &Assignment<F>,
     ) -> Result<Self> {
+        let mut sums = Self::without_rows(centres);
+        sums.renew(view, centres, assignment, &vec![true; centres.len()])?;
+        Ok(sums)
+    }
+
+    fn without_rows(centres: &Centres<F>) -> Self {
         let line = centres.row(0).len() + 2;
-        let mut sums = Self {
+        Self {
             anchors: centres.clone(),
             sums: vec![0.0; centres.len() * line],
             line,
             largest: vec![[0.0; 2]; centres.len()],
-        };
-        sums.renew(view, centres, assignment, &vec![true; centres.len()])?;
+        }
+    }
+
+    /// Of rows in their order.
+    pub(super) fn of_rows(
+        view: View<'_, F>,
+        centres: &Centres<F>,
+        shard_rows: usize,
+        label: impl Fn(usize) -> u32 + Sync,
+    ) -> Result<Self> {
+        let mut sums = Self::without_rows(centres);
+        let found = parallel::map_blocks(view.len(), shard_rows, |_, range| {
+            let (mut parts, mut rows) = (Parts::of(centres.len()), Rows::default());
+            for from in range.clone().step_by(BATCH_ROWS) {
+                let range = from..range.end.min(from + BATCH_ROWS);
+                view.data.load(range.clone(), view.frame, &mut rows)?;
+                for (i, n) in range.enumerate() {
+                    parts.add(&sums, rows.row(i), rows.weight(i), label(n));
+                }
+            }
+            Ok(parts)
+        });
+        sums.add_parts(parallel::all(found)?);
         Ok(sums)
+    }
+
+    pub(super) fn add_parts(&mut self, found: Vec<Parts>) {
+        let mut parts: Vec<Part> = found.into_iter().flat_map(|found| found.parts).collect();
+        parts.sort_by_key(|part| part.component);
+        self.add(&parts);
     }
 
     /// Recomputes the sums of the `stale` components, about their current centres.
@@ -165,18 +236,28 @@ impl<F: Float> KeptSums<F> {
         assignment: &Assignment<F>,
         due: impl Fn(usize) -> bool,
     ) -> Result<()> {
-        let k = centres.len();
-        let about = parallel::map(k, |c| self.about(c, centres.row(c)));
-        let mean = about.iter().sum::<f64>() / k as f64;
-        let is_stale = |c: usize| {
-            let [mass, second] = self.largest[c];
-            due(c) || mass > LARGER[0] * self.mass(c) || second > LARGER[1] * about[c].max(mean)
-        };
-        let stale: Vec<bool> = (0..k).map(is_stale).collect();
+        let mut stale = self.lost_digits(centres);
+        (0..stale.len()).for_each(|c| stale[c] |= due(c));
         if stale.contains(&true) {
             self.renew(view, centres, assignment, &stale)?;
         }
         Ok(())
+    }
+
+    /// The components of whose sums only rounding is left.
+    fn lost_digits(&self, centres: &Centres<F>) -> Vec<bool> {
+        let k = centres.len();
+        let about = parallel::map(k, |c| self.about(c, centres.row(c)));
+        let mean = about.iter().sum::<f64>() / k as f64;
+        let is_lost = |c: usize| {
+            let [mass, second] = self.largest[c];
+            mass > LARGER[0] * self.mass(c) || second > LARGER[1] * about[c].max(mean)
+        };
+        (0..k).map(is_lost).collect()
+    }
+
+    pub(super) fn have_lost_digits(&self, centres: &Centres<F>) -> bool {
+        self.lost_digits(centres).contains(&true)
     }
 
     /// Moves one row from a component to another. One that had no rows gets its anchor there: its own may be far away.

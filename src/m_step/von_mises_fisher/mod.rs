@@ -376,4 +376,3 @@ fn fall(d: f64, kappa: f64, rng: &mut Rng) -> f64 {
         }
     }
 }
-

@@ -1,0 +1,272 @@
+//! Rows in their order, with bounds that settle most of them in a search over all centres: only the others are read.
+
+use super::assignment::TASK_ROWS;
+use super::list_search::BATCH_ROWS;
+use super::lists::{Moved, slack};
+use super::sums::{KeptSums, Parts};
+use crate::base::error::Result;
+use crate::base::file_fault::FileFault;
+use crate::base::float::Float;
+use crate::base::parallel;
+use crate::data::{Centres, Rows, View};
+use crate::io::rule;
+use crate::kernels::distance;
+use crate::model::cells::{Cells, Nearest};
+use crate::model::search;
+use serde::{Deserialize, Serialize};
+
+/// A row's component, and bounds on its distances.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Bounds<F> {
+    pub(crate) label: u32,
+    /// Above the distance to the component's centre, by more than rounding.
+    upper: F,
+    /// Below the distance to any other centre.
+    lower: F,
+}
+
+impl<F: Float> Bounds<F> {
+    /// No bounds: the row is open.
+    pub(crate) fn unknown(label: u32) -> Self {
+        Self {
+            label,
+            upper: F::INFINITY,
+            lower: F::zero(),
+        }
+    }
+
+    /// Those of squared distances in `dim` coordinates: that to the nearest centre, and at most that to any other.
+    pub(crate) fn found(label: u32, squared: F, others: F, dim: usize) -> Self {
+        let slack = slack(dim, F::EPSILON);
+        Self {
+            label,
+            upper: F::from_f64(squared.to_f64().sqrt() * slack),
+            lower: F::from_f64(others.to_f64().sqrt() / slack),
+        }
+    }
+
+    /// Moves the bounds with the centres. Whether another centre may be the nearest now.
+    #[inline(always)]
+    pub(crate) fn follow(&mut self, moved: &[Moved<F>]) -> bool {
+        let moved = &moved[self.label as usize];
+        // Each sum is rounded.
+        self.upper = (self.upper + moved.own) * F::from_f64(1.0 + 2.0 * F::EPSILON);
+        self.lower = (self.lower - moved.others) * F::from_f64(1.0 - 2.0 * F::EPSILON);
+        !(self.upper < self.lower || self.upper < moved.half_gap)
+    }
+}
+
+/// Half gaps between centres are computed where they are at most one distance for so many distances of rows.
+const GAP_SHARE: usize = 64;
+
+/// How the bounds of `rows` rows change with the centres, and the number of distance evaluations.
+pub(crate) fn moves<F: Float>(
+    before: &Centres<F>,
+    now: &Centres<F>,
+    rows: usize,
+) -> (Vec<Moved<F>>, u64) {
+    let (k, slack) = (now.len(), slack(now.dim(), F::EPSILON));
+    let own = parallel::map(k, |c| {
+        distance::exact(before.row(c), now.row(c)).sqrt() * slack
+    });
+    // The two that moved farthest.
+    let (mut far, mut next, mut farthest) = (0.0, 0.0, 0);
+    for (c, &own) in own.iter().enumerate() {
+        if own > far {
+            (far, next, farthest) = (own, far, c);
+        } else if own > next {
+            next = own;
+        }
+    }
+    let mut moved: Vec<Moved<F>> = (0..k)
+        .map(|c| Moved {
+            own: F::from_f64(own[c]),
+            others: F::from_f64(if c == farthest { next } else { far }),
+            ..Moved::default()
+        })
+        .collect();
+    if k > rows / GAP_SHARE {
+        return (moved, 0);
+    }
+    let stride = now.row(0).len();
+    let size = search::block_rows(k, now.dim());
+    parallel::map_chunks(&mut moved, size, |_, range, moved| {
+        let rows = &now.values[range.start * stride..range.end * stride];
+        let rows = Rows::of_padded(rows, now.dim());
+        let mut found = Nearest::default();
+        nearest(&rows, now, &mut found);
+        for (i, (c, moved)) in range.zip(moved).enumerate() {
+            // Of centres in one place the first is the nearest.
+            let is_first = found.ids[i] == c as u32;
+            let gap = Bounds::found(0, F::zero(), found.others[i], now.dim()).lower;
+            moved.half_gap = if is_first {
+                gap * F::from_f64(0.5)
+            } else {
+                F::zero()
+            };
+        }
+    });
+    (moved, (k * k) as u64)
+}
+
+/// Compares a block of rows with all centres.
+fn nearest<F: Float>(rows: &Rows<F>, centres: &Centres<F>, found: &mut Nearest<F>) {
+    let Nearest {
+        ids,
+        squared,
+        others,
+        evaluations,
+    } = found;
+    ids.resize(rows.len(), 0);
+    squared.resize(rows.len(), F::zero());
+    others.resize(rows.len(), F::zero());
+    rows.nearest_and_others(centres, ids, squared, others);
+    *evaluations += (rows.len() * centres.len()) as u64;
+}
+
+/// A search by cells (E45) is tried where a row takes this many products, and kept where it takes at most 1 / `MIN_SAVING` of them.
+const CELL_PRODUCTS: usize = 1 << 16;
+const MIN_SAVING: u64 = 8;
+
+/// Rows on which it is tried, some at each of several places.
+const TRIALS: usize = 8;
+const TRIAL_ROWS: usize = 32;
+
+/// Rows that are searched by cells at once.
+const CELL_ROWS: usize = 4 * TASK_ROWS;
+
+/// Whether a search by cells takes few of all products, and the number of distance evaluations to know it.
+pub(crate) fn cells_pay<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Result<(bool, u64)> {
+    let (n, k) = (view.len(), centres.len());
+    if k * (centres.dim() + 1) < CELL_PRODUCTS || n < TRIALS * TRIAL_ROWS || n < k {
+        return Ok((false, 0));
+    }
+    let cells = Cells::of(centres);
+    let mut evaluations = cells.evaluations;
+    let mut rows = Rows::default();
+    for trial in 0..TRIALS {
+        let first = trial * (n / TRIALS);
+        view.data
+            .load(first..first + TRIAL_ROWS, view.frame, &mut rows)?;
+        evaluations += cells.nearest(&rows).evaluations;
+    }
+    let tried = evaluations - cells.evaluations;
+    let pays = tried * MIN_SAVING <= (TRIALS * TRIAL_ROWS * k) as u64;
+    Ok((pays, evaluations))
+}
+
+/// All rows with their bounds, and the sums of their components.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
+pub(crate) struct RowsInOrder<F: Float> {
+    /// Those of every shard.
+    shards: Vec<Vec<Bounds<F>>>,
+    pub(crate) sums: KeptSums<F>,
+    /// Whether open rows are compared with the centres of some cells alone.
+    in_cells: bool,
+}
+
+impl<F: Float> RowsInOrder<F> {
+    /// Rows with these bounds, in shards of so many rows.
+    pub(crate) fn of(
+        view: View<'_, F>,
+        centres: &Centres<F>,
+        shards: Vec<Vec<Bounds<F>>>,
+        in_cells: bool,
+        shard_rows: usize,
+    ) -> Result<Self> {
+        let label = |n: usize| shards[n / shard_rows][n % shard_rows].label;
+        let sums = KeptSums::of_rows(view, centres, shard_rows, label)?;
+        Ok(Self {
+            shards,
+            sums,
+            in_cells,
+        })
+    }
+
+    pub(crate) fn labels(&self) -> Vec<u32> {
+        self.shards.iter().flatten().map(|row| row.label).collect()
+    }
+
+    /// The nearest centre of every row that its bounds leave open, after centres moved from `before`; the sums follow. Returns the
+    /// number of distance evaluations.
+    pub(crate) fn search(
+        &mut self,
+        view: View<'_, F>,
+        before: &Centres<F>,
+        centres: &Centres<F>,
+        shard_rows: usize,
+    ) -> Result<u64> {
+        let (k, dim) = (centres.len(), centres.dim());
+        let (moved, mut evaluations) = moves(before, centres, view.len());
+        let cells = self.in_cells.then(|| Cells::of(centres));
+        evaluations += cells.as_ref().map_or(0, |cells| cells.evaluations);
+        let (task, batch) = match &cells {
+            Some(_) => (CELL_ROWS, CELL_ROWS),
+            None => (TASK_ROWS, search::block_rows(k, dim).min(BATCH_ROWS)),
+        };
+        let sums = &self.sums;
+        let shards = self.shards.iter_mut().collect();
+        let found = parallel::map_parts(shards, |shard, rows: &mut Vec<_>| {
+            let (mut open, mut evaluations) = (Vec::new(), 0);
+            let (mut block, mut found, mut parts) =
+                (Rows::default(), Nearest::default(), Parts::of(k));
+            let firsts = (shard * shard_rows..).step_by(task);
+            for (first, rows) in firsts.zip(rows.chunks_mut(task)) {
+                open.clear();
+                for (n, row) in (first..).zip(rows.iter_mut()) {
+                    if row.follow(&moved) {
+                        open.push(n);
+                    }
+                }
+                for open in open.chunks(batch) {
+                    view.data.gather(open, view.frame, &mut block)?;
+                    found.evaluations = 0;
+                    match &cells {
+                        Some(cells) => found = cells.nearest(&block),
+                        None => nearest(&block, centres, &mut found),
+                    }
+                    evaluations += found.evaluations;
+                    for (i, &n) in open.iter().enumerate() {
+                        let (row, to) = (&mut rows[n - first], found.ids[i]);
+                        if to != row.label {
+                            let (values, weight) = (block.row(i), block.weight(i));
+                            parts.add(sums, values, -weight, row.label);
+                            parts.add(sums, values, weight, to);
+                        }
+                        *row = Bounds::found(to, found.squared[i], found.others[i], dim);
+                    }
+                }
+            }
+            Ok((parts, evaluations))
+        });
+        let (parts, counts): (Vec<_>, Vec<u64>) = parallel::all(found)?.into_iter().unzip();
+        evaluations += counts.iter().sum::<u64>();
+        self.sums.add_parts(parts);
+        if self.sums.have_lost_digits(centres) {
+            let label = |n: usize| self.shards[n / shard_rows][n % shard_rows].label;
+            self.sums = KeptSums::of_rows(view, centres, shard_rows, label)?;
+        }
+        Ok(evaluations)
+    }
+
+    /// Checks that of a file, for shards of so many of `n` rows and `k` components in `dim` coordinates.
+    pub(crate) fn check(
+        &self,
+        (n, shard_rows): (usize, usize),
+        k: usize,
+        dim: usize,
+    ) -> std::result::Result<(), FileFault> {
+        let known = |row: &Bounds<F>| {
+            let bounds = [row.upper.to_f64(), row.lower.to_f64()];
+            (row.label as usize) < k && !bounds.iter().any(|bound| bound.is_nan())
+        };
+        let sizes = (0..n)
+            .step_by(shard_rows)
+            .map(|first| shard_rows.min(n - first));
+        let sized = self.shards.iter().map(Vec::len).eq(sizes);
+        let sound = sized && self.shards.iter().flatten().all(known);
+        rule(sound, "rows", "must have known components and bounds")?;
+        self.sums.check(k, dim)
+    }
+}
