@@ -5,7 +5,6 @@ use crate::numbers::Number;
 use crate::open::Rows;
 use crate::options::{Missing, Options};
 use crate::source::Made;
-use coremix::costs::Cost;
 use coremix::data::{Data, Source as _};
 use coremix::{Error, Float, Mixture, Result};
 use std::sync::Arc;
@@ -130,9 +129,9 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     })
 }
 
-/// Whether a model takes no rows with missing values: that of full or tied covariances, of a Dirichlet process, or of a sketch.
+/// Whether a model takes no rows with missing values: that of a Dirichlet process, or of a sketch.
 pub fn needs_all_values<F: Float>(model: &dyn Mixture<F>) -> bool {
-    matches!(model.cost(), Cost::Whitened(_)) || model.frame().basis().is_some()
+    !model.cost().takes_missing() || model.frame().basis().is_some()
 }
 
 /// An error for rows with missing values, where a model [needs all](needs_all_values).

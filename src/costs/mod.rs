@@ -79,14 +79,21 @@ impl<'m, F: Float> Cost<'m, F> {
 
     /// An error where data have rows with some coordinates, and costs need all.
     pub(crate) fn check(&self, data: &dyn Data<F>) -> Result<()> {
-        let of_known = match self {
-            Self::Squared(_) | Self::Scaled(_) => true,
-            Self::Whitened(whitened) => whitened.are_of_known() && !data.others_are_zero(),
-            Self::LowRank(_) => false,
-            Self::Own(own) => own.are_of_known(),
-        };
+        let of_pairs = matches!(self, Self::Whitened(_));
+        let of_known = self.takes_missing() && !(of_pairs && data.others_are_zero());
         let rule = "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some";
         require(of_known || !data.is_sparse(), "rows", "known in part", rule)
+    }
+
+    /// Whether rows with [missing values](crate::data::Dense::with_missing) have such costs: those of what is known.
+    #[must_use]
+    pub fn takes_missing(&self) -> bool {
+        match self {
+            Self::Squared(_) | Self::Scaled(_) => true,
+            Self::Whitened(whitened) => whitened.are_of_known(),
+            Self::LowRank(_) => false,
+            Self::Own(own) => own.are_of_known(),
+        }
     }
 
     /// Row `i` as component `c` completes it, in the coordinates of the frame (d), in a family where what is missing depends on what

@@ -64,6 +64,7 @@ pub(crate) struct Given {
     log_det: f64,
     /// The precisions between known and missing ones, coordinate by known coordinate.
     across: Vec<f64>,
+    rest: Cached<Vec<f64>>,
 }
 
 impl Given {
@@ -91,7 +92,25 @@ impl Given {
             factor,
             log_det,
             across: among(pattern.known),
+            rest: Cached::default(),
         }
+    }
+
+    /// The lower half of the covariance (m, m) of what is missing, given what is known, in the unit of costs.
+    pub(crate) fn rest(&self, m: usize) -> &[f64] {
+        self.rest.get(|| {
+            let (mut rest, inverse) = (
+                vec![0.0; m * m],
+                linalg::inverse_of_lower(&self.factor, m, None),
+            );
+            for row in unwatched(inverse).chunks_exact(m.max(1)) {
+                for (a, sums) in rest.chunks_exact_mut(m).enumerate() {
+                    let terms = sums[..=a].iter_mut().zip(row);
+                    terms.for_each(|(sum, x)| *sum += row[a] * x);
+                }
+            }
+            rest
+        })
     }
 
     /// The difference of a row from a mean, of which what is missing is completed, into `u` (d); `x` is scratch.
@@ -170,14 +189,6 @@ impl Observed<'_> {
         out.iter_mut().zip(self.mean(c)).for_each(|(u, m)| *u += m);
     }
 
-    /// The covariance (m, m) of what is missing, given what is known.
-    pub(crate) fn rest(&self, given: &Given, m: usize) -> Vec<f64> {
-        let inverse = unwatched(linalg::inverse_of_lower(&given.factor, m, None));
-        let mut rest = unwatched(linalg::gram(&inverse, m, None));
-        rest.iter_mut().for_each(|x| *x *= self.unit);
-        rest
-    }
-
     fn cost<F: Float>(
         &self,
         c: usize,
@@ -246,5 +257,61 @@ impl Observed<'_> {
         let (mut out, given) = (vec![0.0; rows.dim], self.given(c, &pattern));
         self.complete(c, (&pattern, &given), row, (&mut out, &mut Vec::new()));
         Some(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+    use crate::data::{Data, Dense};
+    use ndarray::Array2;
+
+    /// Costs of all components at once have the bits of those that are asked for one by one, with any number of missing values.
+    #[test]
+    fn costs_of_all_are_those_of_some() {
+        let mut rng = Rng::from_seed(2);
+        let x = Array2::from_shape_fn((90, 6), |(i, j)| match (i * 7 + j * j) % 6 < i % 7 {
+            true => f32::NAN,
+            false => rng.normal() as f32,
+        });
+        let (data, mut rows) = (Dense::with_missing(&x).unwrap(), Rows::default());
+        data.load(0..90, &data.frame(), &mut rows).unwrap();
+        let entries = rows.entries().unwrap();
+        let counts: Vec<usize> = (0..90).map(|i| rows.known(i)).collect();
+        assert!(counts.contains(&0) && counts.contains(&6));
+        let factor = |rng: &mut Rng| {
+            let numbers = (0..36).map(|place| match place % 7 {
+                0 => 0.5 + rng.uniform(),
+                _ => rng.normal(),
+            });
+            numbers.collect::<Vec<f64>>()
+        };
+        let means: Vec<f64> = (0..18).map(|_| rng.normal()).collect();
+        for number in [1, 3] {
+            let whitenings: Vec<Whitening> = (0..number)
+                .map(|_| {
+                    let factor = linalg::unpacked(&linalg::packed(&factor(&mut rng), 6), 6);
+                    unwatched(Whitening::of_factor(means[..6].to_vec(), &factor, None))
+                })
+                .collect();
+            let observed = Observed {
+                whitenings: &whitenings,
+                precisions: &vec![Cached::default(); number],
+                means: &means,
+                penalties: &[0.5, f64::INFINITY, -1.0],
+                unit: 0.7,
+            };
+            let (mut all, mut some) = (Vec::new(), Vec::new());
+            observed.all(entries, &mut all);
+            for (i, all) in all.chunks_exact(3).enumerate() {
+                observed.some(entries, i, &[2, 0, 1], &mut some);
+                assert_eq!(all, [some[1], some[2], some[0]], "{i}");
+                assert!(all[1].is_finite() && all[1] > 1e35 && all[0] < 1e30);
+                if counts[i] == 0 {
+                    assert_eq!((all[0], all[2]), (0.5, -1.0));
+                }
+            }
+        }
     }
 }

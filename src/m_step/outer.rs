@@ -149,7 +149,7 @@ impl Moments {
                 let share: f64 = alike.iter().map(|member| member.2).sum();
                 let (missing, second) =
                     (&pattern.missing, &mut self.second[place * size..][..size]);
-                let rest = observed.rest(given, missing.len());
+                let (rest, share) = (given.rest(missing.len()), observed.unit * share);
                 for (&a, row) in missing.iter().zip(rest.chunks_exact(missing.len().max(1))) {
                     let lower = missing.iter().zip(row).take_while(|(b, _)| **b <= a);
                     lower.for_each(|(&b, x)| second[a as usize * dim + b as usize] += share * x);

@@ -5,7 +5,7 @@ use crate::base::error::{Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::data::Data;
-use crate::io::{all_positive, rule};
+use crate::io::{all_finite, all_positive, rule};
 use crate::m_step::parameters::Parameters;
 use crate::m_step::proportions::Proportions;
 use crate::rows::Frame;
@@ -182,7 +182,8 @@ impl Advance {
         if self.ridge.is_empty() || theta.covariance.is_tied() {
             return Proportions::learned(rows);
         }
-        let rows: Vec<f64> = rows.collect();
+        // In units of all rows.
+        let rows: Vec<f64> = rows.map(|n| n / self.weight).collect();
         let pulls: Vec<f64> = (0..theta.k()).map(|c| self.pull(theta, c)).collect();
         let with_rows = (0..theta.k()).filter(|c| rows[*c] > 0.0);
         let least = with_rows.min_by(|a, b| pulls[*a].total_cmp(&pulls[*b]));
@@ -196,13 +197,12 @@ impl Advance {
                 .map(move |(n, h)| (n, root + (h - least)))
         };
         for _ in 0..100 {
-            let of = |power| {
-                terms(root)
-                    .filter(|t| *t.0 > 0.0)
-                    .map(|(n, h)| n / h.powi(power))
-                    .sum::<f64>()
-            };
-            let step = (of(1) - 1.0) / of(2);
+            let (mut sum, mut slope) = (0.0, 0.0);
+            for (n, h) in terms(root).filter(|term| *term.0 > 0.0) {
+                sum += n / h;
+                slope += n / h / h;
+            }
+            let step = (sum - 1.0) / slope;
             root += step.max(0.0);
             if step <= f64::EPSILON * root {
                 break;
@@ -211,13 +211,13 @@ impl Advance {
         Proportions::learned(terms(root).map(|(n, h)| if *n > 0.0 { n / h } else { 0.0 }))
     }
 
-    /// The fall of the logarithm of the prior density for a unit of the proportion of component `c`.
+    /// The fall of the logarithm of the prior density for a unit of the proportion of component `c`, in units of all rows.
     fn pull<F: Float>(&self, theta: &Parameters<F>, c: usize) -> f64 {
         let (precisions, ridge) = (theta.precisions(c), self.ridge.iter().enumerate());
         let trace: f64 = ridge
             .map(|(j, r)| r * precisions[j % precisions.len()])
             .sum();
-        0.5 * self.weight * trace
+        0.5 * trace
     }
 
     /// The sum of squares in coordinate `j`, and the mass, that the prior adds to the covariance of components of this share.
@@ -239,7 +239,7 @@ impl Advance {
     pub(super) fn terms<F: Float>(&self, theta: &Parameters<F>) -> f64 {
         let shares = theta.proportions.values.iter().enumerate();
         let ridge = match self.ridge.is_empty() {
-            false => shares.map(|(c, p)| p * self.pull(theta, c)).sum(),
+            false => self.weight * shares.map(|(c, p)| p * self.pull(theta, c)).sum::<f64>(),
             true => 0.0,
         };
         let proportions: f64 = match self.proportions > 0.0 {
@@ -281,7 +281,9 @@ impl Advance {
             true => 0,
             false => dim.unwrap_or(self.ridge.len()),
         };
-        all_positive("ridge", &self.ridge, count)?;
+        all_finite("ridge", &self.ridge, count)?;
+        let positive = self.ridge.iter().all(|ridge| *ridge >= 0.0);
+        rule(positive, "ridge", "must not be negative")?;
         let sound = self.weight >= 0.0 && self.weight.is_finite();
         rule(sound, "prior", "must have a weight")
     }

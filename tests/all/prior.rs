@@ -675,6 +675,16 @@ fn a_ridge_is_part_of_the_free_energy() {
             assert_eq!(fit.model, loaded);
         }
     }
+    for extreme in [1e-300, 1e20] {
+        for kind in KINDS {
+            let prior = Prior::new(0.0).ridge(extreme);
+            let builder = algorithms::gmm(6).covariance(kind).prior(prior);
+            let fit = builder.build().unwrap().fit(&data).unwrap();
+            rises_in_phases(format!("{kind:?}"), &fit.report, 30.0, rounding::<f32>());
+            let loaded = Save::from_bytes(&fit.model.to_bytes(&[]).unwrap()).unwrap();
+            assert_eq!(fit.model, loaded);
+        }
+    }
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
         let builder = algorithms::gmm::<f64>(2).prior(Prior::new(0.0).ridge(bad));
         assert!(builder.build().unwrap_err().to_string().contains("ridge"));
