@@ -17,9 +17,12 @@ class GaussianMixture(CarefulMixture):
     ----------
     n_components : int, default=1
         The number of components.
-    covariance_type : {"full", "tied", "diag", "spherical", "tied-spherical"}, default="diag"
+    covariance_type : {"full", "tied", "diag", "spherical", "tied-spherical", "factors"}, default="diag"
         A matrix per component, one matrix for all, a variance per component and column, one per component, or one for
         all. The default of scikit-learn is ``"full"``. With ``"tied-spherical"`` the mixing proportions are equal, too.
+        ``"factors"`` are factor analysers: ``n_factors`` directions per component, and a variance for each column.
+    n_factors : int or None, default=None
+        The number of factors, fewer than columns.
     prior_rows : float, default=0.0
         Rows that each covariance has in advance, with the variances of the columns divided by ``n_components ** (2 / n_features)``. 1 is
         advised with ``"full"`` and ``"tied"`` where components may have few rows: then none collapses. 0: maximum likelihood.
@@ -50,7 +53,11 @@ class GaussianMixture(CarefulMixture):
     means_ : ndarray of shape (n_components, n_features)
     covariances_ : ndarray
         Shape (n_components, n_features, n_features) for ``"full"``, (n_features, n_features) for ``"tied"``, (n_components,
-        n_features) for ``"diag"``, (n_components,) for ``"spherical"`` and ``"tied-spherical"``, where all are equal.
+        n_features) for ``"diag"``, (n_components,) for ``"spherical"`` and ``"tied-spherical"``, where all are equal. For
+        ``"factors"`` they are made when they are asked for, in the shape of ``"full"``.
+    loadings_, noise_variance_ : ndarray
+        Of ``"factors"`` alone: shapes (n_components, n_features, n_factors) and (n_components, n_features). The covariance of a
+        component is its loadings times themselves transposed, and the variances on the diagonal.
     precisions_, precisions_cholesky_ : ndarray
         The inverses of ``covariances_``, and their roots, in the same shape.
     lower_bound_ : float
@@ -90,6 +97,7 @@ class GaussianMixture(CarefulMixture):
 
     n_components: int = field(default=1, kw_only=False)
     covariance_type: Covariance = "diag"
+    n_factors: int | None = None
     prior_rows: float = 0.0
     reg_covar: float = 0.0
 
@@ -118,7 +126,8 @@ class VcGmm(OfTruncated, CoremixMixture):
         Random components that are added to each search.
     chain : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²). None: 20.
-    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full"}, default="tied-spherical"
+    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full", "factors"}, default="tied-spherical"
+    n_factors : int or None, default=None
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
@@ -170,7 +179,7 @@ class VarGmmS(OfTruncated, CoremixMixture):
         The number of components.
     coreset_size : int or None, default=None
         Fits on a lightweight coreset of this number of draws. None: on all rows.
-    c_prime, neighbors, random, chain, covariance_type, tol
+    c_prime, neighbors, random, chain, covariance_type, n_factors, tol
         As in :class:`VcGmm`.
     n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
@@ -213,7 +222,8 @@ class KMeansCPrime(OfSeeds, CoremixMixture):
         The number of components.
     c_prime : int, default=3
         Components that share a row; all, where there are fewer.
-    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full"}, default="tied-spherical"
+    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full", "factors"}, default="tied-spherical"
+    n_factors : int or None, default=None
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
@@ -248,6 +258,7 @@ random_state, verbose, callback
 
     c_prime: int = 3
     covariance_type: Covariance = "tied-spherical"
+    n_factors: int | None = None
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -268,8 +279,8 @@ class DGmm(OfTruncated, CoremixMixture):
         Components drawn per row and search.
     chain : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²). None: 20.
-    covariance_type, n_init, max_iter, tol, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
-random_state, verbose, callback
+    covariance_type, n_factors, n_init, max_iter, tol, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, \
+warm_start, n_jobs, random_state, verbose, callback
         As in :class:`VcGmm`.
 
     Attributes

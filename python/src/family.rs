@@ -43,6 +43,7 @@ impl<'a, F: Number> Family<'a, F> {
                 Covariance::Spherical => "spherical",
                 Covariance::Diagonal => "diag",
                 Covariance::Tied => "tied",
+                Covariance::Factors(_) => "factors",
                 _ => "full",
             },
         }
@@ -85,6 +86,8 @@ pub(crate) enum Covariances {
     PerColumn(Array2<f64>),
     Matrix(Array2<f64>),
     Matrices(Array3<f64>),
+    /// Loadings, and variances besides them.
+    Factors(Array3<f64>, Array2<f64>),
 }
 
 impl Parameters {
@@ -104,6 +107,7 @@ impl Parameters {
                     }
                     Covariance::Diagonal => Covariances::PerColumn(own.column_variances()),
                     Covariance::Tied => Covariances::Matrix(own.covariance(0)?),
+                    Covariance::Factors(_) => Covariances::Factors(own.loadings(), own.noise()),
                     _ => Covariances::Matrices(own.covariances()),
                 };
                 let turned = kind == Covariance::Diagonal && model.frame().basis().is_some();
@@ -162,6 +166,10 @@ impl Parameters {
                     }
                     Covariances::Matrices(own) => {
                         found.set_item("covariances", own.into_pyarray(py))?;
+                    }
+                    Covariances::Factors(loadings, noise) => {
+                        found.set_item("loadings", loadings.into_pyarray(py))?;
+                        found.set_item("noise", noise.into_pyarray(py))?;
                     }
                 }
                 found.set_item("weights", proportions.into_pyarray(py))

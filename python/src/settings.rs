@@ -51,7 +51,7 @@ pub(crate) fn algorithm(
             "tolerance" => algorithm.tolerance(number(own, &value)?),
             "process" => algorithm.process(process(value.cast()?, names)?),
             "prior" => algorithm.prior(prior(value.cast()?, names)?),
-            "covariance" => algorithm.covariance(one_of(own, &value, &COVARIANCES)?),
+            "covariance" => algorithm.covariance(covariance(own, &value)?),
             "columns" => {
                 let kinds: Vec<Bound<'_, PyAny>> = value.extract()?;
                 let kinds = kinds.iter().map(|kind| one_of(own, kind, &COLUMNS));
@@ -103,12 +103,14 @@ fn flag(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The names of kinds of covariances.
-const COVARIANCES: [(&str, Covariance); 5] = [
+const COVARIANCES: [(&str, Covariance); 6] = [
     ("full", Covariance::Full),
     ("tied", Covariance::Tied),
     ("diag", Covariance::Diagonal),
     ("spherical", Covariance::Spherical),
     ("tied-spherical", Covariance::TiedSpherical),
+    // Their number follows a colon.
+    ("factors", Covariance::Factors(0)),
 ];
 
 const COLUMNS: [(&str, Column); 3] = [
@@ -125,6 +127,16 @@ const STOP_RULES: [(&str, Rule); 3] = [
     ("relative-to-free-energy", Rule::RelativeToFreeEnergy),
     ("remaining", Rule::Remaining),
 ];
+
+/// The kind of covariances that a name means.
+fn covariance(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Covariance> {
+    let given = value.extract::<&str>().unwrap_or_default();
+    let factors = given.strip_prefix("factors:").map(str::parse);
+    match factors {
+        Some(Ok(factors)) => Ok(Covariance::Factors(factors)),
+        _ => one_of(name, value, &COVARIANCES),
+    }
+}
 
 /// The value that a name means.
 fn one_of<T: Copy>(name: &str, value: &Bound<'_, PyAny>, all: &[(&str, T)]) -> PyResult<T> {

@@ -1,7 +1,8 @@
 //! Squared Mahalanobis distances under covariances of a few factors and a variance for each column.
 
 use super::scaled::penalised;
-use crate::base::cancel::unwatched;
+use crate::base::cancel::{Watch, check, unwatched};
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::linalg;
 use crate::base::parallel;
@@ -37,11 +38,13 @@ impl<F: Float> Factored<F> {
         noise: &[f64],
         dim: usize,
         penalty: impl Fn(usize) -> f64 + Sync,
-    ) -> Self {
+        watch: Watch<'_>,
+    ) -> Result<Self> {
         let (k, wide) = (noise.len() / dim, stride(dim));
         let q = loadings.len() / k / wide;
         let mut maps = vec![F::zero(); loadings.len()];
         let parts = parallel::map_chunks(&mut maps, q * wide, |c, range, map| {
+            check(watch)?;
             let (own, noise) = (&loadings[range], &noise[c * dim..][..dim]);
             let mut rows: Vec<f64> = own.iter().map(|w| w.to_f64()).collect();
             let lower = whitened(&mut rows, noise, wide);
@@ -52,7 +55,7 @@ impl<F: Float> Factored<F> {
             }
             let volume = (0..q).map(|l| 2.0 * lower[l * (q + 1)].ln()).sum::<f64>()
                 + noise.iter().map(|v| (v / unit).ln()).sum::<f64>();
-            (lower, unit * volume + penalty(c))
+            Ok((lower, unit * volume + penalty(c)))
         });
         let mut precisions = vec![F::zero(); k * wide];
         for (to, noise) in precisions
@@ -63,15 +66,15 @@ impl<F: Float> Factored<F> {
                 .zip(noise)
                 .for_each(|(to, v)| *to = F::from_f64(unit / v));
         }
-        let (lower, added): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let (lower, added): (Vec<_>, Vec<_>) = parallel::all(parts)?.into_iter().unzip();
         let lower = lower.concat();
-        Self {
+        Ok(Self {
             unit,
             precisions,
             maps,
             lower,
             added,
-        }
+        })
     }
 
     pub(crate) fn unit(&self) -> f64 {

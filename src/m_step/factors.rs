@@ -15,7 +15,7 @@ use crate::costs::low_rank::Factored;
 use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
-use ndarray::{Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayView3, Axis};
 
 /// The variance along a factor that starts, and along one that vanished, as parts of the variance besides factors.
 const STARTS: f64 = 1.0 / 16.0;
@@ -221,176 +221,168 @@ fn add_up<const R: usize>(sums: &mut [f64], rows: [&[f64]; R], factors: [f64; R]
     }
 }
 
-/// The part of sums that component `c` has, in coordinates $b$ of its factors in which their posterior covariance is $I$.
-struct Own<'a> {
-    dim: usize,
-    mass: f64,
-    /// (d), padded.
-    first: &'a [f64],
-    second: &'a [f64],
-    /// $\sum_n r_n b_n u_n$ (q, d), padded.
-    products: Vec<f64>,
-    /// $\sum_n r_n b_n$ (q), and $\sum_n r_n b_n b_n^T$ (q, q): both follow from the others, for $b$ is linear in $u$.
-    along: Vec<f64>,
-    pairs: Vec<f64>,
+/// The means over its rows that a component has, in coordinates $b$ of its factors in which their posterior covariance is $I$.
+struct Own {
+    /// Of differences $u$ from the mean and their squares (d), padded.
+    first: Array1<f64>,
+    second: Array1<f64>,
+    /// Of $b u^T$ (q, d), padded.
+    products: Array2<f64>,
+    /// Of $b$ (q), and of $b b^T$ (q, q): both follow from the others, for $b$ is linear in $u$.
+    along: Array1<f64>,
+    pairs: Array2<f64>,
 }
 
-impl<'a> Own<'a> {
-    fn of<F: Float>(
-        sums: &'a Moments,
-        products: Vec<f64>,
-        factored: &Factored<F>,
-        c: usize,
-    ) -> Self {
-        let wide = stride(sums.dim);
-        let (map, first) = (factored.map(c), sums.first(c));
-        let (scale, q) = (factored.unit().sqrt(), map.len() / wide);
-        let products: Vec<f64> = match products.is_empty() {
+impl Own {
+    fn of<F: Float>(sums: &Moments, products: Vec<f64>, factored: &Factored<F>, c: usize) -> Self {
+        let (wide, scale) = (stride(sums.dim), factored.unit().sqrt());
+        let mass = sums.mass(c).max(f64::MIN_POSITIVE);
+        let map = factored.map(c).iter().map(|b| b.to_f64() / scale);
+        let map = by_factor(map.collect(), wide);
+        let products = match products.is_empty() {
             true => vec![0.0; map.len()],
-            false => products.into_iter().map(|x| x / scale).collect(),
+            false => products.into_iter().map(|x| x / mass / scale).collect(),
         };
-        let row = |l: usize| map[l * wide..][..wide].iter().map(|b| b.to_f64() / scale);
-        let dot = |l: usize, x: &[f64]| row(l).zip(x).map(|(b, x)| b * x).sum::<f64>();
-        let along = (0..q).map(|l| dot(l, first)).collect();
-        let of_pair = |place: usize| dot(place % q, &products[place / q * wide..][..wide]);
+        let mean = |sums: &[f64]| sums.iter().map(|x| x / mass).collect::<Array1<f64>>();
+        let (first, products) = (mean(sums.first(c)), by_factor(products, wide));
         Self {
-            dim: sums.dim,
-            mass: sums.mass(c),
+            second: mean(&sums.second()[c * wide..][..wide]),
+            along: map.dot(&first),
+            pairs: products.dot(&map.t()),
             first,
-            second: &sums.second()[c * wide..][..wide],
-            along,
-            pairs: (0..q * q).map(of_pair).collect(),
             products,
         }
     }
+}
+
+/// Rows of `wide` numbers.
+fn by_factor(values: Vec<f64>, wide: usize) -> Array2<f64> {
+    Array2::from_shape_vec((values.len() / wide, wide), values).expect("whole rows")
 }
 
 /// A component after its M-step, not clamped yet.
 struct Next<F> {
     /// (d), padded.
     mean: Vec<F>,
-    /// The variances besides factors (d).
+    /// The variances besides factors, and the least ones that have digits (d).
     noise: Vec<f64>,
-    /// The least variances that have digits (d).
     least: Vec<f64>,
 }
 
 /// The M-step of a component with mass: the regression of its rows on 1 and their expected factors, whose coefficients are the new
 /// mean and, in the coordinates $b$, the new loadings. These are put into `loadings`, turned so that factors are independent given a
-/// row, the strongest first. The `prior` has squares and rows in advance for the variance of each column besides factors.
+/// row, the strongest first. The variances besides factors are (d) means over rows, to which a `prior` adds.
 fn updated<F: Float>(
-    own: &Own<'_>,
+    own: &Own,
     lower: &[f64],
     mean: &[F],
     loadings: &mut [F],
-    prior: &dyn Fn(usize) -> (f64, f64),
+    prior: impl Iterator<Item = impl Fn(f64) -> f64>,
     watch: Watch<'_>,
 ) -> Result<Next<F>> {
     check(watch)?;
-    let (wide, q, mass, dim) = (own.first.len(), own.along.len(), own.mass, own.dim);
-    // The regression about the mean: Q V^T = T.
-    let mut matrix = own.pairs.clone();
-    let mut slopes = own.products.clone();
-    for (l, row) in slopes.chunks_exact_mut(wide).enumerate() {
-        let factor = own.along[l] / mass;
-        row.iter_mut()
-            .zip(own.first)
-            .for_each(|(x, f)| *x -= factor * f);
-        let entries = matrix[l * q..][..q].iter_mut().zip(&own.along);
-        entries.for_each(|(x, b)| *x -= factor * b);
-        matrix[l * (q + 1)] += mass;
-    }
+    let q = own.along.len();
+    let along = own.along.view().insert_axis(Axis(1));
+    // The regression about the mean, Q V^T = T: expected products of factors are those of expected ones, and their covariance.
+    let expected = &own.pairs + &Array2::<f64>::eye(q);
+    let mut matrix = (&expected - &along.dot(&along.t()))
+        .into_raw_vec_and_offset()
+        .0;
+    let mut slopes = &own.products - &along.dot(&own.first.view().insert_axis(Axis(0)));
+    let values = slopes.as_slice_mut().expect("rows one after the other");
     match linalg::cholesky(&mut matrix, q, None)? {
         true => {
-            linalg::forward(&matrix, q, &mut slopes, wide);
-            linalg::backward(&matrix, q, &mut slopes, wide);
+            linalg::forward(&matrix, q, values, mean.len());
+            linalg::backward(&matrix, q, values, mean.len());
         }
-        false => slopes.fill(0.0),
+        false => values.fill(0.0),
     }
-    let mut step: Vec<f64> = own.first.to_vec();
-    for (row, along) in slopes.chunks_exact(wide).zip(&own.along) {
-        step.iter_mut().zip(row).for_each(|(x, v)| *x -= along * v);
-    }
+    let step = &own.first - &own.along.dot(&slopes);
     // A mean is rounded to the type of the data, and variances are about that.
-    let moved = mean
-        .iter()
-        .zip(&step)
-        .map(|(m, step)| F::from_f64(m.to_f64() + step / mass));
+    let moved = mean.iter().zip(&step);
+    let moved = moved.map(|(m, step)| F::from_f64(m.to_f64() + step));
     let moved: Vec<F> = moved.collect();
-    let steps = moved
+    let steps = moved.iter().zip(mean);
+    let steps = steps.map(|(new, old)| new.to_f64() - old.to_f64());
+    let step = Array1::from_iter(steps);
+    let terms = expected.dot(&slopes) - 2.0 * &own.products
+        + 2.0 * along.dot(&step.view().insert_axis(Axis(0)));
+    let explained = (terms * &slopes).sum_axis(Axis(0));
+    let noise = &own.second + &(&step * &(&step - 2.0 * &own.first)) + explained;
+    let noise = noise.iter().zip(prior).map(|(v, with)| with(*v));
+    let noise: Vec<f64> = noise.collect();
+    let least = own.second.iter().take(noise.len());
+    let least = least.map(|s| (LEAST_SHARE * s).max(f64::MIN_POSITIVE));
+    let next = Next {
+        mean: moved,
+        least: least.collect(),
+        noise,
+    };
+    let held = next
+        .noise
         .iter()
-        .zip(mean)
-        .map(|(new, old)| new.to_f64() - old.to_f64());
-    let mut noise: Vec<f64> = Vec::with_capacity(dim);
-    for (j, step) in steps.take(dim).enumerate() {
-        let mut left = own.second[j] + step * (mass * step - 2.0 * own.first[j]);
-        for l in 0..q {
-            let slope = slopes[l * wide + j];
-            let pairs = (0..q).map(|m| own.pairs[l * q + m] * slopes[m * wide + j]);
-            let explained = own.products[l * wide + j] - step * own.along[l];
-            left += slope * (pairs.sum::<f64>() + mass * slope - 2.0 * explained);
-        }
-        let (known, rows) = prior(j);
-        noise.push((left + known) / (mass + rows));
-    }
-    let least = own.second[..dim]
-        .iter()
-        .map(|s| (LEAST_SHARE * s / mass).max(f64::MIN_POSITIVE));
-    let least: Vec<f64> = least.collect();
-    let held: Vec<f64> = noise
-        .iter()
-        .zip(&least)
-        .map(|(v, least)| v.max(*least))
-        .collect();
-    turn(&mut slopes, lower, &held, wide)?;
+        .zip(&next.least)
+        .map(|(v, least)| v.max(*least));
+    let turned = turn(&slopes, lower, &held.collect::<Vec<f64>>())?;
     loadings
         .iter_mut()
-        .zip(&slopes)
+        .zip(&turned)
         .for_each(|(w, x)| *w = F::from_f64(*x));
-    Ok(Next {
-        mean: moved,
-        noise,
-        least,
-    })
+    Ok(next)
 }
 
 /// Takes loadings from the coordinates $b$ back, $W = V L^T$, and turns them so that $W^T \Psi^{-1} W$ is diagonal. Rows of few
 /// distinct values leave fewer factors than there are: for the others, which would stay 0, it starts very small ones.
-fn turn(slopes: &mut [f64], lower: &[f64], noise: &[f64], wide: usize) -> Result<()> {
-    let q = slopes.len() / wide;
-    let combine = |matrix: &dyn Fn(usize, usize) -> f64, rows: &[f64]| {
-        let mut out = vec![0.0; rows.len()];
-        for (i, out) in out.chunks_exact_mut(wide).enumerate() {
-            for (l, row) in rows.chunks_exact(wide).enumerate() {
-                let factor = matrix(i, l);
-                out.iter_mut().zip(row).for_each(|(x, y)| *x += factor * y);
-            }
-        }
-        out
-    };
-    let loadings = combine(&|i, l| lower[i * q + l], slopes);
+fn turn(slopes: &Array2<f64>, lower: &[f64], noise: &[f64]) -> Result<Array2<f64>> {
+    let q = slopes.nrows();
+    let lower = ArrayView2::from_shape((q, q), lower).expect("q x q numbers");
+    let loadings = lower.dot(slopes);
     let mut scaled = loadings.clone();
-    for row in scaled.chunks_exact_mut(wide) {
+    for mut row in scaled.rows_mut() {
         row.iter_mut().zip(noise).for_each(|(x, v)| *x /= v.sqrt());
     }
-    let (values, vectors) = linalg::eigen(&linalg::gram_of_rows(&scaled, wide), q, None)?;
+    let gram = scaled.dot(&scaled.t()).into_raw_vec_and_offset().0;
+    let (values, vectors) = linalg::eigen(&gram, q, None)?;
     let mut order: Vec<usize> = (0..q).collect();
     order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
-    slopes.copy_from_slice(&combine(&|i, l| vectors[order[i] * q + l], &loadings));
-    for (place, row) in slopes.chunks_exact_mut(wide).enumerate() {
-        if values[order[place]] < VANISHED {
-            let (length, mut rng) = (
-                (VANISHED / noise.len() as f64).sqrt(),
-                Rng::from_seed(place as u64),
-            );
-            let entries = row.iter_mut().zip(noise);
+    let axes = by_factor(vectors, q).select(Axis(0), &order);
+    let mut turned = axes.dot(&loadings);
+    for (place, mut row) in turned.rows_mut().into_iter().enumerate() {
+        // NaN is no variance either.
+        if !(values[order[place]] >= VANISHED) {
+            let length = (VANISHED / noise.len() as f64).sqrt();
+            let (entries, mut rng) = (row.iter_mut().zip(noise), Rng::from_seed(place as u64));
             entries.for_each(|(x, v)| *x = length * v.sqrt() * rng.normal());
         }
     }
-    Ok(())
+    Ok(turned)
 }
 
-/// The M-step. While it is `restricted`, one factor scales the covariances that components started with, which are the same.
+/// The M-step that keeps to one factor, by which it scales the covariances that components started with, all the same.
+fn scale<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>, shared: f64) {
+    let explained = model.costs.factored().map_or(0.0, |factored| {
+        let of = parallel::map(model.theta.k(), |c| {
+            let own = Own::of(sums, sums.products[c].clone(), factored, c);
+            sums.mass(c) * (own.pairs.diag().sum() - own.along.dot(&own.along))
+        });
+        of.iter().sum::<f64>() / (sums.mass.iter().sum::<f64>() * model.theta.dim() as f64)
+    });
+    sums.move_centres(model.move_centres(), |_, _, _| ());
+    let theta = &mut model.theta;
+    let (before, loadings) = (theta.spread[0], std::mem::take(&mut theta.loadings));
+    let entries = sums.mass.iter().sum::<f64>() * theta.dim() as f64;
+    let variance = theta.with_prior((shared - explained * before) * entries, entries);
+    let variance = variance.max(f64::MIN_POSITIVE);
+    let floor = theta
+        .floor_below(variance)
+        .min(before.max(theta.least_variance));
+    theta.set_all(variance.max(floor));
+    let factor = (theta.unit / before).sqrt();
+    let scaled = loadings.iter().map(|w| F::from_f64(w.to_f64() * factor));
+    theta.loadings = scaled.collect();
+}
+
+/// The M-step.
 pub(super) fn update<F: Float>(
     mut sums: Moments,
     model: &mut GaussianMixture<F>,
@@ -399,83 +391,45 @@ pub(super) fn update<F: Float>(
     cancel: Option<&Cancel>,
 ) -> Result<()> {
     let (k, dim) = (model.theta.k(), model.theta.dim());
-    let (size, total) = (
-        model.theta.loadings.len() / k,
-        sums.mass.iter().sum::<f64>(),
-    );
     // The mean variance of a column about the new means: of far seeds what is left is rounding.
     let about = |c: usize| {
         let mass = sums.mass(c).max(f64::MIN_POSITIVE);
-        let own = sums.second()[c * stride(dim)..][..dim]
-            .iter()
-            .zip(sums.first(c));
-        own.map(|(s, f)| (s - f * (f / mass)).max(8.0 * f64::EPSILON * s))
-            .sum::<f64>()
+        let own = sums.second()[c * stride(dim)..][..dim].iter();
+        let left = own
+            .zip(sums.first(c))
+            .map(|(s, f)| (s - f * (f / mass)).max(8.0 * f64::EPSILON * s));
+        left.sum::<f64>()
     };
-    let shared = (0..k).map(about).sum::<f64>() / (total * dim as f64);
-    let mut products = std::mem::take(&mut sums.products);
-    let loadings = std::mem::take(&mut model.theta.loadings);
+    let shared = (0..k).map(about).sum::<f64>() / (sums.mass.iter().sum::<f64>() * dim as f64);
     let Some(factored) = model.costs.factored().filter(|_| !restricted) else {
-        let scale = match model.costs.factored() {
-            // The part that the factors explain.
-            Some(factored) => {
-                let explained = products.iter_mut().enumerate().map(|(c, products)| {
-                    let own = Own::of(&sums, std::mem::take(products), factored, c);
-                    let mass = own.mass.max(f64::MIN_POSITIVE);
-                    let q = own.along.len();
-                    let pairs = own.along.iter().enumerate();
-                    pairs
-                        .map(|(l, b)| own.pairs[l * (q + 1)] - b * (b / mass))
-                        .sum::<f64>()
-                });
-                let explained = explained.sum::<f64>() / (total * dim as f64);
-                shared / model.theta.spread[0] - explained
-            }
-            None => shared / model.theta.spread[0],
-        };
-        let entries = total * dim as f64;
-        sums.move_centres(model.move_centres(), |_, _, _| ());
-        let theta = &mut model.theta;
-        let before = theta.spread[0];
-        let variance = theta.with_prior(scale * before * entries, entries);
-        let variance = variance.max(f64::MIN_POSITIVE);
-        let floor = theta
-            .floor_below(variance)
-            .min(before.max(theta.least_variance));
-        theta.set_all(variance.max(floor));
-        let factor = (theta.unit / before).sqrt();
-        let scaled = loadings.iter().map(|w| F::from_f64(w.to_f64() * factor));
-        theta.loadings = scaled.collect();
+        scale(&sums, model, shared);
         return model.renew(cancel);
     };
     if mixing == Mixing::Learned {
-        let proportions = model.theta.prior.proportions(&model.theta, &sums.mass);
-        model.theta.proportions = proportions;
+        model.theta.proportions = model.theta.prior.proportions(&model.theta, &sums.mass);
     }
-    let mut loadings = loadings;
-    let (theta, centres) = (&model.theta, &model.theta.centres);
-    let mut parts: Vec<_> = products
+    // Products may take most of the memory: each is given back once it is used.
+    let (mut products, mut loadings) = (
+        std::mem::take(&mut sums.products),
+        std::mem::take(&mut model.theta.loadings),
+    );
+    let (size, theta) = (loadings.len() / k, &model.theta);
+    let parts = products
         .iter_mut()
         .map(std::mem::take)
-        .zip(loadings.chunks_exact_mut(size))
-        .collect();
-    let next = parallel::map_chunks(&mut parts, 1, |c, _, part| {
-        let (products, loadings) = &mut part[0];
-        let own = Own::of(&sums, std::mem::take(products), factored, c);
-        match own.mass > 0.0 {
-            true => updated(
-                &own,
-                factored.lower(c),
-                centres.row(c),
-                loadings,
-                &|j| theta.prior.of_column(theta.share(c), j),
-                cancel,
-            )
-            .map(Some),
-            false => Ok(None),
+        .zip(loadings.chunks_exact_mut(size));
+    let next = parallel::map_parts(parts.collect(), |c, (products, loadings)| {
+        if sums.mass(c) <= 0.0 {
+            return Ok(None);
         }
+        let (own, mass) = (Own::of(&sums, products, factored, c), sums.mass(c));
+        let prior = (0..dim).map(|j| {
+            let (known, rows) = theta.prior.of_column(theta.share(c), j);
+            move |variance: f64| (mass * variance + known) / (mass + rows)
+        });
+        let (lower, mean) = (factored.lower(c), theta.centres.row(c));
+        updated(&own, lower, mean, loadings, prior, cancel).map(Some)
     });
-    drop(parts);
     let next = parallel::all(next)?;
     model.move_centres().update(|c, row| {
         if let Some(next) = &next[c] {

@@ -64,7 +64,9 @@ impl<F: Float> Costs<F> {
             Covariance::TiedSpherical => Form::Squared,
             Covariance::Factors(_) if !theta.loadings.is_empty() => {
                 let (loadings, penalty) = (&theta.loadings, |c: usize| penalties[c]);
-                Form::Factors(Factored::new(unit, loadings, variances, dim, penalty))
+                Form::Factors(Factored::new(
+                    unit, loadings, variances, dim, penalty, watch,
+                )?)
             }
             Covariance::Tied | Covariance::Full | Covariance::Factors(_) if round => {
                 Form::Scaled(Box::new(Scaled::new(centres(), |_| Factor::ONE)))

@@ -406,21 +406,22 @@ impl<F: Float> Parameters<F> {
         let (variances, unit, least) = (&self.spread, self.unit, self.least_variance);
         all_finite("variances", variances, covariance.numbers(k, dim))?;
         let pairs = usize::from(covariance.has_pairs());
-        let q = covariance.factors();
-        match q > 0 {
-            true => {
-                let fits = q < dim && q.checked_mul(k * dim).is_some();
+        let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
+        match covariance {
+            Covariance::Factors(q) => {
+                let fits = covariance.check_columns(dim).is_ok();
+                let fits = fits && q.checked_mul(k * dim).is_some();
                 rule(fits, "factors", "must be fewer than columns")?;
                 let loadings = &self.exact_means;
                 let number = if loadings.is_empty() { 0 } else { q * k * dim };
                 all_finite("loadings", loadings, number)?;
                 let held = loadings.iter().enumerate().all(|(place, w)| {
                     let v = variances.get(place / (q * dim) * dim + place % dim);
-                    v.is_some_and(|v| F::from_f64(w * w / v).is_finite())
+                    v.is_some_and(|v| held(*w) && held(w * w / v))
                 });
                 rule(held, "loadings", "must not be far from the variances")?;
             }
-            false => all_finite("exact means", &self.exact_means, pairs * k * dim)?,
+            _ => all_finite("exact means", &self.exact_means, pairs * k * dim)?,
         }
         // In files of earlier versions full covariances share them.
         let least_count = match self.least_variances.len() == pairs * dim {
@@ -430,7 +431,6 @@ impl<F: Float> Parameters<F> {
         all_positive("least variances", &self.least_variances, least_count)?;
         all_positive("least variance", &[least], 1)?;
         all_positive("unit of costs", &[unit], 1)?;
-        let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
         let proper = match covariance.has_pairs() {
             // Triangles, whose eigenvalues were clamped, up to rounding.
             true => variances.iter().enumerate().all(|(place, x)| {

@@ -1,7 +1,7 @@
 //! Factor analysers: costs and EM against dense matrices, scikit-learn's `FactorAnalysis`, full covariances, and hard input.
 
 use crate::common::{blobs, close, read, rises, rounding, same_on_threads, seeds, turned};
-use coremix::m_step::{GaussianMixture, Save};
+use coremix::m_step::{ExactSums, GaussianMixture, Save};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, algorithms};
@@ -442,6 +442,9 @@ fn wrong_settings_are_errors() {
         let error = fit.fit(&data).unwrap_err();
         assert!(error.to_string().contains("fewer than columns"), "{error}");
     }
+    let fit = algorithms::gmm(2).covariance(Covariance::Factors(1));
+    let model = fit.build().unwrap().fit(&data).unwrap().model;
+    assert!(ExactSums::e_step(&model, &data, None, 2).is_err());
     let missing = array![[f64::NAN, 1.0, 2.0], [2.0, 0.0, 1.0], [1.0, 1.0, 4.0]];
     let fit = algorithms::gmm(2)
         .covariance(Covariance::Factors(1))
