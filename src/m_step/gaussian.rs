@@ -154,7 +154,14 @@ impl<F: Float> MStep<F> for Gaussian {
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
-        let rule = "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows";
+        let rule = match self.covariance.has_pairs() {
+            true => {
+                "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows"
+            }
+            false => {
+                "needs all coordinates of a row: use Diagonal or Spherical for a sketch, sparse rows or missing values"
+            }
+        };
         let (suits, kind) = (
             match self.covariance.has_pairs() {
                 true => !data.others_are_zero() && frame.basis().is_none(),

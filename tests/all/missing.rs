@@ -230,7 +230,7 @@ fn the_likelihood_is_that_of_known_coordinates() {
 }
 
 fn needs_all(name: &str) -> bool {
-    name.contains("dp-gmm")
+    name.contains("dp-gmm") || name.contains("factors")
 }
 
 fn laws<F: Float>() {
