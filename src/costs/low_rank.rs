@@ -184,7 +184,7 @@ impl<'m, F: Float> LowRank<'m, F> {
         let all = project(row, self.centres.row(c), precisions, map, apart, along).to_f64();
         let explained: f64 = along.iter().map(|b| b.to_f64() * b.to_f64()).sum();
         let mut form = all - explained;
-        if !(form >= LEAST_KEPT * all) {
+        if form.is_nan() || form < LEAST_KEPT * all {
             let loadings = &self.loadings[c * map.len()..][..map.len()];
             form = self.left(precisions, loadings, factored.lower(c), apart, along);
         }

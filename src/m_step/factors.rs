@@ -348,8 +348,8 @@ fn turn(slopes: &Array2<f64>, lower: &[f64], noise: &[f64]) -> Result<Array2<f64
     let axes = by_factor(vectors, q).select(Axis(0), &order);
     let mut turned = axes.dot(&loadings);
     for (place, mut row) in turned.rows_mut().into_iter().enumerate() {
-        // NaN is no variance either.
-        if !(values[order[place]] >= VANISHED) {
+        let value = values[order[place]];
+        if value.is_nan() || value < VANISHED {
             let length = (VANISHED / noise.len() as f64).sqrt();
             let (entries, mut rng) = (row.iter_mut().zip(noise), Rng::from_seed(place as u64));
             entries.for_each(|(x, v)| *x = length * v.sqrt() * rng.normal());
