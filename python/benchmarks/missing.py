@@ -1,4 +1,4 @@
-"""Rows of which 30 % of all values are removed: a mixture of what is known, beside mixtures of rows that were filled in before.
+"""Rows of which 30 % of all values are removed: a mixture of the known values, compared with mixtures of rows that were filled in.
 
 python python/benchmarks/missing.py FOLDER [COVARIANCE...]
 
@@ -24,7 +24,7 @@ SEEDS = range(5)
 
 
 def mixture(k, kind, **settings):
-    return GaussianMixture(k, covariance_type=kind, n_init=3, random_state=0, standardise=True, reg_covar=1e-3, **settings)
+    return GaussianMixture(k, covariance_type=kind, n_init=3, random_state=0, standardise=True, prior_rows=1, **settings)
 
 
 def known(holes, k, kind):

@@ -81,7 +81,7 @@ pub(crate) struct NonZeros<F> {
 }
 
 impl<F: Float> NonZeros<F> {
-    /// Of padded centres. `None` where more than one in `MANY` is not 0: then a table of all is faster.
+    /// Lists those of padded centres. `None` where more than one in `MANY` is not 0: then a table of all is faster.
     pub(crate) fn of(centres: &[F], dim: usize) -> Option<Self> {
         const MANY: usize = 6;
         let (stride, mut starts) = (stride(dim), vec![0_usize; dim + 1]);

@@ -223,12 +223,12 @@ fn add_up<const R: usize>(sums: &mut [f64], rows: [&[f64]; R], factors: [f64; R]
 
 /// The means over its rows that a component has, in coordinates $b$ of its factors in which their posterior covariance is $I$.
 struct Own {
-    /// Of differences $u$ from the mean and their squares (d), padded.
+    /// Means of differences $u$ from the mean and of their squares (d), padded.
     first: Array1<f64>,
     second: Array1<f64>,
-    /// Of $b u^T$ (q, d), padded.
+    /// Means of $b u^T$ (q, d), padded.
     products: Array2<f64>,
-    /// Of $b$ (q), and of $b b^T$ (q, q): both follow from the others, for $b$ is linear in $u$.
+    /// Means of $b$ (q), and of $b b^T$ (q, q): both follow from the others, for $b$ is linear in $u$.
     along: Array1<f64>,
     pairs: Array2<f64>,
 }

@@ -73,7 +73,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde.
     type Model: Mixture<F> + Clone + Serialize + DeserializeOwned;
 
-    /// What it needs of a fit. By default rows near the origin, and nothing else.
+    /// Its needs of a fit. By default rows near the origin, and nothing else.
     fn needs(&self) -> Needs {
         Needs::default()
     }
@@ -155,7 +155,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     }
 }
 
-/// What a family needs of a fit.
+/// The needs of a family of a fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The coordinates of rows, seeds and centres.
