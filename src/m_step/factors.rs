@@ -406,7 +406,7 @@ pub(super) fn update<F: Float>(
         return model.renew(cancel);
     };
     if mixing == Mixing::Learned {
-        model.theta.proportions = model.theta.prior.proportions(&model.theta, &sums.mass);
+        model.theta.proportions = model.theta.likeliest_proportions(&sums.mass);
     }
     // Products may take most of the memory: each is given back once it is used.
     let (mut products, mut loadings) = (

@@ -337,7 +337,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let (dim, mass) = (model.theta.dim(), &sums.mass);
         let one = restricted || self.covariance.is_one_variance();
         if self.mixing == Mixing::Learned && !one {
-            model.theta.proportions = model.theta.prior.proportions(&model.theta, mass);
+            model.theta.proportions = model.theta.likeliest_proportions(mass);
         }
         // The new variances where there is mass, and the one that all would share.
         let (mut variances, shared, rounding) = match self.covariance.has_pairs() {

@@ -353,7 +353,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
 
     /// The logarithm of the [prior](crate::m_step::Prior) density, less that at its mode.
     fn prior_terms(&self) -> f64 {
-        self.theta.prior.terms(&self.theta)
+        self.theta.prior_terms()
     }
 
     fn means(&self) -> Array2<F> {

@@ -20,6 +20,7 @@ mod moments_tests;
 mod outer;
 mod parameters;
 mod prior;
+mod prior_density;
 mod proportions;
 mod saved;
 mod stored;

@@ -6,8 +6,6 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::data::Data;
 use crate::io::{all_finite, all_positive, rule};
-use crate::m_step::parameters::Parameters;
-use crate::m_step::proportions::Proportions;
 use crate::rows::Frame;
 use serde::{Deserialize, Serialize};
 
@@ -122,15 +120,15 @@ impl Prior {
 #[serde(deny_unknown_fields)]
 pub(super) struct Advance {
     /// For each covariance.
-    rows: f64,
+    pub(super) rows: f64,
     /// (d), in the unit of the frame, squared; none without rows.
-    variances: Vec<f64>,
+    pub(super) variances: Vec<f64>,
     /// Rows of each component in the mixing proportions.
     pub(super) proportions: f64,
     /// (d), in the unit of the frame, squared; or none.
-    ridge: Vec<f64>,
+    pub(super) ridge: Vec<f64>,
     /// The total weight of the rows.
-    weight: f64,
+    pub(super) weight: f64,
 }
 
 impl Advance {
@@ -171,55 +169,6 @@ impl Advance {
         })
     }
 
-    /// The mixing proportions that follow from masses and the covariances there are: where a ridge makes narrow components less
-    /// likely, the root of a function that falls, by steps of Newton from below.
-    pub(super) fn proportions<F: Float>(
-        &self,
-        theta: &Parameters<F>,
-        masses: &[f64],
-    ) -> Proportions {
-        let rows = masses.iter().map(|mass| mass + self.proportions);
-        if self.ridge.is_empty() || theta.covariance.is_tied() {
-            return Proportions::learned(rows);
-        }
-        // In units of all rows.
-        let rows: Vec<f64> = rows.map(|n| n / self.weight).collect();
-        let pulls: Vec<f64> = (0..theta.k()).map(|c| self.pull(theta, c)).collect();
-        let with_rows = (0..theta.k()).filter(|c| rows[*c] > 0.0);
-        let least = with_rows.min_by(|a, b| pulls[*a].total_cmp(&pulls[*b]));
-        let Some(least) = least else {
-            return theta.proportions.clone();
-        };
-        let (mut root, least) = (rows[least], pulls[least]);
-        let terms = |root: f64| {
-            rows.iter()
-                .zip(&pulls)
-                .map(move |(n, h)| (n, root + (h - least)))
-        };
-        for _ in 0..100 {
-            let (mut sum, mut slope) = (0.0, 0.0);
-            for (n, h) in terms(root).filter(|term| *term.0 > 0.0) {
-                sum += n / h;
-                slope += n / h / h;
-            }
-            let step = (sum - 1.0) / slope;
-            root += step.max(0.0);
-            if step <= f64::EPSILON * root {
-                break;
-            }
-        }
-        Proportions::learned(terms(root).map(|(n, h)| if *n > 0.0 { n / h } else { 0.0 }))
-    }
-
-    /// The fall of the logarithm of the prior density for a unit of the proportion of component `c`, in units of all rows.
-    fn pull<F: Float>(&self, theta: &Parameters<F>, c: usize) -> f64 {
-        let (precisions, ridge) = (theta.precisions(c), self.ridge.iter().enumerate());
-        let trace: f64 = ridge
-            .map(|(j, r)| r * precisions[j % precisions.len()])
-            .sum();
-        0.5 * trace
-    }
-
     /// The sum of squares in coordinate `j`, and the mass, that the prior adds to the covariance of components of this share.
     pub(super) fn of_column(&self, share: f64, j: usize) -> (f64, f64) {
         let at = |values: &[f64]| values.get(j).copied().unwrap_or(0.0);
@@ -233,37 +182,6 @@ impl Advance {
         let rows = number as f64 * self.rows;
         let squares = rows * total + share * self.weight * ridge;
         (squares, rows * self.variances.len() as f64)
-    }
-
-    /// The logarithm of the prior density less that at its mode.
-    pub(super) fn terms<F: Float>(&self, theta: &Parameters<F>) -> f64 {
-        let shares = theta.proportions.values.iter().enumerate();
-        let ridge = match self.ridge.is_empty() {
-            false => self.weight * shares.map(|(c, p)| p * self.pull(theta, c)).sum::<f64>(),
-            true => 0.0,
-        };
-        let proportions: f64 = match self.proportions > 0.0 {
-            true => (theta.proportions.values.iter())
-                .map(|p| self.proportions * (p * theta.k() as f64).ln())
-                .sum(),
-            false => 0.0,
-        };
-        if self.variances.is_empty() {
-            return proportions - ridge;
-        }
-        let number = if theta.covariance.is_tied() {
-            1
-        } else {
-            theta.k()
-        };
-        let apart = |c: usize| {
-            let precisions = theta.precisions(c);
-            let log_det = theta.log_det(c, self.variances.len());
-            let columns = self.variances.iter().enumerate();
-            let terms = columns.map(|(j, v)| v * precisions[j % precisions.len()] - 1.0 - v.ln());
-            log_det + terms.sum::<f64>()
-        };
-        proportions - ridge - 0.5 * self.rows * (0..number).map(apart).sum::<f64>()
     }
 
     /// An error of the section that holds what no prior has.
