@@ -147,8 +147,8 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 /// The phases of [`fast`]: on the coreset, on larger ones, and on all rows. With many columns these phases run in a
 /// principal subspace, and a last phase runs on all columns.
 ///
-/// - Each coreset is four times as large as the one before, up to a quarter of all rows. So few iterations are left for the
-///   larger ones, and for all rows.
+/// - Each coreset after the first is four times as large as the one before, and at most a quarter of all rows. So few iterations
+///   are left for the larger ones, and for all rows.
 /// - The subspace has about $2 \sqrt d$ coordinates. It is used if that is at most $d / 2$ and less than $k$. Otherwise
 ///   comparing rows with all means on all columns costs less than projecting them.
 /// - Up to 8 clusters, where split and merge helps little, there are several starts, with up to 32 clusters together. They go

@@ -99,7 +99,7 @@ pub(super) struct All<F> {
     scratch: Spare<Exact<F>>,
 }
 
-/// One block of rows in so many gets bounds: these tell what bounds of all rows would settle.
+/// One of this many blocks of rows gets bounds: these tell what bounds of all rows would settle.
 const BLOCKS: usize = 8;
 
 impl<F> All<F> {
@@ -126,7 +126,7 @@ impl<F: Float> Search<F> for All<F> {
             && let Cost::Squared(centres) = model.cost()
             && block.width() == 1
             && !block.is_full()
-            && (block.wants_bounds || block.row(0) / BLOCK % BLOCKS == 0)
+            && (block.wants_bounds || (block.row(0) / BLOCK).is_multiple_of(BLOCKS))
         {
             block.others.resize(rows.len(), F::zero());
             let Block {

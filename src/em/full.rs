@@ -477,7 +477,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
         let pass = SavedFull {
             supports: Cow::Borrowed(&self.supports),
-            kept: self.kept.as_ref().map(Cow::Borrowed),
+            kept: self.kept.as_ref().map(Cow::Borrowed).map(Box::new),
             wanted: self.wanted,
             searches: self.searches,
             calibrated: self.phase.calibrated,

@@ -34,7 +34,7 @@ pub(crate) enum SavedPass<'a, F: Float> {
 #[serde(bound = "F: Float")]
 pub(crate) struct SavedFull<'a, F: Float> {
     pub(super) supports: Cow<'a, Supports>,
-    pub(super) kept: Option<Cow<'a, Kept<F>>>,
+    pub(super) kept: Option<Box<Cow<'a, Kept<F>>>>,
     pub(super) wanted: bool,
     pub(super) searches: usize,
     pub(super) calibrated: bool,
@@ -42,7 +42,7 @@ pub(crate) struct SavedFull<'a, F: Float> {
     pub(super) tried: bool,
 }
 
-/// What an exact search keeps of the rows, once their bounds settle enough of them, and the centres of the last search.
+/// Rows as an exact search keeps them once bounds settle enough of them, and the centres of the last search.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(crate) struct Kept<F: Float> {

@@ -117,7 +117,7 @@ pub(super) fn at_most<F: Float>(norm: F, cost: F, margin: &impl Fn(f64, f64) -> 
     F::from_f64((squared - margin(norm.to_f64(), squared)).max(0.0))
 }
 
-/// What the lanes of a row say.
+/// The nearest centre of a row, by its lanes.
 pub(super) struct Nearest<F> {
     /// The nearest centre, if it is sure.
     pub(super) id: u32,

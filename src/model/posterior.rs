@@ -54,7 +54,7 @@ impl LogJoint {
 }
 
 impl Likelihood {
-    /// Of rows that have one component each: these squared distances are all there is.
+    /// The sums of rows that have one component each: these squared distances are all there is.
     pub(crate) fn of_nearest(weight: f64, entries: f64, squared: f64) -> Self {
         Self {
             weight,

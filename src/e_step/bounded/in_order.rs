@@ -35,7 +35,7 @@ impl<F: Float> Bounds<F> {
         }
     }
 
-    /// Those of squared distances in `dim` coordinates: that to the nearest centre, and at most that to any other.
+    /// Bounds from squared distances in `dim` coordinates: that to the nearest centre, and at most that to any other.
     pub(crate) fn found(label: u32, squared: F, others: F, dim: usize) -> Self {
         let slack = slack(dim, F::EPSILON);
         Self {
@@ -56,7 +56,7 @@ impl<F: Float> Bounds<F> {
     }
 }
 
-/// Half gaps between centres are computed where they are at most one distance for so many distances of rows.
+/// Half gaps between centres are computed where rows have at least this many times as many distances.
 const GAP_SHARE: usize = 64;
 
 /// How the bounds of `rows` rows change with the centres, and the number of distance evaluations.
@@ -96,7 +96,7 @@ pub(crate) fn moves<F: Float>(
         let mut found = Nearest::default();
         nearest(&rows, now, &mut found);
         for (i, (c, moved)) in range.zip(moved).enumerate() {
-            // Of centres in one place the first is the nearest.
+            // Where several centres coincide, the first is the nearest.
             let is_first = found.ids[i] == c as u32;
             let gap = Bounds::found(0, F::zero(), found.others[i], now.dim()).lower;
             moved.half_gap = if is_first {
@@ -159,7 +159,7 @@ pub(crate) fn cells_pay<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Re
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "F: Float")]
 pub(crate) struct RowsInOrder<F: Float> {
-    /// Those of every shard.
+    /// The rows of every shard.
     shards: Vec<Vec<Bounds<F>>>,
     pub(crate) sums: KeptSums<F>,
     /// Whether open rows are compared with the centres of some cells alone.
@@ -167,7 +167,7 @@ pub(crate) struct RowsInOrder<F: Float> {
 }
 
 impl<F: Float> RowsInOrder<F> {
-    /// Rows with these bounds, in shards of so many rows.
+    /// Rows with these bounds, in shards of `shard_rows` rows.
     pub(crate) fn of(
         view: View<'_, F>,
         centres: &Centres<F>,
@@ -250,7 +250,7 @@ impl<F: Float> RowsInOrder<F> {
         Ok(evaluations)
     }
 
-    /// Checks that of a file, for shards of so many of `n` rows and `k` components in `dim` coordinates.
+    /// Checks that of a file, for `n` rows in shards of `shard_rows`, and `k` components in `dim` coordinates.
     pub(crate) fn check(
         &self,
         (n, shard_rows): (usize, usize),

@@ -17,7 +17,7 @@ pub(super) const PACKED_COLUMNS: usize = 128;
 /// How many distances to all centres take as long as one to a centre of a list, which is packed for few rows.
 pub(crate) const PRODUCT_RATE: f64 = 2.5;
 
-/// The same for the first search of a phase, whose lists are packed for many rows: products of wide rows alone are faster.
+/// This rate for the first search of a phase, whose lists are packed for many rows: products of wide rows alone are faster.
 pub(crate) fn product_rate(columns: usize) -> f64 {
     if columns > PACKED_COLUMNS {
         PRODUCT_RATE

@@ -107,7 +107,7 @@ impl<F: Float> KeptSums<F> {
         }
     }
 
-    /// Of rows in their order.
+    /// The sums of rows that are read in their order.
     pub(super) fn of_rows(
         view: View<'_, F>,
         centres: &Centres<F>,
