@@ -388,6 +388,10 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         self.has_missing
     }
 
+    fn others_are_zero(&self) -> bool {
+        false
+    }
+
     fn len(&self) -> usize {
         self.values.len() / self.dim
     }

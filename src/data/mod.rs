@@ -72,10 +72,16 @@ pub trait Data<F: Float>: Sync {
     fn is_sparse(&self) -> bool {
         false
     }
-    /// Whether coordinates that rows do not have are 0: otherwise nothing is known of them.
+    /// Whether coordinates that rows do not have are 0: otherwise nothing is known of them. By default the first row tells.
     #[doc(hidden)]
     fn others_are_zero(&self) -> bool {
-        false
+        let mut rows = Rows::default();
+        self.is_sparse()
+            && !self.is_empty()
+            && self.load(0..1, &self.frame(), &mut rows).is_ok()
+            && rows
+                .entries()
+                .is_some_and(|entries| entries.others_are_zero)
     }
     /// Number of rows, n.
     fn len(&self) -> usize;

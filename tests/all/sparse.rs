@@ -1,11 +1,12 @@
 //! Sparse rows: fits and answers are those of dense rows with the zeros, at a cost that follows the entries.
 
-use crate::common::{close, on, rises_in_phases, rounding};
-use coremix::data::Sparse;
+use crate::common::{blobs, close, on, rises_in_phases, rounding};
+use coremix::data::{Frame, Rows, Sparse, Summary};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2};
+use std::ops::Range;
 
 /// Rows in groups that have columns of their own, and some in common; some rows are empty.
 struct Text<F> {
@@ -228,4 +229,45 @@ fn lists_that_are_no_rows_are_told() {
     let empty = Sparse::<f64>::new(4, vec![0, 0, 0], Vec::new(), Vec::new()).unwrap();
     let fit = algorithms::k_means(1).build().unwrap().fit(&empty).unwrap();
     assert_eq!(fit.model.quantization_error(&empty).unwrap(), 0.0);
+}
+
+/// Data of a program's own, which hands on the rows of others.
+struct Handed<'a>(Sparse<'a, f64>);
+
+impl Data<f64> for Handed<'_> {
+    fn is_sparse(&self) -> bool {
+        true
+    }
+    fn len(&self) -> usize {
+        Data::len(&self.0)
+    }
+    fn dim(&self) -> usize {
+        Data::dim(&self.0)
+    }
+    fn summary(&self) -> &Summary {
+        self.0.summary()
+    }
+    fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Rows<f64>) -> Result<()> {
+        self.0.load(rows, frame, into)
+    }
+    fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Rows<f64>) -> Result<()> {
+        self.0.gather(rows, frame, into)
+    }
+}
+
+/// Zeros that are not stored are not taken for values that are not known, wherever the rows come from.
+#[test]
+fn zeros_are_no_missing_values() {
+    let (starts, columns) = ([0, 1, 3, 4, 5, 7], [0, 0, 2, 1, 1, 0, 1]);
+    let values = [1.0, 0.9, 0.1, 2.0, 2.1, 0.5, 0.7];
+    let sparse = || Sparse::new(3, &starts[..], &columns[..], &values[..]).unwrap();
+    let dense = blobs::<f64>(60, 3, 2, 1);
+    for kind in [Covariance::Full, Covariance::Tied] {
+        let fit = algorithms::gmm(2).covariance(kind).build().unwrap();
+        let model = fit.fit(&Dense::new(&dense).unwrap()).unwrap().model;
+        for data in [&sparse() as &dyn Data<f64>, &Handed(sparse())] {
+            assert!(fit.fit(data).is_err());
+            assert!(model.predict(data).is_err());
+        }
+    }
 }
