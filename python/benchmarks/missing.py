@@ -36,7 +36,7 @@ def sets():
 
 
 def measured(x, labels, holes, gone, filler):
-    """What is found with each kind of covariances."""
+    """The numbers of each kind of covariances."""
     started = time.perf_counter()
     rows = holes if filler is None else filler.fit_transform(holes)
     filling = time.perf_counter() - started
