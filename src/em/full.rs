@@ -322,6 +322,10 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
 
     fn found(&mut self, end: bool) -> Ended<M::Model> {
         let exact = self.phase.stages.search.is_exact();
+        if end {
+            // They may take as much memory as the copy of the model.
+            self.statistics = None;
+        }
         let supports = match end {
             true => std::mem::take(&mut self.supports),
             false => self.supports.clone(),

@@ -223,12 +223,12 @@ fn add_up<const R: usize>(sums: &mut [f64], rows: [&[f64]; R], factors: [f64; R]
 
 /// The means over its rows that a component has, in coordinates $b$ of its factors in which their posterior covariance is $I$.
 struct Own {
-    /// Of differences $u$ from the mean and their squares (d), padded.
+    /// Means of differences $u$ from the mean, and of their squares (d), padded.
     first: Array1<f64>,
     second: Array1<f64>,
-    /// Of $b u^T$ (q, d), padded.
+    /// Means of $b u^T$ (q, d), padded.
     products: Array2<f64>,
-    /// Of $b$ (q), and of $b b^T$ (q, q): both follow from the others, for $b$ is linear in $u$.
+    /// Means of $b$ (q), and of $b b^T$ (q, q): both follow from the others, for $b$ is linear in $u$.
     along: Array1<f64>,
     pairs: Array2<f64>,
 }
@@ -367,15 +367,17 @@ fn scale<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>, shared: f64) 
     });
     sums.move_centres(model.move_centres(), |_, _, _| ());
     let theta = &mut model.theta;
-    let (before, loadings) = (theta.spread[0], std::mem::take(&mut theta.loadings));
+    let before = theta.spread[0];
+    let mut loadings = std::mem::take(&mut theta.loadings);
     let variance = (shared - explained * before).max(f64::MIN_POSITIVE);
     let floor = theta
         .floor_below(variance)
         .min(before.max(theta.least_variance));
     theta.set_all(variance.max(floor));
     let factor = (theta.unit / before).sqrt();
-    let scaled = loadings.iter().map(|w| F::from_f64(w.to_f64() * factor));
-    theta.loadings = scaled.collect();
+    let scaled = loadings.iter_mut();
+    scaled.for_each(|w| *w = F::from_f64(w.to_f64() * factor));
+    theta.loadings = loadings;
 }
 
 /// The M-step.
@@ -399,6 +401,7 @@ pub(super) fn update<F: Float>(
     let shared = (0..k).map(about).sum::<f64>() / (sums.mass.iter().sum::<f64>() * dim as f64);
     let Some(factored) = model.costs.factored().filter(|_| !restricted) else {
         scale(&sums, model, shared);
+        drop(sums);
         return model.renew(cancel);
     };
     // Products may take most of the memory: each is given back once it is used.
