@@ -633,8 +633,6 @@ class CoremixEstimator(Parameters, BaseEstimator):
             raise ValueError(f"{path}: this model has {what}: load it with {loader}.load, not with {cls.__name__}.load")
         estimator = cls()
         parameters = {cls._clusters: model.components, "covariance_type": model.family}
-        if model.family == "factors":
-            parameters["n_factors"] = model.parameters()["loadings"].shape[2]
         if notes.get("estimator") == cls.__name__:
             parameters = _noted(notes, "parameters", dict)
             fitted = _noted(notes, "fitted", dict)
@@ -664,7 +662,6 @@ _FAMILIES = {
     "diag": ("a variance for each column", "GaussianMixture"),
     "tied": ("one covariance matrix", "GaussianMixture"),
     "full": ("a covariance matrix for each component", "GaussianMixture"),
-    "factors": ("factors", "GaussianMixture"),
     "dirichlet-process": ("a Dirichlet process", "BayesianGaussianMixture"),
     "von-mises-fisher": ("directions", "KMeans"),
 }

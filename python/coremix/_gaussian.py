@@ -17,12 +17,9 @@ class GaussianMixture(CarefulMixture):
     ----------
     n_components : int, default=1
         The number of components.
-    covariance_type : {"full", "tied", "diag", "spherical", "tied-spherical", "factors"}, default="diag"
+    covariance_type : {"full", "tied", "diag", "spherical", "tied-spherical"}, default="diag"
         A matrix per component, one matrix for all, a variance per component and column, one per component, or one for
         all. The default of scikit-learn is ``"full"``. With ``"tied-spherical"`` the mixing proportions are equal, too.
-        ``"factors"`` are factor analysers: ``n_factors`` directions per component, and a variance for each column.
-    n_factors : int or None, default=None
-        The number of factors, fewer than columns.
     n_init : int or "auto", default=1
         Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None
@@ -47,11 +44,7 @@ class GaussianMixture(CarefulMixture):
     means_ : ndarray of shape (n_components, n_features)
     covariances_ : ndarray
         Shape (n_components, n_features, n_features) for ``"full"``, (n_features, n_features) for ``"tied"``, (n_components,
-        n_features) for ``"diag"``, (n_components,) for ``"spherical"`` and ``"tied-spherical"``, where all are equal. For
-        ``"factors"`` they are made when they are asked for, in the shape of ``"full"``.
-    loadings_, noise_variance_ : ndarray
-        Of ``"factors"`` alone: shapes (n_components, n_features, n_factors) and (n_components, n_features). The covariance of a
-        component is its loadings times themselves transposed, and the variances on the diagonal.
+        n_features) for ``"diag"``, (n_components,) for ``"spherical"`` and ``"tied-spherical"``, where all are equal.
     precisions_, precisions_cholesky_ : ndarray
         The inverses of ``covariances_``, and their roots, in the same shape.
     lower_bound_ : float
@@ -89,7 +82,6 @@ class GaussianMixture(CarefulMixture):
 
     n_components: int = field(default=1, kw_only=False)
     covariance_type: Covariance = "diag"
-    n_factors: int | None = None
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -113,8 +105,7 @@ class VcGmm(OfTruncated, CoremixMixture):
         Random components that are added to each search.
     chain : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²). None: 20.
-    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full", "factors"}, default="tied-spherical"
-    n_factors : int or None, default=None
+    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full"}, default="tied-spherical"
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
@@ -166,7 +157,7 @@ class VarGmmS(OfTruncated, CoremixMixture):
         The number of components.
     coreset_size : int or None, default=None
         Fits on a lightweight coreset of this number of draws. None: on all rows.
-    c_prime, neighbors, random, chain, covariance_type, n_factors, tol
+    c_prime, neighbors, random, chain, covariance_type, tol
         As in :class:`VcGmm`.
     n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
@@ -209,8 +200,7 @@ class KMeansCPrime(OfSeeds, CoremixMixture):
         The number of components.
     c_prime : int, default=3
         Components that share a row; all, where there are fewer.
-    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full", "factors"}, default="tied-spherical"
-    n_factors : int or None, default=None
+    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full"}, default="tied-spherical"
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         As in :class:`GaussianMixture`. None: 1e-3.
@@ -245,7 +235,6 @@ random_state, verbose, callback
 
     c_prime: int = 3
     covariance_type: Covariance = "tied-spherical"
-    n_factors: int | None = None
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -266,8 +255,8 @@ class DGmm(OfTruncated, CoremixMixture):
         Components drawn per row and search.
     chain : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²). None: 20.
-    covariance_type, n_factors, n_init, max_iter, tol, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, \
-warm_start, n_jobs, random_state, verbose, callback
+    covariance_type, n_init, max_iter, tol, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
+random_state, verbose, callback
         As in :class:`VcGmm`.
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -23,8 +22,6 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
     weights_: NDArray[np.float64]
     means_: NDArray[np.floating]
     covariances_: NDArray[np.float64]
-    loadings_: NDArray[np.float64]
-    noise_variance_: NDArray[np.float64]
     lower_bound_: float
 
     _names = CoremixEstimator._names | {"covariance": "covariance_type"}
@@ -35,24 +32,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         "lower_bounds_": "report_['free_energies'] has them, for all rows together",
         "transform": "predict_proba(X) has shares; KMeans has transform",
     }
-    _families: ClassVar[tuple[str, ...]] = ("full", "tied", "diag", "spherical", "tied-spherical", "factors")
-
-    def __getattr__(self, name: str) -> Any:
-        # All pairs of columns are made when they are asked for.
-        if name == "covariances_" and "loadings_" in self.__dict__:
-            return self.loadings_ @ self.loadings_.swapaxes(1, 2) + np.eye(self.n_features_in_) * self.noise_variance_[:, None]
-        return super().__getattr__(name)
-
-    def _settings(self) -> dict[str, Any]:
-        found = super()._settings()
-        factors = getattr(self, "n_factors", None)
-        if found.get("covariance") == "factors":
-            if not isinstance(factors, numbers.Integral) or factors < 1:
-                raise ValueError(f"n_factors = {factors!r}: must be a number of factors, fewer than columns")
-            found["covariance"] = f"factors:{factors}"
-        elif factors is not None:
-            raise ValueError(f"n_factors = {factors!r}: is for covariance_type='factors' alone")
-        return found
+    _families: ClassVar[tuple[str, ...]] = ("full", "tied", "diag", "spherical", "tied-spherical")
 
     def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fits the mixture.
@@ -72,12 +52,6 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         self.means_ = parameters["means"]
         self.weights_ = parameters["weights"]
-        if "loadings" in parameters:
-            self.__dict__.pop("covariances_", None)
-            self.loadings_, self.noise_variance_ = parameters["loadings"], parameters["noise"]
-            return
-        for name in ("loadings_", "noise_variance_"):
-            self.__dict__.pop(name, None)
         # One variance for all is that of each component.
         covariances = parameters["covariances"]
         self.covariances_ = np.full(len(self.means_), covariances) if np.isscalar(covariances) else covariances
@@ -159,11 +133,11 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         return precisions_of(self.precisions_cholesky_, self._kind())
 
     def _takes_missing(self) -> bool:
-        return getattr(self, "covariance_type", None) not in ("full", "tied", "factors")
+        return getattr(self, "covariance_type", None) not in ("full", "tied")
 
     def _kind(self) -> str:
         """The covariance type of scikit-learn whose shape ``covariances_`` has."""
-        kinds = {"dirichlet-process": "full", "factors": "full", "tied-spherical": "spherical"}
+        kinds = {"dirichlet-process": "full", "tied-spherical": "spherical"}
         kind = kinds.get(self._model.family, self._model.family)
         # One variance of standardised columns is one for each column in its unit.
         return "diag" if kind == "spherical" and self.covariances_.ndim == 2 else kind

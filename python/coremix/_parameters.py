@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 RandomState: TypeAlias = int | np.random.RandomState | None
 Callback: TypeAlias = Callable[[dict[str, Any]], object]
-Covariance: TypeAlias = Literal["full", "tied", "diag", "spherical", "tied-spherical", "factors"]
+Covariance: TypeAlias = Literal["full", "tied", "diag", "spherical", "tied-spherical"]
 StopRule: TypeAlias = Literal["per-coordinate", "relative-to-free-energy", "remaining"]
 
 
@@ -79,5 +79,4 @@ class OfTruncated(OfChains):
     """Parameters of truncated mixtures."""
 
     covariance_type: Covariance = "tied-spherical"
-    n_factors: int | None = None
     c_prime: int = 3

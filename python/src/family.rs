@@ -39,7 +39,6 @@ impl<'a, F: Number> Family<'a, F> {
                 Covariance::Spherical => "spherical",
                 Covariance::Diagonal => "diag",
                 Covariance::Tied => "tied",
-                Covariance::Factors(_) => "factors",
                 _ => "full",
             },
         }
@@ -74,8 +73,6 @@ pub(crate) enum Covariances {
     PerColumn(Array2<f64>),
     Matrix(Array2<f64>),
     Matrices(Array3<f64>),
-    /// Loadings, and variances besides them.
-    Factors(Array3<f64>, Array2<f64>),
 }
 
 impl Parameters {
@@ -95,7 +92,6 @@ impl Parameters {
                     }
                     Covariance::Diagonal => Covariances::PerColumn(own.column_variances()),
                     Covariance::Tied => Covariances::Matrix(own.covariance(0)?),
-                    Covariance::Factors(_) => Covariances::Factors(own.loadings(), own.noise()),
                     _ => Covariances::Matrices(own.covariances()),
                 };
                 let turned = kind == Covariance::Diagonal && model.frame().basis().is_some();
@@ -142,10 +138,6 @@ impl Parameters {
                     }
                     Covariances::Matrices(own) => {
                         found.set_item("covariances", own.into_pyarray(py))?;
-                    }
-                    Covariances::Factors(loadings, noise) => {
-                        found.set_item("loadings", loadings.into_pyarray(py))?;
-                        found.set_item("noise", noise.into_pyarray(py))?;
                     }
                 }
                 found.set_item("weights", proportions.into_pyarray(py))

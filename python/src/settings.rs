@@ -50,7 +50,7 @@ pub(crate) fn algorithm(
             "concentration" => algorithm.concentration(number(own, &value)?),
             "tolerance" => algorithm.tolerance(number(own, &value)?),
             "process" => algorithm.process(process(value.cast()?, names)?),
-            "covariance" => algorithm.covariance(covariance(own, &value)?),
+            "covariance" => algorithm.covariance(one_of(own, &value, &COVARIANCES)?),
             "metric" => algorithm.metric(one_of(own, &value, &METRICS)?),
             "stop_rule" => algorithm.stop_rule(one_of(own, &value, &STOP_RULES)?),
             "centres" => {
@@ -97,14 +97,12 @@ fn flag(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The names of kinds of covariances.
-const COVARIANCES: [(&str, Covariance); 6] = [
+const COVARIANCES: [(&str, Covariance); 5] = [
     ("full", Covariance::Full),
     ("tied", Covariance::Tied),
     ("diag", Covariance::Diagonal),
     ("spherical", Covariance::Spherical),
     ("tied-spherical", Covariance::TiedSpherical),
-    // Their number follows a colon.
-    ("factors", Covariance::Factors(0)),
 ];
 
 const METRICS: [(&str, Metric); 2] = [("euclidean", Metric::Euclidean), ("cosine", Metric::Cosine)];
@@ -115,16 +113,6 @@ const STOP_RULES: [(&str, Rule); 3] = [
     ("relative-to-free-energy", Rule::RelativeToFreeEnergy),
     ("remaining", Rule::Remaining),
 ];
-
-/// The kind of covariances that a name means.
-fn covariance(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Covariance> {
-    let given = value.extract::<&str>().unwrap_or_default();
-    let factors = given.strip_prefix("factors:").map(str::parse);
-    match factors {
-        Some(Ok(factors)) => Ok(Covariance::Factors(factors)),
-        _ => one_of(name, value, &COVARIANCES),
-    }
-}
 
 /// The value that a name means.
 fn one_of<T: Copy>(name: &str, value: &Bound<'_, PyAny>, all: &[(&str, T)]) -> PyResult<T> {

@@ -146,33 +146,6 @@ def test_shapes_of_covariances_and_precisions():
     assert not hasattr(coremix.GaussianMixture(3), "precisions_")
 
 
-def test_factor_analysers(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(900, 2)) @ rng.normal(size=(2, 7)) + 0.3 * rng.normal(size=(900, 7))
-    X[::2] += 9
-    for estimator in [coremix.GaussianMixture, coremix.VarGmmS, coremix.KMeansCPrime]:
-        model = estimator(n_components=2, covariance_type="factors", n_factors=2, random_state=0).fit(X)
-        assert model.loadings_.shape == (2, 7, 2) and model.noise_variance_.shape == (2, 7)
-        covariances = model.covariances_
-        assert covariances.shape == model.precisions_.shape == (2, 7, 7)
-        np.testing.assert_allclose(np.diagonal(covariances[1]) - (model.loadings_[1] ** 2).sum(axis=1), model.noise_variance_[1])
-        np.testing.assert_allclose(model.to_sklearn().score_samples(X), model.score_samples(X), rtol=1e-9)
-        path = tmp_path / estimator.__name__
-        model.save(path)
-        again = estimator.load(path)
-        assert (again.covariance_type, again.n_factors) == ("factors", 2)
-        np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
-        assert pickle.loads(pickle.dumps(model)).loadings_.shape == (2, 7, 2)
-    for parameters, rule in [
-        ({"covariance_type": "factors"}, "n_factors = None: must be"),
-        ({"covariance_type": "factors", "n_factors": 0}, "n_factors = 0: must be"),
-        ({"covariance_type": "factors", "n_factors": 7}, "fewer than columns"),
-        ({"covariance_type": "full", "n_factors": 2}, "n_factors = 2: is for"),
-    ]:
-        with pytest.raises(ValueError, match=rule):
-            coremix.GaussianMixture(2, **parameters).fit(X)
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 def test_a_sweep(estimator):
     X = blobs(400, 3, 4)
