@@ -461,6 +461,10 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
 
     fn found(&mut self, end: bool) -> Ended<M::Model> {
         let exact = self.phase.stages.search.is_exact();
+        if end {
+            // They may take as much memory as the copy of the model.
+            self.statistics = None;
+        }
         let kept = self.kept.as_ref().map(|kept| kept.rows.labels());
         if let Some(labels) = kept {
             let supports = Supports::of_labels(labels, self.phase.centres().len());

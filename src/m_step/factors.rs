@@ -223,7 +223,7 @@ fn add_up<const R: usize>(sums: &mut [f64], rows: [&[f64]; R], factors: [f64; R]
 
 /// The means over its rows that a component has, in coordinates $b$ of its factors in which their posterior covariance is $I$.
 struct Own {
-    /// Means of differences $u$ from the mean and of their squares (d), padded.
+    /// Means of differences $u$ from the mean, and of their squares (d), padded.
     first: Array1<f64>,
     second: Array1<f64>,
     /// Means of $b u^T$ (q, d), padded.
@@ -369,7 +369,8 @@ fn scale<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>, shared: f64) 
     });
     sums.move_centres(model.move_centres(), |_, _, _| ());
     let theta = &mut model.theta;
-    let (before, loadings) = (theta.spread[0], std::mem::take(&mut theta.loadings));
+    let before = theta.spread[0];
+    let mut loadings = std::mem::take(&mut theta.loadings);
     let entries = sums.mass.iter().sum::<f64>() * theta.dim() as f64;
     let variance = theta.with_prior((shared - explained * before) * entries, entries);
     let variance = variance.max(f64::MIN_POSITIVE);
@@ -378,8 +379,9 @@ fn scale<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>, shared: f64) 
         .min(before.max(theta.least_variance));
     theta.set_all(variance.max(floor));
     let factor = (theta.unit / before).sqrt();
-    let scaled = loadings.iter().map(|w| F::from_f64(w.to_f64() * factor));
-    theta.loadings = scaled.collect();
+    let scaled = loadings.iter_mut();
+    scaled.for_each(|w| *w = F::from_f64(w.to_f64() * factor));
+    theta.loadings = loadings;
 }
 
 /// The M-step.
@@ -403,6 +405,7 @@ pub(super) fn update<F: Float>(
     let shared = (0..k).map(about).sum::<f64>() / (sums.mass.iter().sum::<f64>() * dim as f64);
     let Some(factored) = model.costs.factored().filter(|_| !restricted) else {
         scale(&sums, model, shared);
+        drop(sums);
         return model.renew(cancel);
     };
     if mixing == Mixing::Learned {
