@@ -322,6 +322,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let mut probes = std::mem::take(&mut self.probes);
         let products = n as f64 * k as f64 * centres.dim() as f64;
         let may = !probes.is_empty() && products >= PRODUCTS && report.steps() > self.restricted;
+        let may = may && self.phase.is_nearest();
         let Some(sums) = self.statistics.as_ref().filter(|_| may) else {
             return Ok(());
         };
@@ -331,9 +332,6 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             let (pay, spent) = cells_pay(view, centres)?;
             report.add_evaluations(spent);
             in_cells = pay;
-        }
-        if !self.phase.is_nearest() {
-            return Ok(());
         }
         if !self.wanted && !in_cells {
             let mut means = centres.clone();
