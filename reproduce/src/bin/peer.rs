@@ -4,7 +4,7 @@
 //! `cargo run --release -p reproduce --bin peer -- ALGORITHM POINTS.npy CLUSTERS SEED CENTRES.npy` prints the seconds and writes
 //! the means. For `iteration` they are the seconds of one iteration of k-means, which starts at the first rows and ends after
 //! `--max-iterations`; `--search` says which rows are read: all (`products`), those that bounds leave open (`bounds`), or as
-//! `k_means` chooses. Labels are the same. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
+//! `k_means` chooses. Labels are the same; which part of all distances was evaluated goes to the error output. Points are `f32`, `u8` or `f64` (as `f32`: what the others are given).
 
 use clap::{Parser, ValueEnum};
 use coremix::prelude::*;
