@@ -348,12 +348,7 @@ impl Algorithm {
             _ => 0.0,
         };
         // Restarts on few rows run at the same time.
-        let restarts = s.restarts.unwrap_or(if has("columns") {
-            own::TABLE_RESTARTS
-        } else {
-            1
-        });
-        let at_once = parallel::fits_beside(restarts, searched);
+        let at_once = parallel::fits_beside(self.restarts_of(), searched);
         let of_rows = searched as f64 * per_row.max(sizes.seeding(has("chain")));
         let mut needed = at_once as f64 * (of_rows + sizes.sums(more)) + sizes.blocks();
         if let Some(draws) = coreset {
@@ -368,10 +363,18 @@ impl Algorithm {
     /// Bytes of all further copies of `kept` bytes per row: those of the best restart, those to return when the fit is
     /// cancelled, and those of the checkpoint at the end of a phase.
     fn copies(&self, kept: f64) -> f64 {
-        let several = self.settings.restarts.is_some_and(|restarts| restarts > 1);
-        let best = usize::from(several);
+        let best = usize::from(self.restarts_of() > 1);
         let saved = usize::from(self.checkpoint.is_some()) * (1 + best);
         (best + saved + usize::from(self.cancel.is_some())) as f64 * kept
+    }
+
+    fn restarts_of(&self) -> usize {
+        let default = if self.name == "table" {
+            own::TABLE_RESTARTS
+        } else {
+            1
+        };
+        self.settings.restarts.unwrap_or(default)
     }
 
     fn number(&self) -> Result<usize> {

@@ -346,7 +346,7 @@ fn what_does_not_suit_a_family_is_said() {
     let sketch = Sketch::new(x.view(), 2, 1).unwrap();
     refused(
         testing::family(&Poisson, &sketch, 2),
-        "the columns of dense rows",
+        "other coordinates than the columns",
     );
     let far = Dense::owned(x.mapv(|x| x as f32 * 1e30)).unwrap();
     refused(testing::family(&Poisson, &far, 2), "too far from 0");
