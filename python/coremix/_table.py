@@ -57,6 +57,8 @@ class TableMixture(CoremixTable):
         The means of numbers and counts.
     variances_ : ndarray of shape (n_components, n_features)
         The variances of numbers, and the rates of counts.
+    precisions_, precisions_cholesky_ : ndarray of shape (n_components, n_features)
+        The inverses of ``variances_``, and their roots.
     probabilities_ : dict of int to ndarray of shape (n_components, n_categories)
         The probabilities of the categories, by the number of their column.
     lower_bound_, converged_, n_iter_, report_, n_features_in_, feature_names_in_
@@ -84,11 +86,7 @@ class TableMixture(CoremixTable):
 
     _algorithm = "table"
     _families: ClassVar[tuple[str, ...]] = ("table",)
-    _elsewhere: ClassVar[dict[str, str]] = CoremixMixture._elsewhere | {
-        "covariances_": "variances_ is its name",
-        "precisions_": "1 / variances_ is that of numbers",
-        "precisions_cholesky_": "columns have variances_ and probabilities_",
-    }
+    _elsewhere: ClassVar[dict[str, str]] = CoremixMixture._elsewhere | {"covariances_": "variances_ is its name"}
 
     n_init: int | Literal["auto"] = "auto"
     counts: Sequence[int | str] = ()
@@ -131,6 +129,16 @@ class TableMixture(CoremixTable):
         self.weights_ = parameters["weights"]
         self.variances_ = parameters["variances"]
         self.probabilities_ = parameters["probabilities"]
+
+    @property
+    def precisions_cholesky_(self) -> NDArray[np.float64]:
+        """The roots of ``precisions_``."""
+        return 1 / np.sqrt(self.variances_)
+
+    @property
+    def precisions_(self) -> NDArray[np.float64]:
+        """The inverses of ``variances_``."""
+        return 1 / self.variances_
 
     def explain(self) -> NDArray[np.float64]:
         """How much each column sets each component apart from the whole mixture, in nats: shape (n_components, n_features).

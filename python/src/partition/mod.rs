@@ -19,7 +19,7 @@ fn gaussian<F: Number>(model: &BoxedMixture<F>) -> Result<&GaussianMixture<F>> {
         other => Err(Error::Parameter {
             name: "model",
             value: other.name().into(),
-            rule: "must be a Gaussian mixture: partitions have the sums of no other family",
+            rule: "partitions are for Gaussian mixtures, not for a Dirichlet process, directions or tables",
         }),
     }
 }
