@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result, positive, require};
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::coreset::Lightweight;
-use crate::e_step::Neighborhood;
+use crate::e_step::{Neighborhood, bounds_may_pay};
 use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
@@ -326,7 +326,8 @@ impl Algorithm {
         let searched = coreset.map_or(rows, |draws| draws.min(rows));
         let supports = Sizes::supports(self.members().unwrap_or(0));
         let mut per_row = supports + self.copies(supports);
-        if matches!(self.name, "k-means" | "lwcs-k-means") {
+        let bounded = matches!(self.name, "k-means" | "lwcs-k-means");
+        if bounded && bounds_may_pay(clusters, columns) {
             let of_bounds = Sizes::labelled::<F>();
             per_row += of_bounds + self.copies(of_bounds) - self.copies(supports);
         }

@@ -86,7 +86,7 @@ impl<F: Float> EStep<F> for Exhaustive {
         let k = model.components();
         let width = self.c_prime.unwrap_or(k).min(k);
         Ok(Box::new(All {
-            bounds: self.bounds,
+            bounds: self.bounds && bounds_may_pay(k, model.centres().dim()),
             ..All::of_width(width)
         }))
     }
@@ -101,6 +101,12 @@ pub(super) struct All<F> {
 
 /// One of this many blocks of rows gets bounds: these tell what bounds of all rows would settle.
 const BLOCKS: usize = 8;
+
+/// Whether bounds may cost less than the products of a row: they have to be read as well.
+pub(crate) fn bounds_may_pay(clusters: usize, columns: usize) -> bool {
+    const PRODUCTS: usize = 32;
+    clusters.saturating_mul(columns) >= PRODUCTS
+}
 
 impl<F> All<F> {
     pub(super) fn of_width(width: usize) -> Self {

@@ -25,6 +25,7 @@ pub(crate) use bounded::{
     Assignment, Bounds, Change, KeptSums, Member, NeighbourLists, RowsInOrder,
 };
 pub use exhaustive::Exhaustive;
+pub(crate) use exhaustive::bounds_may_pay;
 pub use lazy::Lazy;
 pub use neighborhood::{Neighborhood, Start};
 pub use per_shard::PerShard;

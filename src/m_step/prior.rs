@@ -140,7 +140,8 @@ impl Advance {
     ) -> Result<Self> {
         /// Variances in units of the square of the frame, which is that of the widest column.
         const NEAR: f64 = 1e24;
-        let Some(prior) = prior else {
+        let has_rows = |prior: &Prior| prior.rows + prior.proportions + prior.ridge > 0.0;
+        let Some(prior) = prior.filter(has_rows) else {
             return Ok(Self::default());
         };
         let share = (k as f64).powf(-2.0 / frame.dim() as f64);
