@@ -78,9 +78,10 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
             return
         for name in ("loadings_", "noise_variance_"):
             self.__dict__.pop(name, None)
-        # One variance for all is that of each component.
-        covariances = parameters["covariances"]
-        self.covariances_ = np.full(len(self.means_), covariances) if np.isscalar(covariances) else covariances
+        # One variance for all is that of each component; tables have none.
+        covariances = parameters.get("covariances")
+        if covariances is not None:
+            self.covariances_ = np.full(len(self.means_), covariances) if np.isscalar(covariances) else covariances
 
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         self.lower_bound_ = self.report_["free_energies"][-1] / found["weight"]

@@ -21,6 +21,11 @@ class CoremixTable(CoremixMixture):
     variances_: NDArray[np.float64]
     probabilities_: dict[int, NDArray[np.float64]]
 
+    def _set_parameters(self, parameters: dict[str, Any]) -> None:
+        super()._set_parameters(parameters)
+        self.variances_ = parameters["variances"]
+        self.probabilities_ = parameters["probabilities"]
+
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class TableMixture(CoremixTable):
@@ -80,7 +85,7 @@ class TableMixture(CoremixTable):
     [1.0, 9.0]
     >>> mixture.probabilities_[2].shape
     (2, 3)
-    >>> mixture.explain().mean(axis=0).argmax().item()  # the first column tells the groups apart most
+    >>> mixture.divergences().mean(axis=0).argmax().item()  # the first column tells the groups apart most
     0
     """
 
@@ -119,16 +124,10 @@ class TableMixture(CoremixTable):
                 continue
             if isinstance(column, bool) or not isinstance(column, numbers.Integral):
                 raise TypeError(f"{parameter}: {column!r}: must be the number or the name of a column")
-            if not 0 <= column < self.n_features_in_:
+            if not 0 <= int(column) < self.n_features_in_:
                 raise ValueError(f"{parameter}: no column {column}; they are 0 to {self.n_features_in_ - 1}")
             found.append(int(column))
         return found
-
-    def _set_parameters(self, parameters: dict[str, Any]) -> None:
-        self.means_ = parameters["means"]
-        self.weights_ = parameters["weights"]
-        self.variances_ = parameters["variances"]
-        self.probabilities_ = parameters["probabilities"]
 
     @property
     def precisions_cholesky_(self) -> NDArray[np.float64]:
@@ -140,7 +139,7 @@ class TableMixture(CoremixTable):
         """The inverses of ``variances_``."""
         return 1 / self.variances_
 
-    def explain(self) -> NDArray[np.float64]:
+    def divergences(self) -> NDArray[np.float64]:
         """How much each column sets each component apart from the whole mixture, in nats: shape (n_components, n_features).
 
         It is the mean over the rows of a component of how much likelier their value is there than in the whole mixture, as a
@@ -154,7 +153,7 @@ class TableMixture(CoremixTable):
         """The estimator in the file ``path``, which :meth:`save` wrote, or Rust, or the command ``coremix``."""
         estimator = super().load(path)
         kinds = estimator._model.parameters()["kinds"]
-        names = estimator._column_names() or list(range(len(kinds)))
+        names: list[Any] = estimator._column_names() or list(range(len(kinds)))
         for parameter, kind in (("counts", "count"), ("categories", "category")):
             setattr(estimator, parameter, [name for name, own in zip(names, kinds, strict=True) if own == kind])
         return estimator

@@ -30,7 +30,7 @@ def test_groups_are_found_and_said():
     assert mixture.probabilities_[1].shape == (3, 4)
     np.testing.assert_allclose(mixture.probabilities_[1].sum(axis=1), 1)
     assert mixture.probabilities_[1][order[2], 2] > 0.6
-    apart = mixture.explain()
+    apart = mixture.divergences()
     assert apart.shape == (3, 4) and (apart >= 0).all()
     # The last column says nothing.
     assert (apart[:, 3] < 0.05).all() and (apart[:, 0] > 0.3).all()
@@ -63,7 +63,7 @@ def test_names_of_columns_and_files(tmp_path):
     again = TableMixture.load(tmp_path / "model.cmx")
     assert (again.counts, again.categories) == (["visits"], ["kind"])
     np.testing.assert_array_equal(again.predict_proba(frame), by_name.predict_proba(frame))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(by_name)).explain(), by_name.explain())
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(by_name)).divergences(), by_name.divergences())
     by_number.save(tmp_path / "model.cmx")
     assert TableMixture.load(tmp_path / "model.cmx").categories == [1]
     with pytest.raises(ValueError, match="TableMixture"):
