@@ -102,10 +102,11 @@ pub(super) struct All<F> {
 /// One of this many blocks of rows gets bounds: these tell what bounds of all rows would settle.
 const BLOCKS: usize = 8;
 
-/// Whether bounds may cost less than the products of a row: they have to be read as well.
+/// Whether bounds may cost less than the products of a row: they have to be read as well. Between few clusters lie few rows.
 pub(crate) fn bounds_may_pay(clusters: usize, columns: usize) -> bool {
     const PRODUCTS: usize = 32;
-    clusters.saturating_mul(columns) >= PRODUCTS
+    const CLUSTERS: usize = 4;
+    clusters <= CLUSTERS || clusters.saturating_mul(columns) >= PRODUCTS
 }
 
 impl<F> All<F> {
