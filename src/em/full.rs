@@ -64,7 +64,7 @@ enum Merges {
     Tried,
 }
 
-/// Bounds are kept from this number of products in an iteration on: fewer take no longer than all that is around them.
+/// Bounds are kept from this number of products in an iteration on: fewer products take no longer than the rest of an iteration.
 const PRODUCTS: f64 = (1 << 22) as f64;
 
 /// Merges are tried when the free energy changes by less than this, even if the tolerance is lower: smaller changes are

@@ -270,35 +270,6 @@ impl<F: Float> GaussianMixture<F> {
     pub fn proportions(&self) -> ArrayView1<'_, f64> {
         ArrayView1::from(&self.theta.proportions.values)
     }
-
-    fn drawn(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
-        let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
-        let factors: Vec<_> = inverses.collect();
-        let (dim, unit) = (theta.dim(), theta.unit.sqrt());
-        let mut normals = vec![0.0; dim];
-        let (points, labels) = theta.proportions.draw(n, dim, seed, |c, rng, mut row| {
-            normals.fill_with(|| rng.normal());
-            let scores: Vec<f64> = theta.loadings_of(c).map(|_| rng.normal()).collect();
-            let (means, own) = (theta.centres.row(c), theta.own(c));
-            for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
-                let step = match factors.get(c % factors.len().max(1)) {
-                    Some(factor) => {
-                        let terms = factor[j * dim..].iter().zip(&normals[..=j]);
-                        unit * terms.map(|(l, e)| l * e).sum::<f64>()
-                    }
-                    None => {
-                        let terms = theta.loadings_of(c).zip(&scores);
-                        let along = terms.map(|(w, e)| w[j].to_f64() * e).sum::<f64>();
-                        own[j % own.len()].sqrt() * normals[j] + along
-                    }
-                };
-                *z = F::from_f64(mean.to_f64() + step);
-            }
-        })?;
-        let points = Centres::of_coordinates(points.view()).leave(&theta.frame);
-        Ok((points.mapv_into(|x| held_in_range(x.to_f64())), labels))
-    }
 }
 
 /// The variances of the columns among some variances or covariance matrices.
@@ -370,7 +341,32 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        self.drawn(n, seed)
+        let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
+        let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
+        let factors: Vec<_> = inverses.collect();
+        let (dim, unit) = (theta.dim(), theta.unit.sqrt());
+        let mut normals = vec![0.0; dim];
+        let (points, labels) = theta.proportions.draw(n, dim, seed, |c, rng, mut row| {
+            normals.fill_with(|| rng.normal());
+            let scores: Vec<f64> = theta.loadings_of(c).map(|_| rng.normal()).collect();
+            let (means, own) = (theta.centres.row(c), theta.own(c));
+            for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
+                let step = match factors.get(c % factors.len().max(1)) {
+                    Some(factor) => {
+                        let terms = factor[j * dim..].iter().zip(&normals[..=j]);
+                        unit * terms.map(|(l, e)| l * e).sum::<f64>()
+                    }
+                    None => {
+                        let terms = theta.loadings_of(c).zip(&scores);
+                        let along = terms.map(|(w, e)| w[j].to_f64() * e).sum::<f64>();
+                        own[j % own.len()].sqrt() * normals[j] + along
+                    }
+                };
+                *z = F::from_f64(mean.to_f64() + step);
+            }
+        })?;
+        let points = Centres::of_coordinates(points.view()).leave(&theta.frame);
+        Ok((points.mapv_into(|x| held_in_range(x.to_f64())), labels))
     }
 
     /// With `covariances` (d, d) or (k, d, d) where they have all pairs of columns, `loadings` (k, d, q) and `noise` (k, d) with

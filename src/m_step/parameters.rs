@@ -207,14 +207,18 @@ impl<F: Float> Parameters<F> {
         sums
     }
 
-    /// One variance for all, from a sum of squares and the mass that it is over, with the rows of the prior.
-    pub(super) fn with_prior(&self, squared: f64, mass: f64) -> f64 {
-        let number = if self.covariance.is_tied() {
+    /// One, where all components share it, or k.
+    pub(super) fn number_of_covariances(&self) -> usize {
+        if self.covariance.is_tied() {
             1
         } else {
             self.k()
-        };
-        let (known, rows) = self.prior.of_all(1.0, number);
+        }
+    }
+
+    /// One variance for all, from a sum of squares and the mass that it is over, with the rows of the prior.
+    pub(super) fn with_prior(&self, squared: f64, mass: f64) -> f64 {
+        let (known, rows) = self.prior.of_all(1.0, self.number_of_covariances());
         (squared + known) / (mass + rows)
     }
 

@@ -68,11 +68,6 @@ impl<F: Float> Parameters<F> {
         if prior.variances.is_empty() {
             return proportions - ridge;
         }
-        let number = if self.covariance.is_tied() {
-            1
-        } else {
-            self.k()
-        };
         let apart = |c: usize| {
             let precisions = self.precisions(c);
             let log_det = self.log_det(c, prior.variances.len());
@@ -80,6 +75,8 @@ impl<F: Float> Parameters<F> {
             let terms = columns.map(|(j, v)| v * precisions[j % precisions.len()] - 1.0 - v.ln());
             log_det + terms.sum::<f64>()
         };
-        proportions - ridge - 0.5 * prior.rows * (0..number).map(apart).sum::<f64>()
+        proportions
+            - ridge
+            - 0.5 * prior.rows * (0..self.number_of_covariances()).map(apart).sum::<f64>()
     }
 }

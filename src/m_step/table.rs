@@ -243,28 +243,6 @@ impl<F: Float> TableMixture<F> {
         // Rounding may leave a little less than 0.
         apart.mapv(|nats| f64::max(nats, 0.0))
     }
-
-    fn drawn(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        positive("n", n)?;
-        let (theta, d) = (&self.theta, self.theta.columns.len());
-        let ((starts, all), mut rng) = (starts(&theta.columns), Rng::from_seed(seed));
-        let shares = || theta.proportions.iter().copied();
-        let labels =
-            Array1::from_shape_fn(n, |_| rng.proportional(shares(), 1.0).unwrap_or(0) as u32);
-        let rows = Array2::from_shape_fn((n, d), |(n, j)| {
-            let c = labels[n] as usize;
-            let (spread, mean) = (theta.spread[c * d + j], theta.means.row(c)[j].to_f64());
-            F::from_f64(match theta.columns[j] {
-                Column::Number => mean + spread.sqrt() * rng.normal(),
-                Column::Count => rng.poisson(spread),
-                Column::Category(categories) => {
-                    let own = &theta.probabilities[c * all + starts[j]..][..categories];
-                    rng.proportional(own.iter().copied(), 1.0).unwrap_or(0) as f64
-                }
-            })
-        });
-        Ok((rows, labels))
-    }
 }
 
 impl<F: Float> OwnCost<F> for TableMixture<F> {
@@ -364,7 +342,25 @@ impl<F: Float> Mixture<F> for TableMixture<F> {
     }
 
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        self.drawn(n, seed)
+        positive("n", n)?;
+        let (theta, d) = (&self.theta, self.theta.columns.len());
+        let ((starts, all), mut rng) = (starts(&theta.columns), Rng::from_seed(seed));
+        let shares = || theta.proportions.iter().copied();
+        let labels =
+            Array1::from_shape_fn(n, |_| rng.proportional(shares(), 1.0).unwrap_or(0) as u32);
+        let rows = Array2::from_shape_fn((n, d), |(n, j)| {
+            let c = labels[n] as usize;
+            let (spread, mean) = (theta.spread[c * d + j], theta.means.row(c)[j].to_f64());
+            F::from_f64(match theta.columns[j] {
+                Column::Number => mean + spread.sqrt() * rng.normal(),
+                Column::Count => rng.poisson(spread),
+                Column::Category(categories) => {
+                    let own = &theta.probabilities[c * all + starts[j]..][..categories];
+                    rng.proportional(own.iter().copied(), 1.0).unwrap_or(0) as f64
+                }
+            })
+        });
+        Ok((rows, labels))
     }
 
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {

@@ -183,31 +183,6 @@ impl<F: Float> DirichletProcessMixture<F> {
     pub fn components_above(&self, least: f64) -> usize {
         self.proportions().iter().filter(|p| **p >= least).count()
     }
-
-    fn drawn(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        let dim = self.centres.dim();
-        let inverses = parallel::map(self.q.components.len(), |t| {
-            unwatched(self.q.components[t].whitening.inverse(None))
-        });
-        let proportions = proportions::Proportions::learned(self.proportions().into_iter());
-        let mut normals = vec![0.0; dim];
-        proportions.draw(n, dim, seed, |t, rng, mut point| {
-            let q = &self.q.components[t];
-            // A Student t is a normal whose precision is drawn, here about (1 + 1 / beta) times as wide.
-            let squared = rng.chi_squared(q.degrees - (dim as f64 - 1.0));
-            // With very few degrees of freedom the draw of the precision underflows.
-            let squared = squared.max(f64::MIN_POSITIVE);
-            let wider = (1.0 + 1.0 / q.mean_precision) * q.degrees / squared;
-            normals.fill_with(|| rng.normal());
-            let rows = inverses[t].chunks_exact(dim);
-            for ((j, (row, m)), x) in rows.zip(&q.whitening.mean).enumerate().zip(&mut point) {
-                let step: f64 = row.iter().zip(&normals).map(|(c, e)| c * e).sum();
-                let origin = self.q.frame.leave_exact(j, F::zero());
-                let exact = origin + (m + wider.sqrt() * step) * self.q.frame.unit_of(j);
-                *x = held_in_range(exact);
-            }
-        })
-    }
 }
 
 impl<F: Float> Transforms for DirichletProcessMixture<F> {
@@ -232,12 +207,33 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
         Array2::from_shape_fn(self.means.dim(), |(c, j)| covariances[[c, j, j]])
     }
 
-    /// With `covariances` (T, d, d), `degrees_of_freedom` (T), `mean_precisions` (T) and `sticks` (T, 2).
     /// From the predictive density.
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        self.drawn(n, seed)
+        let dim = self.centres.dim();
+        let inverses = parallel::map(self.q.components.len(), |t| {
+            unwatched(self.q.components[t].whitening.inverse(None))
+        });
+        let proportions = proportions::Proportions::learned(self.proportions().into_iter());
+        let mut normals = vec![0.0; dim];
+        proportions.draw(n, dim, seed, |t, rng, mut point| {
+            let q = &self.q.components[t];
+            // A Student t is a normal whose precision is drawn, here about (1 + 1 / beta) times as wide.
+            let squared = rng.chi_squared(q.degrees - (dim as f64 - 1.0));
+            // With very few degrees of freedom the draw of the precision underflows.
+            let squared = squared.max(f64::MIN_POSITIVE);
+            let wider = (1.0 + 1.0 / q.mean_precision) * q.degrees / squared;
+            normals.fill_with(|| rng.normal());
+            let rows = inverses[t].chunks_exact(dim);
+            for ((j, (row, m)), x) in rows.zip(&q.whitening.mean).enumerate().zip(&mut point) {
+                let step: f64 = row.iter().zip(&normals).map(|(c, e)| c * e).sum();
+                let origin = self.q.frame.leave_exact(j, F::zero());
+                let exact = origin + (m + wider.sqrt() * step) * self.q.frame.unit_of(j);
+                *x = held_in_range(exact);
+            }
+        })
     }
 
+    /// With `covariances` (T, d, d), `degrees_of_freedom` (T), `mean_precisions` (T) and `sticks` (T, 2).
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         vec![
             ("variances", self.variances().into_dyn()),
