@@ -48,9 +48,6 @@ class CoremixProcess(CoremixMixture):
             raise ValueError(f"{name} has the shape {array.shape}, expected {shape}, or a number")
         return array
 
-    def _takes_missing(self) -> bool:
-        return False
-
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         super()._set_parameters(parameters)
         self.degrees_of_freedom_ = parameters["degrees_of_freedom"]

@@ -162,7 +162,7 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
     allow_missing : bool, default=False
         NaN, and nulls of tables, are missing values. A row counts by what is known of it: labels and densities are by its known columns,
         a mean is that of the rows that know the column. Squared distances and ``inertia_`` are those over known columns, times all columns
-        by known ones. Otherwise such a value is an error. A Dirichlet process and :class:`SparsifiedGmm` need all values.
+        by known ones. Otherwise such a value is an error. Cosine and :class:`SparsifiedGmm` need all values.
     coreset_size : int or None, default=None
         Draws of the coreset. None: the default of the algorithm; only ``fast`` and ``lwcs-k-means`` have one.
     c_prime : int, default=3

@@ -594,6 +594,6 @@ pub(crate) fn needs_all() -> Error {
     Error::Parameter {
         name: "allow_missing",
         value: "True".into(),
-        rule: "a Dirichlet process, sketches and sums of partitions take no missing values",
+        rule: "directions, sketches and sums of partitions take no missing values",
     }
 }

@@ -3,8 +3,8 @@
 use crate::errors::{raise, raise_asked, row_of};
 use crate::input::{Input, Number, Rows, Weights};
 use coremix::coreset::OnePass;
-use coremix::data::{Data as _, Dense, Source as _};
-use coremix::ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use coremix::data::Source as _;
+use coremix::ndarray::{Array1, Array2, ArrayView1};
 use coremix::{Cancel, Error, Result};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
@@ -30,11 +30,7 @@ pub(crate) struct Stream {
     coreset: Option<OfType>,
     /// Batches that came.
     batches: u64,
-    /// A number that stands for missing values, for each column, once some were missing. From then on rows are [`marked`].
-    fills: Fills,
 }
-
-type Fills = Option<Vec<f64>>;
 
 /// Does something with rows of either number type: `$of` is the coreset.
 macro_rules! each {
@@ -55,7 +51,6 @@ impl Stream {
             seed,
             coreset: None,
             batches: 0,
-            fills: None,
         }
     }
 
@@ -70,18 +65,14 @@ impl Stream {
     ) -> PyResult<()> {
         let weights = weights.as_ref().map(|weights| weights.as_array());
         let (begun, cancel) = (self.coreset.clone(), Cancel::new());
-        let (size, seed, mut fills) = (self.size, self.seed, self.fills.clone());
-        let before = self.rows();
         let coreset = x.work(py, &cancel, threads, |rows| {
             let mut coreset = match begun {
                 Some(begun) => begun,
                 None if rows.is_double() => OfType::Double(self.start(rows)?),
                 None => OfType::Single(self.start(rows)?),
             };
-            each!(&mut coreset, own => {
-                push(own, rows, weights, &cancel, Some((&mut fills, before, (size, seed))))
-            })?;
-            Ok((coreset, fills))
+            each!(&mut coreset, own => push(own, rows, weights, &cancel))?;
+            Ok(coreset)
         })?;
         let coreset = coreset.map_err(|mut error| match row_of(&mut error) {
             Some(row) => {
@@ -92,21 +83,14 @@ impl Stream {
             }
             None => raise_asked(error, x.names()),
         })?;
-        self.coreset = Some(coreset.0);
-        self.fills = coreset.1;
+        self.coreset = Some(coreset);
         self.batches += 1;
         Ok(())
     }
 
     /// All of it as bytes, for pickling: what goes on from there has the bits of what was never stopped.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let state = (
-            self.size,
-            self.seed,
-            &self.coreset,
-            self.batches,
-            &self.fills,
-        );
+        let state = (self.size, self.seed, &self.coreset, self.batches);
         let bytes = postcard::to_stdvec(&state);
         let bytes = bytes.map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(PyBytes::new(py, &bytes))
@@ -116,13 +100,12 @@ impl Stream {
     #[staticmethod]
     fn of_state(state: &[u8]) -> PyResult<Self> {
         let wrong = |error| PyValueError::new_err(format!("rows of partial_fit: {error}"));
-        let (size, seed, coreset, batches, fills) = postcard::from_bytes(state).map_err(wrong)?;
+        let (size, seed, coreset, batches) = postcard::from_bytes(state).map_err(wrong)?;
         Ok(Self {
             size,
             seed,
             coreset,
             batches,
-            fills,
         })
     }
 
@@ -144,10 +127,7 @@ impl Stream {
             return Err(raise(Error::Empty { what: "stream" }));
         };
         each!(coreset, own => {
-            let (mut rows, weights) = own.finish().map_err(raise)?;
-            if let Some(fills) = &self.fills {
-                rows = known(rows.view(), fills.len());
-            }
+            let (rows, weights) = own.finish().map_err(raise)?;
             Ok((rows.into_pyarray(py).into_any(), weights.into_pyarray(py)))
         })
     }
@@ -159,90 +139,12 @@ impl Stream {
     }
 }
 
-/// A number that adds nothing to a squared distance.
-const MARK: f64 = 1e-30;
-
-/// Rows (n, d) as (n, 2 d): what stands for missing values is there, and behind it a mark of each that is missing. A coreset of
-/// whole rows is drawn by distances, in which marks are nothing, and has the expected weights for any distances.
-fn marked<F: Number>(rows: ArrayView2<'_, F>, fills: &[f64]) -> Array2<F> {
-    let d = fills.len();
-    Array2::from_shape_fn((rows.nrows(), 2 * d), |(i, j)| {
-        let x = rows[[i, j % d]];
-        match (x.to_f64().is_nan(), j < d) {
-            (false, true) => x,
-            (true, true) => F::from_f64(fills[j]),
-            (missing, false) => F::from_f64(if missing { MARK } else { 0.0 }),
-        }
-    })
-}
-
-/// The rows (n, d) that were marked: NaN where a value is missing.
-fn known<F: Number>(marked: ArrayView2<'_, F>, d: usize) -> Array2<F> {
-    Array2::from_shape_fn((marked.nrows(), d), |(i, j)| {
-        match marked[[i, d + j]].to_f64() > 0.0 {
-            true => F::from_f64(f64::NAN),
-            false => marked[[i, j]],
-        }
-    })
-}
-
-/// Rows of a stream, with their weights.
-type Block<'a, F> = (ArrayView2<'a, F>, Option<ArrayView1<'a, f64>>);
-
-/// Takes rows in of which values may be missing, whose first one is this row of the stream: all rows are marked from the first
-/// missing value on.
-fn push_known<F: Number>(
-    (coreset, fills): (&mut OnePass<F>, &mut Fills),
-    (block, weights): Block<'_, F>,
-    first: usize,
-    (size, seed): (usize, u64),
-) -> Result<()> {
-    let counts = |weights: &ArrayView1<'_, f64>| weights.iter().any(|weight| *weight != 0.0);
-    let checked = match weights.filter(counts) {
-        Some(weights) => Dense::weighted_with_missing(block, weights),
-        None => Dense::with_missing(block),
-    };
-    let checked = checked.map_err(|mut error| {
-        row_of(&mut error).into_iter().for_each(|row| *row += first);
-        error
-    })?;
-    if fills.is_none() && checked.is_sparse() {
-        let means = checked.summary().mean.iter();
-        let means = means.map(|mean| if mean.is_nan() { 0.0 } else { *mean });
-        let means = fills.insert(means.collect());
-        let before = std::mem::replace(coreset, OnePass::new(2 * means.len(), size, seed)?);
-        match before.finish() {
-            Ok((rows, weights)) => {
-                coreset.push_weighted(marked(rows.view(), means).view(), weights.view())?;
-            }
-            Err(Error::Empty { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let wide = fills.as_ref().map(|fills| marked(block, fills));
-    let block = wide.as_ref().map_or(block, |wide| wide.view());
-    push_block(coreset, block, weights)
-}
-
-fn push_block<F: Number>(
-    coreset: &mut OnePass<F>,
-    block: ArrayView2<'_, F>,
-    weights: Option<ArrayView1<'_, f64>>,
-) -> Result<()> {
-    match weights {
-        Some(weights) => coreset.push_weighted(block, weights),
-        None => coreset.push(block),
-    }
-}
-
-/// Reads the rows in order, a block at a time. Values may be missing where there is something to keep about it, and the number of the
-/// first row of the stream.
+/// Reads the rows in order, a block at a time.
 fn push<F: Number>(
     coreset: &mut OnePass<F>,
     rows: &Rows<'_>,
     weights: Option<ArrayView1<'_, f64>>,
     cancel: &Cancel,
-    missing: Option<(&mut Fills, usize, (usize, u64))>,
 ) -> Result<()> {
     let (n, given) = (
         rows.len(),
@@ -256,18 +158,12 @@ fn push<F: Number>(
         });
     }
     let may_miss = F::read(rows).may_miss();
-    match missing {
-        Some((fills, mut first, how)) if may_miss || fills.is_some() => {
-            rows.each_block::<F>(weights, cancel, |block, weights| {
-                push_known((coreset, fills), (block, weights), first, how)?;
-                first += block.nrows();
-                Ok(())
-            })
-        }
-        _ => rows.each_block::<F>(weights, cancel, |block, weights| {
-            push_block(coreset, block, weights)
-        }),
-    }
+    rows.each_block::<F>(weights, cancel, |block, weights| match (weights, may_miss) {
+        (Some(weights), true) => coreset.push_weighted_with_missing(block, weights),
+        (Some(weights), false) => coreset.push_weighted(block, weights),
+        (None, true) => coreset.push_with_missing(block),
+        (None, false) => coreset.push(block),
+    })
 }
 
 /// Draws of the rows, with their weights: in one pass, and the same for any number of threads.
@@ -278,6 +174,6 @@ pub(crate) fn sample<F: Number>(
     cancel: &Cancel,
 ) -> Result<(Array2<F>, Array1<f64>)> {
     let mut coreset = OnePass::<F>::new(rows.shape().1, size, seed)?;
-    push(&mut coreset, rows, weights, cancel, None)?;
+    push(&mut coreset, rows, weights, cancel)?;
     coreset.finish()
 }

@@ -5,6 +5,8 @@ import pickle
 import numpy as np
 import pytest
 from conftest import blobs
+from scipy.special import logsumexp
+from scipy.stats import multivariate_t
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -19,16 +21,14 @@ TAKE = [
     coremix.LazyKMeans(6),
     coremix.LwcsKMeans(6),
     *(coremix.GaussianMixture(6, covariance_type=kind) for kind in ("full", "tied", "diag", "spherical", "tied-spherical")),
+    coremix.GaussianMixture(6, covariance_type="factors", n_factors=2),
     coremix.VcGmm(6),
     coremix.VarGmmS(6),
     coremix.KMeansCPrime(6),
     coremix.DGmm(6),
 ]
-REFUSE = [
-    coremix.BayesianGaussianMixture(n_components=6),
-    coremix.DirichletProcess(6),
-    coremix.SparsifiedGmm(6),
-]
+PROCESSES = [coremix.BayesianGaussianMixture(n_components=6), coremix.DirichletProcess(6)]
+REFUSE = [coremix.SparsifiedGmm(6)]
 
 
 def of(estimator, **more):
@@ -56,7 +56,7 @@ def matrices_of(mixture):
     """The covariances of all components (k, d, d)."""
     own, (k, d) = mixture.covariances_, mixture.means_.shape
     kind = mixture.get_params()["covariance_type"]
-    if kind in ("full", "tied"):
+    if kind in ("full", "tied", "factors"):
         return np.broadcast_to(own, (k, d, d))
     return np.stack([np.diag(np.broadcast_to(one, d)) for one in own])
 
@@ -114,7 +114,30 @@ def test_what_is_known_counts(estimator, dtype, merge):
         np.testing.assert_allclose(filled[~known], expected, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("estimator", TAKE, ids=repr)
+@pytest.mark.parametrize("estimator", PROCESSES, ids=repr)
+def test_processes_have_the_student_t_of_what_is_known(estimator):
+    X, whole = holes(share=0.3)
+    own = of(estimator).fit(X)
+    clusters = coremix.KMeans(6, random_state=0).fit(whole).labels_
+    assert adjusted_rand_score(own.predict(X), clusters) > 0.8
+    (n, d), known = X.shape, ~np.isnan(X)
+    free = own.degrees_of_freedom_ + 1 - d
+    wider = own.degrees_of_freedom_ / free * (1 + 1 / own.mean_precision_)
+    shapes = own.covariances_ * wider[:, None, None]
+    logs = np.tile(np.log(own.weights_), (n, 1))
+    for pattern in np.unique(known, axis=0):
+        rows, o = (known == pattern).all(axis=1), np.flatnonzero(pattern)
+        for c in range(6 if len(o) else 0):
+            part = multivariate_t(own.means_[c, o], shapes[c][np.ix_(o, o)], df=free[c])
+            logs[rows, c] += part.logpdf(X[rows][:, o])
+    np.testing.assert_allclose(own.score_samples(X), logsumexp(logs, axis=1), rtol=1e-6, atol=1e-6)
+    filled = own.impute(X)
+    np.testing.assert_array_equal(filled[known], X[known])
+    off = np.abs(filled - whole) / np.nanstd(X, axis=0)
+    assert off[~known].mean() < 0.8
+
+
+@pytest.mark.parametrize("estimator", TAKE + PROCESSES, ids=repr)
 def test_rows_without_missing_values_have_the_same_bits(estimator):
     X = blobs(1_500)
     plain = clone(estimator).set_params(random_state=0).fit(X)
@@ -124,7 +147,7 @@ def test_rows_without_missing_values_have_the_same_bits(estimator):
     np.testing.assert_array_equal(own.impute(X), X)
 
 
-@pytest.mark.parametrize("estimator", TAKE + REFUSE, ids=repr)
+@pytest.mark.parametrize("estimator", TAKE + PROCESSES + REFUSE, ids=repr)
 def test_without_the_setting_it_is_an_error(estimator):
     X, whole = holes()
     row, column = np.argwhere(np.isnan(X))[0]
@@ -365,14 +388,14 @@ def test_sums_over_partitions_need_all_values(tmp_path):
 
 
 def test_the_tag():
-    for estimator in TAKE + REFUSE:
+    for estimator in TAKE + PROCESSES + REFUSE:
         for allowed in (False, True):
             tags = clone(estimator).set_params(allow_missing=allowed).__sklearn_tags__()
             # A fit of the others would refuse.
-            assert tags.input_tags.allow_nan is (allowed and estimator in TAKE)
+            assert tags.input_tags.allow_nan is (allowed and estimator not in REFUSE)
 
 
-@pytest.mark.parametrize("estimator", TAKE + REFUSE, ids=repr)
+@pytest.mark.parametrize("estimator", TAKE + PROCESSES + REFUSE, ids=repr)
 def test_the_checks_of_scikit_learn(estimator):
     results = check_estimator(clone(estimator).set_params(allow_missing=True), on_skip=None, on_fail=None)
     wrong = [(one["check_name"], one["exception"]) for one in results if one["status"] != "passed"]

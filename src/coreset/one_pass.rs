@@ -2,11 +2,11 @@
 
 use super::Lightweight;
 use crate::base::error::{
-    Error, Result, ensure, positive, same_columns, same_length, sound_weight,
+    Error, Result, ensure, positive, same_columns, same_length, sound_value, sound_weight,
 };
 use crate::base::float::{Element, Float};
 use crate::base::rng::{Purpose, Streams};
-use crate::data::{Data, Dense, View, check_rows};
+use crate::data::{Data, Dense, View};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 /// [E42](crate::equations#e42)). It keeps coresets of parts of the stream, no two of which stand for about as many rows.
 ///
 /// The law of all coresets holds: the expected weight of every row is its old weight. The coreset depends on the seed and on
-/// the order of the rows, but not on how they are split into blocks.
+/// the order of the rows, but not on how they are split into blocks. Rows may have [missing values](Self::push_with_missing): their
+/// distances are over the known ones, as those of `Lightweight`.
 ///
 /// ```
 /// use coremix::coreset::OnePass;
@@ -88,7 +89,26 @@ impl<T: Element> OnePass<T> {
     /// [`Error::DimensionMismatch`]; [`Error::NotFinite`] and [`Error::TooLarge`] with the number of the row in the
     /// stream. Then none of the block is taken.
     pub fn push(&mut self, rows: ArrayView2<'_, T>) -> Result<()> {
-        self.take(rows, None)
+        self.take(rows, None, false)
+    }
+
+    /// As [`push`](Self::push), of rows of which values may be missing: NaN. They are so in the coreset, for
+    /// [`Dense::weighted_with_missing`].
+    ///
+    /// ```
+    /// use coremix::coreset::OnePass;
+    /// # use ndarray::array;
+    /// let mut coreset = OnePass::<f64>::new(2, 100, 42)?;
+    /// coreset.push_with_missing(array![[1.0, f64::NAN], [2.0, 3.0]].view())?;
+    /// let (rows, weights) = coreset.finish()?;
+    /// assert!(rows[[0, 1]].is_nan() && weights.sum() == 2.0);
+    /// # Ok::<(), coremix::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`push`](Self::push), but NaN is no error.
+    pub fn push_with_missing(&mut self, rows: ArrayView2<'_, T>) -> Result<()> {
+        self.take(rows, None, true)
     }
 
     /// Takes rows with weights (n). Rows of weight 0 are left out.
@@ -101,7 +121,19 @@ impl<T: Element> OnePass<T> {
         rows: ArrayView2<'_, T>,
         weights: ArrayView1<'_, f64>,
     ) -> Result<()> {
-        self.take(rows, Some(weights))
+        self.take(rows, Some(weights), false)
+    }
+
+    /// As [`push_weighted`](Self::push_weighted), of rows with [missing values](Self::push_with_missing).
+    ///
+    /// # Errors
+    /// As [`push_weighted`](Self::push_weighted), but NaN is no error.
+    pub fn push_weighted_with_missing(
+        &mut self,
+        rows: ArrayView2<'_, T>,
+        weights: ArrayView1<'_, f64>,
+    ) -> Result<()> {
+        self.take(rows, Some(weights), true)
     }
 
     /// The coreset: rows (N', d) and weights (N'). Where no more rows came than it has draws, these are the rows.
@@ -134,11 +166,17 @@ impl<T: Element> OnePass<T> {
         &mut self,
         rows: ArrayView2<'_, T>,
         weights: Option<ArrayView1<'_, f64>>,
+        may_miss: bool,
     ) -> Result<()> {
         self.whole()?;
         let (n, dim) = rows.dim();
         same_columns("rows", self.dim, dim)?;
-        check_rows(rows, None, "data", T::Float::LIMIT, self.rows)?;
+        for ((row, column), x) in rows.indexed_iter() {
+            let (value, place) = (x.widen().to_f64(), (self.rows + row, column));
+            if !(may_miss && value.is_nan()) {
+                sound_value("data", place, value, T::Float::LIMIT)?;
+            }
+        }
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;
             for (row, weight) in (self.rows..).zip(weights) {
@@ -192,7 +230,12 @@ impl<T: Element> OnePass<T> {
     fn reduced(&mut self, list: List<T>, size: usize) -> Result<List<T>> {
         let shape = (list.weights.len(), self.dim);
         let rows = ArrayView2::from_shape(shape, &list.values).expect("n x d numbers");
-        let data = Dense::weighted(rows, ArrayView1::from(&list.weights))?;
+        let is_missing = |x: &T| x.widen().to_f64().is_nan();
+        let weights = ArrayView1::from(&list.weights);
+        let data = match list.values.iter().any(is_missing) {
+            true => Dense::weighted_with_missing(rows, weights)?,
+            false => Dense::weighted(rows, weights)?,
+        };
         let streams = Streams::new(self.seed, 0);
         let mut rng = streams.at(Purpose::Coreset, self.reductions, 1);
         self.reductions += 1;

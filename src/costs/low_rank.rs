@@ -1,5 +1,6 @@
 //! Squared Mahalanobis distances under covariances of a few factors and a variance for each column.
 
+use super::patterns::Expects;
 use super::scaled::penalised;
 use crate::base::cancel::{Watch, check, unwatched};
 use crate::base::error::Result;
@@ -47,14 +48,12 @@ impl<F: Float> Factored<F> {
             check(watch)?;
             let (own, noise) = (&loadings[range], &noise[c * dim..][..dim]);
             let mut rows: Vec<f64> = own.iter().map(|w| w.to_f64()).collect();
-            let lower = whitened(&mut rows, noise, wide);
+            let (lower, volume) = whitened(&mut rows, noise, wide, unit);
             for (to, row) in map.chunks_exact_mut(wide).zip(rows.chunks_exact(wide)) {
                 for ((to, x), v) in to.iter_mut().zip(row).zip(noise) {
                     *to = F::from_f64(x / v.sqrt() * unit.sqrt());
                 }
             }
-            let volume = (0..q).map(|l| 2.0 * lower[l * (q + 1)].ln()).sum::<f64>()
-                + noise.iter().map(|v| (v / unit).ln()).sum::<f64>();
             Ok((lower, unit * volume + penalty(c)))
         });
         let mut precisions = vec![F::zero(); k * wide];
@@ -95,8 +94,9 @@ impl<F: Float> Factored<F> {
     }
 }
 
-/// Turns the rows of $W^T$ (q, d) into those of $L^{-1} W^T \Psi^{-1/2}$, and returns $L$ (q, q) with $L L^T = I + W^T \Psi^{-1} W$.
-fn whitened(rows: &mut [f64], noise: &[f64], wide: usize) -> Vec<f64> {
+/// Turns the rows of $W^T$ (q, d) into those of $L^{-1} W^T \Psi^{-1/2}$, and returns $L$ (q, q) with $L L^T = I + W^T \Psi^{-1} W$ and
+/// the logarithm of the determinant of the covariance in this unit.
+pub(super) fn whitened(rows: &mut [f64], noise: &[f64], wide: usize, unit: f64) -> (Vec<f64>, f64) {
     let q = rows.len() / wide;
     for row in rows.chunks_exact_mut(wide) {
         row.iter_mut().zip(noise).for_each(|(x, v)| *x /= v.sqrt());
@@ -105,16 +105,22 @@ fn whitened(rows: &mut [f64], noise: &[f64], wide: usize) -> Vec<f64> {
     lower.iter_mut().step_by(q + 1).for_each(|x| *x += 1.0);
     unwatched(linalg::cholesky(&mut lower, q, None));
     linalg::forward(&lower, q, rows, wide);
-    lower
+    let volume = (0..q).map(|l| 2.0 * lower[l * (q + 1)].ln()).sum::<f64>()
+        + noise.iter().map(|v| (v / unit).ln()).sum::<f64>();
+    (lower, volume)
 }
 
 /// The costs $\lVert z - m_c \rVert^2_{\Sigma_c^{-1}} + a_c$ of low-rank covariances (E58).
 #[derive(Clone, Copy)]
 pub struct LowRank<'m, F: Float> {
-    factored: &'m Factored<F>,
-    centres: &'m Centres<F>,
+    pub(crate) factored: &'m Factored<F>,
+    pub(crate) centres: &'m Centres<F>,
     /// (k, q, d), padded.
-    loadings: &'m [F],
+    pub(crate) loadings: &'m [F],
+    /// Variances besides factors (k, d).
+    pub(crate) noise: &'m [f64],
+    /// Added by proportions (k).
+    pub(crate) penalties: &'m [f64],
 }
 
 impl<F: Float> fmt::Debug for LowRank<'_, F> {
@@ -130,19 +136,7 @@ struct Apart<F> {
     along: Vec<F>,
 }
 
-impl<'m, F: Float> LowRank<'m, F> {
-    pub(crate) fn new(
-        factored: &'m Factored<F>,
-        centres: &'m Centres<F>,
-        loadings: &'m [F],
-    ) -> Self {
-        Self {
-            factored,
-            centres,
-            loadings,
-        }
-    }
-
+impl<F: Float> LowRank<'_, F> {
     pub(super) fn components(&self) -> usize {
         self.factored.added.len()
     }
@@ -152,6 +146,9 @@ impl<'m, F: Float> LowRank<'m, F> {
     }
 
     pub(super) fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
+        if let Some(entries) = rows.entries() {
+            return Expects::all(self, entries, out);
+        }
         let (k, mut scratch) = (self.components(), Apart::default());
         out.clear();
         out.resize(rows.len() * k, F::zero());
@@ -165,6 +162,9 @@ impl<'m, F: Float> LowRank<'m, F> {
     }
 
     pub(super) fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
+        if let Some(entries) = rows.entries() {
+            return Expects::some(self, entries.row(i), ids, out);
+        }
         let mut scratch = Apart::default();
         out.clear();
         out.extend(

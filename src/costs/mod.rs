@@ -6,6 +6,8 @@
 
 pub(crate) mod low_rank;
 pub(crate) mod observed;
+pub(crate) mod observed_factors;
+pub(crate) mod patterns;
 mod ranking;
 mod scaled;
 pub(crate) mod whitened;
@@ -79,9 +81,12 @@ impl<'m, F: Float> Cost<'m, F> {
 
     /// An error where data have rows with some coordinates, and costs need all.
     pub(crate) fn check(&self, data: &dyn Data<F>) -> Result<()> {
-        let of_pairs = matches!(self, Self::Whitened(_));
+        let of_pairs = matches!(self, Self::Whitened(_) | Self::LowRank(_));
         let of_known = self.takes_missing() && !(of_pairs && data.others_are_zero());
-        let rule = "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some";
+        let rule = match of_pairs {
+            true => "this model needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows",
+            false => "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some",
+        };
         require(of_known || !data.is_sparse(), "rows", "known in part", rule)
     }
 
@@ -89,9 +94,7 @@ impl<'m, F: Float> Cost<'m, F> {
     #[must_use]
     pub fn takes_missing(&self) -> bool {
         match self {
-            Self::Squared(_) | Self::Scaled(_) => true,
-            Self::Whitened(whitened) => whitened.are_of_known(),
-            Self::LowRank(_) => false,
+            Self::Squared(_) | Self::Scaled(_) | Self::Whitened(_) | Self::LowRank(_) => true,
             Self::Own(own) => own.are_of_known(),
         }
     }
@@ -100,7 +103,8 @@ impl<'m, F: Float> Cost<'m, F> {
     /// is known; else it is the mean.
     pub(crate) fn completed(&self, rows: &Rows<F>, i: usize, c: usize) -> Option<Vec<f64>> {
         match self {
-            Self::Whitened(whitened) => whitened.completed(rows, i, c),
+            Self::Whitened(whitened) => Some(whitened.completed(rows.entries()?.row(i), c)),
+            Self::LowRank(low_rank) => Some(low_rank.completed(rows.entries()?.row(i), c)),
             _ => None,
         }
     }

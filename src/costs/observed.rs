@@ -3,65 +3,35 @@
 //! Under each component, coordinates that are missing are completed with their expectation given the known ones: then the form of the row
 //! is that of what is known.
 
+use super::patterns::{Expects, Pattern, Scratch};
 use super::scaled::penalised;
-use super::whitening::Whitening;
+use super::whitening::{Transforms, Whitening};
 use crate::base::cached::Cached;
 use crate::base::cancel::unwatched;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::kernels::quadratic;
-use crate::kernels::sparse::{Entries, Known};
-use crate::rows::Rows;
+use crate::kernels::sparse::Known;
 
 /// All that such costs follow from.
 #[derive(Clone, Copy)]
 pub(crate) struct Observed<'m> {
-    /// One transform for all components, or one for each, in units of the variance `unit`.
-    pub(crate) whitenings: &'m [Whitening],
-    /// Their precisions (d, d), made when they are first asked for.
+    /// In units of the variance `unit`.
+    pub(crate) transforms: &'m dyn Transforms,
+    /// Their precisions (d, d), made when they are first asked for: one for all components, or one for each.
     pub(crate) precisions: &'m [Cached<Vec<f64>>],
-    /// (k, d).
-    pub(crate) means: &'m [f64],
-    /// Added by proportions (k).
+    /// (k, d), where one transform is that of all components.
+    pub(crate) means: Option<&'m [f64]>,
+    /// Added to what determinants add (k).
     pub(crate) penalties: &'m [f64],
     pub(crate) unit: f64,
-}
-
-/// Rows of a block that know the same coordinates.
-pub(crate) struct Pattern<'a> {
-    known: &'a [u32],
-    pub(crate) missing: Vec<u32>,
-    /// Their numbers in the block.
-    pub(crate) rows: Vec<usize>,
-}
-
-impl<'a> Pattern<'a> {
-    fn new(known: &'a [u32], dim: usize, rows: Vec<usize>) -> Self {
-        let mut rest = known.iter().peekable();
-        let missing = (0..dim as u32).filter(|j| rest.next_if_eq(&j).is_none());
-        Self {
-            known,
-            missing: missing.collect(),
-            rows,
-        }
-    }
-
-    /// All patterns of a block of rows.
-    pub(crate) fn all<F>(entries: &Entries<'a, F>, dim: usize) -> Vec<Self> {
-        let ids = |i: usize| &entries.ids[entries.starts[i]..entries.starts[i + 1]];
-        let mut order: Vec<usize> = (0..entries.len()).collect();
-        order.sort_by(|&a, &b| ids(a).cmp(ids(b)));
-        let alike = order.chunk_by(|&a, &b| ids(a) == ids(b));
-        let new = |rows: &[usize]| Self::new(ids(rows[0]), dim, rows.to_vec());
-        alike.map(new).collect()
-    }
 }
 
 /// The distribution of the missing coordinates of a pattern given the known ones.
 pub(crate) struct Given {
     /// The lower Cholesky factor of the precision of the missing ones (m, m).
     factor: Vec<f64>,
-    log_det: f64,
+    pub(crate) log_det: f64,
     /// The precisions between known and missing ones, coordinate by known coordinate.
     across: Vec<f64>,
     rest: Cached<Vec<f64>>,
@@ -119,7 +89,7 @@ impl Given {
         pattern: &Pattern<'_>,
         row: Known<'_, F>,
         mean: &[f64],
-        (u, x): (&mut [f64], &mut Vec<f64>),
+        (u, x): Scratch<'_>,
     ) {
         let m = pattern.missing.len();
         x.clear();
@@ -148,115 +118,75 @@ impl Given {
 }
 
 impl Observed<'_> {
-    fn components(&self) -> usize {
-        self.penalties.len()
+    fn transform(&self, c: usize) -> &Whitening {
+        self.transforms.transform(c % self.precisions.len())
     }
 
-    pub(crate) fn mean(&self, c: usize) -> &[f64] {
-        let dim = self.whitenings[0].mean.len();
-        &self.means[c * dim..][..dim]
+    fn mean_of(&self, c: usize) -> &[f64] {
+        let own = &self.transform(c).mean;
+        self.means.map_or(own, |all| &all[c * own.len()..][..own.len()])
+    }
+}
+
+impl Expects for Observed<'_> {
+    type Given = Given;
+
+    fn shape(&self) -> (usize, usize) {
+        (self.penalties.len(), self.transform(0).mean.len())
     }
 
-    /// The distribution of what is missing of a pattern, under component `c`.
     fn given(&self, c: usize, pattern: &Pattern<'_>) -> Given {
-        let c = c % self.whitenings.len();
-        let precision = self.precisions[c].get(|| self.whitenings[c].precision());
-        Given::of(precision, self.whitenings[c].mean.len(), pattern)
+        let own = self.transform(c);
+        let precision = self.precisions[c % self.precisions.len()].get(|| own.precision());
+        Given::of(precision, own.mean.len(), pattern)
     }
 
-    /// As above, in the place of that of another component, which is the same where all have one covariance.
-    pub(crate) fn next_given<'g>(
+    /// The same where all components have one covariance.
+    fn next_given<'g>(
         &self,
         c: usize,
         pattern: &Pattern<'_>,
         given: &'g mut Option<Given>,
     ) -> &'g Given {
-        if self.whitenings.len() > 1 {
+        if self.precisions.len() > 1 {
             *given = None;
         }
         given.get_or_insert_with(|| self.given(c, pattern))
     }
 
-    /// A row that is completed under component `c`, in the coordinates of the frame, into `out` (d); `x` is scratch.
-    pub(crate) fn complete<F: Float>(
-        &self,
-        c: usize,
-        (pattern, given): (&Pattern<'_>, &Given),
-        row: Known<'_, F>,
-        (out, x): (&mut [f64], &mut Vec<f64>),
-    ) {
-        given.complete(pattern, row, self.mean(c), (&mut *out, x));
-        out.iter_mut().zip(self.mean(c)).for_each(|(u, m)| *u += m);
+    fn mean(&self, c: usize) -> impl Iterator<Item = f64> {
+        self.mean_of(c).iter().copied()
     }
 
-    fn cost<F: Float>(
+    fn complete<F: Float>(
         &self,
         c: usize,
         (pattern, given): (&Pattern<'_>, &Given),
         row: Known<'_, F>,
-        (u, x): (&mut [f64], &mut Vec<f64>),
-    ) -> F {
-        if row.ids.is_empty() {
+        scratch: Scratch<'_>,
+    ) {
+        given.complete(pattern, row, self.mean_of(c), scratch);
+    }
+
+    fn form<F: Float>(
+        &self,
+        c: usize,
+        (pattern, given): (&Pattern<'_>, &Given),
+        row: Known<'_, F>,
+        (u, x): Scratch<'_>,
+    ) -> f64 {
+        given.complete(pattern, row, self.mean_of(c), (&mut *u, x));
+        quadratic::form(&self.transform(c).factor, u)
+    }
+
+    fn cost<F: Float>(&self, c: usize, (pattern, given): (&Pattern<'_>, &Given), form: f64) -> F {
+        if pattern.known.is_empty() {
             return penalised(0.0, self.penalties[c]);
         }
-        given.complete(pattern, row, self.mean(c), (&mut *u, x));
-        let own = &self.whitenings[c % self.whitenings.len()];
-        let log_det = own.log_det() + given.log_det;
-        let form = quadratic::form(&own.factor, u);
+        let log_det = self.transform(c).log_det() + given.log_det;
         // Infinite, or NaN where the row is so far away.
         let cost = form.min(F::LARGEST_COST) + self.unit * log_det;
         penalised(cost, self.penalties[c])
-    }
-
-    /// The costs of row `i` under the components `ids`.
-    pub(super) fn some<F: Float>(
-        &self,
-        entries: Entries<'_, F>,
-        i: usize,
-        ids: &[u32],
-        out: &mut Vec<F>,
-    ) {
-        let (row, dim) = (entries.row(i), self.whitenings[0].mean.len());
-        let pattern = Pattern::new(row.ids, dim, vec![i]);
-        let (mut u, mut x) = (vec![0.0; dim], Vec::new());
-        let mut given = None;
-        out.clear();
-        out.extend(ids.iter().map(|&c| {
-            let given = self.next_given(c as usize, &pattern, &mut given);
-            self.cost(c as usize, (&pattern, given), row, (&mut u, &mut x))
-        }));
-    }
-
-    /// The costs of all rows under all components: (len, k) into `out`, with the bits of [`some`](Self::some).
-    pub(super) fn all<F: Float>(&self, entries: Entries<'_, F>, out: &mut Vec<F>) {
-        let (k, dim) = (self.components(), self.whitenings[0].mean.len());
-        let (mut u, mut x) = (vec![0.0; dim], Vec::new());
-        out.clear();
-        out.resize(entries.len() * k, F::zero());
-        for pattern in Pattern::all(&entries, dim) {
-            let mut given = None;
-            for c in 0..k {
-                let given = self.next_given(c, &pattern, &mut given);
-                for &i in &pattern.rows {
-                    let scratch = (&mut u[..], &mut x);
-                    out[i * k + c] = self.cost(c, (&pattern, given), entries.row(i), scratch);
-                }
-            }
-        }
-    }
-
-    /// Row `i` as it is completed under component `c`, in the coordinates of the frame (d).
-    pub(super) fn completed<F: Float>(
-        &self,
-        rows: &Rows<F>,
-        i: usize,
-        c: usize,
-    ) -> Option<Vec<f64>> {
-        let row = rows.entries()?.row(i);
-        let pattern = Pattern::new(row.ids, rows.dim, vec![i]);
-        let (mut out, given) = (vec![0.0; rows.dim], self.given(c, &pattern));
-        self.complete(c, (&pattern, &given), row, (&mut out, &mut Vec::new()));
-        Some(out)
     }
 }
 
@@ -265,6 +195,7 @@ mod tests {
     use super::*;
     use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
+    use crate::rows::Rows;
     use ndarray::Array2;
 
     /// Costs of all components at once have the bits of those that are asked for one by one, with any number of missing values.
@@ -296,16 +227,16 @@ mod tests {
                 })
                 .collect();
             let observed = Observed {
-                whitenings: &whitenings,
+                transforms: &whitenings,
                 precisions: &vec![Cached::default(); number],
-                means: &means,
+                means: (number == 1).then_some(&means[..]),
                 penalties: &[0.5, f64::INFINITY, -1.0],
                 unit: 0.7,
             };
             let (mut all, mut some) = (Vec::new(), Vec::new());
             observed.all(entries, &mut all);
             for (i, all) in all.chunks_exact(3).enumerate() {
-                observed.some(entries, i, &[2, 0, 1], &mut some);
+                observed.some(entries.row(i), &[2, 0, 1], &mut some);
                 assert_eq!(all, [some[1], some[2], some[0]], "{i}");
                 assert!(all[1].is_finite() && all[1] > 1e35 && all[0] < 1e30);
                 if counts[i] == 0 {

@@ -1,8 +1,9 @@
 //! Squared distances of rows that a transform whitens: components with full covariance matrices.
 
 use super::observed::Observed;
+use super::patterns::Expects;
 use super::scaled::penalised;
-use super::whitening::{Rounding, Whitening};
+use super::whitening::{Rounding, Transforms, Whitening};
 use super::{Cost, Factor, Ranking, Scaled};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
@@ -10,14 +11,15 @@ use crate::base::linalg;
 use crate::base::simd::{LANES, vectorised};
 use crate::kernels::panels::{self, Panels};
 use crate::kernels::quadratic::Columns;
+use crate::kernels::sparse::Known;
 use crate::kernels::{soft, stride};
 use crate::rows::{Centres, Frame, Linear, Part, Rows, Seen, largest_error};
 use std::fmt;
 
 /// The costs $\lvert M_c (z - m_c) \rvert^2 + a_c$ (E52), as the families of the library say them, and those of rows that know some of
-/// their coordinates, if there are some.
+/// their coordinates.
 #[derive(Clone, Copy)]
-pub struct Whitened<'m, F: Float>(Kind<'m, F>, Option<Observed<'m>>);
+pub struct Whitened<'m, F: Float>(Kind<'m, F>, Observed<'m>);
 
 #[derive(Clone, Copy)]
 enum Kind<'m, F: Float> {
@@ -28,17 +30,6 @@ enum Kind<'m, F: Float> {
 impl<F: Float> fmt::Debug for Whitened<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Whitened costs of {} components", self.components())
-    }
-}
-
-/// A transform for each component.
-pub(crate) trait Transforms: Sync {
-    fn transform(&self, c: usize) -> &Whitening;
-}
-
-impl Transforms for Vec<Whitening> {
-    fn transform(&self, c: usize) -> &Whitening {
-        &self[c]
     }
 }
 
@@ -201,26 +192,17 @@ impl<F: Float> Shared<F> {
 
 impl<'m, F: Float> Whitened<'m, F> {
     /// One transform for all components.
-    pub(crate) fn shared(shared: &'m Shared<F>) -> Self {
-        Self(Kind::Shared(shared), None)
+    pub(crate) fn shared(shared: &'m Shared<F>, observed: Observed<'m>) -> Self {
+        Self(Kind::Shared(shared), observed)
     }
 
     /// A transform for each component, and what is added (k).
-    pub(crate) fn each(transforms: &'m dyn Transforms, added: &'m [f64]) -> Self {
-        Self(Kind::Each(transforms, added), None)
+    pub(crate) fn each(added: &'m [f64], observed: Observed<'m>) -> Self {
+        Self(Kind::Each(observed.transforms, added), observed)
     }
 
-    /// With costs of rows that know some of their coordinates.
-    pub(crate) fn or_observed(self, observed: Observed<'m>) -> Self {
-        Self(self.0, Some(observed))
-    }
-
-    pub(super) fn are_of_known(&self) -> bool {
-        self.1.is_some()
-    }
-
-    pub(super) fn completed(&self, rows: &Rows<F>, i: usize, c: usize) -> Option<Vec<f64>> {
-        self.1?.completed(rows, i, c)
+    pub(super) fn completed(&self, row: Known<'_, F>, c: usize) -> Vec<f64> {
+        self.1.completed(row, c)
     }
 
     /// The one transform for all components, if there is one.
@@ -251,8 +233,8 @@ impl<'m, F: Float> Whitened<'m, F> {
     }
 
     pub(super) fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        if let (Some(observed), Some(entries)) = (self.1, rows.entries()) {
-            return observed.all(entries, out);
+        if let Some(entries) = rows.entries() {
+            return self.1.all(entries, out);
         }
         match self.0 {
             Kind::Shared(shared) => shared.all(rows, out),
@@ -269,8 +251,8 @@ impl<'m, F: Float> Whitened<'m, F> {
     }
 
     pub(super) fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        if let (Some(observed), Some(entries)) = (self.1, rows.entries()) {
-            return observed.some(entries, i, ids, out);
+        if let Some(entries) = rows.entries() {
+            return self.1.some(entries.row(i), ids, out);
         }
         let (transforms, added) = match self.0 {
             Kind::Shared(shared) => return shared.some(rows.row(i), ids, out),
@@ -435,7 +417,14 @@ mod tests {
         let (components, rows) = case::<F>(noise);
         let added = [0.3, -1.0, 2.0, 0.0];
         let (mut fast, mut direct) = (Vec::new(), Vec::new());
-        let cost = Whitened::each(&components, &added);
+        let observed = Observed {
+            transforms: &components,
+            precisions: &[],
+            means: None,
+            penalties: &added,
+            unit: 1.0,
+        };
+        let cost = Whitened::each(&added, observed);
         cost.all(&rows, &mut fast);
         for (i, fast) in fast.chunks_exact(4).enumerate() {
             cost.some(&rows, i, &[0, 1, 2, 3], &mut direct);

@@ -26,6 +26,17 @@ pub(crate) struct Whitening {
 /// and a pivot by this factor times as much, which counts squared in the free energy.
 pub(crate) const MOST_INFLATION: f64 = 64.0;
 
+/// A transform for each component.
+pub(crate) trait Transforms: Sync {
+    fn transform(&self, c: usize) -> &Whitening;
+}
+
+impl Transforms for Vec<Whitening> {
+    fn transform(&self, c: usize) -> &Whitening {
+        &self[c]
+    }
+}
+
 impl Whitening {
     /// From $M$ (d, d), a lower triangle with a positive diagonal.
     pub(crate) fn of_factor(mean: Vec<f64>, factor: &[f64], watch: Watch<'_>) -> Result<Self> {

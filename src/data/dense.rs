@@ -57,8 +57,8 @@ impl<'a, T: Element> Dense<'a, T> {
     /// answers are about the known values of each row ([E55](crate::equations#e55)); points of which none is missing
     /// are those of [`new`](Self::new), bit for bit. [`impute`](crate::Mixture::impute) fills in what a model expects.
     ///
-    /// k-means and mixtures of Gaussians take such rows, those with full covariances by conditional expectation; for the Dirichlet
-    /// process they are an error of the fit.
+    /// k-means and mixtures take such rows, those whose columns depend on one another by conditional expectation; for directions they
+    /// are an error of the fit.
     ///
     /// ```
     /// use coremix::prelude::*;

@@ -19,7 +19,8 @@ pub enum Covariance {
     /// A covariance with all pairs of columns per component. On dense data, of which values may be missing.
     Full,
     /// Factor analysers: a covariance per component of this many factors, fewer than columns, and a variance per column
-    /// ([E58](crate::equations#e58)). It has most of what `Full` has, and never a matrix of all pairs of columns. On dense data.
+    /// ([E58](crate::equations#e58)). It has most of what `Full` has, and never a matrix of all pairs of columns. On dense
+    /// data, of which values may be missing.
     Factors(usize),
 }
 
@@ -54,8 +55,8 @@ impl Covariance {
         require(fits, "factors", factors, rule)
     }
 
-    /// Whether rows must know all coordinates.
-    pub(super) fn needs_all(self) -> bool {
+    /// Whether columns depend on one another, so that what a row lacks follows from what it knows.
+    pub(super) fn has_dependent_columns(self) -> bool {
         self.has_pairs() || self.factors() > 0
     }
 

@@ -198,7 +198,7 @@ impl ExactSums {
 
     fn of_none<F: Float>(model: &GaussianMixture<F>) -> Result<Self> {
         let theta = &model.theta;
-        let suits = !theta.covariance.needs_all() && theta.frame.basis().is_none();
+        let suits = !theta.covariance.has_dependent_columns() && theta.frame.basis().is_none();
         let kind = format!("{:?} covariances", theta.covariance);
         let rule = "must have a variance per component or column, and not be fitted on a sketch";
         require(suits, "model", kind, rule)?;

@@ -1,5 +1,6 @@
 //! Factor analysers (E58): how their loadings start, their sums, and their update.
 
+use super::completed::{Member, members};
 use super::parameters::{LEAST_SHARE, Parameters};
 use super::proportions::Mixing;
 use super::{Covariance, GaussianMixture, Moments};
@@ -11,7 +12,10 @@ use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::base::simd::vectorised;
 use crate::base::sort;
+use crate::costs::LowRank;
 use crate::costs::low_rank::Factored;
+use crate::costs::observed_factors::Rest;
+use crate::costs::patterns::{Expects, patterns};
 use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
@@ -126,50 +130,72 @@ impl<F: Float> GaussianMixture<F> {
 }
 
 /// Adds a block of rows, shared out by its responsibilities: masses, first moments, second moments of columns, and the products of
-/// differences $u$ from the mean with the coordinates $b$ of their expected factors.
+/// differences $u$ from the mean with the coordinates $b$ of their expected factors. Rows that know some of their columns are completed,
+/// and what is missing adds its covariance given what is known (E55).
 pub(super) fn accumulate<F: Float>(
     rows: &Rows<F>,
     block: &Block<F>,
-    centres: &Centres<F>,
-    factored: &Factored<F>,
+    known: LowRank<'_, F>,
     sums: &mut Moments,
 ) {
-    let (wide, k) = (stride(rows.dim), block.components());
-    let of_rows = || {
-        let of_row = |i| {
-            let members = block
-                .members(i)
-                .map(move |(c, q)| (c, (i, rows.weight(i) * q)));
-            members.filter(|(_, (_, share))| *share > 0.0)
-        };
-        (0..rows.len()).flat_map(of_row)
-    };
-    let (starts, members) = sort::sorted(k, (0, 0.0), of_rows);
-    let mut apart = vec![0.0; ROWS * wide];
+    let (dim, wide, entries) = (rows.dim, stride(rows.dim), rows.entries());
+    let patterns = patterns(rows);
+    let (starts, members) = members(rows, block, &patterns);
+    let (mut apart, mut z) = (vec![0.0; ROWS * wide], Vec::new());
     for (c, places) in sort::among(&starts, 0..members.len()) {
-        let (mean, map) = (centres.row(c), factored.map(c));
-        for some in members[places].chunks(ROWS) {
-            for (u, (i, share)) in apart.chunks_exact_mut(wide).zip(some) {
-                vectorised!({
-                    for ((u, x), m) in u.iter_mut().zip(rows.row(*i)).zip(mean) {
-                        *u = x.to_f64() - m.to_f64();
+        let (mean, map) = (known.centres.row(c), known.factored.map(c));
+        for alike in members[places].chunk_by(|a, b| a.0 == b.0) {
+            let pattern = &patterns[alike[0].0];
+            let given = entries.map(|entries| (entries, known.given(c, pattern)));
+            for some in alike.chunks(ROWS) {
+                for (u, (_, i, share)) in apart.chunks_exact_mut(wide).zip(some) {
+                    match &given {
+                        None => vectorised!({
+                            for ((u, x), m) in u.iter_mut().zip(rows.row(*i)).zip(mean) {
+                                *u = x.to_f64() - m.to_f64();
+                            }
+                        }),
+                        Some((entries, given)) => {
+                            let scratch = (&mut u[..dim], &mut z);
+                            known.complete(c, (pattern, given), entries.row(*i), scratch);
+                        }
                     }
-                });
-                sums.mass[c] += share;
+                    sums.mass[c] += share;
+                }
+                match some.len() {
+                    ROWS => add_rows::<F, ROWS>(some, &apart, map, c, sums),
+                    _ => (some.iter().zip(apart.chunks_exact(wide))).for_each(|(one, u)| {
+                        add_rows::<F, 1>(&[*one], u, map, c, sums);
+                    }),
+                }
             }
-            match some.len() {
-                ROWS => add_rows::<F, ROWS>(some, &apart, map, c, sums),
-                _ => (some.iter().zip(apart.chunks_exact(wide))).for_each(|(one, u)| {
-                    add_rows::<F, 1>(&[*one], u, map, c, sums);
-                }),
+            if let Some((_, given)) = given.filter(|_| !pattern.missing.is_empty()) {
+                let share = alike.iter().map(|member| member.2).sum();
+                let rest = known.rest(c, (pattern, &given));
+                add_rest(&rest, &pattern.missing, share, c, sums);
             }
+        }
+    }
+}
+
+/// Adds the covariance of what is missing, given what is known, of rows of a pattern with this share in component `c`.
+fn add_rest(rest: &Rest, missing: &[u32], share: f64, c: usize, sums: &mut Moments) {
+    let wide = stride(sums.dim);
+    let second = &mut sums.second[c * wide..][..wide];
+    for (&j, variance) in missing.iter().zip(&rest.variances) {
+        second[j as usize] += share * variance;
+    }
+    let products = sums.products_mut(c).chunks_exact_mut(wide);
+    for (sums, own) in products.zip(rest.products.outer_iter()) {
+        for (&j, product) in missing.iter().zip(own) {
+            sums[j as usize] += share * product;
         }
     }
 }
 
 /// Adds `R` rows with their shares, given as differences from the mean of component `c`.
 fn add_rows<F: Float, const R: usize>(
-    members: &[(usize, f64)],
+    members: &[Member],
     apart: &[f64],
     map: &[F],
     c: usize,
@@ -177,7 +203,7 @@ fn add_rows<F: Float, const R: usize>(
 ) {
     const LANES: usize = 4;
     let wide = apart.len() / R;
-    let shares: [f64; R] = std::array::from_fn(|r| members[r].1);
+    let shares: [f64; R] = std::array::from_fn(|r| members[r].2);
     let apart: [&[f64]; R] = std::array::from_fn(|r| &apart[r * wide..][..wide]);
     let first = sums.first_mut(c);
     vectorised!(add_up(first, apart, shares));

@@ -12,6 +12,7 @@ use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
+use crate::costs::Cost;
 use crate::data::Data;
 use crate::kernels::stride;
 use crate::m_step::{Moments, SecondMoments};
@@ -35,7 +36,7 @@ use crate::rows::{Centres, FARTHEST, Frame, Rows};
 /// **Update** from sums about the current means ([E5](crate::equations#e5), [E6](crate::equations#e6),
 /// [E7](crate::equations#e7), [E32](crate::equations#e32), [E34](crate::equations#e34); \[VC\] Eq. 6). On a
 /// [`Sketch`](crate::data::Sketch) every coordinate has its own mass ([E28](crate::equations#e28)). One that no row of the
-/// component observes keeps its mean and variance, and is counted in the report. Where values are missing, full and tied
+/// component observes keeps its mean and variance, and is counted in the report. Where values are missing, full, tied and low-rank
 /// covariances follow from their conditional expectations ([E55](crate::equations#e55)). Variances are clamped from below
 /// ([E20](crate::equations#e20)), in matrices those of every direction ([E52](crate::equations#e52)); a clamp keeps the free
 /// energy monotone, where an added ridge would not; a [prior](Self::prior) does as well. The report counts components that this
@@ -154,22 +155,10 @@ impl<F: Float> MStep<F> for Gaussian {
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
-        let rule = match self.covariance.has_pairs() {
-            true => {
-                "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows"
-            }
-            false => {
-                "needs all coordinates of a row: use Diagonal or Spherical for a sketch, sparse rows or missing values"
-            }
-        };
-        let (suits, kind) = (
-            match self.covariance.has_pairs() {
-                true => !data.others_are_zero() && frame.basis().is_none(),
-                false => !self.covariance.needs_all(),
-            },
-            format!("{:?}", self.covariance),
-        );
-        require(suits || !data.is_sparse(), "covariance", kind, rule)?;
+        let rule = "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows";
+        let missing = !data.others_are_zero() && frame.basis().is_none();
+        let suits = missing || !data.is_sparse() || !self.covariance.has_dependent_columns();
+        require(suits, "covariance", format!("{:?}", self.covariance), rule)?;
         self.covariance.check_columns(data.dim())?;
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
@@ -298,15 +287,16 @@ impl<F: Float> MStep<F> for Gaussian {
         model: &Self::Model,
         sums: &mut Moments,
     ) {
-        if let Some(factored) = model.costs.factored() {
-            return factors::accumulate(rows, block, &model.theta.centres, factored, sums);
+        if let Cost::LowRank(low_rank) = model.costs.of(&model.theta) {
+            return factors::accumulate(rows, block, low_rank, sums);
         }
         if self.covariance.has_pairs() {
             let theta = &model.theta;
-            if let Some(entries) = rows.entries() {
-                return sums.add_completed(rows, entries, block, &model.costs.observed(theta));
-            }
             let mean = |c: usize| theta.exact_mean(c);
+            if let Some(entries) = rows.entries() {
+                let observed = model.costs.observed(theta);
+                return sums.add_completed(rows, entries, block, &observed, mean);
+            }
             let origin = match self.covariance.is_tied() {
                 true => theta.shared_origin(),
                 false => Vec::new(),

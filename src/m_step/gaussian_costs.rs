@@ -114,24 +114,27 @@ impl<F: Float> Costs<F> {
 
     pub(super) fn of<'m>(&'m self, theta: &'m Parameters<F>) -> Cost<'m, F> {
         let centres = &theta.centres;
-        let whitened = match &self.form {
-            Form::Squared => return Cost::Squared(centres),
-            Form::Scaled(scaled) => return Cost::Scaled(scaled),
-            Form::Factors(own) => {
-                return Cost::LowRank(LowRank::new(own, centres, &theta.loadings));
-            }
-            Form::Tied(shared) => Whitened::shared(shared),
-            Form::Full(added) => Whitened::each(&self.whitenings, added),
-        };
-        Cost::Whitened(whitened.or_observed(self.observed(theta)))
+        match &self.form {
+            Form::Squared => Cost::Squared(centres),
+            Form::Scaled(scaled) => Cost::Scaled(scaled),
+            Form::Factors(factored) => Cost::LowRank(LowRank {
+                factored,
+                centres,
+                loadings: &theta.loadings,
+                noise: &theta.spread,
+                penalties: &self.penalties,
+            }),
+            Form::Tied(shared) => Cost::Whitened(Whitened::shared(shared, self.observed(theta))),
+            Form::Full(added) => Cost::Whitened(Whitened::each(added, self.observed(theta))),
+        }
     }
 
     /// The costs of rows that know some of their coordinates (E55), of covariances with all pairs of these.
     pub(super) fn observed<'m>(&'m self, theta: &'m Parameters<F>) -> Observed<'m> {
         Observed {
-            whitenings: &self.whitenings,
+            transforms: &self.whitenings,
             precisions: &self.precisions,
-            means: &theta.exact_means,
+            means: theta.covariance.is_tied().then_some(&theta.exact_means[..]),
             penalties: &self.penalties,
             unit: theta.unit,
         }

@@ -4,6 +4,7 @@
 //! ([E4](crate::equations#e4)).
 
 mod accumulate;
+mod completed;
 mod conditional;
 mod covariance;
 mod dense_products;

@@ -3,12 +3,9 @@
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
-use crate::costs::observed::{Observed, Pattern};
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::{MOST_INFLATION, Whitening};
 use crate::kernels::quadratic::{COLUMN, Columns};
-use crate::kernels::sparse::Entries;
-use crate::kernels::stride;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::rows::Rows;
@@ -106,63 +103,8 @@ impl Moments {
         }
     }
 
-    /// Adds a block of rows that know some of their coordinates, shared out by its responsibilities, about the means of the
-    /// components: under each, rows are completed, and what is missing adds its covariance given what is known (E55).
-    pub(super) fn add_completed<F: Float>(
-        &mut self,
-        rows: &Rows<F>,
-        entries: Entries<'_, F>,
-        block: &Block<F>,
-        observed: &Observed<'_>,
-    ) {
-        let (k, dim, size) = (block.components(), self.dim, self.dim * self.dim);
-        let one = self.kind == SecondMoments::Pairs;
-        (self.about_means, self.scatter_known) = (one, false);
-        let patterns = Pattern::all(&entries, dim);
-        let of_rows = || {
-            let of_row = |(pattern, i): (usize, usize)| {
-                let weight = rows.weight(i);
-                let members = block
-                    .members(i)
-                    .map(move |(c, q)| (c, (pattern, i, weight * q)));
-                members.filter(|(_, (_, _, share))| *share > 0.0)
-            };
-            let all = patterns.iter().enumerate();
-            let all = all.flat_map(|(pattern, own)| own.rows.iter().map(move |&i| (pattern, i)));
-            all.flat_map(of_row)
-        };
-        let (starts, members) = sort::sorted(k, (0, 0, 0.0), of_rows);
-        let mut givens: Vec<_> = patterns.iter().map(|_| None).collect();
-        let mut x = Vec::new();
-        for (c, places) in sort::among(&starts, 0..members.len()) {
-            let members = &members[places];
-            let mut values = vec![0.0; members.len() * stride(dim)];
-            let mut out = values.chunks_exact_mut(stride(dim));
-            let place = if one { 0 } else { c };
-            for alike in members.chunk_by(|a, b| a.0 == b.0) {
-                let (pattern, given) = (&patterns[alike[0].0], &mut givens[alike[0].0]);
-                let given = observed.next_given(c, pattern, given);
-                for ((_, i, _), out) in alike.iter().zip(&mut out) {
-                    let scratch = (&mut out[..dim], &mut x);
-                    observed.complete(c, (pattern, given), entries.row(*i), scratch);
-                }
-                let share: f64 = alike.iter().map(|member| member.2).sum();
-                let (missing, second) =
-                    (&pattern.missing, &mut self.second[place * size..][..size]);
-                let (rest, share) = (given.rest(missing.len()), observed.unit * share);
-                for (&a, row) in missing.iter().zip(rest.chunks_exact(missing.len().max(1))) {
-                    let lower = missing.iter().zip(row).take_while(|(b, _)| **b <= a);
-                    lower.for_each(|(&b, x)| second[a as usize * dim + b as usize] += share * x);
-                }
-            }
-            let completed = Rows::of_padded(&values, dim);
-            let shares = members.iter().map(|member| member.2).enumerate();
-            self.add_members(c, observed.mean(c), None, &completed, shares);
-        }
-    }
-
     /// Adds some rows with their shares in component `c`.
-    fn add_members<F: Float>(
+    pub(super) fn add_members<F: Float>(
         &mut self,
         c: usize,
         mean: &[f64],

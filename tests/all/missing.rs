@@ -1,14 +1,15 @@
 //! Missing values: the likelihood of what is known, against the naive sums over known coordinates.
 
-use crate::common::{Known, Settings, all, blobs, close, on, rises_in_phases, rounding};
-use coremix::data::{Blocks, Source};
-use coremix::m_step::GaussianMixture;
+use crate::common::{Known, Settings, all, blobs, close, on, rises_in_phases, rounding, turned};
+use coremix::data::{Blocks, Source, Sparse};
+use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, algorithms};
 use nalgebra::{DMatrix, DVector};
 use ndarray::{Array1, Array2, ArrayView1, Axis, array};
-use std::f64::consts::TAU;
+use special::Gamma;
+use std::f64::consts::{LN_2, TAU};
 use std::io;
 
 /// Rows in blobs, of which this share of the values is missing.
@@ -108,11 +109,14 @@ fn the_likelihood_is_that_of_known_coordinates() {
         (Covariance::Diagonal, false),
         (Covariance::Tied, false),
         (Covariance::Full, false),
+        (Covariance::Factors(2), false),
+        (Covariance::Factors(4), false),
         (Covariance::TiedSpherical, true),
         (Covariance::Spherical, true),
         (Covariance::Diagonal, true),
         (Covariance::Tied, true),
         (Covariance::Full, true),
+        (Covariance::Factors(3), true),
     ] {
         let what = format!("{kind:?}, standardised {standardise}");
         let gmm = algorithms::gmm::<f64>(4)
@@ -157,7 +161,8 @@ fn the_likelihood_is_that_of_known_coordinates() {
         let last = *fit.report.free_energies.last().unwrap();
         assert!(close(last, likelihood, 1e-9), "{what}: {last} {likelihood}");
         // One more step: means and variances over the rows that know a column, or over completed rows.
-        let pairs = matches!(kind, Covariance::Tied | Covariance::Full);
+        let (factors, tied) = (model.loadings().dim().2, kind == Covariance::Tied);
+        let pairs = factors > 0 || tied || kind == Covariance::Full;
         if standardise || !pairs && kind != Covariance::Diagonal {
             continue;
         }
@@ -183,6 +188,15 @@ fn the_likelihood_is_that_of_known_coordinates() {
                     let u = (&own[c].row - &mean).insert_axis(Axis(1));
                     covariances[c] += &(share(n, c) * (u.dot(&u.t()) + &own[c].rest));
                 }
+                let (own, apart) = (&covariances[c] / masses[c], &mean - &model.means().row(c));
+                let (mean, own) = match factors {
+                    0 => (mean, own),
+                    _ => {
+                        let (step, own) = naive_factors(model, c, &apart, &own);
+                        (mean + step, own)
+                    }
+                };
+                covariances[c] = own * masses[c];
                 let deviations = model.variances().row(c).mapv(f64::sqrt);
                 for (j, mean) in mean.iter().enumerate() {
                     let off: f64 = next.means()[[c, j]] - mean;
@@ -194,9 +208,9 @@ fn the_likelihood_is_that_of_known_coordinates() {
                 );
             }
             for c in 0..4 {
-                let own = match kind {
-                    Covariance::Full => &covariances[c] / masses[c],
-                    _ => {
+                let own = match tied {
+                    false => &covariances[c] / masses[c],
+                    true => {
                         covariances
                             .iter()
                             .fold(Array2::<f64>::zeros((5, 5)), |a, b| a + b)
@@ -229,8 +243,33 @@ fn the_likelihood_is_that_of_known_coordinates() {
     }
 }
 
-fn needs_all(name: &str) -> bool {
-    name.contains("dp-gmm") || name.contains("factors")
+/// The M-step of a factor analyser from the covariance of its completed rows, whose mean is `apart` from its own: by how much that of the
+/// regression on factors is another one, and its covariance.
+fn naive_factors(
+    model: &GaussianMixture<f64>,
+    c: usize,
+    apart: &Array1<f64>,
+    covariance: &Array2<f64>,
+) -> (Array1<f64>, Array2<f64>) {
+    let (loadings, noise) = (model.loadings(), model.noise());
+    let (_, d, q) = loadings.dim();
+    let w = DMatrix::from_fn(d, q, |j, l| loadings[[c, j, l]]);
+    let precise = DMatrix::from_fn(q, d, |l, j| w[(j, l)] / noise[[c, j]]);
+    let own = DMatrix::from_fn(d, d, |i, j| covariance[[i, j]]);
+    let rest = (DMatrix::identity(q, q) + &precise * &w).try_inverse().unwrap();
+    let beta = &rest * precise;
+    let across = &own * beta.transpose();
+    let slopes = &across * (&beta * &own * beta.transpose() + rest).try_inverse().unwrap();
+    let step = -&slopes * (&beta * DVector::from_column_slice(apart.as_slice().unwrap()));
+    let explained = &slopes * across.transpose();
+    let of = |i: usize, j: usize| {
+        let noise = if i == j { own[(i, i)] - explained[(i, i)] } else { 0.0 };
+        slopes.row(i).dot(&slopes.row(j)) + noise
+    };
+    (
+        Array1::from_iter(step.iter().copied()),
+        Array2::from_shape_fn((d, d), |(i, j)| of(i, j)),
+    )
 }
 
 fn laws<F: Float>() {
@@ -248,34 +287,24 @@ fn laws<F: Float>() {
             "{name}"
         );
         let data = Dense::weighted_with_missing(&x, &w).unwrap();
-        match (algorithm.fit)(&data, &settings) {
-            Ok(fit) => {
-                let drawn = fit
-                    .coreset
-                    .as_ref()
-                    .map(|coreset| coreset.weights.iter().sum());
-                let weight = drawn.unwrap_or(w.sum());
-                rises_in_phases(name, &fit.report, weight, rounding::<F>());
-                assert!(fit.means.iter().all(|mean| mean.is_finite()), "{name}");
-                let again = on(3, || (algorithm.fit)(&data, &settings).unwrap());
-                assert_eq!(fit.means, again.means, "{name}");
-                fitted += 1;
-            }
-            Err(error) => {
-                assert!(
-                    error.to_string().contains("needs all coordinates"),
-                    "{name}: {error}"
-                );
-                assert!(needs_all(name), "{name}: {error}");
-            }
-        }
+        let fit = (algorithm.fit)(&data, &settings).unwrap();
+        let drawn = fit
+            .coreset
+            .as_ref()
+            .map(|coreset| coreset.weights.iter().sum());
+        let weight = drawn.unwrap_or(w.sum());
+        rises_in_phases(name, &fit.report, weight, rounding::<F>());
+        assert!(fit.means.iter().all(|mean| mean.is_finite()), "{name}");
+        let again = on(3, || (algorithm.fit)(&data, &settings).unwrap());
+        assert_eq!(fit.means, again.means, "{name}");
+        fitted += 1;
     }
-    assert!(fitted > 30, "{fitted}");
+    assert!(fitted > 40, "{fitted}");
 }
 
 /// Where nothing is missing, bits are those of dense rows; otherwise F rises, with the same bits on any number of threads.
 #[test]
-fn all_algorithms_take_missing_values_or_say_why_not() {
+fn all_algorithms_take_missing_values() {
     laws::<f32>();
     laws::<f64>();
 }
@@ -444,7 +473,12 @@ fn models_of_complete_rows_can_be_asked() {
         Dense::new(&whole).unwrap(),
         Dense::with_missing(&x).unwrap(),
     );
-    for kind in [Covariance::Tied, Covariance::Full, Covariance::Diagonal] {
+    for kind in [
+        Covariance::Tied,
+        Covariance::Full,
+        Covariance::Diagonal,
+        Covariance::Factors(2),
+    ] {
         let fit = algorithms::gmm(3)
             .covariance(kind)
             .build()
@@ -463,10 +497,39 @@ fn models_of_complete_rows_can_be_asked() {
     }
     let process = algorithms::dp_gmm(4, 1.0).build().unwrap();
     let process = process.fit(&dense).unwrap().model;
-    assert!(process.predict(&data).is_err() && process.log_densities(&data).is_err());
+    assert!(process.predict(&data).is_ok() && process.score(&data).is_ok());
+    let warm = algorithms::dp_gmm(4, 1.0).start_from(&process);
+    assert!(warm.build().unwrap().fit(&data).is_ok());
 }
 
-const PAIRS: [Covariance; 2] = [Covariance::Tied, Covariance::Full];
+/// Sparse rows and sketches have other columns than those that depend on one another.
+#[test]
+fn what_is_zero_or_in_another_basis_is_told() {
+    let x = blobs::<f64>(60, 4, 3, 2);
+    let zeros = Sparse::new(4, vec![0, 1, 2, 3], vec![0, 1, 3], vec![1.0, 2.0, 3.0]).unwrap();
+    let sketch = Sketch::new(x.view(), 2, 1).unwrap();
+    let others: [&dyn Data<f64>; 2] = [&zeros, &sketch];
+    let dense = Dense::new(&x).unwrap();
+    for kind in DEPENDENT {
+        let builder = || algorithms::gmm(2).covariance(kind).build().unwrap();
+        let model = builder().fit(&dense).unwrap().model;
+        for data in others {
+            let error = builder().fit(data).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("missing values"), "{error}");
+            assert!(model.predict(data).is_err());
+        }
+    }
+    let builder = || algorithms::dp_gmm(2, 1.0).build().unwrap();
+    let model = builder().fit(&dense).unwrap().model;
+    for data in others {
+        let error = builder().fit(data).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("missing values"), "{error}");
+        assert!(model.predict(data).is_err());
+    }
+}
+
+/// Columns depend on one another.
+const DEPENDENT: [Covariance; 3] = [Covariance::Tied, Covariance::Full, Covariance::Factors(2)];
 
 /// Rows that all lack the same columns have the density of the others, whose mixture is known; rows that know nothing have that of no
 /// column, and the proportions.
@@ -479,7 +542,7 @@ fn patterns_have_the_density_of_their_columns() {
             ((3 * i + j) % 4) as f64 * 0.3
         }
     }));
-    for kind in PAIRS {
+    for kind in DEPENDENT {
         let fit = algorithms::gmm(4).covariance(kind).build().unwrap();
         let model = fit.fit(&Dense::new(&x).unwrap()).unwrap().model;
         for columns in [
@@ -544,7 +607,7 @@ fn weights_are_copies() {
         [4.0, -4.0, 1.0, 2.0],
         [-3.0, 3.0, 1.0, 0.0]
     ];
-    for kind in PAIRS {
+    for kind in DEPENDENT {
         let fit = |data: Dense<'_, f64>| {
             let builder = algorithms::gmm(3)
                 .covariance(kind)
@@ -589,7 +652,7 @@ fn hostile_patterns_have_proper_covariances() {
         let data = Dense::with_missing(&x).unwrap();
         let narrow = x.mapv(|x| x as f32);
         let of_narrow = Dense::with_missing(&narrow).unwrap();
-        for kind in PAIRS {
+        for kind in DEPENDENT {
             for prior in [Prior::new(0.0), Prior::weak()] {
                 let builder = algorithms::gmm(2).covariance(kind).prior(prior);
                 let builder = builder.tolerance(0.0).max_iterations(40);
@@ -661,4 +724,227 @@ fn correlated_columns_are_filled_in_better() {
     };
     let (full, diagonal) = (error(Covariance::Full), error(Covariance::Diagonal));
     assert!(full < 0.5 * diagonal, "{full} {diagonal}");
+    let factors = error(Covariance::Factors(2));
+    assert!(factors < 1.05 * full, "{factors} {full}");
+}
+
+/// As many factors as there can be are as likely as a full covariance, of what is known.
+#[test]
+fn most_factors_are_as_likely_as_full_covariances() {
+    let whole = turned::<f64>(1_500, 4, 3);
+    let holes = holes::<f64>(1_500, 4, 1, 0.25, 6).0;
+    let x = &whole + &holes.mapv(|x| 0.0 * x);
+    let data = Dense::with_missing(&x).unwrap();
+    let likelihood = |kind| {
+        let fit = algorithms::gmm(1).covariance(kind).tolerance(0.0);
+        let fit = fit.max_iterations(3_000).build().unwrap();
+        fit.fit(&data).unwrap().model.log_likelihood(&data).unwrap()
+    };
+    let (full, factors) = (likelihood(Covariance::Full), likelihood(Covariance::Factors(3)));
+    assert!(factors <= full + 1e-9 * full.abs(), "{factors} {full}");
+    assert!((full - factors) / 1_500.0 < 1e-3, "{factors} of {full}");
+}
+
+/// The bound of a Dirichlet process over rows with missing values: expected log-joints with the best distribution of what is missing,
+/// by sums with dense matrices, and the update by conditional expectations.
+#[test]
+fn the_bound_of_a_process_is_the_naive_one() {
+    let (x, _) = self::holes::<f64>(300, 4, 3, 0.3, 8);
+    let w = weights(300);
+    let data = Dense::weighted_with_missing(&x, &w).unwrap();
+    let mean = Array1::from_shape_fn(4, |j| 0.1 * j as f64);
+    let scale = Array2::from_shape_fn((4, 4), |(i, j)| if i == j { 0.5 } else { 0.05 });
+    let family = || {
+        let family = DirichletProcess::new(0.7).mean(mean.view()).mean_precision(0.9);
+        family.degrees_of_freedom(6.0).scale(scale.view()).merges(false)
+    };
+    let start = algorithms::dp_gmm(5, 0.7).m_step(family()).max_iterations(6).tolerance(0.0);
+    let start = start.build().unwrap().fit(&data).unwrap();
+    let model = &start.model;
+    let process = Process::of(model, &mean, &scale);
+    let (bound, shares) = process.bound(&x, &w);
+    let found = *start.report.free_energies.last().unwrap();
+    assert!(close(found, bound, 1e-10), "{found} {bound}");
+    let own = model.responsibilities(&data).unwrap();
+    assert!(own.iter().zip(&shares).all(|(a, b)| (a - b).abs() < 1e-9));
+    let next = algorithms::dp_gmm(5, 0.7).m_step(family()).start_from(model).max_iterations(1);
+    let next = next.tolerance(0.0).build().unwrap().fit(&data).unwrap();
+    let naive = process.step(&x, &w, &shares);
+    let (bound, _) = naive.bound(&x, &w);
+    let found = *next.report.free_energies.last().unwrap();
+    assert!(close(found, bound, 1e-9), "{found} {bound}");
+    for (t, precision) in next.model.precisions().outer_iter().enumerate() {
+        let own = naive.degrees[t] * &naive.scales[t];
+        for ((i, j), p) in precision.indexed_iter() {
+            let unit = (own[(i, i)] * own[(j, j)]).sqrt();
+            assert!((p - own[(i, j)]).abs() < 1e-8 * unit, "{p} {}", own[(i, j)]);
+        }
+    }
+}
+
+/// A Dirichlet process by dense matrices.
+struct Process {
+    sticks: Vec<[f64; 2]>,
+    strength: Vec<f64>,
+    degrees: Vec<f64>,
+    means: Vec<DVector<f64>>,
+    scales: Vec<DMatrix<f64>>,
+    /// The prior.
+    mean: DVector<f64>,
+    scale: DMatrix<f64>,
+}
+
+const PRIOR: (f64, f64, f64) = (0.7, 0.9, 6.0);
+
+impl Process {
+    fn of(model: &DirichletProcessMixture<f64>, mean: &Array1<f64>, scale: &Array2<f64>) -> Self {
+        let (k, d) = model.means().dim();
+        let (sticks, degrees) = (model.sticks(), model.degrees_of_freedom());
+        let precisions = model.precisions();
+        Self {
+            sticks: (0..k).map(|t| [sticks[[t, 0]], sticks[[t, 1]]]).collect(),
+            strength: model.mean_precisions().to_vec(),
+            means: (0..k)
+                .map(|t| DVector::from_fn(d, |j, _| model.means()[[t, j]]))
+                .collect(),
+            scales: (0..k)
+                .map(|t| DMatrix::from_fn(d, d, |i, j| precisions[[t, i, j]] / degrees[t]))
+                .collect(),
+            degrees: degrees.to_vec(),
+            mean: DVector::from_fn(d, |j, _| mean[j]),
+            scale: DMatrix::from_fn(d, d, |i, j| scale[[i, j]]),
+        }
+    }
+
+    /// E ln |Lambda| of a component.
+    fn log_det(&self, t: usize) -> f64 {
+        let d = self.mean.len();
+        let digammas = (0..d).map(|i| (0.5 * (self.degrees[t] - i as f64)).digamma());
+        digammas.sum::<f64>() + d as f64 * LN_2 + self.scales[t].determinant().ln()
+    }
+
+    /// A row as a component completes it, less its mean; the covariance of what is missing (d, d); and the expected log-density with the
+    /// entropy of what is missing.
+    fn completed(&self, x: ArrayView1<'_, f64>, t: usize) -> (DVector<f64>, DMatrix<f64>, f64) {
+        let d = x.len();
+        let precision = self.degrees[t] * &self.scales[t];
+        let (known, missing): (Vec<usize>, Vec<usize>) = (0..d).partition(|j| !x[*j].is_nan());
+        let part = |a: &[usize], b: &[usize]| {
+            DMatrix::from_fn(a.len(), b.len(), |i, j| precision[(a[i], b[j])])
+        };
+        let mut u = DVector::from_fn(d, |j, _| x[j] - self.means[t][j]);
+        let apart = DVector::from_fn(known.len(), |j, _| u[known[j]]);
+        let own = part(&missing, &missing);
+        let rest = own.clone().try_inverse().unwrap();
+        let expected = -&rest * (part(&missing, &known) * apart);
+        let mut covariance = DMatrix::zeros(d, d);
+        for (i, &a) in missing.iter().enumerate() {
+            u[a] = expected[i];
+            for (j, &b) in missing.iter().enumerate() {
+                covariance[(a, b)] = rest[(i, j)];
+            }
+        }
+        // The expected square of the completed row, and the entropy of a Gaussian.
+        let square = u.dot(&(&precision * &u)) + (&precision * &covariance).trace();
+        let entropy = 0.5 * (missing.len() as f64 * (1.0 + TAU.ln()) - own.determinant().ln());
+        let density = 0.5
+            * (self.log_det(t) - d as f64 * (TAU.ln() + 1.0 / self.strength[t]) - square);
+        (u, covariance, density + entropy)
+    }
+
+    /// The bound and the responsibilities (n, k).
+    fn bound(&self, x: &Array2<f64>, w: &Array1<f64>) -> (f64, Array2<f64>) {
+        let (alpha, beta0, nu0) = PRIOR;
+        let (k, d) = (self.degrees.len(), self.mean.len());
+        let mut logs = Array2::zeros((x.nrows(), k));
+        let (mut before, mut total) = (0.0, 0.0);
+        for t in 0..k {
+            let [a, b] = self.sticks[t];
+            let stick = a.digamma() - (a + b).digamma() + before;
+            before += b.digamma() - (a + b).digamma();
+            for (n, row) in x.outer_iter().enumerate() {
+                logs[[n, t]] = stick + self.completed(row, t).2;
+            }
+            let (digamma, gamma) = ((a + b).digamma(), |x: f64| x.ln_gamma().0);
+            total -= gamma(a + b) - gamma(a) - gamma(b) - alpha.ln()
+                + (a - 1.0) * (a.digamma() - digamma)
+                + (b - alpha) * (b.digamma() - digamma);
+            // Bishop 10.74, 10.77 and B.79.
+            let (nu, ratio, apart) = (
+                self.degrees[t],
+                beta0 / self.strength[t],
+                &self.means[t] - &self.mean,
+            );
+            let log_b = |nu: f64, w: &DMatrix<f64>| {
+                let gammas = (0..d).map(|i| gamma(0.5 * (nu - i as f64)));
+                -0.5 * nu * w.determinant().ln() - 0.5 * nu * d as f64 * LN_2 - gammas.sum::<f64>()
+            };
+            let trace = (self.scale.clone().try_inverse().unwrap() * &self.scales[t]).trace();
+            let form = apart.dot(&(&self.scales[t] * &apart));
+            total -= 0.5 * (d as f64 * (ratio - 1.0 - ratio.ln()) + beta0 * nu * form)
+                + log_b(nu, &self.scales[t])
+                - log_b(nu0, &self.scale)
+                + 0.5 * ((nu - nu0) * self.log_det(t) + nu * trace - nu * d as f64);
+        }
+        let sums: Vec<f64> = logs.outer_iter().map(log_sum).collect();
+        total += sums.iter().zip(w).map(|(sum, w)| w * sum).sum::<f64>();
+        for (mut row, sum) in logs.outer_iter_mut().zip(sums) {
+            row.mapv_inplace(|x| (x - sum).exp());
+        }
+        (total, logs)
+    }
+
+    /// The update of (E29) from completed rows (E60).
+    fn step(&self, x: &Array2<f64>, w: &Array1<f64>, shares: &Array2<f64>) -> Self {
+        let (alpha, beta0, nu0) = PRIOR;
+        let (k, d) = (self.degrees.len(), self.mean.len());
+        let masses: Vec<f64> = (0..k).map(|t| shares.column(t).dot(w)).collect();
+        let (mut means, mut scales) = (Vec::new(), Vec::new());
+        for t in 0..k {
+            let (mut sum, mut square) = (DVector::zeros(d), DMatrix::zeros(d, d));
+            for (n, row) in x.outer_iter().enumerate() {
+                let (u, covariance, _) = self.completed(row, t);
+                let share = w[n] * shares[[n, t]];
+                square += share * (&u * u.transpose() + covariance);
+                sum += share * u;
+            }
+            let step = &sum / masses[t];
+            let centre = &self.means[t] + &step;
+            let apart = &centre - &self.mean;
+            let between = beta0 * masses[t] / (beta0 + masses[t]);
+            let inverse = self.scale.clone().try_inverse().unwrap() + square
+                - masses[t] * &step * step.transpose()
+                + between * &apart * apart.transpose();
+            scales.push(inverse.try_inverse().unwrap());
+            means.push((beta0 * &self.mean + masses[t] * centre) / (beta0 + masses[t]));
+        }
+        let after = |t: usize| masses[t + 1..].iter().sum::<f64>();
+        Self {
+            sticks: (0..k).map(|t| [1.0 + masses[t], alpha + after(t)]).collect(),
+            strength: masses.iter().map(|mass| beta0 + mass).collect(),
+            degrees: masses.iter().map(|mass| nu0 + mass).collect(),
+            means,
+            scales,
+            mean: self.mean.clone(),
+            scale: self.scale.clone(),
+        }
+    }
+}
+
+/// Merges of components of a process raise its bound, over rows with missing values, too.
+#[test]
+fn merges_of_a_process_raise_the_bound() {
+    let (x, whole) = holes::<f64>(800, 4, 3, 0.25, 12);
+    let data = Dense::with_missing(&x).unwrap();
+    let fit = algorithms::dp_gmm(15, 1.0).tolerance(1e-6).max_iterations(300);
+    let fit = fit.build().unwrap().fit(&data).unwrap();
+    rises_in_phases("process", &fit.report, 800.0, rounding::<f64>());
+    assert_eq!(fit.model.components_above(0.02), 3);
+    let labels = fit.model.predict(&data).unwrap();
+    let truth = Array1::from_shape_fn(800, |n| (n % 3) as u32);
+    let index = coremix::metrics::adjusted_rand_index(labels.view(), truth.view()).unwrap();
+    assert!(index > 0.9, "{index}");
+    let filled = fit.model.impute(&data).unwrap();
+    let off = (&filled - &whole).mapv(|x| x * x).sum() / x.iter().filter(|x| x.is_nan()).count() as f64;
+    assert!(off < 2.5, "{off}");
 }

@@ -94,3 +94,54 @@ fn rows_that_cannot_be_used_are_named() {
     assert!(matches!(coreset.finish(), Err(Error::TotalWeight { .. })));
     assert!(OnePass::<f32>::new(0, 4, 0).is_err() && OnePass::<f32>::new(2, 0, 0).is_err());
 }
+
+/// Rows with missing values, the bits of which are in the coreset, and whose expected weights are the old ones.
+#[test]
+fn missing_values_stay_missing() {
+    let (mut x, w) = points(90, 6);
+    for ((i, j), x) in x.indexed_iter_mut() {
+        if (3 * i + 5 * j) % 4 == 0 {
+            *x = f64::NAN;
+        }
+    }
+    let take = |seed: u64, block: usize| {
+        let mut coreset = OnePass::new(3, 12, seed).unwrap();
+        for from in (0..90).step_by(block) {
+            let part = Slice::from(from..(from + block).min(90));
+            let (x, w) = (x.slice_axis(Axis(0), part), w.slice_axis(Axis(0), part));
+            coreset.push_weighted_with_missing(x, w).unwrap();
+        }
+        coreset.finish().unwrap()
+    };
+    let bits = |row: ndarray::ArrayView1<'_, f64>| row.mapv(f64::to_bits);
+    let (one, other) = (take(3, 90), take(3, 7));
+    assert_eq!(one.0.mapv(f64::to_bits), other.0.mapv(f64::to_bits));
+    assert_eq!(one.1, other.1);
+    let rounds = 4_000;
+    let mut drawn = Array2::zeros((90, rounds));
+    for round in 0..rounds {
+        let (rows, weights) = take(round as u64, 37);
+        for (row, weight) in rows.outer_iter().zip(&weights) {
+            let n = x.outer_iter().position(|own| bits(own) == bits(row));
+            drawn[[n.unwrap(), round]] += weight;
+        }
+    }
+    for (drawn, w) in drawn.outer_iter().zip(&w) {
+        let mean = drawn.mean().unwrap();
+        let error = 5.0 * drawn.std(0.0) / (rounds as f64).sqrt();
+        assert!((mean - w).abs() <= error, "{mean} for {w}");
+    }
+    // A column that no row of a list knows, and rows that know nothing.
+    let nothing = Array2::from_elem((60, 3), f64::NAN);
+    let mut coreset = OnePass::new(3, 5, 1).unwrap();
+    coreset.push_with_missing(nothing.view()).unwrap();
+    let (rows, weights) = coreset.clone().finish().unwrap();
+    assert!(rows.iter().all(|x| x.is_nan()));
+    assert_abs_diff_eq!(weights.sum(), 60.0, epsilon = 1e-9);
+    let mut bad = Array2::from_elem((3, 3), f64::NAN);
+    bad[[2, 1]] = f64::INFINITY;
+    let found = coreset.push_with_missing(bad.view()).unwrap_err();
+    let text = "data: row 62, column 1 is NaN or infinite";
+    assert!(found.to_string().starts_with(text), "{found}");
+    assert!(coreset.push(nothing.view()).is_err());
+}

@@ -27,8 +27,10 @@ impl<F: Float> MStep<F> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
 
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let rule = "needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some";
-        require(!data.is_sparse(), "rows", "known in part", rule)?;
+        let rule = "needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows";
+        let missing = !data.others_are_zero() && frame.basis().is_none();
+        let suits = missing || !data.is_sparse();
+        require(suits, "rows", "known in part", rule)?;
         let prior = self.prior(&frame, data)?;
         let mut least_variance = variance_floor(&frame, data.summary());
         let variance = variance_of(&frame, data.summary()).max(least_variance);
@@ -99,7 +101,10 @@ impl<F: Float> MStep<F> for DirichletProcess {
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let k = model.q.components.len();
         let unit = model.q.first_variance.take().unwrap_or(1.0);
-        let variance = unit * (first.best / first.entries);
+        // Costs have the logarithm of this variance for each column that a row lacks.
+        let missing = model.centres.dim() as f64 * first.weight - first.entries;
+        let squared = first.best + missing * unit.ln();
+        let variance = unit * (squared / first.entries);
         let variance = variance.max(model.q.least_variance).min(FARTHEST);
         let mass = first.weight / k as f64;
         for component in &mut model.q.components {
@@ -124,12 +129,16 @@ impl<F: Float> MStep<F> for DirichletProcess {
         sums: &mut Moments,
     ) {
         merge::add_lost(rows, block, &model.pairs, sums.own_mut());
+        let about = |t: usize| &model.origins[t][..];
+        if let Some(entries) = rows.entries() {
+            return sums.add_completed(rows, entries, block, &model.observed(), about);
+        }
         // The gain of a merge is a small difference of large logarithms.
         let component = |t: usize| &model.q.components[t].whitening;
         // Before there are covariances, nothing says how many digits they need.
         let is_anchor = |t: &usize| model.pairs.is_empty() && !component(*t).is_diagonal();
         let anchor = |t: usize| Some(t).filter(is_anchor).map(component);
-        sums.add_pairs(rows, block, |t| &model.origins[t], anchor, &[]);
+        sums.add_pairs(rows, block, about, anchor, &[]);
     }
 
     fn update(

@@ -3,13 +3,16 @@
 use super::merge::Pair;
 use super::posterior::{NormalWishart, Prior};
 use super::sticks::{Sticks, log_sum_exp};
+use crate::base::cached::Cached;
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::{Float, held_in_range};
 use crate::base::parallel;
-use crate::costs::whitened::{self, Transforms};
-use crate::costs::whitening::Whitening;
+use crate::costs::observed::Observed;
+use crate::costs::patterns::Expects;
+use crate::costs::whitened;
+use crate::costs::whitening::{Transforms, Whitening};
 use crate::costs::{Cost, Whitened};
 use crate::io::{all_finite, all_positive, rule};
 use crate::m_step::proportions;
@@ -39,6 +42,9 @@ pub struct DirichletProcessMixture<F> {
     added: Vec<f64>,
     /// The mean of what is added, so that costs are small where most points are: they are stored in the type of the data.
     reference: f64,
+    /// Added to what determinants add to costs of rows that know some of their columns (T).
+    penalties: Vec<f64>,
+    precisions: Vec<Cached<Vec<f64>>>,
     prior_terms: f64,
     /// Components that may merge after the next search.
     pub(super) pairs: Vec<Pair>,
@@ -69,6 +75,8 @@ impl<F: Float> DirichletProcessMixture<F> {
             means: zeros,
             added: Vec::new(),
             reference: 0.0,
+            penalties: Vec::new(),
+            precisions: Vec::new(),
             prior_terms: 0.0,
             pairs: Vec::new(),
             origins: Vec::new(),
@@ -88,9 +96,11 @@ impl<F: Float> DirichletProcessMixture<F> {
             }
         });
         self.means = self.centres.leave(&self.q.frame);
+        self.precisions = vec![Cached::default(); components.len()];
         let dim = self.centres.dim() as f64;
         if let Some(variance) = self.q.first_variance {
             self.added = vec![0.0; components.len()];
+            self.penalties = vec![-dim * variance.ln(); components.len()];
             (self.reference, self.prior_terms) = (dim * variance.ln(), 0.0);
             return Ok(());
         }
@@ -108,12 +118,26 @@ impl<F: Float> DirichletProcessMixture<F> {
         for value in &mut self.added {
             *value -= self.reference;
         }
+        let penalties = components.iter().zip(&self.added);
+        let penalties = penalties.map(|(q, added)| added - q.whitening.log_det());
+        self.penalties = penalties.collect();
         let divergences =
             parallel::map(components.len(), |t| components[t].divergence(prior, watch));
         let divergences = parallel::all(divergences)?;
         let sticks = self.q.sticks.divergence(prior.concentration);
         self.prior_terms = -(divergences.iter().sum::<f64>() + sticks);
         Ok(())
+    }
+
+    /// The costs of rows that know some of their columns (E60).
+    pub(super) fn observed(&self) -> Observed<'_> {
+        Observed {
+            transforms: self,
+            precisions: &self.precisions,
+            means: None,
+            penalties: &self.penalties,
+            unit: 1.0,
+        }
     }
 
     /// The posterior means $m_t$ (T, d), in the data's own unit.
@@ -194,7 +218,7 @@ impl<F: Float> Transforms for DirichletProcessMixture<F> {
 impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     /// -2 times expected log-joints (E29), up to constants.
     fn cost(&self) -> Cost<'_, F> {
-        Cost::Whitened(Whitened::each(self, &self.added))
+        Cost::Whitened(Whitened::each(&self.added, self.observed()))
     }
 
     fn proportions(&self) -> Array1<f64> {
@@ -268,16 +292,28 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
     /// Predictive densities (Bishop 10.81), in `f64` for every component: their tails fall off slowly, and there is no
     /// telling which of them matter. Labels come from expected log-joints.
     fn own_log_densities(&self, rows: &Rows<F>) -> Option<Vec<f64>> {
-        let (k, dim) = (self.q.components.len(), self.centres.dim());
+        let components = &self.q.components;
+        let k = components.len();
         let mut logs = vec![0.0; rows.len() * k];
         let proportions = self.q.sticks.log_proportions();
-        let densities: Vec<_> = self.q.components.iter().map(|q| q.predictive()).collect();
-        whitened::forms(self, rows, k, |t, i, form| {
-            logs[i * k + t] = proportions[t] + densities[t].log_density(form);
-        });
-        let shift = dim as f64 * self.q.frame.log_density_shift();
-        let rows = logs.chunks_exact(k);
-        Some(rows.map(|logs| shift + log_sum_exp(logs)).collect())
+        match rows.entries() {
+            None => {
+                let densities: Vec<_> = components.iter().map(|q| q.predictive(0, 0.0)).collect();
+                whitened::forms(self, rows, k, |t, i, form| {
+                    logs[i * k + t] = proportions[t] + densities[t].log_density(form);
+                });
+            }
+            Some(entries) => self.observed().forms(entries, |i, t, (pattern, given), form| {
+                let density = components[t].predictive(pattern.missing.len(), given.log_det);
+                logs[i * k + t] = proportions[t] + density.log_density(form);
+            }),
+        }
+        let shift = self.q.frame.log_density_shift();
+        let rows_of_logs = logs.chunks_exact(k).enumerate();
+        let of_row = |(i, logs)| {
+            rows.known(i) as f64 * shift + rows.units(i) + log_sum_exp(logs)
+        };
+        Some(rows_of_logs.map(of_row).collect())
     }
 }
 

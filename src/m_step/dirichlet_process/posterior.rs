@@ -222,15 +222,18 @@ impl NormalWishart {
         Ok(normal + wishart)
     }
 
-    /// The predictive density of the component, a Student t (Bishop 10.81).
-    pub(super) fn predictive(&self) -> StudentT {
-        let dim = self.dim();
+    /// The predictive density of the component, a Student t (Bishop 10.81), of all columns but so many, whose part of the expected
+    /// precision has a determinant of this logarithm: it is the Schur complement of that part in all.
+    pub(super) fn predictive(&self, missing: usize, log_det: f64) -> StudentT {
+        let missing = missing as f64;
+        let dim = self.dim() - missing;
         let share = self.mean_precision / (1.0 + self.mean_precision);
         // Half the degrees of freedom, in an order in which nothing cancels if they are near 0.
-        let half = 0.5 * (self.degrees - (dim - 1.0));
+        let half = 0.5 * (self.degrees - (self.dim() - 1.0));
         let rise = log_gamma_rise(half, 0.5 * dim);
+        let log_det = self.log_det() - (log_det - missing * self.degrees.ln());
         StudentT {
-            constant: rise + 0.5 * (self.log_det() + dim * (share / PI).ln()),
+            constant: rise + 0.5 * (log_det + dim * (share / PI).ln()),
             power: half + 0.5 * dim,
             scale: share / self.degrees,
         }

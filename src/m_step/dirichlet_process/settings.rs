@@ -46,8 +46,8 @@ use std::fmt;
 /// $10^{-11} W$ times its variance, so much is added to its diagonal, and $10^{-8}$ times the variance at least where it
 /// follows the data.
 ///
-/// Works on [`Dense`](crate::data::Dense) data. Time $n T D^2$ per iteration; the sums take $T D^2$ numbers per shard of
-/// the rows.
+/// Works on [`Dense`](crate::data::Dense) data, of which values may be missing ([E60](crate::equations#e60)). Time $n T D^2$ per
+/// iteration; the sums take $T D^2$ numbers per shard of the rows.
 ///
 /// ```
 /// use coremix::prelude::*;
@@ -314,12 +314,24 @@ fn reach<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<(F, F)>> 
     let (mut rows, mut values, mut weights) = (Rows::default(), Vec::new(), Vec::new());
     for ids in ids.chunks(block_rows(1, dim)) {
         data.gather(ids, frame, &mut rows)?;
-        (0..rows.len()).for_each(|i| values.extend_from_slice(&rows.row(i)[..dim]));
+        match rows.entries() {
+            None => {
+                (0..rows.len()).for_each(|i| values.extend_from_slice(&rows.row(i)[..dim]));
+            }
+            Some(entries) => entries.rows().for_each(|row| {
+                let start = values.len();
+                values.resize(start + dim, F::from_f64(f64::NAN));
+                for (&j, z) in row.ids.iter().zip(row.values) {
+                    values[start + j as usize] = *z;
+                }
+            }),
+        }
         weights.extend_from_slice(&rows.weights);
     }
     Ok(parallel::map(dim, |j| {
         let column = values.iter().skip(j).step_by(dim).map(|z| z.to_f64());
-        let column: Vec<(f64, f64)> = column.zip(weights.iter().copied()).collect();
+        let column = column.zip(weights.iter().copied());
+        let column: Vec<(f64, f64)> = column.filter(|(z, _)| !z.is_nan()).collect();
         let median = quantile(column.clone(), 0.5).unwrap_or(0.0);
         let others = column.into_iter().filter(|(z, _)| *z != median);
         let apart = others.map(|(z, weight)| ((z - median).abs(), weight));
@@ -341,7 +353,8 @@ fn quantile(mut values: Vec<(f64, f64)>, share: f64) -> Option<f64> {
 }
 
 /// Mean and covariance of the data in the coordinates of `frame`, with no value beyond its reach: from sums about the mean of
-/// the data.
+/// the data. Where values are missing, the variance of a column is that of the known ones, and the covariance of two is in proportion
+/// to the rows that know both, so that the matrix has no negative eigenvalue.
 fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
@@ -357,11 +370,23 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     let centre: Vec<f64> = mean.map(|(m, reach)| within(*m, *reach).to_f64()).collect();
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
-        let mut sums = Moments::zeros(1, dim, SecondMoments::PerPair);
+        let mut sums = Moments::zeros(1, dim, SecondMoments::PerPair).with_own(dim);
         let (mut rows, mut block) = (Rows::default(), Block::new(1, 1));
         for from in range.clone().step_by(rows_of_block) {
             let to = range.end.min(from + rows_of_block);
             data.load(from..to, frame, &mut rows)?;
+            if let Some(entries) = rows.entries() {
+                for (row, weight) in entries.rows().zip(&rows.weights) {
+                    let known = sums.own_mut();
+                    row.ids.iter().for_each(|&j| known[j as usize] += weight);
+                }
+                let values: Vec<F> = (0..rows.len())
+                    .flat_map(|i| rows.coordinates(i).into_owned())
+                    .collect();
+                let mut filled = Rows::of_padded(&values, dim);
+                filled.weights = std::mem::take(&mut rows.weights);
+                rows = filled;
+            }
             for row in rows.values.chunks_exact_mut(stride(dim)) {
                 let numbers = row.iter_mut().zip(&reach);
                 numbers.for_each(|(z, reach)| *z = within(*z, *reach));
@@ -376,10 +401,20 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     let sums = Moments::merge(parallel::all(parts)?.iter_mut());
     let total = sums.mass(0).max(f64::MIN_POSITIVE);
     let step: Vec<f64> = sums.first(0)[..dim].iter().map(|sum| sum / total).collect();
-    let covariance = sums.about(0, &step).into_iter().map(|x| x / total);
+    // Missing values are at the mean, and add nothing: these factors are 1 where all are known.
+    let factor = |j: usize| match sums.own()[j] {
+        known if known > 0.0 => total / known,
+        _ => 1.0,
+    };
+    let covariance = sums.about(0, &step).into_iter().enumerate();
+    let covariance = covariance.map(|(place, x)| {
+        let both = factor(place / dim) * factor(place % dim);
+        x / total * both.sqrt()
+    });
+    let mean = centre.iter().zip(&step).enumerate();
     Ok(Gaussian {
         covariance: covariance.collect(),
-        mean: centre.iter().zip(&step).map(|(m, step)| m + step).collect(),
+        mean: mean.map(|(j, (m, step))| m + step * factor(j)).collect(),
     })
 }
 
