@@ -51,7 +51,8 @@ fn of_rows<T: Element>(
     // Without a coreset, the rows that are not held out are copied.
     let copies = if own.coreset.is_some() { 1 } else { 2 };
     let room = Room::new(own.memory, (rows.len(), rows.dim()), true).decoder(decoder);
-    let loaded = room.holds::<T>(&algorithm.clone().clusters(clusters.to), copies)?;
+    let loaded = rows.lists().is_some()
+        || room.holds::<T>(&algorithm.clone().clusters(clusters.to), copies)?;
     if !loaded && own.coreset.is_none() {
         let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";
         return Err(Failure::arguments(hint));
@@ -73,7 +74,7 @@ fn of_rows<T: Element>(
             begun: &begun,
         })
     };
-    let data = rows::data(rows.clone(), weights, loaded, &bar)?;
+    let data = rows::data(rows, weights, loaded, &bar)?;
     let one_variance = has_one_variance(&clusters.algorithm, own);
     rows::warn_of_columns(columns, data.as_data().summary(), one_variance);
     let mut sweep = Sweep::new(each())

@@ -129,11 +129,15 @@ fn fitted<T: Element>(
     }
     let (shape, weighted) = ((rows.len(), rows.dim()), weights.is_some());
     let room = Room::new(fit.common.memory, shape, weighted).decoder(decoder);
-    let (algorithm, loaded) = room.plan::<T>(algorithm, 1)?;
+    // Lists of sparse rows are in memory in any case.
+    let (algorithm, loaded) = match rows.lists() {
+        Some(_) => (algorithm, true),
+        None => room.plan::<T>(algorithm, 1)?,
+    };
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
     let bar = Bar::of_fit();
     bar.say(format!("checking {} rows of {} columns", shape.0, shape.1));
-    let data = rows::data(rows.clone(), weights, loaded, &bar)?;
+    let data = rows::data(rows, weights, loaded, &bar)?;
     let data = data.as_data();
     let one_variance = has_one_variance(&fit.algorithm, &fit.common);
     rows::warn_of_columns(columns, data.summary(), one_variance);

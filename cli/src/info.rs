@@ -179,15 +179,15 @@ fn of_rows(info: &Info) -> Result<()> {
             )?,
         }
     }
-    let bytes = match element {
-        coremix_files::ElementType::U8 => 1,
-        coremix_files::ElementType::F32 => 4,
-        _ => 8,
-    };
+    if let Some(values) = opened.rows.stored() {
+        let lists = Bytes((values as u64).saturating_mul(4 + element.size() as u64));
+        let what = "values that are stored; the others are 0";
+        return item("memory", format_args!("{lists}, for {values} {what}"));
+    }
     let all = Bytes(
         (rows as u64)
             .saturating_mul(columns as u64)
-            .saturating_mul(bytes),
+            .saturating_mul(element.size() as u64),
     );
     item(
         "memory",

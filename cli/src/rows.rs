@@ -4,7 +4,7 @@ use crate::arguments::{Input, Names, Number};
 use crate::failure::{Failure, Result};
 use crate::outputs::{item, warn};
 use crate::progress::Bar;
-use coremix::data::{Blocks, Data, Dense, Source, Summary};
+use coremix::data::{Blocks, Data, Dense, Source, Sparse, Summary};
 use coremix::{Element, Error, FileFault, ModelInfo};
 use coremix_files::{
     AnySource, ElementType, Format, Found, InMemory, Missing, Opened, Options, ReadAhead, Rows,
@@ -21,6 +21,8 @@ macro_rules! with_rows {
     ($source:expr, |$rows:ident| $body:expr) => {
         match $source {
             coremix_files::AnySource::U8($rows) => $body,
+            coremix_files::AnySource::I8($rows) => $body,
+            coremix_files::AnySource::F16($rows) => $body,
             coremix_files::AnySource::F32($rows) => $body,
             coremix_files::AnySource::F64($rows) => $body,
             _ => Err($crate::failure::Failure::arguments(
@@ -67,16 +69,18 @@ impl<T: Element> Source for Counted<T> {
 }
 
 /// Rows of files: loaded, or read when they are asked for. The fits are the same, bit for bit.
-pub(crate) enum FileData<T: Element> {
+pub(crate) enum FileData<'a, T: Element> {
+    Sparse(Sparse<'a, T::Float>),
     Loaded(Dense<'static, T>),
     /// Loaded, and some values are missing.
     Known(Blocks<InMemory<T>>),
     Streamed(Blocks<Counted<T>>),
 }
 
-impl<T: Element> FileData<T> {
+impl<T: Element> FileData<'_, T> {
     pub(crate) fn as_data(&self) -> &dyn Data<T::Float> {
         match self {
+            Self::Sparse(rows) => rows,
             Self::Loaded(rows) => rows,
             Self::Known(rows) => rows,
             Self::Streamed(rows) => rows,
@@ -85,17 +89,22 @@ impl<T: Element> FileData<T> {
 }
 
 /// Checks all rows, and makes data of them. The bar counts all rows that are read.
-pub(crate) fn data<T: Element>(
-    rows: Shared<T>,
+pub(crate) fn data<'a, T: Element>(
+    rows: &'a Shared<T>,
     weights: Option<Vec<f64>>,
     loaded: bool,
     bar: &Bar,
-) -> Result<FileData<T>> {
+) -> Result<FileData<'a, T>> {
     /// Rows that are read in one batch.
     const BATCH_ROWS: usize = 1 << 16;
+    if let Some((starts, ids, values)) = rows.lists() {
+        // Such files have no column of weights.
+        let rows = Sparse::new(rows.dim(), starts, ids, values)?;
+        return Ok(FileData::Sparse(rows));
+    }
     let source = Counted {
         bar: bar.of_passes(rows.len()),
-        rows: ReadAhead::new(rows),
+        rows: ReadAhead::new(rows.clone()),
     };
     let (n, dim) = (source.len(), source.dim());
     if !loaded || n == 0 || dim == 0 {
@@ -287,7 +296,7 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     let fitted = column_names(info);
     let numbered = fitted.as_deref().is_some_and(are_numbers);
     let has_names = match format_of(input) {
-        Some(Format::Npy | Format::Vectors(_)) => false,
+        Some(Format::Npy | Format::Npz | Format::Svmlight | Format::Vectors(_)) => false,
         _ => numbered || !input.no_header,
     };
     let columns = match &fitted {
@@ -301,7 +310,7 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
         _ => asked.clone(),
     };
     let with = |columns: &[String]| {
-        let options = options(input, columns, info.note(MISSING))?;
+        let options = options(input, columns, info.note(MISSING))?.width(info.columns);
         Ok::<_, Failure>(match info.number == "f64" && input.float.is_none() {
             true => options.element(ElementType::F64),
             false => options,
@@ -389,7 +398,7 @@ fn options(input: &Input, columns: &[String], note: Option<&str>) -> Result<Opti
     }
     if let Some(name) = &input.format {
         let format = Format::named(name);
-        let known = "must be parquet, arrow, csv, tsv, csv.gz, npy, fvecs, bvecs, fbin or u8bin";
+        let known = "must be parquet, arrow, csv, tsv, csv.gz, npy, npz, svmlight, fvecs, bvecs, fbin or u8bin";
         let unknown = || Failure::arguments(format!("--format {name}: {known}"));
         options = options.format(format.ok_or_else(unknown)?);
         if name.starts_with("tsv") {

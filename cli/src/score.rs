@@ -20,9 +20,9 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     let model: BoxedMixture<T::Float> = Save::load(&score.model)?;
     let bar = Bar::of_fit();
     bar.say("reading");
-    let data = rows::data(Arc::new(rows), weights, false, &bar)?;
+    let rows = Arc::new(rows);
+    let data = rows::data(&rows, weights, false, &bar)?;
     let data = data.as_data();
-    coremix_files::check_known(&*model, data)?;
     bar.say("scoring");
     let found = model.score(data)?;
     drop(bar);

@@ -60,6 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{rows:?}");
     match rows {
         AnySource::U8(rows) => source(rows, keys, &arguments),
+        AnySource::I8(rows) => source(rows, keys, &arguments),
+        AnySource::F16(rows) => source(rows, keys, &arguments),
         AnySource::F32(rows) => source(rows, keys, &arguments),
         AnySource::F64(rows) => source(rows, keys, &arguments),
         other => Err(format!("{other:?}").into()),

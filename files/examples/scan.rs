@@ -37,6 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begun = Instant::now();
     let sum = match &rows {
         AnySource::U8(rows) => scan(&**rows, &arguments)?,
+        AnySource::I8(rows) => scan(&**rows, &arguments)?,
+        AnySource::F16(rows) => scan(&**rows, &arguments)?,
         AnySource::F32(rows) => scan(&**rows, &arguments)?,
         AnySource::F64(rows) => scan(&**rows, &arguments)?,
         other => return Err(format!("{other:?}").into()),

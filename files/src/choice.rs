@@ -138,7 +138,8 @@ impl Columns {
         let kinds = places
             .iter()
             .filter_map(|place| self.each[*place].holds.kind());
-        kinds.map(Kind::element).max().unwrap_or(ElementType::U8)
+        let elements = kinds.map(Kind::element);
+        elements.reduce(ElementType::with).unwrap_or(ElementType::U8)
     }
 
     /// The column of this name.

@@ -43,7 +43,7 @@ impl Keys {
             Format::Parquet => parquet::keys(bytes, options),
             Format::Arrow => ipc::keys(bytes, options),
             Format::Csv | Format::CsvGz => csv::keys(bytes, options),
-            Format::Npy | Format::Vectors(_) => Err(invalid(none)),
+            Format::Npy | Format::Npz | Format::Svmlight | Format::Vectors(_) => Err(invalid(none)),
         });
         keys.map_err(|error| fault(&path, error))
     }

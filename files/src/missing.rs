@@ -5,8 +5,8 @@ use crate::numbers::Number;
 use crate::open::Rows;
 use crate::options::{Missing, Options};
 use crate::source::Made;
-use coremix::data::{Data, Source as _};
-use coremix::{Error, Float, Mixture, Result};
+use coremix::Result;
+use coremix::data::Source as _;
 use std::sync::Arc;
 
 /// The values that are missing in files.
@@ -129,22 +129,3 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     })
 }
 
-/// Whether a model takes no rows with missing values: that of a Dirichlet process, or of a sketch.
-pub fn needs_all_values<F: Float>(model: &dyn Mixture<F>) -> bool {
-    !model.cost().takes_missing() || model.frame().basis().is_some()
-}
-
-/// An error for rows with missing values, where a model [needs all](needs_all_values).
-///
-/// # Errors
-/// [`Error::Parameter`].
-pub fn check_known<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<()> {
-    match data.is_sparse() && needs_all_values(model) {
-        true => Err(Error::Parameter {
-            name: "rows",
-            value: "with missing values".into(),
-            rule: "this model needs all coordinates of a row",
-        }),
-        false => Ok(()),
-    }
-}

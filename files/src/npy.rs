@@ -1,17 +1,18 @@
 //! Rows of an `.npy` file.
 
-use crate::fault::fault;
-use crate::numbers::{ElementType, Kind, Number};
+use crate::fault::{damaged, fault, invalid};
+use crate::numbers::{ElementType, Kind, Number, UNSOUND, put_bytes, readable};
 use crate::source::source;
 use crate::table::{Layout, OnDisk, ReadAt, Table};
 use coremix::Result;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The rows of a matrix in an `.npy` file of `NumPy`, read when they are asked for: a [`Source`](coremix::data::Source).
 ///
 /// Format versions 1 to 3. `T` is the type of the numbers in the file, or one that holds all of them exactly: `u8` reads
-/// `u1`; `f32` reads `f4`, `f2`, `u1`, `i1`, `u2` and `i2`; `f64` reads these, `u4`, `i4`, `f8`, and `u8` and `i8` up to 2^53.
+/// `u1`, `i8` reads `i1`, `half::f16` reads `f2`, `u1` and `i1`; `f32` reads `f4`, `f2`, `u1`, `i1`, `u2` and `i2`; `f64` reads these, `u4`, `i4`, `f8`, and `u8` and `i8` up to 2^53.
 /// All are little-endian.
 ///
 /// Where the matrix lies column after column (Fortran order), a block of rows takes a read per column, and rows in any
@@ -48,16 +49,42 @@ impl<T: Number> NpyFile<T> {
             true => Layout::Columns,
             false => Layout::Rows,
         };
-        let table = Table::new(
-            Arc::new(file),
-            from,
-            header.shape,
-            header.kind,
-            layout,
-            rounded,
-        )?;
+        let axes = header.shape.len();
+        let shape = header.shape.try_into();
+        let shape = shape.map_err(|_| {
+            let what = format!("an array of {axes} axes; it must have 2: reshape it");
+            fault(&file.name(), what)
+        })?;
+        let table = Table::new(Arc::new(file), from, shape, header.kind, layout, rounded)?;
         Ok(Self { table })
     }
+}
+
+/// The numbers of an array of one axis, all of which the type holds.
+pub(crate) fn vector<T: Number>(bytes: &Vec<u8>) -> io::Result<Vec<T>> {
+    let (from, header) = header(bytes).map_err(invalid)?;
+    let numbers = &bytes[from as usize..];
+    if header.shape.len() != 1 || numbers.len() != header.shape[0].saturating_mul(header.kind.size())
+    {
+        return Err(damaged("an array that is no list of numbers"));
+    }
+    readable::<T>(header.kind, false).map_err(invalid)?;
+    let mut found = vec![T::default(); header.shape[0]];
+    put_bytes(header.kind, numbers, &mut found, 1, false)
+        .map_err(|place| invalid(format!("number {place}: {UNSOUND}")))?;
+    Ok(found)
+}
+
+/// The smallest element type that holds all numbers of an array exactly.
+pub(crate) fn element_of(bytes: &Vec<u8>) -> io::Result<ElementType> {
+    let (_, header) = header(bytes).map_err(invalid)?;
+    Ok(header.kind.element())
+}
+
+/// An error where the numbers of an array are not of this type, unless they may be rounded.
+pub(crate) fn check<T: Number>(bytes: &Vec<u8>, rounded: bool) -> io::Result<()> {
+    let (_, header) = header(bytes).map_err(invalid)?;
+    readable::<T>(header.kind, rounded).map_err(invalid)
 }
 
 /// The smallest element type that holds all numbers of a file exactly.
@@ -72,7 +99,7 @@ source!(NpyFile, table);
 struct Header {
     kind: Kind,
     by_columns: bool,
-    shape: [usize; 2],
+    shape: Vec<usize>,
 }
 
 /// Where the numbers start, and what is said about them.
@@ -179,10 +206,6 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
         number.parse().map_err(fault)
     });
     let shape = shape.collect::<std::result::Result<Vec<usize>, _>>()?;
-    let axes = shape.len();
-    let shape = shape.try_into();
-    let shape =
-        shape.map_err(|_| format!("an array of {axes} axes; it must have 2: reshape it"))?;
     Ok(Header {
         kind,
         by_columns,

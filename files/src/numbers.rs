@@ -12,10 +12,42 @@ use std::str::FromStr;
 pub enum ElementType {
     /// `u8`, computed with in `f32`.
     U8,
+    /// `i8`, computed with in `f32`.
+    I8,
+    /// `half::f16`, computed with in `f32`.
+    F16,
     /// `f32`.
     F32,
     /// `f64`.
     F64,
+}
+
+impl ElementType {
+    /// The smallest type that holds all numbers of both exactly.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        match self == other {
+            true => self,
+            // Of the bytes neither holds the other, and the next one both.
+            false => self.max(other).with_nan(),
+        }
+    }
+
+    /// The smallest one that has NaN besides: for missing values.
+    pub(crate) fn with_nan(self) -> Self {
+        self.max(Self::F16)
+    }
+
+    /// Bytes of a number.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::I8 => 1,
+            Self::F16 => 2,
+            Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
 }
 
 impl fmt::Display for ElementType {
@@ -109,7 +141,7 @@ macro_rules! kinds {
     };
 }
 kinds! {
-    I8: i8, Int8, "i1", F32, |_x| true;
+    I8: i8, Int8, "i1", I8, |_x| true;
     U8: u8, UInt8, "u1", U8, |_x| true;
     I16: i16, Int16, "i2", F32, |_x| true;
     U16: u16, UInt16, "u2", F32, |_x| true;
@@ -117,7 +149,7 @@ kinds! {
     U32: u32, UInt32, "u4", F64, |_x| true;
     I64: i64, Int64, "i8", F64, |x| x.unsigned_abs() <= EXACT;
     U64: u64, UInt64, "u8", F64, |x| x <= EXACT;
-    F16: f16, Float16, "f2", F32, |x| x.is_finite();
+    F16: f16, Float16, "f2", F16, |x| x.is_finite();
     F32: f32, Float32, "f4", F32, |x| x.is_finite();
     F64: f64, Float64, "f8", F64, |x| x.is_finite();
 }
@@ -150,7 +182,7 @@ trait Stored: Copy + AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64> {
     fn sound(self) -> bool;
 }
 
-/// A type of numbers that rows can be read as: `u8`, `f32` or `f64`. Sealed, as [`Element`] is.
+/// A type of numbers that rows can be read as: those of [`ElementType`]. Sealed, as [`Element`] is.
 pub trait Number: Element + PartialEq + FromStr {
     /// This type as a value.
     const TYPE: ElementType;
@@ -166,25 +198,27 @@ pub(crate) fn nothing<T: Number>() -> T {
 }
 
 macro_rules! number {
-    ($t:ty, $name:ident) => {
+    ($t:ty, $name:ident, |$x:ident| $nearest:expr) => {
         impl Number for $t {
             const TYPE: ElementType = ElementType::$name;
 
             #[inline(always)]
-            fn nearest<S: AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64>>(x: S) -> Self {
-                x.as_()
+            fn nearest<S: AsPrimitive<u8> + AsPrimitive<f32> + AsPrimitive<f64>>($x: S) -> Self {
+                $nearest
             }
         }
     };
 }
-number!(u8, U8);
-number!(f32, F32);
-number!(f64, F64);
+number!(u8, U8, |x| x.as_());
+number!(i8, I8, |x| AsPrimitive::<f32>::as_(x) as Self);
+number!(f16, F16, |x| Self::from_f32(x.as_()));
+number!(f32, F32, |x| x.as_());
+number!(f64, F64, |x| x.as_());
 
 /// Whether numbers of this kind can be read as `T`.
 pub(crate) fn readable<T: Number>(kind: Kind, lossy: bool) -> Result<(), String> {
     let exact = kind.element();
-    if exact <= T::TYPE || (lossy && T::TYPE == ElementType::F32) {
+    if exact.with(T::TYPE) == T::TYPE || (lossy && T::TYPE == ElementType::F32) {
         return Ok(());
     }
     let hint = match T::TYPE {
@@ -203,7 +237,7 @@ pub(crate) const UNSOUND: &str =
 /// Why a value that is not there cannot be read.
 pub(crate) const NULL: &str = "a null: fill it in, or take the row out, or allow missing values";
 /// Why missing values cannot be read.
-pub(crate) const NO_NAN: &str = "missing values need numbers of type f32 or f64";
+pub(crate) const NO_NAN: &str = "missing values need numbers of type f16, f32 or f64";
 /// The cure in errors that is an option: [`Missing::Keep`](crate::Missing::Keep), which programs call by names of their own.
 pub const ALLOW: &str = ", or allow missing values";
 

@@ -7,16 +7,20 @@ use crate::ipc::{self, ArrowFile};
 use crate::keys::Keys;
 use crate::missing::{self, Dropped, Found};
 use crate::npy;
+use crate::npz;
 use crate::numbers::{ALLOW, ElementType, NO_NAN, Number};
 use crate::options::{Format, Missing, Options};
 use crate::parquet::{self, ParquetFile};
 use crate::partitions::{self, Folders};
 use crate::plain;
 use crate::source::{self, Made, by_parts};
+use crate::sparse::SparseRows;
+use crate::svmlight;
 use crate::table::Until;
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
+use half::f16;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
@@ -31,6 +35,10 @@ pub type Rows<T> = Box<dyn Source<Element = T> + Send + Sync>;
 pub enum AnySource {
     /// Rows of `u8`.
     U8(Rows<u8>),
+    /// Rows of `i8`.
+    I8(Rows<i8>),
+    /// Rows of `half::f16`.
+    F16(Rows<f16>),
     /// Rows of `f32`.
     F32(Rows<f32>),
     /// Rows of `f64`.
@@ -52,6 +60,8 @@ macro_rules! each {
     ($any:expr, $rows:ident => $do:expr) => {
         match $any {
             AnySource::U8($rows) => $do,
+            AnySource::I8($rows) => $do,
+            AnySource::F16($rows) => $do,
             AnySource::F32($rows) => $do,
             AnySource::F64($rows) => $do,
         }
@@ -64,6 +74,8 @@ impl AnySource {
     pub fn element(&self) -> ElementType {
         match self {
             Self::U8(_) => ElementType::U8,
+            Self::I8(_) => ElementType::I8,
+            Self::F16(_) => ElementType::F16,
             Self::F32(_) => ElementType::F32,
             Self::F64(_) => ElementType::F64,
         }
@@ -85,6 +97,12 @@ impl AnySource {
     #[must_use]
     pub fn dim(&self) -> usize {
         each!(self, rows => rows.dim())
+    }
+
+    /// Number of the values that sparse rows store; `None` for dense rows.
+    #[must_use]
+    pub fn stored(&self) -> Option<usize> {
+        each!(self, rows => rows.lists().map(|(_, ids, _)| ids.len()))
     }
 }
 
@@ -176,6 +194,20 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     let (mut options, named) = (options.clone(), options.columns.is_some());
     // Parts have been decoded.
     options.encoding = None;
+    for part in &parts {
+        let Some((columns, _)) = part.sparse else {
+            continue;
+        };
+        // What is not there is 0, so that nothing is counted.
+        match options.missing {
+            None | Some(Missing::Count) => options.missing = None,
+            Some(_) => {
+                let what = "sparse rows have no missing values: what is not there is 0";
+                return Err(part.fault(what));
+            }
+        }
+        options.width = options.width.max(columns);
+    }
     let mut tables = parts.iter().zip(parts.iter().map(|part| &part.columns));
     if let Some((part, Some(columns))) = tables.find(|table| table.1.is_some()) {
         guessed_header = part.guessed.then_some(columns.named);
@@ -207,29 +239,31 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     options.lenient = dropped.is_some() || some;
     if options.element.is_none() {
         let elements = parts.iter().map(|part| part.element(&options));
-        let element = elements.collect::<Result<Vec<_>>>()?.into_iter().max();
-        options.element = element.map(|element| match some {
-            true => element.max(ElementType::F32),
-            false => element,
-        });
+        let elements = elements.collect::<Result<Vec<_>>>()?.into_iter();
+        options.element = elements
+            .reduce(ElementType::with)
+            .map(|element| match some {
+                true => element.with_nan(),
+                false => element,
+            });
     }
-    if some && options.element == Some(ElementType::U8) {
+    let element = options.element.unwrap_or(ElementType::U8);
+    if some && element != element.with_nan() {
         return Err(parts[0].fault(NO_NAN));
     }
     let (options, dropped) = (&options, &dropped);
-    let (rows, decoder) = match options.element {
-        Some(ElementType::F64) => {
+    macro_rules! of {
+        ($kind:ident) => {{
             let (rows, decoder) = rows(&parts, options, dropped)?;
-            (AnySource::F64(rows), decoder)
-        }
-        Some(ElementType::F32) => {
-            let (rows, decoder) = rows(&parts, options, dropped)?;
-            (AnySource::F32(rows), decoder)
-        }
-        _ => {
-            let (rows, decoder) = rows(&parts, options, dropped)?;
-            (AnySource::U8(rows), decoder)
-        }
+            (AnySource::$kind(rows), decoder)
+        }};
+    }
+    let (rows, decoder) = match element {
+        ElementType::U8 => of!(U8),
+        ElementType::I8 => of!(I8),
+        ElementType::F16 => of!(F16),
+        ElementType::F32 => of!(F32),
+        ElementType::F64 => of!(F64),
     };
     let weights = weights(&parts, options, dropped)?;
     let columns = options.columns.clone().unwrap_or_default();
@@ -336,6 +370,8 @@ struct Part {
     guessed: bool,
     /// The columns that its folders name.
     folders: Folders,
+    /// The number of columns and the element type of sparse rows.
+    sparse: Option<(usize, ElementType)>,
 }
 
 impl Part {
@@ -356,8 +392,8 @@ impl Part {
             // A stream has no name that could say its format.
             None if !file.is_file() => plain::format_of(&bytes).map_err(named)?,
             None => {
-                let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, fvecs, \
-                            bvecs, fbin and u8bin are read";
+                let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, npz, svmlight, \
+                            libsvm, svm, fvecs, bvecs, fbin and u8bin are read";
                 return Err(fault(&name, what));
             }
         };
@@ -375,9 +411,18 @@ impl Part {
         if let Some(cancel) = &options.cancel {
             bytes = Arc::new(Until(bytes, cancel.clone()));
         }
-        let mut guessed = false;
+        let (mut guessed, mut sparse) = (false, None);
         let columns = guarded(|| match format {
             Format::Npy | Format::Vectors(_) => Ok(None),
+            Format::Npz => {
+                sparse = Some(npz::about(&bytes)?);
+                Ok(None)
+            }
+            Format::Svmlight => {
+                let (text, columns) = svmlight::about(Arc::clone(&bytes), options)?;
+                (bytes, sparse) = (text, Some((columns, svmlight::ELEMENT)));
+                Ok(None)
+            }
             Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
             Format::Arrow => ipc::columns(&*bytes).map(Some),
             Format::Csv | Format::CsvGz => csv::columns(&bytes, options).map(|text| {
@@ -396,6 +441,7 @@ impl Part {
             format,
             guessed,
             folders: folders.unwrap_or_default(),
+            sparse,
         })
     }
 
@@ -409,6 +455,9 @@ impl Part {
 
     /// The smallest element type that holds all of its numbers exactly.
     fn element(&self, options: &Options) -> Result<ElementType> {
+        if let Some((_, element)) = self.sparse {
+            return Ok(element);
+        }
         match (&self.columns, self.format) {
             (Some(columns), _) => {
                 let places = columns.features(options).map_err(|what| self.fault(what))?;
@@ -438,6 +487,8 @@ impl Part {
                 file.table.may_miss = own.lenient;
                 Box::new(file)
             }
+            Format::Npz => Box::new(npz::rows::<T>(&bytes, own)?),
+            Format::Svmlight => Box::new(svmlight::rows::<T>(&bytes, own)?),
             Format::Vectors(format) => {
                 let mut file = VectorFile::<T>::over(bytes, format)?;
                 file.table.may_miss = own.lenient;
@@ -489,6 +540,9 @@ fn joined<T: Number>(parts: &[Part], mut rows: Vec<Rows<T>>) -> Result<Rows<T>> 
     if let Some(other) = with_rows().find(|part| rows[*part].dim() != dim) {
         let (own, name) = (rows[other].dim(), parts[first].bytes.name());
         return Err(parts[other].fault(format!("has {own} columns, where {name} has {dim}")));
+    }
+    if let Some(all) = SparseRows::join(dim, &rows) {
+        return Ok(Box::new(all));
     }
     let ends = source::ends(rows.iter().map(|rows| rows.len()));
     let len = ends.last().copied().unwrap_or(0);

@@ -13,6 +13,11 @@ use std::path::{Path, PathBuf};
 pub enum Format {
     /// A matrix of `NumPy`: `.npy`.
     Npy,
+    /// A sparse matrix, as `scipy.sparse.save_npz` writes it: `.npz`. Its lists are read into memory, never its zeros.
+    Npz,
+    /// Sparse rows as text: `.svmlight`, `.libsvm`, `.svm`. Labels and query numbers are left out. Columns keep their numbers: where they
+    /// count from 1, column 0 is empty.
+    Svmlight,
     /// `.parquet`, `.pq`.
     Parquet,
     /// Arrow IPC, as a file or as a stream: `.arrow`, `.arrows`, `.feather`, `.ipc`.
@@ -32,6 +37,8 @@ impl Format {
         let (before, ending) = name.rsplit_once('.')?;
         Some(match ending {
             "npy" => Self::Npy,
+            "npz" => Self::Npz,
+            "svmlight" | "libsvm" | "svm" => Self::Svmlight,
             "parquet" | "pq" => Self::Parquet,
             "arrow" | "arrows" | "feather" | "ipc" => Self::Arrow,
             "csv" | "tsv" => Self::Csv,
@@ -110,6 +117,7 @@ pub struct Options {
     pub(crate) missing_texts: Vec<String>,
     /// A value that is missing is read as NaN.
     pub(crate) lenient: bool,
+    pub(crate) width: usize,
     pub(crate) spool: Option<PathBuf>,
     pub(crate) cancel: Option<Cancel>,
 }
@@ -162,7 +170,7 @@ impl Options {
     /// Whether missing values are read as NaN, which numbers of type `T` must have where rows with them are kept.
     pub(crate) fn lenient<T: Number>(&self) -> io::Result<bool> {
         let keeps = self.lenient && self.missing == Some(Missing::Keep);
-        match keeps && T::TYPE == ElementType::U8 {
+        match keeps && T::TYPE != T::TYPE.with_nan() {
             true => Err(invalid(NO_NAN)),
             false => Ok(self.lenient),
         }
@@ -201,6 +209,9 @@ options! {
     thousands(sign: char) = Some(sign);
     /// Lines of CSV files that begin with this are comments: none without this.
     comment(sign: u8) = Some(sign);
+    /// The least number of columns of sparse rows in text, of which the last ones may be all zeros: that of a model that is asked. Others
+    /// have as many as they name.
+    width(columns: usize) = columns;
     /// The folder for what cannot be read at any place, such as a pipe or text that is compressed: that for temporary files without this.
     spool(folder: impl Into<PathBuf>) = Some(folder.into());
     /// A flag that ends reading, also while [`open`](crate::open) goes through the files: from then on every read is an error.

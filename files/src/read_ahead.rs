@@ -1,7 +1,7 @@
 //! Reading ahead: the next rows are read and decoded while the ones before are computed with.
 
 use crate::fault::rows_asked_for;
-use coremix::data::Source;
+use coremix::data::{Lists, Source};
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -220,6 +220,10 @@ impl<S: Source + Send> Source for ReadAhead<S> {
 
     fn may_miss(&self) -> bool {
         self.source.may_miss()
+    }
+
+    fn lists(&self) -> Option<Lists<'_, S::Element>> {
+        self.source.lists()
     }
 
     fn read(&self, first: usize, out: &mut [S::Element]) -> io::Result<()> {

@@ -106,6 +106,19 @@ impl io::Read for ReadFrom {
     }
 }
 
+impl io::Seek for ReadFrom {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        let place = match to {
+            io::SeekFrom::Start(at) => Some(at),
+            io::SeekFrom::End(by) => self.bytes.len().checked_add_signed(by),
+            io::SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        let before = || io::Error::new(io::ErrorKind::InvalidInput, "before the first byte");
+        self.at = place.ok_or_else(before)?;
+        Ok(self.at)
+    }
+}
+
 /// The bytes of a file on the disk. It must keep the length that it has when it is opened.
 #[derive(Debug)]
 pub struct OnDisk {

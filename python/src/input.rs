@@ -396,7 +396,7 @@ macro_rules! number {
         }
     };
 }
-number!(f32, F32 | U8 | I8 | F16, of files F32 | U8, |x| x as f32);
+number!(f32, F32 | U8 | I8 | F16, of files F32 | U8 | I8 | F16, |x| x as f32);
 number!(f64, F64, of files F64, |x| x);
 
 impl<'a> Rows<'a> {

@@ -4,6 +4,7 @@ use crate::input::{Number, Rows};
 use crate::scan::Ahead;
 use coremix::{Algorithm, Result};
 use coremix_files::{Bytes, Room};
+use half::f16;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -74,13 +75,16 @@ pub(crate) fn within<F: Number>(
     if streamed {
         return match &reading.ahead {
             Ahead::U8(_) => room.plan::<u8>(algorithm, copies),
+            Ahead::I8(_) => room.plan::<i8>(algorithm, copies),
+            Ahead::F16(_) => room.plan::<f16>(algorithm, copies),
             Ahead::F32(_) => room.plan::<f32>(algorithm, copies),
             Ahead::F64(_) => room.plan::<f64>(algorithm, copies),
         };
     }
     let rule = "give more, or a coreset_size: without one, the rows are in memory twice";
     let each = match &reading.ahead {
-        Ahead::U8(_) => size_of::<u8>(),
+        Ahead::U8(_) | Ahead::I8(_) => size_of::<u8>(),
+        Ahead::F16(_) => size_of::<f16>(),
         _ => size_of::<F>(),
     };
     room.check(&algorithm.to_string(), (peak()?, copies * each), rule)?;

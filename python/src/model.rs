@@ -4,12 +4,12 @@ use crate::clusters::Medoids;
 use crate::distances::distances;
 use crate::errors::{raise, raise_asked, row_of};
 use crate::family::{Family, Parameters, sample};
-use crate::input::{Given, Input, Number, Rows, Weights, weights_of_rows, whole};
+use crate::input::{Given, Input, Number, Rows, Weights, weights_of_rows};
 use crate::predictor::Predictor;
 use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
-use coremix_files::{LabelWriter, needs_all_values};
+use coremix_files::LabelWriter;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
@@ -500,16 +500,6 @@ impl Model {
         })
     }
 
-    /// An error for rows with missing values, where the model needs all of them.
-    fn check_known(&self, rows: &Rows<'_>) -> Result<()> {
-        each!(self, model: F => {
-            match needs_all_values(&**model) && F::read(rows).may_miss() {
-                true => whole(rows.values::<F>()?.view()),
-                false => Ok(()),
-            }
-        })
-    }
-
     /// Asks about part after part of the rows, without holding the interpreter: Ctrl-C ends it after a part.
     fn asked<'x>(
         &self,
@@ -535,11 +525,7 @@ impl Model {
             let rows = x.rows(&cancel);
             let n = rows.len();
             if n <= FEW && each.saturating_mul(n) <= SHORT && !rows.are_unknown() {
-                let asked = py.detach(|| {
-                    self.check_known(&rows)?;
-                    ask(&rows, 0..n)
-                });
-                return asked.map_err(named);
+                return py.detach(|| ask(&rows, 0..n)).map_err(named);
             }
         }
         let size = (PRODUCTS / each).max(1 << 10);
@@ -555,7 +541,6 @@ impl Model {
                 }
                 let part = first..rows.len().min(first + size);
                 let own = rows.part(&part);
-                self.check_known(&own)?;
                 ask(&own, part).map_err(|error| numbered(error, first))?;
             }
             Ok(())

@@ -10,6 +10,7 @@ use coremix_files::{
     AnySource, Batches, Bytes, ElementType, Format, KeyColumns, Keys, Missing, Opened, Options,
     ReadAhead, Rows, open, open_all,
 };
+use half::f16;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -45,11 +46,61 @@ pub(crate) struct Scan {
     again: Py<PyAny>,
 }
 
-/// Rows of the element type that the files have.
-enum Shared {
-    U8(Arc<Rows<u8>>),
-    F32(Arc<Rows<f32>>),
-    F64(Arc<Rows<f64>>),
+/// Makes a list of the element types that files have, and does something with rows of any of them.
+macro_rules! of_elements {
+    ($($kind:ident: $t:ty),+) => {
+        /// Rows of the element type that the files have.
+        enum Shared {
+            $($kind(Arc<Rows<$t>>),)+
+        }
+
+        impl Shared {
+            fn of(rows: AnySource) -> PyResult<Self> {
+                match rows {
+                    $(AnySource::$kind(rows) => Ok(Self::$kind(Arc::new(rows))),)+
+                    _ => Err(PyTypeError::new_err("numbers of an unknown type")),
+                }
+            }
+
+            fn element(&self) -> ElementType {
+                match self {
+                    $(Self::$kind(_) => ElementType::$kind,)+
+                }
+            }
+
+            /// Rows and columns.
+            fn shape(&self) -> (usize, usize) {
+                match self {
+                    $(Self::$kind(rows) => (rows.len(), rows.dim()),)+
+                }
+            }
+
+            fn ahead(&self) -> Ahead {
+                match self {
+                    $(Self::$kind(rows) => Ahead::$kind(ReadAhead::new(Arc::clone(rows))),)+
+                }
+            }
+        }
+
+        /// Rows that are read ahead, by their type.
+        pub(crate) enum Ahead {
+            $($kind(ReadAhead<Arc<Rows<$t>>>),)+
+        }
+    };
+}
+of_elements!(U8: u8, I8: i8, F16: f16, F32: f32, F64: f64);
+
+/// Does something with rows of any type.
+macro_rules! each {
+    ($ahead:expr, $rows:ident => $do:expr) => {
+        match $ahead {
+            $crate::scan::Ahead::U8($rows) => $do,
+            $crate::scan::Ahead::I8($rows) => $do,
+            $crate::scan::Ahead::F16($rows) => $do,
+            $crate::scan::Ahead::F32($rows) => $do,
+            $crate::scan::Ahead::F64($rows) => $do,
+        }
+    };
 }
 
 /// Bytes of a file, and the time of its last change. `None` for pipes.
@@ -119,11 +170,7 @@ impl Scan {
     /// Number of columns.
     #[getter]
     pub(crate) fn columns(&self) -> usize {
-        match &self.rows {
-            Shared::U8(rows) => rows.dim(),
-            Shared::F32(rows) => rows.dim(),
-            Shared::F64(rows) => rows.dim(),
-        }
+        self.rows.shape().1
     }
 
     /// Rows and columns.
@@ -138,27 +185,24 @@ impl Scan {
         self.names.clone()
     }
 
-    /// The type that numbers are read as: `float32`, `float64` or `uint8`.
+    /// The type that numbers are read as: `uint8`, `int8`, `float16`, `float32` or `float64`.
     #[getter]
     fn dtype(&self) -> &'static str {
-        match &self.rows {
-            Shared::U8(_) => "uint8",
-            Shared::F32(_) => "float32",
-            Shared::F64(_) => "float64",
+        match self.rows.element() {
+            ElementType::U8 => "uint8",
+            ElementType::I8 => "int8",
+            ElementType::F16 => "float16",
+            ElementType::F32 => "float32",
+            ElementType::F64 => "float64",
         }
     }
 
     /// Bytes that the rows would take as an array.
     #[getter]
     fn nbytes(&self) -> usize {
-        let each = match &self.rows {
-            Shared::U8(_) => 1,
-            Shared::F32(_) => 4,
-            Shared::F64(_) => 8,
-        };
         self.len()
             .saturating_mul(self.columns())
-            .saturating_mul(each)
+            .saturating_mul(self.rows.element().size())
     }
 
     /// The weights of the rows (n), if a column of them was named.
@@ -216,12 +260,12 @@ impl Scan {
         memory: Bytes,
         again: Py<PyAny>,
     ) -> PyResult<Self> {
-        let rows = match opened.rows {
-            AnySource::U8(rows) => Shared::U8(Arc::new(rows)),
-            AnySource::F32(rows) => Shared::F32(Arc::new(rows)),
-            AnySource::F64(rows) => Shared::F64(Arc::new(rows)),
-            _ => return Err(PyTypeError::new_err("numbers of an unknown type")),
-        };
+        if opened.rows.stored().is_some() {
+            return Err(PyTypeError::new_err(
+                "these files hold sparse rows: give the matrix that scipy.sparse.load_npz or sklearn.datasets.load_svmlight_file reads",
+            ));
+        }
+        let rows = Shared::of(opened.rows)?;
         let (columns, files) = (opened.columns, opened.files.into_iter());
         let found = opened.missing.unwrap_or_default();
         let (dropped, missing) = match chosen.dropping {
@@ -250,15 +294,11 @@ impl Scan {
     }
 
     pub(crate) fn len(&self) -> usize {
-        match &self.rows {
-            Shared::U8(rows) => rows.len(),
-            Shared::F32(rows) => rows.len(),
-            Shared::F64(rows) => rows.len(),
-        }
+        self.rows.shape().0
     }
 
     pub(crate) fn is_double(&self) -> bool {
-        matches!(self.rows, Shared::F64(_))
+        self.rows.element() == ElementType::F64
     }
 
     /// The keys from the first row on, and the names of their columns.
@@ -293,13 +333,8 @@ impl Scan {
 
     /// The rows, for one piece of work that this flag ends.
     pub(crate) fn reading(&self, cancel: &Cancel) -> Reading {
-        let ahead = match &self.rows {
-            Shared::U8(rows) => Ahead::U8(ReadAhead::new(Arc::clone(rows))),
-            Shared::F32(rows) => Ahead::F32(ReadAhead::new(Arc::clone(rows))),
-            Shared::F64(rows) => Ahead::F64(ReadAhead::new(Arc::clone(rows))),
-        };
         Reading {
-            ahead,
+            ahead: self.rows.ahead(),
             cancel: cancel.clone(),
             fault: OnceLock::new(),
             memory: self.memory,
@@ -428,7 +463,7 @@ impl Chosen {
                 }
                 "format" => {
                     let named: &str = value.extract()?;
-                    let rule = "must be parquet, arrow, csv, tsv, csv.gz, npy, fvecs, bvecs, fbin or u8bin";
+                    let rule = "must be parquet, arrow, csv, tsv, csv.gz, npy, npz, svmlight, fvecs, bvecs, fbin or u8bin";
                     let wrong = || PyValueError::new_err(format!("format = {named:?}: {rule}"));
                     let format = Format::named(named).ok_or_else(wrong)?;
                     let options = options.format(format);
@@ -486,24 +521,6 @@ pub(crate) struct Reading {
     /// The limit of the scan, and the bytes of a decoder.
     pub(crate) memory: Bytes,
     pub(crate) decoder: u64,
-}
-
-/// Rows that are read ahead, by their type.
-pub(crate) enum Ahead {
-    U8(ReadAhead<Arc<Rows<u8>>>),
-    F32(ReadAhead<Arc<Rows<f32>>>),
-    F64(ReadAhead<Arc<Rows<f64>>>),
-}
-
-/// Does something with rows of any type.
-macro_rules! each {
-    ($ahead:expr, $rows:ident => $do:expr) => {
-        match $ahead {
-            $crate::scan::Ahead::U8($rows) => $do,
-            $crate::scan::Ahead::F32($rows) => $do,
-            $crate::scan::Ahead::F64($rows) => $do,
-        }
-    };
 }
 
 impl Reading {

@@ -64,6 +64,11 @@ pub trait Source: Sync {
     fn may_miss(&self) -> bool {
         false
     }
+    /// The rows as lists of what is not 0, if they are in memory as such: [`Sparse`](super::Sparse) makes data of these, where [`Blocks`]
+    /// would read the zeros. By default there are none.
+    fn lists(&self) -> Option<Lists<'_, Self::Element>> {
+        None
+    }
     /// Reads consecutive rows from row `first` on, one after the other: as many as `out`, of a multiple of d numbers, has
     /// room for.
     ///
@@ -71,6 +76,9 @@ pub trait Source: Sync {
     /// The reason why rows cannot be read; the error of the fit contains it.
     fn read(&self, first: usize, out: &mut [Self::Element]) -> io::Result<()>;
 }
+
+/// Sparse rows, as [`Sparse::new`](super::Sparse::new) takes them: where each row starts, columns, and values.
+pub type Lists<'a, T> = (&'a [usize], &'a [u32], &'a [<T as Element>::Float]);
 
 macro_rules! forward {
     ($($pointer:ty: $bound:path),+) => {$(
@@ -88,6 +96,9 @@ macro_rules! forward {
             }
             fn may_miss(&self) -> bool {
                 (**self).may_miss()
+            }
+            fn lists(&self) -> Option<Lists<'_, S::Element>> {
+                (**self).lists()
             }
             fn read(&self, first: usize, out: &mut [S::Element]) -> io::Result<()> {
                 (**self).read(first, out)

@@ -16,7 +16,7 @@ mod summary;
 mod view;
 
 pub use crate::rows::{Basis, Centres, Frame, Rows};
-pub use blocks::{Blocks, Source};
+pub use blocks::{Blocks, Lists, Source};
 pub use dense::Dense;
 pub(crate) use guarded::Guarded;
 #[doc(hidden)]

@@ -4,13 +4,12 @@ use super::npy::{self, NpyWriter};
 use super::output::Output;
 use crate::fault::{fault, guarded, invalid, of_rows};
 use crate::keys::Keys;
-use crate::missing::check_known;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_csv::WriterBuilder;
 use arrow_ipc::reader::FileReader as ArrowReader;
 use arrow_ipc::writer::FileWriter as ArrowFileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use coremix::data::{Dense, Source};
+use coremix::data::{Data, Dense, Lists, Source, Sparse};
 use coremix::ndarray::ArrayView2;
 use coremix::{Element, Error, Mixture, Result};
 use parquet::arrow::ArrowWriter;
@@ -21,7 +20,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -263,22 +262,25 @@ impl LabelWriter {
         mut see: impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<()> {
         let (n, dim) = (rows.len(), rows.dim());
-        let at_once = (BATCH_BYTES / (dim * size_of::<T>()).max(1)).clamp(1, BATCH_ROWS);
+        let at_once = match rows.lists() {
+            Some(_) => BATCH_ROWS,
+            None => (BATCH_BYTES / (dim * size_of::<T>()).max(1)).clamp(1, BATCH_ROWS),
+        };
         let mut values = Vec::new();
         for first in (0..n).step_by(at_once) {
             let count = at_once.min(n - first);
-            values.resize(count * dim, T::default());
-            rows.read(first, &mut values)
-                .map_err(|error| of_rows(&error))?;
-            let block = ArrayView2::from_shape((count, dim), &values).expect("rows of d numbers");
-            let data = match rows.may_miss() {
-                true => Dense::with_missing(block),
-                false => Dense::batch(block),
+            let data = match rows.lists() {
+                Some(lists) => of_lists::<T>(dim, lists, first..first + count),
+                None => {
+                    values.resize(count * dim, T::default());
+                    rows.read(first, &mut values)
+                        .map_err(|error| of_rows(&error))?;
+                    of_values(&values, [count, dim], rows.may_miss())
+                }
             };
-            let data = data.map_err(|error| numbered(error, first))?;
-            check_known(model, &data)?;
-            let found = model.predict(&data)?.to_vec();
-            let densities = (self.more > 0).then(|| model.log_densities(&data));
+            let data = &*data.map_err(|error| numbered(error, first))?;
+            let found = model.predict(data)?.to_vec();
+            let densities = (self.more > 0).then(|| model.log_densities(data));
             let densities = densities.transpose()?.map(|densities| densities.to_vec());
             let columns: Vec<&[f64]> = densities.iter().map(Vec::as_slice).collect();
             self.write(&found, &columns)?;
@@ -308,6 +310,29 @@ impl LabelWriter {
             To::Stream(mut to) => to.flush().map_err(|error| fault(&self.path, error)),
         }
     }
+}
+
+/// Some rows as data to ask a model about.
+type Asked<'a, T> = Result<Box<dyn Data<<T as Element>::Float> + 'a>>;
+
+fn of_values<T: Element>(values: &[T], shape: [usize; 2], may_miss: bool) -> Asked<'_, T> {
+    let block = ArrayView2::from_shape(shape, values).expect("rows of d numbers");
+    Ok(Box::new(match may_miss {
+        true => Dense::with_missing(block)?,
+        false => Dense::batch(block)?,
+    }))
+}
+
+fn of_lists<T: Element>(
+    dim: usize,
+    (starts, ids, values): Lists<'_, T>,
+    rows: Range<usize>,
+) -> Asked<'_, T> {
+    let places = starts[rows.start]..starts[rows.end];
+    let own = starts[rows.start..=rows.end].iter();
+    let own: Vec<usize> = own.map(|start| start - places.start).collect();
+    let (ids, values) = (&ids[places.clone()], &values[places]);
+    Ok(Box::new(Sparse::new(dim, own, ids, values)?))
 }
 
 /// The error, with the number of its row in the file.

@@ -17,6 +17,8 @@ fn check<T: Number>(opened: AnySource, rows: &Array2<f64>) {
     let expected = rows.mapv(|x| T::nearest(x));
     let source: Box<dyn std::any::Any> = match opened {
         AnySource::U8(rows) => Box::new(rows),
+        AnySource::I8(rows) => Box::new(rows),
+        AnySource::F16(rows) => Box::new(rows),
         AnySource::F32(rows) => Box::new(rows),
         AnySource::F64(rows) => Box::new(rows),
         _ => unreachable!(),
@@ -226,6 +228,37 @@ fn text_in_several_files() {
             .contains("columns 1 and 3 are both called \"x\""),
         "{error}"
     );
+}
+
+/// Neither kind of bytes holds the other, and halves hold both.
+#[test]
+fn bytes_and_halves_stay_as_short_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rng = seeded(5);
+    let mut rows = Vec::new();
+    let kinds = [
+        DataType::Int8,
+        DataType::UInt8,
+        DataType::Float16,
+        DataType::Float32,
+    ];
+    for (part, kind) in kinds.iter().enumerate() {
+        let (x, known) = numbers(kind, 50, &mut rng);
+        rows.extend(known);
+        let bytes = Parquet::any(&mut rng).write(&table(vec![("x", x)], false));
+        std::fs::write(folder.path().join(format!("{part}.parquet")), bytes).unwrap();
+        let opened = open(folder.path(), &Options::new()).unwrap();
+        let expected = Array2::from_shape_vec((rows.len(), 1), rows.clone()).unwrap();
+        match part {
+            0 => check::<i8>(opened.rows, &expected),
+            1 | 2 => check::<half::f16>(opened.rows, &expected),
+            _ => check::<f32>(opened.rows, &expected),
+        }
+    }
+    let matrix = Array2::from_shape_fn((60, 2), |(i, j)| (i * 2 + j) as f64 - 60.0);
+    let path = folder.path().join("a.npy");
+    ndarray_npy::write_npy(&path, &matrix.mapv(|x| x as i8)).unwrap();
+    check::<i8>(open(&path, &Options::new()).unwrap().rows, &matrix);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use coremix::data::Source;
 use coremix_files::{ArrowFile, CsvFile, Number, Options, ParquetFile};
+use half::f16;
 use ndarray::Array2;
 use proptest::prelude::*;
 
@@ -91,6 +92,21 @@ fn types() {
             if place == 0 {
                 parquet::<u8>(&bytes, &rows, &options);
                 arrow::<u8>(&ipc, &rows, &options);
+            }
+            let a = ParquetFile::<i8>::over(bytes.clone(), &options).map(|_| ());
+            let b = ArrowFile::<i8>::over(ipc.clone(), &options).map(|_| ());
+            exact(*kind == DataType::Int8, "i8", a, b);
+            if *kind == DataType::Int8 {
+                parquet::<i8>(&bytes, &rows, &options);
+                arrow::<i8>(&ipc, &rows, &options);
+            }
+            let short = matches!(kind, DataType::UInt8 | DataType::Int8 | DataType::Float16);
+            let a = ParquetFile::<f16>::over(bytes.clone(), &options).map(|_| ());
+            let b = ArrowFile::<f16>::over(ipc.clone(), &options).map(|_| ());
+            exact(short, "f16", a, b);
+            if short {
+                parquet::<f16>(&bytes, &rows, &options);
+                arrow::<f16>(&ipc, &rows, &options);
             }
         }
     }

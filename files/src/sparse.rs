@@ -1,0 +1,87 @@
+//! Sparse rows of files: the lists of what is not 0 are in memory, the zeros never.
+
+use crate::fault::{invalid, rows_asked_for};
+use crate::numbers::Number;
+use crate::open::Rows;
+use coremix::Float;
+use coremix::data::{Lists, Source};
+use std::io;
+
+/// Rows (n, d) in compressed form, as [`Sparse`](coremix::data::Sparse) takes them.
+pub(crate) struct SparseRows<T: Number> {
+    dim: usize,
+    /// (n + 1).
+    starts: Vec<usize>,
+    ids: Vec<u32>,
+    values: Vec<T::Float>,
+}
+
+impl<T: Number> SparseRows<T> {
+    /// No rows yet, of so many columns.
+    pub(crate) fn new(dim: usize) -> Self {
+        Self {
+            dim,
+            starts: vec![0],
+            ids: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    /// Adds a row: its columns, in any order, and their values. What comes twice is added up.
+    pub(crate) fn push(&mut self, row: &mut [(u32, f64)]) -> io::Result<()> {
+        row.sort_by_key(|entry| entry.0);
+        if let Some((id, _)) = row.last().filter(|last| last.0 as usize >= self.dim) {
+            let what = format!("has a value in column {id}, and {} columns", self.dim);
+            return Err(invalid(what));
+        }
+        for alike in row.chunk_by(|a, b| a.0 == b.0) {
+            self.ids.push(alike[0].0);
+            let sum = alike.iter().map(|entry| entry.1).sum();
+            self.values.push(T::Float::from_f64(sum));
+        }
+        self.starts.push(self.ids.len());
+        Ok(())
+    }
+
+    /// All rows of several files, in their order, if all are sparse; they have so many columns, unless there are no rows.
+    pub(crate) fn join(dim: usize, parts: &[Rows<T>]) -> Option<Self> {
+        let mut all = Self::new(dim);
+        for part in parts {
+            let (starts, ids, values) = part.lists()?;
+            let before = all.ids.len();
+            all.starts.extend(starts.iter().skip(1).map(|start| before + start));
+            all.ids.extend_from_slice(ids);
+            all.values.extend_from_slice(values);
+        }
+        Some(all)
+    }
+}
+
+impl<T: Number> Source for SparseRows<T> {
+    type Element = T;
+
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn lists(&self) -> Option<Lists<'_, T>> {
+        Some((&self.starts, &self.ids, &self.values))
+    }
+
+    /// With their zeros.
+    fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
+        rows_asked_for(first, out.len(), [self.len(), self.dim])?;
+        for (row, out) in (first..).zip(out.chunks_exact_mut(self.dim.max(1))) {
+            out.fill(T::default());
+            let places = self.starts[row]..self.starts[row + 1];
+            for (&j, x) in self.ids[places.clone()].iter().zip(&self.values[places]) {
+                out[j as usize] = T::nearest(x.to_f64());
+            }
+        }
+        Ok(())
+    }
+}
