@@ -90,7 +90,7 @@ Then fit the number that you choose, with the same options: coremix fit ... -a g
 #[derive(Args, Debug)]
 pub(crate) struct Input {
     /// Files of rows, a folder of them, or a 'pattern*'; - for standard input: .csv .csv.gz .tsv .parquet .arrow .npy .fvecs
-    /// .bvecs .fbin .u8bin
+    /// .bvecs .fbin .u8bin; of sparse rows: .npz .svmlight
     #[arg(required = true, value_name = "ROWS")]
     pub(crate) rows: Vec<PathBuf>,
     /// The format, where the name of the file does not say it: its usual ending, such as parquet

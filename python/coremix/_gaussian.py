@@ -360,6 +360,9 @@ random_state, verbose, callback
     def _takes_missing(self) -> bool:
         return False
 
+    def _takes_sparse(self) -> bool:
+        return False
+
     def _sketch(self, n_features: int) -> int:
         if self.n_coordinates is None:
             return max(-(-n_features // 4), min(n_features, 16))

@@ -108,7 +108,8 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
         return _coremix.Missing(X) if missing else X
     if issparse(X):
         if not estimator._takes_sparse():
-            raise TypeError("X is sparse, which KMeans, LazyKMeans and LwcsKMeans take alone: give X.toarray()")
+            rule = "k-means, and mixtures with covariance_type 'diag', 'spherical' or 'tied-spherical', take such rows: give X.toarray()"
+            raise TypeError(f"X is sparse, which {type(estimator).__name__} does not take here; {rule}")
         few: Any = X
         if reset and few.ndim == 2 and few.shape[0] * few.shape[1] <= FEW_NUMBERS:
             # Rows that repeat are merged, as those of arrays are.

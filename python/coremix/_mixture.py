@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._input import Rows, kept, weights_of
 from ._parameters import OfMixture, OfStart
-from ._sklearn import DensityMixin
+from ._sklearn import DensityMixin, issparse
 
 
 class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
@@ -42,6 +42,10 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         if name == "covariances_" and "loadings_" in self.__dict__:
             return self.loadings_ @ self.loadings_.swapaxes(1, 2) + np.eye(self.n_features_in_) * self.noise_variance_[:, None]
         return super().__getattr__(name)
+
+    def _takes_sparse(self) -> bool:
+        # Columns that depend on one another have no zeros that are left out.
+        return getattr(self, "covariance_type", None) in ("diag", "spherical", "tied-spherical")
 
     def _settings(self) -> dict[str, Any]:
         found = super()._settings()
@@ -116,7 +120,13 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         return self.fit(X, y, sample_weight).predict(X)
 
     def predict_proba(self, X: Rows) -> NDArray[np.floating]:
-        """The posteriors of all components for the rows of ``X``: shape (n_samples, n_components), each row sums to 1."""
+        """The posteriors of all components for the rows of ``X``: shape (n_samples, n_components), each row sums to 1.
+
+        Sparse rows have :meth:`predict_top`.
+        """
+        if issparse(X):
+            rule = "predict_top(X, m) has the m largest of each row, predict_proba(X.toarray()) all"
+            raise TypeError(f"X is sparse, and predict_proba would make a full row of shares for each of its rows: {rule}")
         rows = self._ask(X)
         self._warn_if_large(len(rows), "predict_proba")
         return self._model.predict_proba(rows, threads_of(self.n_jobs))

@@ -1,9 +1,24 @@
 """Sparse matrices of scipy: fits and answers are those of dense rows with the zeros."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from coremix import BayesianGaussianMixture, GaussianMixture, KMeans, LazyKMeans, LwcsKMeans, VcGmm
+from coremix import (
+    BayesianGaussianMixture,
+    DGmm,
+    GaussianMixture,
+    KMeans,
+    KMeansCPrime,
+    LazyKMeans,
+    LwcsKMeans,
+    SparsifiedGmm,
+    TableMixture,
+    VcGmm,
+)
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import adjusted_rand_score
 
@@ -44,6 +59,44 @@ def test_groups_are_found(rows, estimator, metric):
     assert adjusted_rand_score(labels, fit.labels_) > 0.8
 
 
+MIXTURES = [
+    # Some columns of a component are all zeros.
+    GaussianMixture(4, covariance_type="diag", prior_rows=1.0),
+    *(GaussianMixture(4, covariance_type=kind) for kind in ("spherical", "tied-spherical")),
+    KMeansCPrime(4),
+]
+
+
+@pytest.mark.parametrize("mixture", MIXTURES, ids=repr)
+def test_mixtures_have_the_fits_of_dense_rows(rows, mixture):
+    X, labels = rows
+    X = X[:, :1_500].copy()
+    noise = np.random.default_rng(3).random(X.shape)
+    X[noise < 0.02] = 1.0
+    means = np.stack([X[labels == c].mean(axis=0) for c in range(4)])
+    options = {"means_init": means, "max_iter": 3, "tol": 0, "random_state": 1, "merge_rows": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        dense = clone(mixture).set_params(**options).fit(X)
+        own = clone(mixture).set_params(**options).fit(sp.csr_array(X))
+    np.testing.assert_allclose(own.means_, dense.means_, atol=1e-6)
+    np.testing.assert_allclose(own.weights_, dense.weights_, atol=1e-6)
+    assert own.lower_bound_ == pytest.approx(dense.lower_bound_, rel=1e-6)
+    sparse = sp.csr_array(X)
+    np.testing.assert_array_equal(own.predict(sparse), dense.predict(X))
+    np.testing.assert_allclose(own.score_samples(sparse), own.score_samples(X), rtol=1e-6)
+    top, shares = own.predict_top(sparse, 4)
+    np.testing.assert_allclose(np.take_along_axis(own.predict_proba(X), top, axis=1), shares, atol=1e-6)
+    assert own.__sklearn_tags__().input_tags.sparse
+
+
+@pytest.mark.parametrize("mixture", [GaussianMixture(4, n_init=5), VcGmm(4, n_init=5), DGmm(4, n_init=5)], ids=repr)
+def test_mixtures_find_groups(rows, mixture):
+    X, labels = rows
+    fit = clone(mixture).set_params(covariance_type="spherical", random_state=1).fit(sp.csr_array(X))
+    assert adjusted_rand_score(labels, fit.predict(sp.csr_array(X))) > 0.8
+
+
 def test_text_is_clustered_by_cosine():
     topics = ["the cat sat with a dog", "stocks and bonds fell in trade", "rain and wind over the sea"]
     texts = [f"{topics[i % 3]} {i}" for i in range(300)]
@@ -74,9 +127,14 @@ def test_few_numbers_are_fitted_as_an_array():
 def test_what_cannot_be_fitted_is_told(rows):
     X, _ = rows
     sparse = sp.csr_array(X)
-    for estimator in (GaussianMixture(3), VcGmm(3), BayesianGaussianMixture(3)):
+    pairs = [GaussianMixture(3, covariance_type=kind) for kind in ("full", "tied")] + [VcGmm(3, covariance_type="full")]
+    factors = GaussianMixture(3, covariance_type="factors", n_factors=2)
+    for estimator in (*pairs, factors, BayesianGaussianMixture(3), SparsifiedGmm(3), TableMixture(3)):
         with pytest.raises(TypeError, match="sparse.*toarray"):
             estimator.fit(sparse)
+        assert not estimator.__sklearn_tags__().input_tags.sparse
+    with pytest.raises(TypeError, match=r"sparse.*predict_top\(X, m\)"):
+        GaussianMixture(3, random_state=0).fit(sparse).predict_proba(sparse)
     with pytest.raises(ValueError, match="merge_rows"):
         KMeans(3, merge_rows=True).fit(sparse)
     with pytest.raises(TypeError, match="partial_fit"):
