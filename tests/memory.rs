@@ -213,6 +213,39 @@ fn a_fit_takes_as_much_memory_as_it_says() {
     }
 }
 
+/// Sums of pairs of columns are most of what a fit of many columns takes: all of each matrix counts.
+#[test]
+fn pairs_of_columns_count() {
+    let (columns, clusters) = (64, 16);
+    let algorithm = |name: &str| {
+        let algorithm = name.parse::<Algorithm>().unwrap().clusters(clusters);
+        algorithm.max_iterations(4).tolerance(0.0)
+    };
+    let with = |name, kind| algorithm(name).covariance(kind);
+    for algorithm in [
+        with("gmm", Covariance::Full),
+        with("gmm", Covariance::Tied),
+        with("gmm", Covariance::Factors(4)),
+        with("vc-gmm", Covariance::Full).coreset(2_000),
+        algorithm("dp-gmm"),
+    ] {
+        let source = Generated {
+            rows: 20_000,
+            columns,
+            clusters,
+        };
+        let data = Blocks::new(source).unwrap();
+        let fit = algorithm.boxed::<f32>().unwrap();
+        let most = peak(|| fit.fit(&data).unwrap());
+        let said = algorithm.peak_memory::<f32>(20_000, columns).unwrap();
+        assert!(most <= said, "{algorithm}: {most} bytes, {said} expected");
+        assert!(
+            said <= 4 * most,
+            "{algorithm}: {most} bytes, {said} expected"
+        );
+    }
+}
+
 /// Any numbers have an answer.
 #[test]
 fn memory_of_absurd_sizes() {

@@ -336,9 +336,11 @@ impl Algorithm {
         }
         let d = shape.columns as f64;
         let more = match s.covariance {
-            Some(Covariance::Full | Covariance::Tied) => d * (d + 1.0) / 2.0,
+            Some(Covariance::Full) => d * d,
+            // All components have one.
+            Some(Covariance::Tied) => d * d / clusters as f64,
             Some(Covariance::Factors(factors)) => d * factors as f64,
-            _ if has("concentration") => d * (d + 1.0) / 2.0,
+            _ if has("concentration") => d * d,
             _ if has("columns") => {
                 let categories = s.columns.iter().flatten().map(|column| match column {
                     Column::Category(categories) => *categories as f64,
