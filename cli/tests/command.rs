@@ -656,10 +656,12 @@ fn missing_values_are_kept() {
         code == 1 && said.contains("\"-\" is not a number"),
         "{said}"
     );
-    // All commands; a Dirichlet process needs all columns.
+    // All commands; directions need all columns.
     for more in [
         &["-a", "gmm"][..],
         &["-a", "gmm", "--covariance", "full"],
+        &["-a", "gmm", "--factors", "1"],
+        &["-a", "dp-gmm"],
         &["-a", "lwcs-k-means"],
         &["--standardise"],
     ] {
@@ -668,19 +670,17 @@ fn missing_values_are_kept() {
     }
     let range = ["clusters", "t.csv", "--to", "3"];
     assert!(folder.done(&[&range[..], &texts].concat()).contains('*'));
-    for more in [&["-a", "dp-gmm"][..]] {
-        let fit = ["fit", "t.csv", "-k", "2", "-m", "m"];
-        let (_, said) = folder.fails(&[&fit[..], &texts, more].concat());
-        assert!(said.contains("needs all coordinates of a row"), "{said}");
-        // A fit to other rows has labels and scores of whole rows alone.
-        folder.done(&[&["fit", "w.csv", "-k", "2", "-m", "w"][..], more].concat());
-        for ask in [
-            &["assign", "w", "t.csv", "-l", "w.npy"][..],
-            &["score", "w", "t.csv"],
-        ] {
-            let (_, said) = folder.fails(&[ask, &texts[..1]].concat());
-            assert!(said.contains("needs all coordinates of a row"), "{said}");
-        }
+    let (fit, more) = (["fit", "t.csv", "-k", "2", "-m", "m"], ["--metric", "cosine"]);
+    let (_, said) = folder.fails(&[&fit[..], &texts, &more].concat());
+    assert!(said.contains("no missing values for directions"), "{said}");
+    // A fit to other rows has labels and scores of whole rows alone.
+    folder.done(&[&["fit", "w.csv", "-k", "2", "-m", "w"][..], &more].concat());
+    for ask in [
+        &["assign", "w", "t.csv", "-l", "w.npy"][..],
+        &["score", "w", "t.csv"],
+    ] {
+        let (_, said) = folder.fails(&[ask, &texts[..1]].concat());
+        assert!(said.contains("no missing values for directions"), "{said}");
     }
     let said = folder.done(&[&["info", "t.csv"], &texts[..]].concat());
     assert!(
@@ -716,6 +716,57 @@ fn missing_values_are_kept() {
         said.contains("weights \"x\"") && !said.contains("--missing"),
         "{said}"
     );
+}
+
+/// Sparse rows of files are fitted as such, and asked about: as text, of which a file may name fewer columns.
+#[test]
+fn sparse_rows_are_fitted() {
+    let folder = Folder::new("sparse");
+    let mut rng = coremix::stage::Rng::from_seed(4);
+    let (mut lines, mut starts, mut ids, mut values) = (String::new(), vec![0], vec![], vec![]);
+    for i in 0..600usize {
+        lines += "1";
+        for j in 0..60u32 {
+            let chance = if j as usize % 3 == i % 3 { 0.5 } else { 0.02 };
+            if rng.uniform() < chance {
+                let x = 0.5 + f64::from(j % 4);
+                lines += &format!(" {j}:{x}");
+                ids.push(j);
+                values.push(x);
+            }
+        }
+        lines += "\n";
+        starts.push(ids.len());
+    }
+    fs::write(folder.at("t.svmlight"), &lines).unwrap();
+    let fit = ["fit", "t.svmlight", "-k", "3", "--seed", "2", "-m", "m", "-l", "l.npy"];
+    let said = folder.done(&[&fit[..], &["--metric", "cosine", "-a", "fast"]].concat());
+    assert!(said.contains("clusters"), "{said}");
+    let data = coremix::data::Sparse::new(60, starts, ids, values).unwrap();
+    let own = "fast".parse::<Algorithm>().unwrap().clusters(3).seed(2);
+    let own = own.metric(coremix::Metric::Cosine).boxed::<f64>().unwrap();
+    let own = own.fit(&data).unwrap().model;
+    let model: BoxedMixture<f64> = Save::load(folder.at("m")).unwrap();
+    assert_eq!(model.means(), own.means());
+    let labels: ndarray::Array1<u32> = read_npy(folder.at("l.npy")).unwrap();
+    assert_eq!(labels, own.predict(&data).unwrap());
+    let first = lines.lines().next().unwrap();
+    fs::write(folder.at("one.svm"), format!("{first}\n0 5:1\n")).unwrap();
+    folder.done(&["assign", "m", "one.svm", "-l", "one.npy"]);
+    let one: ndarray::Array1<u32> = read_npy(folder.at("one.npy")).unwrap();
+    assert_eq!((one.len(), one[0]), (2, labels[0]));
+    folder.done(&["score", "m", "t.svmlight"]);
+    let range = ["clusters", "t.svmlight", "--to", "4", "-a", "gmm"];
+    assert!(folder.done(&range).contains('*'));
+    let said = folder.done(&["info", "t.svmlight"]);
+    assert!(words(&said, "memory").ends_with("the others are 0"), "{said}");
+    fs::write(folder.at("wide.svm"), "0 60:1\n").unwrap();
+    let (_, said) = folder.fails(&["assign", "m", "wide.svm", "-l", "one.npy"]);
+    assert!(said.contains("the model has 60 columns, the rows have 61"), "{said}");
+    for more in [&["--covariance", "full"][..], &["--factors", "2"]] {
+        let (_, said) = folder.fails(&[&["fit", "t.svmlight", "-k", "2", "-m", "n", "-a", "gmm"], more].concat());
+        assert!(said.contains("needs all coordinates of a row, or rows with missing values"), "{said}");
+    }
 }
 
 /// The words after a name, of what a command prints.

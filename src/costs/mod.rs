@@ -14,6 +14,7 @@ pub(crate) mod whitened;
 pub(crate) mod whitening;
 
 pub use low_rank::LowRank;
+use patterns::Expects;
 pub(crate) use ranking::Ranking;
 pub use scaled::{Factor, Scaled};
 pub use whitened::Whitened;

@@ -123,7 +123,7 @@ impl<F: Float> Expects for LowRank<'_, F> {
         row: Known<'_, T>,
         (u, z): Scratch<'_>,
     ) {
-        self.factors(c, given, row, (&mut *u, z));
+        self.factors(c, given, row, (&mut *u, &mut *z));
         for &j in &pattern.missing {
             let terms = self.loadings_of(c).zip(&*z);
             let terms = terms.map(|(w, z)| w[j as usize].to_f64() * z);
@@ -139,7 +139,7 @@ impl<F: Float> Expects for LowRank<'_, F> {
         row: Known<'_, T>,
         (u, z): Scratch<'_>,
     ) -> f64 {
-        self.factors(c, given, row, (&mut *u, z));
+        self.factors(c, given, row, (&mut *u, &mut *z));
         for (loadings, z) in self.loadings_of(c).zip(&*z) {
             for &j in row.ids {
                 u[j as usize] -= loadings[j as usize].to_f64() * z;

@@ -865,7 +865,7 @@ impl Process {
             for (n, row) in x.outer_iter().enumerate() {
                 logs[[n, t]] = stick + self.completed(row, t).2;
             }
-            let (digamma, gamma) = ((a + b).digamma(), |x: f64| x.ln_gamma().0);
+            let (digamma, gamma) = ((a + b).digamma(), |x: f64| Gamma::ln_gamma(x).0);
             total -= gamma(a + b) - gamma(a) - gamma(b) - alpha.ln()
                 + (a - 1.0) * (a.digamma() - digamma)
                 + (b - alpha) * (b.digamma() - digamma);
