@@ -170,6 +170,12 @@ impl<F: Float> Frame<F> {
         }
     }
 
+    /// This frame for some of its columns, where all have one unit and none is mixed with others.
+    pub(crate) fn of_columns(&self, columns: &[usize]) -> Self {
+        let of = |values: &[F]| columns.iter().map(|j| values[*j]).collect::<Vec<F>>();
+        Self::from_parts(&of(&self.offset), &of(&self.mean), self.exponent)
+    }
+
     /// The frame of `dim` directions in the coordinates of this one, with its unit and origin.
     pub(crate) fn of_directions(&self, dim: usize) -> Self {
         Self {
