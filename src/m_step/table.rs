@@ -65,7 +65,7 @@ pub enum Column {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    columns: Vec<Column>,
+    pub(super) columns: Vec<Column>,
 }
 
 /// Rows of the whole data that each component has in advance.

@@ -8,7 +8,7 @@ pub(super) use model::Theta;
 use super::conditional::check_columns;
 use super::proportions::{Mixing, Proportions};
 use super::{
-    Coordinates, Covariance, Gaussian, MStep, Moments, Needs, STEPS_WITH_ONE_VARIANCE,
+    Column, Coordinates, Covariance, Gaussian, MStep, Moments, Needs, STEPS_WITH_ONE_VARIANCE,
     SecondMoments, Table, variance_of,
 };
 use crate::base::cancel::Cancel;
@@ -125,6 +125,27 @@ impl Product {
         blocks.push(((0..d).filter(|j| is_free[*j]).collect(), &self.rest));
         blocks.retain(|(columns, _)| !columns.is_empty());
         Ok(blocks)
+    }
+}
+
+impl Table {
+    /// With this family of all its numbers together, in place of a variance of each alone. Counts and categories stay as they are.
+    ///
+    /// ```
+    /// use coremix::m_step::{Column, Table};
+    /// use coremix::prelude::*;
+    ///
+    /// let kinds = vec![Column::Number, Column::Count, Column::Number];
+    /// let family = Table::new(kinds).numbers(Gaussian::new(Covariance::Full));
+    /// let mixture = algorithms::gmm::<f64>(2).m_step(family).restarts(8).build()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn numbers(self, family: Gaussian) -> Product {
+        let kinds = self.columns.into_iter().enumerate();
+        let others = kinds.filter(|(_, kind)| *kind != Column::Number);
+        let (columns, kinds): (Vec<usize>, Vec<Column>) = others.unzip();
+        Product::new(family).block(columns, Self::new(kinds))
     }
 }
 
