@@ -186,7 +186,7 @@ impl Stage for Product {
     fn check(&self, clusters: usize) -> Result<()> {
         self.parts().try_for_each(|part| match part {
             Part::Gaussian(family) => {
-                let (kind, rule) = (family.kind(), "must not be that of a product: use Spherical");
+                let (kind, rule) = (family.kind(), "must be another one of numbers in a table: use Spherical");
                 let suits = kind != Covariance::TiedSpherical;
                 require(suits, "covariance", format!("{kind:?}"), rule)?;
                 family.check(clusters)
