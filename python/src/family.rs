@@ -234,7 +234,7 @@ impl Parameters {
                 for (column, own) in probabilities {
                     by_column.set_item(column, own.into_pyarray(py))?;
                 }
-                // Of several blocks the first, and that there are more.
+                // Where there are several blocks, the first, and their number.
                 found.set_item("blocks", numbers.len())?;
                 if let Some((kind, own)) = numbers.into_iter().next() {
                     found.set_item("covariance_type", kind)?;

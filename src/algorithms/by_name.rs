@@ -109,12 +109,12 @@ settings! {
     concentration: f64,
     /// The Dirichlet process with its priors, in place of `concentration`. Default: with that concentration.
     process: DirichletProcess,
-    /// The kind of the covariances. Default: one shared variance, but diagonal covariances for `sparsified-gmm`. Those of `table` are of its
-    /// numbers, which by default are independent.
+    /// The kind of the covariances. Default: one shared variance, but diagonal covariances for `sparsified-gmm`. In a `table` they are those of
+    /// the numbers together; by default numbers are independent.
     covariance: Covariance,
     /// The kinds of the columns, of `table`. Default: all are numbers.
     columns: Vec<Column>,
-    /// Rows that components have in advance, as [`Builder::prior`]. Default: none. Those of `table` are for the covariances of its numbers.
+    /// Rows that components have in advance, as [`Builder::prior`]. Default: none. In a `table` they are for the covariances of its numbers.
     prior: Prior,
     /// How rows are compared. Default: by distances.
     metric: Metric,

@@ -61,7 +61,7 @@ pub struct Moments {
     /// First moments of sparse rows, one after the other, while they are few: component, coordinate and what is added to it.
     listed: Vec<(u32, u32, f64)>,
     own: Vec<f64>,
-    /// Those of the parts of a product, each of its columns.
+    /// The sums of the parts of a product, each of its columns.
     pub(super) parts: Vec<Self>,
     /// (k): the products of differences from the mean with each factor (q, d), padded, of components met; none for the others.
     pub(super) products: Vec<Vec<f64>>,

@@ -23,7 +23,7 @@ use crate::rows::{Centres, Frame, Rows};
 use model::{PartOf, each};
 use ndarray::{Array2, Axis};
 
-/// Components whose columns come in blocks, each with a family of its own ([E60](crate::equations#e60)): given its component, the
+/// Components whose columns come in blocks, each with a family of its own ([E61](crate::equations#e61)): given its component, the
 /// blocks of a row are independent.
 ///
 /// So numbers may have covariances of any kind next to counts and categories, where a [`Table`] has each column alone.
@@ -44,7 +44,7 @@ use ndarray::{Array2, Axis};
 /// # let mut rng = coremix::stage::Rng::from_seed(1);
 /// # let x = ndarray::Array2::from_shape_fn((300, 4), |(n, j)| match j {
 /// #     1 => f64::from(rng.uniform() < 0.2 + 0.6 * (n % 2) as f64),
-/// #     3 => rng.poisson(1.0 + 8.0 * (n % 2) as f64),
+/// #     3 => (9.0 * (n % 2) as f64 + 3.0 * rng.uniform()).floor(),
 /// #     _ => 170.0 + 20.0 * (n % 2) as f64 + rng.normal(),
 /// # });
 /// // height, smokes (0 or 1), weight, visits

@@ -46,7 +46,7 @@ impl<F: Float> Family<F> for DirichletProcessMixture<F> {
     }
 }
 
-/// Of Gaussian parts alone.
+/// All parts are Gaussian.
 impl<F: Float> Family<F> for ProductMixture<F> {
     fn means(&self) -> Array2<F> {
         Mixture::means(self)
