@@ -158,7 +158,7 @@ impl<F: Float> ProductMixture<F> {
             };
             let (mut apart, means) = (Mixture::variances(model), Mixture::means(model));
             for (mut variances, means) in apart.columns_mut().into_iter().zip(means.columns()) {
-                let means = means.mapv(F::to_f64);
+                let means = means.mapv(Float::to_f64);
                 let mean = means.dot(&shares);
                 let squared = means.mapv(|m| (m - mean).powi(2));
                 let whole = (&variances + &squared).dot(&shares);
