@@ -212,6 +212,7 @@ impl<F: Float> Theta<F> {
         let (_, all) = starts(&self.columns);
         let sized = self.columns.len() == d && self.frame.dim() == d;
         rule(sized, "columns", "must be as many as the means have")?;
+        rule(self.frame.is_raw(), "frame", "must be that of raw numbers")?;
         all_positive("spread", &self.spread, k * d)?;
         all_positive("probabilities", &self.probabilities, k * all)?;
         all_finite("proportions", &self.proportions, k)?;

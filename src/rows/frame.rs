@@ -203,6 +203,12 @@ impl<F: Float> Frame<F> {
         }
     }
 
+    /// Whether these are the numbers that the data has.
+    pub(crate) fn is_raw(&self) -> bool {
+        let one_unit = self.own_scale().is_none() && self.exponent == 0;
+        self.is_by_column() && self.keeps_zeros() && one_unit
+    }
+
     /// Whether rows enter column by column.
     pub(crate) fn is_by_column(&self) -> bool {
         self.first == First::Nothing

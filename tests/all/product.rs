@@ -640,6 +640,7 @@ fn files_are_checked() {
         ("\"columns\":[0,2,4]", "\"columns\":[0,2,5]"),
         ("\"columns\":[0,2,4]", "\"columns\":[0,2,4,5]"),
         ("\"mixing\":\"Equal\"", "\"mixing\":\"Unknown\""),
+        ("\"exponent\":0", "\"exponent\":1"),
         ("\"parts\":[", "\"parts\":[],\"other\":["),
         ("\"Gaussian\"", "\"Product\""),
     ] {

@@ -89,6 +89,7 @@ impl<F: Float> Theta<F> {
     pub(in crate::m_step) fn check(&self) -> std::result::Result<(), FileFault> {
         let (k, d) = (self.proportions.values.len(), self.frame.dim());
         self.proportions.check_stored(k)?;
+        rule(self.frame.is_raw(), "frame", "must be that of raw numbers")?;
         let columns = self.parts.iter().flat_map(|part| part.columns.clone());
         let mut columns: Vec<usize> = columns.collect();
         columns.sort_unstable();
