@@ -191,6 +191,21 @@ fn a_fit_takes_as_much_memory_as_it_says() {
         assert!(most <= said, "{algorithm}: {most} bytes, {said} expected");
         (most, said)
     };
+    let kinds = [
+        Covariance::Tied,
+        Covariance::Full,
+        Covariance::Factors(3),
+        Covariance::Factors(7),
+    ];
+    for (name, kind) in ["gmm", "vc-gmm", "table"]
+        .into_iter()
+        .flat_map(|name| kinds.map(|kind| (name, kind)))
+    {
+        let algorithm = name.parse::<Algorithm>().unwrap().clusters(clusters);
+        let algorithm = algorithm.max_iterations(2).covariance(kind);
+        peaks(&algorithm.clone().restarts(3), small);
+        peaks(&algorithm, large);
+    }
     for name in Algorithm::NAMES {
         let algorithm = name.parse::<Algorithm>().unwrap().clusters(clusters);
         let algorithm = algorithm.max_iterations(2);

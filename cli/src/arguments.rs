@@ -60,7 +60,8 @@ Which algorithm?
   var-gmm-s, d-gmm truncated EM on all rows
   lwcs-k-means     k-means on a coreset
   dp-gmm           a Dirichlet process: merges clusters that are not needed
-  table            columns of different kinds: see --counts and --categories
+  table            columns of different kinds: see --counts and --categories;
+                   with --covariance, the numbers together
   others           see the documentation of the crate
 
 Which covariances? fast has one variance for all columns: give --standardise, if their units differ. \
@@ -242,12 +243,25 @@ pub(crate) struct Common {
     /// How rows are compared: by distance, or by cosine, where rows and centres have length 1
     #[arg(long, value_enum, default_value = "euclidean", value_name = "NAME")]
     pub(crate) metric: Metric,
-    /// Covariances of the components [default: diagonal for gmm and sparsified-gmm, otherwise tied-spherical]
+    /// Covariances of the components [default: diagonal for gmm and sparsified-gmm, otherwise tied-spherical]. With table, of its
+    /// numbers together [default: each has a variance of its own]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) covariance: Option<Covariance>,
     /// Covariances of this many factors and a variance for each column: factor analysers, for many columns
     #[arg(long, value_name = "N", value_parser = positive, conflicts_with = "covariance")]
     pub(crate) factors: Option<usize>,
+    /// Rows that each covariance has in advance, so that none collapses on few rows: 1 is enough
+    #[arg(long, value_name = "X", value_parser = not_negative)]
+    pub(crate) prior_rows: Option<f64>,
+    /// The variance of these rows in each column [default: that of the column, divided among the components]
+    #[arg(long, value_name = "X", value_parser = not_negative, requires = "prior_rows")]
+    pub(crate) prior_variance: Option<f64>,
+    /// Rows that each component has in advance in its mixing proportion [default: 0, and components without rows are discarded]
+    #[arg(long, value_name = "X", value_parser = not_negative)]
+    pub(crate) prior_proportions: Option<f64>,
+    /// A variance that each column has in addition, as reg_covar of scikit-learn
+    #[arg(long, value_name = "X", value_parser = not_negative)]
+    pub(crate) ridge: Option<f64>,
     /// Seed of all random numbers: the same seed gives the same model
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = seed)]
     pub(crate) seed: u64,

@@ -168,6 +168,7 @@ fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremi
     /// Rows that are read in one batch.
     const BATCH_ROWS: usize = 1 << 12;
     let any = match found::covariances(model) {
+        _ if model.prior_terms() != 0.0 => return Ok(false),
         Some(Covariance::Diagonal | Covariance::Full | Covariance::Factors(_)) => true,
         Some(Covariance::Spherical) => false,
         _ => return Ok(false),

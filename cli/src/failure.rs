@@ -54,9 +54,11 @@ impl Failure {
 }
 
 /// Settings that are options, with hyphens.
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 12] = [
     "coreset",
     "covariance",
+    "factors",
+    "ridge",
     "c_prime",
     "neighbors",
     "concentration",
@@ -70,11 +72,20 @@ const OPTIONS: [&str; 10] = [
 /// The message of the crate, with the options of the command in place of its settings.
 fn in_options(error: &Error) -> String {
     let option = |name: &str| {
+        let others = match name {
+            "columns" => "--counts or --categories",
+            "prior" => "--prior-rows, --prior-proportions or --ridge",
+            "prior rows" => "--prior-rows",
+            "prior rows of proportions" => "--prior-proportions",
+            "prior variance" => "--prior-variance",
+            _ => "",
+        };
         let is_one = OPTIONS.contains(&name);
-        if name == "columns" {
-            return Some("--counts or --categories".into());
+        let hyphens = || format!("--{}", name.replace('_', "-"));
+        match others {
+            "" => is_one.then(hyphens),
+            others => Some(others.to_string()),
         }
-        is_one.then(|| format!("--{}", name.replace('_', "-")))
     };
     match error {
         Error::Parameter { name, value, rule } => match option(name) {

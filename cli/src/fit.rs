@@ -179,9 +179,20 @@ pub(crate) fn has_one_variance(algorithm: &str, common: &Common) -> bool {
     one && common.factors.is_none() && !common.standardise && common.metric == Metric::Euclidean
 }
 
-/// Says that densities are those of no rows at all, where a component has too few for its covariance.
+/// The rows that components have in advance, if any option asks for them.
+fn prior_of(common: &Common) -> Option<Prior> {
+    let (rows, ridge) = (common.prior_rows, common.ridge);
+    rows.or(common.prior_proportions).or(ridge)?;
+    let prior = Prior::new(rows.unwrap_or(0.0)).ridge(ridge.unwrap_or(0.0));
+    let prior = prior.proportions(common.prior_proportions.unwrap_or(0.0));
+    let variance = common.prior_variance;
+    Some(variance.map_or(prior, |variance| prior.variance(variance)))
+}
+
+/// Says that densities are those of no rows at all, where a component has too few for its covariance, and nothing in advance.
 fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
     let few = match found::covariances(&*found.model) {
+        _ if found.model.prior_terms() != 0.0 => return,
         Some(Covariance::Full) => found.model.means().ncols(),
         Some(Covariance::Diagonal | Covariance::Spherical | Covariance::Factors(_)) => 1,
         _ => return,
@@ -202,7 +213,7 @@ fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
             _ => "a component has no more rows than columns",
         };
         warn(&format!(
-            "{has}, so that its variances stand at their floor and its density says nothing: ask for fewer clusters, or for --covariance tied"
+            "{has}, so that its variances stand at their floor and its density says nothing: ask for fewer clusters, for --covariance tied, or for --prior-rows 1"
         ));
     }
 }
@@ -267,6 +278,9 @@ pub(crate) fn common(
     if let Some(covariance) = factors.or(covariance.map(arguments::Covariance::of_crate)) {
         algorithm = algorithm.covariance(covariance);
     }
+    if let Some(prior) = prior_of(common) {
+        algorithm = algorithm.prior(prior);
+    }
     Ok(algorithm)
 }
 
@@ -298,7 +312,7 @@ pub(crate) const SIZES: &str = "sizes";
 pub(crate) const MEMORY: &str = "memory";
 
 /// Notes that are numbers.
-pub(crate) const NUMBERS: [&str; 11] = [
+pub(crate) const NUMBERS: [&str; 15] = [
     "clusters",
     "seed",
     "restarts",
@@ -310,6 +324,10 @@ pub(crate) const NUMBERS: [&str; 11] = [
     "c-prime",
     "neighbors",
     "concentration",
+    "prior-rows",
+    "prior-variance",
+    "prior-proportions",
+    "ridge",
 ];
 
 /// Notes on the fit for the file of the model.
@@ -334,6 +352,11 @@ fn notes(
     add("c-prime", fit.c_prime.map(|x| x.to_string()));
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
+    let (common, of) = (&fit.common, |x: Option<f64>| x.map(|x| x.to_string()));
+    add("prior-rows", of(common.prior_rows));
+    add("prior-variance", of(common.prior_variance));
+    add("prior-proportions", of(common.prior_proportions));
+    add("ridge", of(common.ridge));
     add("standardised", fit.common.standardise.then(|| "yes".into()));
     let cosine = fit.common.metric == Metric::Cosine;
     add("metric", cosine.then(|| "cosine".into()));

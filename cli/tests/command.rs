@@ -1545,6 +1545,147 @@ fn a_component_with_too_few_rows_is_told() {
     }
 }
 
+/// Options of priors are those of the crate, and no component stands at a floor.
+#[test]
+fn priors_are_options() {
+    let folder = Folder::new("priors");
+    fs::write(
+        folder.at("few.csv"),
+        "a,b,c\n1,2,3\n4,5,7\n7,1,0\n2,9,4\n",
+    )
+    .unwrap();
+    let gmm = ["few.csv", "-a", "gmm", "--covariance", "full", "--float", "f64"];
+    let fit = |more: &[&str]| {
+        let fit = ["fit", "-k", "1", "-m", "m"];
+        [&fit[..], &gmm, more].concat()
+    };
+    for more in [["--prior-rows", "1"], ["--ridge", "0.5"]] {
+        assert_eq!(warnings(&folder.run(&fit(&more))), "");
+    }
+    let all = ["--prior-rows", "2", "--prior-variance", "4"];
+    let more = ["--prior-proportions", "1", "--ridge", "0.25"];
+    folder.done(&fit(&[&all[..], &more].concat()));
+    let saved: BoxedMixture<f64> = Save::load(folder.at("m")).unwrap();
+    let x = ndarray::array![[1.0, 2.0, 3.0], [4.0, 5.0, 7.0], [7.0, 1.0, 0.0], [2.0, 9.0, 4.0]];
+    let prior = Prior::new(2.0).variance(4.0).proportions(1.0).ridge(0.25);
+    let own = "gmm".parse::<Algorithm>().unwrap().clusters(1);
+    let own = own.covariance(Covariance::Full).prior(prior);
+    let own = own.boxed::<f64>().unwrap().fit(&Dense::new(&x).unwrap());
+    let own = own.unwrap().model;
+    assert_eq!(saved.variances(), own.variances());
+    assert_eq!(saved.prior_terms(), own.prior_terms());
+    let info = folder.done(&["info", "m", "--json"]);
+    for note in [
+        r#""prior-rows":2"#,
+        r#""prior-variance":4"#,
+        r#""prior-proportions":1"#,
+        r#""ridge":0.25"#,
+    ] {
+        assert!(info.contains(note), "{info}");
+    }
+    let clusters = ["clusters", "--to", "2", "--held-out", "0", "--prior-rows", "1"];
+    let output = folder.run(&[&clusters[..], &gmm].concat());
+    assert!(output.status.success(), "{output:?}");
+    for (more, say) in [
+        (&["--prior-variance", "1"][..], "--prior-rows"),
+        (
+            &["--prior-rows", "1e10"],
+            "--prior-rows 10000000000: must be between 0 and 1e9",
+        ),
+        (
+            &["--prior-proportions", "1e10"],
+            "--prior-proportions 10000000000: must be between",
+        ),
+        (
+            &["--prior-rows", "1", "--prior-variance", "0"],
+            "--prior-variance 0: must be positive",
+        ),
+        (&["--prior-rows", "-1"], "must be a finite number, 0 or more"),
+        (&["--ridge", "1e80"], "must be nearer to the variances of the data"),
+    ] {
+        let (code, said) = folder.fails(&fit(more));
+        assert!(code == 2 && said.contains(say), "{more:?}: {said}");
+    }
+    let process = ["fit", "few.csv", "-k", "2", "-a", "dp-gmm", "-m", "m", "--ridge", "1"];
+    let (code, said) = folder.fails(&process);
+    let say = "dp-gmm has no --prior-rows, --prior-proportions or --ridge: take -a gmm";
+    assert!(code == 2 && said.contains(say), "{said}");
+}
+
+/// Factor analysers, and tables whose numbers have a covariance, by their options.
+#[test]
+fn factors_and_tables_are_fitted() {
+    let folder = Folder::new("families");
+    csv(&folder, &rows(600));
+    let input = ["rows.csv", "--key", "id", "--columns", "x,y,z"];
+    let fit = |more: &[&str]| [&["fit", "-m", "m"][..], &input, more].concat();
+    folder.done(&fit(&["-k", "6", "-a", "gmm", "--factors", "1"]));
+    let info = ModelInfo::of_file(folder.at("m")).unwrap();
+    assert_eq!((&*info.family, info.columns), ("Factors(1)", 3));
+    folder.done(&["info", "m", "--parameters", "p.npz"]);
+    let mut npz = NpzReader::new(fs::File::open(folder.at("p.npz")).unwrap()).unwrap();
+    let loadings: ndarray::Array3<f64> = npz.by_name("loadings").unwrap();
+    assert_eq!(loadings.dim(), (6, 3, 1));
+    for (more, say) in [
+        (
+            &["--factors", "3"][..],
+            "--factors 3: must be fewer than columns",
+        ),
+        (&["--factors", "0"], "must be a whole number, 1 or more"),
+        (&["--factors", "1", "--covariance", "full"], "cannot be used with"),
+    ] {
+        let (code, said) = folder.fails(&fit(&[&["-k", "2", "-a", "gmm"][..], more].concat()));
+        assert!(code == 2 && said.contains(say), "{more:?}: {said}");
+    }
+
+    let mut rng = coremix::stage::Rng::from_seed(2);
+    let x = Array2::from_shape_fn((300, 4), |(n, j)| {
+        let of = (n % 2) as f64;
+        match j {
+            1 => (9.0 * of + 3.0 * rng.uniform()).floor(),
+            2 => f64::from(rng.uniform() < 0.2 + 0.6 * of),
+            _ => 170.0 + 20.0 * of + rng.normal(),
+        }
+    });
+    let mut text = String::from("height,visits,smokes,weight\n");
+    for row in x.outer_iter() {
+        text += &format!("{},{},{},{}\n", row[0], row[1], row[2], row[3]);
+    }
+    fs::write(folder.at("t.csv"), text).unwrap();
+    let table = ["t.csv", "-a", "table", "-k", "2", "--float", "f64"];
+    let kinds = ["--counts", "visits", "--categories", "smokes"];
+    let fit = |more: &[&str]| [&["fit", "-m", "m"][..], &table, &kinds, more].concat();
+    folder.done(&fit(&["--covariance", "full", "--prior-rows", "1"]));
+    let info = ModelInfo::of_file(folder.at("m")).unwrap();
+    assert_eq!(info.family, "Product");
+    let saved: BoxedMixture<f64> = Save::load(folder.at("m")).unwrap();
+    use coremix::m_step::Column;
+    let columns = vec![
+        Column::Number,
+        Column::Count,
+        Column::Category(0),
+        Column::Number,
+    ];
+    let own = "table".parse::<Algorithm>().unwrap().clusters(2).columns(columns);
+    let own = own.covariance(Covariance::Full).prior(Prior::weak());
+    let own = own.boxed::<f64>().unwrap().fit(&Dense::new(&x).unwrap());
+    let own = own.unwrap().model;
+    assert_eq!(saved.means(), own.means());
+    assert_eq!(saved.to_bytes(&[]), own.to_bytes(&[]));
+    folder.done(&["info", "m", "--parameters", "p.npz"]);
+    let mut npz = NpzReader::new(fs::File::open(folder.at("p.npz")).unwrap()).unwrap();
+    let covariances: ndarray::Array3<f64> = npz.by_name("covariances").unwrap();
+    let probabilities: Array2<f64> = npz.by_name("probabilities").unwrap();
+    assert_eq!((covariances.dim(), probabilities.dim()), ((2, 2, 2), (2, 2)));
+    let score = folder.done(&["score", "m", "t.csv"]);
+    let found = number(words(&score, "log-likelihood"));
+    let expected = own.log_likelihood(&Dense::new(&x).unwrap()).unwrap() / 300.0;
+    assert!((found - expected).abs() < 1e-4, "{score} {expected}");
+    folder.done(&fit(&["--factors", "1"]));
+    let (code, said) = folder.fails(&fit(&["--covariance", "tied-spherical"]));
+    assert!(code == 2 && said.contains("use Spherical"), "{said}");
+}
+
 #[test]
 fn wrong_calls_say_what_to_do() {
     let folder = Folder::new("wrong");

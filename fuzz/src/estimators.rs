@@ -2,7 +2,7 @@
 
 use crate::bytes::Bytes;
 use coremix::coreset::Coreset;
-use coremix::m_step::MStep;
+use coremix::m_step::{MStep, Product};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::seed::Seeder;
@@ -37,7 +37,7 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
     // Each of the others with some chance: most have a default that suits small data.
     for _ in 0..bytes.few(8) {
         let own = algorithm.clone();
-        let with = match bytes.below(12) {
+        let with = match bytes.below(13) {
             0 => own.coreset(bytes.count(80)),
             1 => own.memory(bytes.count(256)),
             2 => own.c_prime(bytes.count(8)),
@@ -49,6 +49,7 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
             8 => own.epsilon(bytes.real()),
             9 => own.concentration(bytes.real()),
             10 => own.covariance(bytes.choose(&FAMILIES)),
+            11 => own.prior(Prior::new(bytes.real()).ridge(bytes.real())),
             _ => own.tolerance(bytes.real()),
         };
         // A setting that the algorithm does not have would be all that is tried.
@@ -65,12 +66,14 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
     algorithm
 }
 
-const FAMILIES: [Covariance; 5] = [
+const FAMILIES: [Covariance; 7] = [
     Covariance::TiedSpherical,
     Covariance::Spherical,
     Covariance::Diagonal,
     Covariance::Tied,
     Covariance::Full,
+    Covariance::Factors(1),
+    Covariance::Factors(2),
 ];
 
 fn rule(bytes: &mut Bytes<'_>) -> Rule {
@@ -256,13 +259,18 @@ fn process(columns: usize, bytes: &mut Bytes<'_>) -> DirichletProcess {
 
 /// With the components asked for.
 fn of_family<F: Float>(builder: Builder<F>, bytes: &mut Bytes<'_>) -> Result<Boxed<F>> {
-    match bytes.below(7) {
+    match bytes.below(9) {
         0 => built(builder),
         1 => built(builder.covariance(Covariance::Spherical)),
         2 => built(builder.m_step(Gaussian::new(Covariance::Spherical).equal_proportions())),
         3 => built(builder.covariance(Covariance::Diagonal)),
         4 => built(builder.covariance(Covariance::Tied)),
         5 => built(builder.covariance(Covariance::Full)),
+        6 => built(builder.covariance(Covariance::Factors(1))),
+        7 => {
+            let numbers = Product::new(Gaussian::new(Covariance::Full));
+            built(builder.m_step(numbers.block([0], Gaussian::new(Covariance::Spherical))))
+        }
         _ => built(builder.m_step(Gaussian::new(Covariance::Diagonal).equal_proportions())),
     }
 }

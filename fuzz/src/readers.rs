@@ -94,8 +94,12 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
     let (d, k) = (1 + bytes.below(4), 1 + bytes.below(3));
     let mut rng = Rng::from_seed(u64::from(bytes.byte()));
     let x = Array2::from_shape_fn((12, d), |_| F::from_f64(rng.normal()));
-    let kind = bytes.below(6);
-    let name = if kind == 5 { "dp-gmm" } else { "gmm" };
+    let kind = bytes.below(8);
+    let name = match kind {
+        6 => "dp-gmm",
+        7 => "table",
+        _ => "gmm",
+    };
     let mut algorithm: Algorithm = name.parse().expect("a name");
     algorithm = algorithm.clusters(k).max_iterations(bytes.few(3));
     let families = [
@@ -104,9 +108,12 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
         Covariance::Diagonal,
         Covariance::Tied,
         Covariance::Full,
+        if d > 1 { Covariance::Factors(1) } else { Covariance::Diagonal },
     ];
-    if let Some(family) = families.get(kind) {
-        algorithm = algorithm.covariance(*family);
+    match families.get(kind) {
+        Some(family) => algorithm = algorithm.covariance(*family),
+        None if name == "table" => algorithm = algorithm.covariance(Covariance::Full),
+        None => {}
     }
     let fit = algorithm.boxed().expect("settings");
     let fit = match bytes.one_in(3) && kind < 3 {

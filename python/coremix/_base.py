@@ -668,4 +668,5 @@ _FAMILIES = {
     "dirichlet-process": ("a Dirichlet process", "BayesianGaussianMixture"),
     "von-mises-fisher": ("directions", "KMeans"),
     "table": ("columns of different kinds", "TableMixture"),
+    "product": ("columns of different kinds", "TableMixture"),
 }

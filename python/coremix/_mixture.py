@@ -40,7 +40,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
     def __getattr__(self, name: str) -> Any:
         # All pairs of columns are made when they are asked for.
         if name == "covariances_" and "loadings_" in self.__dict__:
-            return self.loadings_ @ self.loadings_.swapaxes(1, 2) + np.eye(self.n_features_in_) * self.noise_variance_[:, None]
+            return self.loadings_ @ self.loadings_.swapaxes(1, 2) + np.eye(self.noise_variance_.shape[1]) * self.noise_variance_[:, None]
         return super().__getattr__(name)
 
     def _takes_sparse(self) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ._mixture import CoremixMixture
+from ._parameters import Covariance
 
 
 class CoremixTable(CoremixMixture):
@@ -22,6 +23,7 @@ class CoremixTable(CoremixMixture):
     probabilities_: dict[int, NDArray[np.float64]]
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
+        self.__dict__.pop("covariances_", None)
         super()._set_parameters(parameters)
         self.variances_ = parameters["variances"]
         self.probabilities_ = parameters["probabilities"]
@@ -32,7 +34,8 @@ class TableMixture(CoremixTable):
     """A mixture for tables of mixed columns: numbers, counts and categories.
 
     Within a component the columns are independent: numbers are normal, counts are Poisson, and categories have a probability each. With
-    categories alone it is latent class analysis. ``allow_missing=True`` leaves missing values out of the likelihood.
+    categories alone it is latent class analysis. With a ``covariance_type``, numbers have a covariance together.
+    ``allow_missing=True`` leaves missing values out of the likelihood.
 
     Parameters
     ----------
@@ -43,6 +46,13 @@ class TableMixture(CoremixTable):
     categories : sequence of int or str, default=()
         The columns that are categories, numbered from 0 on, such as :class:`sklearn.preprocessing.OrdinalEncoder` makes.
         There are as many as the largest number says. All other columns are numbers.
+    covariance_type : {"full", "tied", "diag", "spherical", "factors"} or None, default=None
+        The covariance of the numbers, as in :class:`GaussianMixture`. None: each number has a variance of its own, with half a row in
+        advance, as counts and categories have.
+    n_factors : int or None, default=None
+        The number of factors, fewer than numbers.
+    prior_rows, reg_covar : float, default=0.0
+        As in :class:`GaussianMixture`, for the covariance of the numbers.
     n_init : int or "auto", default="auto"
         Restarts; the best one is kept. "auto": 8.
     tol : float or None, default=None
@@ -64,6 +74,8 @@ class TableMixture(CoremixTable):
         The variances of numbers, and the rates of counts.
     precisions_, precisions_cholesky_ : ndarray of shape (n_components, n_features)
         The inverses of ``variances_``, and their roots.
+    covariances_, loadings_, noise_variance_ : ndarray
+        With a ``covariance_type``: of the numbers, in the order of their columns, as in :class:`GaussianMixture`.
     probabilities_ : dict of int to ndarray of shape (n_components, n_categories)
         The probabilities of the categories, by the number of their column.
     lower_bound_, converged_, n_iter_, report_, n_features_in_, feature_names_in_
@@ -72,6 +84,10 @@ class TableMixture(CoremixTable):
     See Also
     --------
     GaussianMixture : All columns are numbers.
+
+    Notes
+    -----
+    With ``covariance_type`` "full" or "tied", ``prior_rows=1`` keeps components of few rows from collapsing.
 
     Examples
     --------
@@ -90,12 +106,19 @@ class TableMixture(CoremixTable):
     """
 
     _algorithm = "table"
-    _families: ClassVar[tuple[str, ...]] = ("table",)
-    _elsewhere: ClassVar[dict[str, str]] = CoremixMixture._elsewhere | {"covariances_": "variances_ is its name"}
+    _families: ClassVar[tuple[str, ...]] = ("table", "product")
+    _names = CoremixMixture._names | {"prior rows": "prior_rows", "ridge": "reg_covar"}
+    _elsewhere: ClassVar[dict[str, str]] = CoremixMixture._elsewhere | {
+        "covariances_": "variances_ is its name, unless a covariance_type is given"
+    }
 
     n_init: int | Literal["auto"] = "auto"
     counts: Sequence[int | str] = ()
     categories: Sequence[int | str] = ()
+    covariance_type: Covariance | None = None
+    n_factors: int | None = None
+    prior_rows: float = 0.0
+    reg_covar: float = 0.0
     greedy: bool = False
 
     def _settings(self) -> dict[str, Any]:
@@ -105,7 +128,10 @@ class TableMixture(CoremixTable):
                 if kinds[column] not in ("number", kind):
                     raise ValueError(f"column {column} is both in counts and in categories")
                 kinds[column] = kind
-        return super()._settings() | {"columns": kinds}
+        found = super()._settings() | {"columns": kinds}
+        if self.prior_rows != 0 or self.reg_covar != 0:
+            found["prior"] = {"rows": self.prior_rows, "ridge": self.reg_covar}
+        return found
 
     def _places(self, parameter: str) -> list[int]:
         """The numbers of the columns that a parameter names."""
@@ -152,7 +178,12 @@ class TableMixture(CoremixTable):
     def load(cls, path: str | PathLike[str]) -> Self:
         """The estimator in the file ``path``, which :meth:`save` wrote, or Rust, or the command ``coremix``."""
         estimator = super().load(path)
-        kinds = estimator._model.parameters()["kinds"]
+        found = estimator._model.parameters()
+        if found["blocks"] > 1:
+            raise ValueError(f"{path}: this model has {found['blocks']} blocks of numbers: TableMixture has one")
+        estimator.covariance_type = found.get("covariance_type")
+        estimator.n_factors = found["loadings"].shape[2] if "loadings" in found else None
+        kinds = found["kinds"]
         names: list[Any] = estimator._column_names() or list(range(len(kinds)))
         for parameter, kind in (("counts", "count"), ("categories", "category")):
             setattr(estimator, parameter, [name for name, own in zip(names, kinds, strict=True) if own == kind])

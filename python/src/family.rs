@@ -2,8 +2,8 @@
 
 use crate::input::Number;
 use coremix::m_step::{
-    Column, Covariance, DirichletProcessMixture, GaussianMixture, TableMixture,
-    VonMisesFisherMixture,
+    Column, Covariance, DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture,
+    TableMixture, VonMisesFisherMixture,
 };
 use coremix::ndarray::{Array1, Array2, Array3};
 use coremix::{Error, FileFault, Mixture, Result};
@@ -18,6 +18,7 @@ pub(crate) enum Family<'a, F> {
     DirichletProcess(&'a DirichletProcessMixture<F>),
     Directions(&'a VonMisesFisherMixture<F>),
     Table(&'a TableMixture<F>),
+    Product(&'a ProductMixture<F>),
 }
 
 impl<'a, F: Number> Family<'a, F> {
@@ -27,6 +28,7 @@ impl<'a, F: Number> Family<'a, F> {
         let found = found.or_else(|| any.downcast_ref().map(Self::DirichletProcess));
         let found = found.or_else(|| any.downcast_ref().map(Self::Directions));
         let found = found.or_else(|| any.downcast_ref().map(Self::Table));
+        let found = found.or_else(|| any.downcast_ref().map(Self::Product));
         found.ok_or(Error::Model {
             path: "model".into(),
             fault: FileFault::NoFormat,
@@ -38,15 +40,21 @@ impl<'a, F: Number> Family<'a, F> {
             Self::DirichletProcess(_) => "dirichlet-process",
             Self::Directions(_) => "von-mises-fisher",
             Self::Table(_) => "table",
-            Self::Gaussian(model) => match model.covariance_kind() {
-                Covariance::TiedSpherical => "tied-spherical",
-                Covariance::Spherical => "spherical",
-                Covariance::Diagonal => "diag",
-                Covariance::Tied => "tied",
-                Covariance::Factors(_) => "factors",
-                _ => "full",
-            },
+            Self::Product(_) => "product",
+            Self::Gaussian(model) => covariance_of(model),
         }
+    }
+}
+
+/// The name of the kind of covariances.
+fn covariance_of<F: Number>(model: &GaussianMixture<F>) -> &'static str {
+    match model.covariance_kind() {
+        Covariance::TiedSpherical => "tied-spherical",
+        Covariance::Spherical => "spherical",
+        Covariance::Diagonal => "diag",
+        Covariance::Tied => "tied",
+        Covariance::Factors(_) => "factors",
+        _ => "full",
     }
 }
 
@@ -76,6 +84,8 @@ pub(crate) enum Parameters {
         probabilities: Vec<(usize, Array2<f64>)>,
         proportions: Array1<f64>,
         explain: Array2<f64>,
+        /// The kinds of covariances that blocks of numbers have, and these.
+        numbers: Vec<(&'static str, Covariances)>,
     },
 }
 
@@ -90,29 +100,47 @@ pub(crate) enum Covariances {
     Factors(Array3<f64>, Array2<f64>),
 }
 
+impl Covariances {
+    fn of<F: Number>(own: &GaussianMixture<F>) -> Result<Self> {
+        let standardised = Mixture::frame(own).is_standardised();
+        Ok(match own.covariance_kind() {
+            Covariance::TiedSpherical | Covariance::Spherical if standardised => {
+                Self::PerColumn(own.variances())
+            }
+            Covariance::TiedSpherical => Self::One(own.variance()),
+            Covariance::Spherical => Self::PerComponent(own.variances().column(0).to_owned()),
+            Covariance::Diagonal => Self::PerColumn(own.column_variances()),
+            Covariance::Tied => Self::Matrix(own.covariance(0)?),
+            Covariance::Factors(_) => Self::Factors(own.loadings(), own.noise()),
+            _ => Self::Matrices(own.covariances()),
+        })
+    }
+
+    fn put(self, found: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = found.py();
+        match self {
+            Self::One(variance) => found.set_item("covariances", variance),
+            Self::PerComponent(own) => found.set_item("covariances", own.into_pyarray(py)),
+            Self::PerColumn(own) => found.set_item("covariances", own.into_pyarray(py)),
+            Self::Matrix(own) => found.set_item("covariances", own.into_pyarray(py)),
+            Self::Matrices(own) => found.set_item("covariances", own.into_pyarray(py)),
+            Self::Factors(loadings, noise) => {
+                found.set_item("loadings", loadings.into_pyarray(py))?;
+                found.set_item("noise", noise.into_pyarray(py))
+            }
+        }
+    }
+}
+
 impl Parameters {
     pub(crate) fn of<F: Number>(model: &dyn Mixture<F>) -> Result<Self> {
         let proportions = model.proportions();
         Ok(match Family::of(model)? {
             Family::Gaussian(own) => {
                 let kind = own.covariance_kind();
-                let standardised = model.frame().is_standardised();
-                let covariances = match kind {
-                    Covariance::TiedSpherical | Covariance::Spherical if standardised => {
-                        Covariances::PerColumn(own.variances())
-                    }
-                    Covariance::TiedSpherical => Covariances::One(own.variance()),
-                    Covariance::Spherical => {
-                        Covariances::PerComponent(own.variances().column(0).to_owned())
-                    }
-                    Covariance::Diagonal => Covariances::PerColumn(own.column_variances()),
-                    Covariance::Tied => Covariances::Matrix(own.covariance(0)?),
-                    Covariance::Factors(_) => Covariances::Factors(own.loadings(), own.noise()),
-                    _ => Covariances::Matrices(own.covariances()),
-                };
                 let turned = kind == Covariance::Diagonal && model.frame().basis().is_some();
                 Self::Gaussian {
-                    covariances,
+                    covariances: Covariances::of(own)?,
                     full: turned.then(|| own.covariances()),
                     proportions,
                 }
@@ -131,6 +159,35 @@ impl Parameters {
                     probabilities: probabilities.collect::<Result<_>>()?,
                     proportions,
                     explain: own.explain(),
+                    numbers: Vec::new(),
+                }
+            }
+            Family::Product(own) => {
+                let mut kinds = vec!["number"; model.frame().dim()];
+                let (mut probabilities, mut numbers) = (Vec::new(), Vec::new());
+                for (columns, part) in own.parts() {
+                    match part {
+                        PartMixture::Gaussian(own) => {
+                            numbers.push((covariance_of(own), Covariances::of(own)?));
+                        }
+                        PartMixture::Table(own) => {
+                            for (j, kind) in own.columns().iter().enumerate() {
+                                kinds[columns[j]] = kind_of(kind);
+                                if matches!(kind, Column::Category(_)) {
+                                    probabilities.push((columns[j], own.probabilities(j)?));
+                                }
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                Self::Table {
+                    kinds,
+                    variances: own.variances(),
+                    probabilities,
+                    proportions,
+                    explain: own.explain(),
+                    numbers,
                 }
             }
             Family::DirichletProcess(own) => Self::DirichletProcess {
@@ -152,26 +209,10 @@ impl Parameters {
                 full,
                 proportions,
             } => {
-                match covariances {
-                    Covariances::One(variance) => found.set_item("covariances", variance)?,
-                    Covariances::PerComponent(own) => {
-                        found.set_item("covariances", own.into_pyarray(py))?;
-                    }
-                    Covariances::PerColumn(own) => {
-                        found.set_item("covariances", own.into_pyarray(py))?;
-                        found.set_item("full", full.map(|full| full.into_pyarray(py)))?;
-                    }
-                    Covariances::Matrix(own) => {
-                        found.set_item("covariances", own.into_pyarray(py))?;
-                    }
-                    Covariances::Matrices(own) => {
-                        found.set_item("covariances", own.into_pyarray(py))?;
-                    }
-                    Covariances::Factors(loadings, noise) => {
-                        found.set_item("loadings", loadings.into_pyarray(py))?;
-                        found.set_item("noise", noise.into_pyarray(py))?;
-                    }
+                if matches!(covariances, Covariances::PerColumn(_)) {
+                    found.set_item("full", full.map(|full| full.into_pyarray(py)))?;
                 }
+                covariances.put(found)?;
                 found.set_item("weights", proportions.into_pyarray(py))
             }
             Self::Directions {
@@ -187,10 +228,17 @@ impl Parameters {
                 probabilities,
                 proportions,
                 explain,
+                numbers,
             } => {
                 let by_column = PyDict::new(py);
                 for (column, own) in probabilities {
                     by_column.set_item(column, own.into_pyarray(py))?;
+                }
+                // Where there are several blocks, the first, and their number.
+                found.set_item("blocks", numbers.len())?;
+                if let Some((kind, own)) = numbers.into_iter().next() {
+                    found.set_item("covariance_type", kind)?;
+                    own.put(found)?;
                 }
                 found.set_item("kinds", kinds)?;
                 found.set_item("variances", variances.into_pyarray(py))?;

@@ -105,3 +105,91 @@ def test_wrong_parameters_are_told(parameters, what):
     X[0, 0] = 0.5
     with pytest.raises((TypeError, ValueError), match=what):
         TableMixture(2, **parameters).fit(X)
+
+
+def mixed(n=600, seed=4):
+    """Two numbers that are correlated, a count and a category."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n) % 2
+    both = rng.normal(size=n)
+    tall = 170 + 8 * group + both + 0.5 * rng.normal(size=n)
+    heavy = 60 - 6 * both + 3 * rng.normal(size=n)
+    X = np.c_[tall, rng.poisson(np.array([1, 6])[group]), heavy, rng.random(n) < np.array([0.2, 0.8])[group]]
+    return X, group
+
+
+@pytest.mark.parametrize("kind, shape", [("full", (2, 2, 2)), ("tied", (2, 2)), ("diag", (2, 2)), ("spherical", (2,)), ("factors", (2, 2, 2))])
+def test_numbers_have_a_covariance(kind, shape, tmp_path):
+    from scipy.stats import multivariate_normal, poisson
+
+    X, group = mixed()
+    settings = {"counts": [1], "categories": [3], "covariance_type": kind, "random_state": 0}
+    settings |= {"n_factors": 1} if kind == "factors" else {}
+    mixture = TableMixture(2, **settings).fit(X)
+    assert mixture.covariances_.shape == shape and mixture.probabilities_[3].shape == (2, 2)
+    matrices = mixture.covariances_
+    if kind == "tied":
+        matrices = np.broadcast_to(matrices, (2, 2, 2))
+    elif kind in ("diag", "spherical"):
+        matrices = np.array([np.eye(2) * one for one in matrices])
+    logs = np.log(mixture.weights_) + poisson.logpmf(X[:, [1]], mixture.variances_[:, 1])
+    logs = logs + np.log(mixture.probabilities_[3][:, X[:, 3].astype(int)].T)
+    numbers = X[:, [0, 2]]
+    own = zip(mixture.means_[:, [0, 2]], matrices, strict=True)
+    logs = logs + np.array([multivariate_normal.logpdf(numbers, mean, matrix) for mean, matrix in own]).T
+    np.testing.assert_allclose(mixture.score_samples(X), np.logaddexp.reduce(logs, axis=1), rtol=1e-8)
+    assert mixture.divergences().shape == (2, 4)
+    mixture.save(tmp_path / "model.cmx")
+    again = TableMixture.load(tmp_path / "model.cmx")
+    assert (again.counts, again.categories, again.covariance_type) == ([1], [3], kind)
+    np.testing.assert_array_equal(again.predict_proba(X), mixture.predict_proba(X))
+    np.testing.assert_array_equal(again.covariances_, mixture.covariances_)
+    np.testing.assert_array_equal(again.fit(X).means_, again.set_params(random_state=0).fit(X).means_)
+    with pytest.raises(ValueError, match="TableMixture"):
+        coremix.GaussianMixture.load(tmp_path / "model.cmx")
+    # Fitted again without it, no covariances are left.
+    again.set_params(covariance_type=None, n_factors=None).fit(X)
+    with pytest.raises(AttributeError, match="variances_"):
+        again.covariances_  # noqa: B018
+
+
+def test_correlated_numbers_tell_groups_apart():
+    X, group = mixed()
+    alone = TableMixture(2, counts=[1], categories=[3], random_state=0).fit(X)
+    together = TableMixture(2, counts=[1], categories=[3], covariance_type="full", random_state=0).fit(X)
+    assert together.bic(X) < alone.bic(X)
+    labels = together.predict(X)
+    assert max(np.mean(labels == group), np.mean(labels != group)) > 0.95
+    holes = X.copy()
+    holes[::3, 0] = np.nan
+    missing = TableMixture(2, counts=[1], categories=[3], covariance_type="full", allow_missing=True, random_state=0)
+    filled = missing.fit(holes).impute(holes)
+    mean = np.array([holes[1::3][group[1::3] == g, 0].mean() for g in (0, 1)])
+    assert np.abs(filled[::3, 0] - X[::3, 0]).mean() < 0.8 * np.abs(mean[group[::3]] - X[::3, 0]).mean()
+
+
+@pytest.mark.parametrize(
+    "parameters, what",
+    [
+        ({"covariance_type": "tied-spherical"}, "covariance_type"),
+        ({"covariance_type": "whole"}, "covariance_type"),
+        ({"covariance_type": "factors"}, "n_factors"),
+        ({"covariance_type": "factors", "n_factors": 2}, "factors"),
+        ({"n_factors": 1}, "n_factors"),
+        ({"prior_rows": -1.0}, "prior_rows"),
+        ({"reg_covar": np.nan}, "reg_covar"),
+    ],
+)
+def test_wrong_covariances_are_told(parameters, what):
+    X, _ = mixed(60)
+    with pytest.raises((TypeError, ValueError), match=what):
+        TableMixture(2, counts=[1], categories=[3], **parameters).fit(X)
+
+
+def test_priors_are_those_of_the_numbers():
+    X, _ = mixed(40)
+    settings = {"counts": [1], "categories": [3], "random_state": 0}
+    with_rows = TableMixture(6, covariance_type="full", prior_rows=1, **settings).fit(X)
+    assert with_rows.report_["at_floor"] == 0
+    ridge = TableMixture(1, covariance_type="full", reg_covar=2.0, **settings).fit(X)
+    np.testing.assert_allclose(ridge.covariances_[0], np.cov(X[:, [0, 2]].T, bias=True) + 2 * np.eye(2), rtol=1e-9)

@@ -12,7 +12,7 @@ use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
 use crate::m_step::{
-    Column, Covariance, DirichletProcess, MStep, Prior, Save, Table, VonMisesFisher,
+    Column, Covariance, DirichletProcess, Gaussian, MStep, Prior, Save, Table, VonMisesFisher,
 };
 use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
 use ndarray::Array2;
@@ -109,11 +109,12 @@ settings! {
     concentration: f64,
     /// The Dirichlet process with its priors, in place of `concentration`. Default: with that concentration.
     process: DirichletProcess,
-    /// The kind of the covariances. Default: one shared variance, but diagonal covariances for `sparsified-gmm`.
+    /// The kind of the covariances. Default: one shared variance, but diagonal covariances for `sparsified-gmm`. In a `table` they are those of
+    /// the numbers together; by default numbers are independent.
     covariance: Covariance,
     /// The kinds of the columns, of `table`. Default: all are numbers.
     columns: Vec<Column>,
-    /// Rows that components have in advance, as [`Builder::prior`]. Default: none.
+    /// Rows that components have in advance, as [`Builder::prior`]. Default: none. In a `table` they are for the covariances of its numbers.
     prior: Prior,
     /// How rows are compared. Default: by distances.
     metric: Metric,
@@ -232,7 +233,7 @@ algorithms! {
         let own = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
         own::dp_gmm(k, 1.0).m_step(s.process.clone().unwrap_or_else(own))
     };
-    "table" All Full [coreset columns greedy] =>
+    "table" All Full [coreset columns covariance prior greedy] =>
         |s, k| Table own::table(k, s.columns.clone().unwrap_or_default());
     "fast" Phases One [coreset memory metric] => |_, k| Gaussian own::fast(k);
 }
@@ -335,21 +336,21 @@ impl Algorithm {
             per_row += supports + Sizes::in_order();
         }
         let d = shape.columns as f64;
-        let more = match s.covariance {
+        let mut more = match s.covariance {
             Some(Covariance::Full) => d * d,
             // All components have one.
             Some(Covariance::Tied) => d * d / clusters as f64,
             Some(Covariance::Factors(factors)) => d * factors as f64,
             _ if has("concentration") => d * d,
-            _ if has("columns") => {
-                let categories = s.columns.iter().flatten().map(|column| match column {
-                    Column::Category(categories) => *categories as f64,
-                    _ => 0.0,
-                });
-                3.0 * d + categories.sum::<f64>()
-            }
             _ => 0.0,
         };
+        if has("columns") {
+            let categories = s.columns.iter().flatten().map(|column| match column {
+                Column::Category(categories) => *categories as f64,
+                _ => 0.0,
+            });
+            more += 3.0 * d + categories.sum::<f64>();
+        }
         // Restarts on few rows run at the same time.
         let at_once = parallel::fits_beside(self.restarts_of(), searched);
         let of_rows = searched as f64 * per_row.max(sizes.seeding(has("chain")));
@@ -437,7 +438,13 @@ impl Algorithm {
             (Made::Gaussian(builder), Some(kind)) => self.built(builder.covariance(kind)),
             (Made::Gaussian(builder), None) => self.built(builder),
             (Made::Dirichlet(builder), _) => self.built(builder),
-            (Made::Table(builder), _) => self.built(builder),
+            (Made::Table(builder), None) if prior.is_none() => self.built(builder),
+            (Made::Table(builder), kind) => {
+                let numbers = Gaussian::new(kind.unwrap_or(Covariance::Diagonal));
+                let numbers = prior.map_or(numbers, |prior| numbers.prior(prior));
+                let table = Table::new(self.settings.columns.clone().unwrap_or_default());
+                self.built(builder.m_step(table.numbers(numbers)))
+            }
         }
     }
 

@@ -308,6 +308,8 @@ const TABLE_RESTARTS: usize = 8;
 /// [E57](crate::equations#e57)).
 ///
 /// Rows that are far apart are no good seeds there, so the best of 8 restarts is kept. Cost $nk$.
+/// Numbers that have a covariance together: `.m_step(Table::new(columns).numbers(Gaussian::new(Covariance::Full)))`
+/// ([`Table::numbers`]).
 pub fn table<F: Float>(clusters: usize, columns: Vec<Column>) -> Builder<F, Table> {
     gmm(clusters)
         .m_step(Table::new(columns))

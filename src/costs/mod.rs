@@ -16,6 +16,7 @@ pub(crate) mod whitening;
 pub use low_rank::LowRank;
 use patterns::Expects;
 pub(crate) use ranking::Ranking;
+pub(crate) use scaled::penalised;
 pub use scaled::{Factor, Scaled};
 pub use whitened::Whitened;
 
@@ -49,6 +50,16 @@ pub trait OwnCost<F: Float>: Sync {
     fn components(&self) -> usize;
     /// Costs of row `i` under the components `ids`, into `out`: as many as there are ids.
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>);
+    /// Costs of all rows under all components at once, (len, k) into `out`, if that takes less time than row by row: those of
+    /// [`some`](Self::some), to the last bit. By default `false`, and nothing is done.
+    fn all(&self, _rows: &Rows<F>, _out: &mut Vec<F>) -> bool {
+        false
+    }
+    /// Row `i` (d) as component `c` completes it, in the coordinates of the frame, where what is missing depends on what is known.
+    /// `None` by default: it is the mean.
+    fn completed(&self, _rows: &Rows<F>, _i: usize, _c: usize) -> Option<Vec<f64>> {
+        None
+    }
     /// Whether costs of rows that [know](Rows::known) some of their coordinates are over these. By default rows must know all: data
     /// of others are an error.
     fn are_of_known(&self) -> bool {
@@ -106,6 +117,7 @@ impl<'m, F: Float> Cost<'m, F> {
         match self {
             Self::Whitened(whitened) => Some(whitened.completed(rows.entries()?.row(i), c)),
             Self::LowRank(low_rank) => Some(low_rank.completed(rows.entries()?.row(i), c)),
+            Self::Own(own) => own.completed(rows, i, c),
             _ => None,
         }
     }
@@ -140,6 +152,9 @@ impl<'m, F: Float> Cost<'m, F> {
             Self::LowRank(low_rank) => low_rank.all(rows, out),
             Self::Own(own) => {
                 let ids: Vec<u32> = (0..own.components() as u32).collect();
+                if own.all(rows, out) && out.len() == rows.len() * ids.len() {
+                    return;
+                }
                 let mut costs = Vec::new();
                 out.clear();
                 for i in 0..rows.len() {

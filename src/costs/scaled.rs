@@ -298,7 +298,7 @@ impl<F: Float> TryFrom<StoredScaled<F>> for Scaled<F> {
 /// A cost with what is added for its component, clamped so that it stays finite. A point that is infinitely far from every
 /// component still ranks a discarded component last.
 #[inline(always)]
-pub(super) fn penalised<F: Float>(cost: f64, added: f64) -> F {
+pub(crate) fn penalised<F: Float>(cost: f64, added: f64) -> F {
     let held = if added == f64::INFINITY {
         10.0 * F::LARGEST_COST
     } else if cost + added > F::LARGEST_COST {

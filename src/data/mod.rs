@@ -8,6 +8,7 @@ mod dense;
 mod guarded;
 mod known_sums;
 mod missing;
+mod of_columns;
 mod projected;
 mod sketch;
 mod sketch_builder;
@@ -19,6 +20,7 @@ pub use crate::rows::{Basis, Centres, Frame, Rows};
 pub use blocks::{Blocks, Lists, Source};
 pub use dense::Dense;
 pub(crate) use guarded::Guarded;
+pub(crate) use of_columns::OfColumns;
 #[doc(hidden)]
 pub use projected::Residual;
 pub use projected::Subspace;

@@ -1,12 +1,54 @@
-//! Parts of a Gaussian mixture: the density of some columns, alone or under known values of the others.
+//! Parts of a mixture: the density of some columns, alone or under known values of the others.
 
 use super::{Covariance, GaussianMixture};
 use crate::base::error::{Error, Result, ensure, require, same_length};
 use crate::base::float::{Float, held_in_range};
 use crate::base::linalg::Cholesky;
+use crate::data::Dense;
 use crate::model::Mixture;
 use ndarray::{Array1, Array2, Array3, Axis};
 use std::f64::consts::TAU;
+
+const TOO_FAR: &str = "are too far from all components: none has a share of them";
+
+/// An error unless these are some of `dim` columns, each once.
+pub(super) fn check_columns(columns: &[usize], dim: usize) -> Result<()> {
+    ensure(!columns.is_empty(), || Error::Empty { what: "columns" })?;
+    for (i, &column) in columns.iter().enumerate() {
+        let rule = "must be below the number of columns";
+        require(column < dim, "column", column, rule)?;
+        let first = !columns[..i].contains(&column);
+        require(first, "column", column, "must not come twice")?;
+    }
+    Ok(())
+}
+
+/// The columns, out of `dim`, besides those that have these values: at least one.
+pub(super) fn other_columns(columns: &[usize], values: &[f64], dim: usize) -> Result<Vec<usize>> {
+    check_columns(columns, dim)?;
+    same_length("values", columns.len(), values.len())?;
+    if let Some(column) = values.iter().position(|x| !x.is_finite()) {
+        let (what, row) = ("values", 0);
+        return Err(Error::NotFinite { what, row, column });
+    }
+    let others: Vec<usize> = (0..dim).filter(|j| !columns.contains(j)).collect();
+    let (left, rule) = (others.len(), "must be at least 1");
+    require(left > 0, "columns that are left", left, rule)?;
+    Ok(others)
+}
+
+/// The posterior (k) of the components of a model under these values of all its columns.
+pub(super) fn shares_under<F: Float>(
+    model: &impl Mixture<F>,
+    values: &[f64],
+) -> Result<Vec<f64>> {
+    let row = Array2::from_shape_fn((1, values.len()), |(_, j)| F::from_f64(values[j]));
+    let row = Dense::batch(&row)?;
+    let density = model.log_densities(&row)?[0];
+    require(density > -0.5 * F::LARGEST_COST, "values", density, TOO_FAR)?;
+    let shares = model.responsibilities(&row)?.mapv(Float::to_f64);
+    Ok((&shares / shares.sum()).into_iter().collect())
+}
 
 impl<F: Float> GaussianMixture<F> {
     /// The mixture of these columns alone, in this order: the density of the others is integrated out.
@@ -14,7 +56,7 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] without columns, for one that there is not, or that comes twice.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
-        self.check_columns(columns)?;
+        check_columns(columns, self.theta.frame.dim())?;
         let means = Mixture::means(self).select(Axis(1), columns);
         self.of_parts(columns, means, self.proportions().to_owned(), None)
     }
@@ -33,22 +75,8 @@ impl<F: Float> GaussianMixture<F> {
     /// As [`marginal`](Self::marginal); [`Error::LengthMismatch`] for another number of values, [`Error::NotFinite`] for one that is NaN
     /// or infinite; [`Error::Parameter`] if no column is left, or if the values are so far from all components that none has a share.
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
-        self.check_columns(columns)?;
-        same_length("values", columns.len(), values.len())?;
-        if let Some(column) = values.iter().position(|x| !x.is_finite()) {
-            let (what, row) = ("values", 0);
-            return Err(Error::NotFinite { what, row, column });
-        }
-        let others: Vec<usize> = (0..self.theta.frame.dim())
-            .filter(|j| !columns.contains(j))
-            .collect();
+        let others = other_columns(columns, values, self.theta.frame.dim())?;
         let left = others.len();
-        require(
-            left > 0,
-            "columns that are left",
-            left,
-            "must be at least 1",
-        )?;
         let means = Mixture::means(self).mapv(Float::to_f64);
         let mut moved = means.select(Axis(1), &others);
         let (k, known) = (means.nrows(), columns.len());
@@ -80,28 +108,11 @@ impl<F: Float> GaussianMixture<F> {
             rest.index_axis_mut(Axis(0), c).assign(&own);
         }
         let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let rule = "are too far from all components: none has a share of them";
-        require(most.is_finite(), "values", most, rule)?;
+        require(most.is_finite(), "values", most, TOO_FAR)?;
         let shares = logs.mapv(|log| (log - most).exp());
         let shares = &shares / shares.sum();
         let moved = moved.mapv(|x| held_in_range(x));
         self.of_parts(&others, moved, shares, Some(rest))
-    }
-
-    fn check_columns(&self, columns: &[usize]) -> Result<()> {
-        ensure(!columns.is_empty(), || Error::Empty { what: "columns" })?;
-        let dim = self.theta.frame.dim();
-        for (i, &column) in columns.iter().enumerate() {
-            require(
-                column < dim,
-                "column",
-                column,
-                "must be below the number of columns",
-            )?;
-            let first = !columns[..i].contains(&column);
-            require(first, "column", column, "must not come twice")?;
-        }
-        Ok(())
     }
 
     /// A mixture of these columns with covariances (k, d, d), or with those of the columns here.

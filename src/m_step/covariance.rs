@@ -40,6 +40,11 @@ impl Covariance {
         matches!(self, Self::Tied | Self::Full)
     }
 
+    /// Whether each column has a variance, so that its unit says nothing.
+    pub(super) fn is_by_column(self) -> bool {
+        !matches!(self, Self::TiedSpherical | Self::Spherical)
+    }
+
     /// How many factors there are; 0 for other kinds.
     pub(super) fn factors(self) -> usize {
         match self {

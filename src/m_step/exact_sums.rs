@@ -42,6 +42,8 @@ pub struct ExactSums {
     rows: u64,
     weight: i128,
     free_energy: i128,
+    /// The logarithm of the prior density of the model, which rows do not change.
+    prior: i128,
     /// Squared distances to the nearest mean.
     squared: i128,
     /// Mass, first moments (d) and second moments (1 or d) of each component about its mean; none without mass.
@@ -125,7 +127,7 @@ impl ExactSums {
         Self::pass(model, data, weights, width, true)
     }
 
-    /// As above over all components, without what only an M-step needs: the free energy is the log-likelihood.
+    /// As above over all components, without what only an M-step needs, and without the prior: the free energy is the log-likelihood.
     ///
     /// # Errors
     /// As [`e_step`](Self::e_step).
@@ -142,7 +144,13 @@ impl ExactSums {
     ) -> Result<Self> {
         let rule = "need all their coordinates: rows of a sketch, sparse rows, and rows with missing values have only some";
         require(!data.is_sparse(), "rows", "known in part", rule)?;
-        let empty = Self::of_none(model)?;
+        let mut empty = Self::of_none(model)?;
+        if moments {
+            let rule = "must be less far from its mode";
+            let prior = NATS.cut(model.prior_terms());
+            let far = || Error::parameter("prior of the model", model.prior_terms(), rule);
+            empty.prior = prior.ok_or_else(far)?;
+        }
         positive("width", width)?;
         if let Some(weights) = weights {
             same_length("weights", data.len(), weights.len())?;
@@ -208,6 +216,7 @@ impl ExactSums {
             rows: 0,
             weight: 0,
             free_energy: 0,
+            prior: 0,
             squared: 0,
             components: vec![Vec::new(); theta.k()],
         })
@@ -220,7 +229,8 @@ impl ExactSums {
     pub fn merge(mut self, other: Self) -> Result<Self> {
         let lengths = self.components.iter().zip(&other.components);
         let mut lengths = lengths.map(|(a, b)| a.is_empty() || b.is_empty() || a.len() == b.len());
-        let same = self.model == other.model && self.components.len() == other.components.len();
+        let of = |sums: &Self| (sums.model, sums.prior, sums.components.len());
+        let same = of(&self) == of(&other);
         let same = same && lengths.all(|same| same);
         let rule = "must be of one model: parts of different models cannot be merged";
         require(same, "sums", "of another model", rule)?;
@@ -259,10 +269,11 @@ impl ExactSums {
         WEIGHT.value(self.weight)
     }
 
-    /// The free energy of the model ([E3](crate::equations#e3)), in nats: its log-likelihood where all components share a row.
+    /// The free energy of the model ([E3](crate::equations#e3)), in nats, with its [prior](crate::m_step::Prior): where all components
+    /// share a row and there is no prior, its log-likelihood.
     #[must_use]
     pub fn free_energy(&self) -> f64 {
-        NATS.value(self.free_energy)
+        NATS.value(self.free_energy.saturating_add(self.prior))
     }
 
     /// The masses of the components (k).

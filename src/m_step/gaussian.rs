@@ -81,6 +81,11 @@ impl Gaussian {
         }
     }
 
+    /// The kind of the covariances.
+    pub(super) fn kind(&self) -> Covariance {
+        self.covariance
+    }
+
     /// With covariances of another kind.
     pub(crate) fn with(self, covariance: Covariance) -> Self {
         let equal = !self.covariance.is_one_variance() && self.mixing == Mixing::Equal;

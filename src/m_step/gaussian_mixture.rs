@@ -3,13 +3,14 @@
 use super::covariance::Covariance;
 use super::gaussian_costs::Costs;
 use super::parameters::{Parameters, covariance_of, is_proper};
-use super::proportions::Proportions;
+use super::proportions::{Proportions, components};
 use super::resolved_beside;
 use crate::base::cached::Cached;
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::{Float, held_in_range};
 use crate::base::linalg::{self, Cholesky};
+use crate::base::rng::Rng;
 use crate::costs::Cost;
 use crate::data::Summary;
 use crate::model::Mixture;
@@ -162,6 +163,38 @@ impl<F: Float> GaussianMixture<F> {
         let frame = &self.theta.frame;
         let leave = |j: usize| frame.leave_product(j, j, own[j % own.len()]);
         (0..self.theta.dim()).map(leave).collect()
+    }
+
+    /// A row (n, d), in the data's own unit, of each of these components.
+    pub(super) fn drawn(&self, labels: &Array1<u32>, rng: &mut Rng) -> Array2<F> {
+        let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
+        let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
+        let factors: Vec<_> = inverses.collect();
+        let (dim, unit) = (theta.dim(), theta.unit.sqrt());
+        let mut normals = vec![0.0; dim];
+        let mut points = Array2::from_elem((labels.len(), dim), F::zero());
+        for (mut row, c) in points.outer_iter_mut().zip(labels) {
+            let c = *c as usize;
+            normals.fill_with(|| rng.normal());
+            let scores: Vec<f64> = theta.loadings_of(c).map(|_| rng.normal()).collect();
+            let (means, own) = (theta.centres.row(c), theta.own(c));
+            for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
+                let step = match factors.get(c % factors.len().max(1)) {
+                    Some(factor) => {
+                        let terms = factor[j * dim..].iter().zip(&normals[..=j]);
+                        unit * terms.map(|(l, e)| l * e).sum::<f64>()
+                    }
+                    None => {
+                        let terms = theta.loadings_of(c).zip(&scores);
+                        let along = terms.map(|(w, e)| w[j].to_f64() * e).sum::<f64>();
+                        own[j % own.len()].sqrt() * normals[j] + along
+                    }
+                };
+                *z = F::from_f64(mean.to_f64() + step);
+            }
+        }
+        let points = Centres::of_coordinates(points.view()).leave(&theta.frame);
+        points.mapv_into(|x| held_in_range(x.to_f64()))
     }
 
     /// The kind of the covariances.
@@ -341,32 +374,9 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
-        let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
-        let factors: Vec<_> = inverses.collect();
-        let (dim, unit) = (theta.dim(), theta.unit.sqrt());
-        let mut normals = vec![0.0; dim];
-        let (points, labels) = theta.proportions.draw(n, dim, seed, |c, rng, mut row| {
-            normals.fill_with(|| rng.normal());
-            let scores: Vec<f64> = theta.loadings_of(c).map(|_| rng.normal()).collect();
-            let (means, own) = (theta.centres.row(c), theta.own(c));
-            for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
-                let step = match factors.get(c % factors.len().max(1)) {
-                    Some(factor) => {
-                        let terms = factor[j * dim..].iter().zip(&normals[..=j]);
-                        unit * terms.map(|(l, e)| l * e).sum::<f64>()
-                    }
-                    None => {
-                        let terms = theta.loadings_of(c).zip(&scores);
-                        let along = terms.map(|(w, e)| w[j].to_f64() * e).sum::<f64>();
-                        own[j % own.len()].sqrt() * normals[j] + along
-                    }
-                };
-                *z = F::from_f64(mean.to_f64() + step);
-            }
-        })?;
-        let points = Centres::of_coordinates(points.view()).leave(&theta.frame);
-        Ok((points.mapv_into(|x| held_in_range(x.to_f64())), labels))
+        let mut rng = Rng::from_seed(seed);
+        let labels = components(&self.theta.proportions.values, n, &mut rng)?;
+        Ok((self.drawn(&labels, &mut rng), labels))
     }
 
     /// With `covariances` (d, d) or (k, d, d) where they have all pairs of columns, `loadings` (k, d, q) and `noise` (k, d) with
@@ -400,7 +410,6 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
     use crate::rows::Rows;
 

@@ -61,6 +61,8 @@ pub struct Moments {
     /// First moments of sparse rows, one after the other, while they are few: component, coordinate and what is added to it.
     listed: Vec<(u32, u32, f64)>,
     own: Vec<f64>,
+    /// The sums of the parts of a product, each of its columns.
+    pub(super) parts: Vec<Self>,
     /// (k): the products of differences from the mean with each factor (q, d), padded, of components met; none for the others.
     pub(super) products: Vec<Vec<f64>>,
     factors: usize,
@@ -108,6 +110,7 @@ impl Moments {
             scatter_weight: 0.0,
             listed: Vec::new(),
             own: Vec::new(),
+            parts: Vec::new(),
             products: Vec::new(),
             factors: 0,
         }
@@ -232,7 +235,8 @@ impl Moments {
             SecondMoments::Pairs | SecondMoments::PerPair => self.second.len(),
             _ => self.products.len() * self.factors * stride(self.dim),
         };
-        of_pairs + self.own.len()
+        let of_parts = self.parts.iter().map(Self::further);
+        of_pairs + self.own.len() + of_parts.sum::<usize>()
     }
 
     /// Adds squared distances to the current means, and the weight of the coordinates they are over, to the
@@ -446,7 +450,8 @@ impl Moments {
     pub fn unobserved(&self) -> usize {
         let with_mass = (0..self.mass.len()).filter(|&c| self.mass[c] > 0.0);
         let of = |c| (0..self.dim).filter(move |&j| self.observed(c, j) <= 0.0);
-        with_mass.flat_map(of).count()
+        let of_parts = self.parts.iter().map(Self::unobserved);
+        with_mass.flat_map(of).count() + of_parts.sum::<usize>()
     }
 
     /// The moments of all rows from the moments of some (at least one of these), added up in their order. The parts
@@ -492,6 +497,10 @@ impl Moments {
         }
         total = total.with_factors(parts[0].factors);
         total.merge_products(&mut parts);
+        for p in 0..parts[0].parts.len() {
+            let of_part = parts.iter_mut().map(|part| &mut part.parts[p]);
+            total.parts.push(Self::merge(of_part));
+        }
         parallel::map_chunks(&mut parts, 1, |_, _, parts| parts[0].clear());
         total
     }

@@ -99,16 +99,25 @@ impl Proportions {
         seed: u64,
         mut point: impl FnMut(usize, &mut Rng, ArrayViewMut1<'_, F>),
     ) -> Result<(Array2<F>, Array1<u32>)> {
-        positive("n", n)?;
         let mut rng = Rng::from_seed(seed);
-        let mut component = || rng.proportional(self.values.iter().copied(), 1.0);
-        let labels = Array1::from_shape_fn(n, |_| component().unwrap_or(0) as u32);
+        let labels = components(&self.values, n, &mut rng)?;
         let mut points = Array2::from_elem((n, dim), F::zero());
         for (row, c) in points.outer_iter_mut().zip(&labels) {
             point(*c as usize, &mut rng, row);
         }
         Ok((points, labels))
     }
+}
+
+/// Draws `n` components with these proportions.
+pub(super) fn components(
+    proportions: &[f64],
+    n: usize,
+    rng: &mut Rng,
+) -> Result<Array1<u32>> {
+    positive("n", n)?;
+    let mut draw = || rng.proportional(proportions.iter().copied(), 1.0);
+    Ok(Array1::from_shape_fn(n, |_| draw().unwrap_or(0) as u32))
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,9 @@
 //! Models as files, and back, bit for bit (`docs/files.md`).
 
 use super::stored::{Stored, stored_of};
-use super::{DirichletProcessMixture, GaussianMixture, TableMixture, VonMisesFisherMixture};
+use super::{
+    DirichletProcessMixture, GaussianMixture, ProductMixture, TableMixture, VonMisesFisherMixture,
+};
 use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -175,7 +177,8 @@ families!(
     GaussianMixture,
     DirichletProcessMixture,
     VonMisesFisherMixture,
-    TableMixture
+    TableMixture,
+    ProductMixture
 );
 
 impl<F: Float> Save for BoxedMixture<F> {

@@ -3,8 +3,8 @@
 use super::dirichlet_process::Distribution;
 use super::parameters::Parameters;
 use super::{
-    DirichletProcessMixture, GaussianMixture, TableMixture, VonMisesFisherMixture, table,
-    von_mises_fisher,
+    DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture, TableMixture,
+    VonMisesFisherMixture, product, table, von_mises_fisher,
 };
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -82,6 +82,45 @@ families! {
     DirichletProcess: DirichletProcessMixture, Distribution<F>, |model| Cow::Borrowed(&model.q), |q: Distribution<F>| q.try_into();
     VonMisesFisher: VonMisesFisherMixture, von_mises_fisher::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: von_mises_fisher::Theta<F>| theta.check().map(|()| Self::new(theta));
     Table: TableMixture, table::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: table::Theta<F>| theta.check().map(|()| Self::new(theta));
+    Product: ProductMixture, product::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: product::Theta<F>| theta.check().map(|()| Self::new(theta));
+}
+
+/// A part of a product: never a product itself, so that none is deeper than a file may be read.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "F: Float")]
+enum StoredPart<'a, F: Clone> {
+    Gaussian(Cow<'a, Parameters<F>>),
+    Table(Cow<'a, table::Theta<F>>),
+}
+
+serde_through! {
+    StoredPart: PartMixture;
+}
+
+impl<'a, F: Float> From<&'a PartMixture<F>> for StoredPart<'a, F> {
+    fn from(part: &'a PartMixture<F>) -> Self {
+        match part {
+            PartMixture::Gaussian(model) => Self::Gaussian(model.theta.stored()),
+            PartMixture::Table(model) => Self::Table(Cow::Borrowed(&model.theta)),
+        }
+    }
+}
+
+impl<F: Float> TryFrom<StoredPart<'_, F>> for PartMixture<F> {
+    type Error = FileFault;
+
+    fn try_from(stored: StoredPart<'_, F>) -> Read<Self> {
+        Ok(match stored {
+            StoredPart::Gaussian(theta) => {
+                theta.check()?;
+                Self::Gaussian(GaussianMixture::whole(theta.into_owned().restored()))
+            }
+            StoredPart::Table(theta) => {
+                theta.check()?;
+                Self::Table(TableMixture::new(theta.into_owned()))
+            }
+        })
+    }
 }
 
 /// The model, if all that it says of itself is finite in the data's own unit as well.

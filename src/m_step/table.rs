@@ -1,8 +1,10 @@
 //! Columns of different kinds: numbers, counts and categories, independent within a component.
 
+use super::conditional::{check_columns, other_columns, shares_under};
+use super::proportions::components;
 use super::{Coordinates, MStep, Moments, Needs, SecondMoments};
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result, positive, require};
+use crate::base::error::{Error, Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel::BLOCK;
@@ -63,7 +65,7 @@ pub enum Column {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    columns: Vec<Column>,
+    pub(super) columns: Vec<Column>,
 }
 
 /// Rows of the whole data that each component has in advance.
@@ -77,6 +79,82 @@ impl Table {
     #[must_use]
     pub fn new(columns: Vec<Column>) -> Self {
         Self { columns }
+    }
+
+    /// A model at the seeds, halfway between these and the whole data, for a seed is one row. Errors give columns these numbers.
+    pub(super) fn start_of<F: Float>(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        numbers: &[usize],
+    ) -> Result<TableMixture<F>> {
+        let (k, d) = (seeds.len(), seeds.dim());
+        let (rule, kinds) = ("must be as many as there are columns", self.columns.len());
+        require(kinds == d || kinds == 0, "kinds of columns", kinds, rule)?;
+        let summary = data.summary();
+        let columns = self.columns.iter().chain(repeat(&Column::Number));
+        let columns = columns
+            .zip(&summary.range)
+            .map(|(column, (_, high))| match column {
+                // As many as fit into a usize: the limit is far below.
+                Column::Category(0) => Column::Category((high.max(0.0) + 1.0) as usize),
+                known => *known,
+            });
+        let columns: Vec<Column> = columns.collect();
+        let number = columns.iter().fold(0, |all: usize, column| match column {
+            Column::Category(categories) => all.saturating_add(*categories),
+            _ => all,
+        });
+        let rule = "must be at most 1,048,576 in all columns together: number them from 0 on";
+        require(number <= MOST_CATEGORIES, "categories", number, rule)?;
+        let (starts, all) = starts(&columns);
+        let whole_probabilities = shares(&columns, &frame, data, numbers)?;
+        let whole_spread = (0..d).map(|j| match columns[j] {
+            Column::Count => summary.mean[j].max(f64::MIN_POSITIVE.sqrt()),
+            _ => {
+                let (low, high) = summary.range[j];
+                let rounding = F::EPSILON * low.abs().max(high.abs());
+                summary.variance[j]
+                    .max(rounding * rounding)
+                    .max(f64::MIN_POSITIVE.sqrt())
+            }
+        });
+        let whole_spread: Vec<f64> = whole_spread.collect();
+        let mut spread = Vec::with_capacity(k * d);
+        let mut probabilities = Vec::with_capacity(k * all);
+        for c in 0..k {
+            let seed = seeds.row(c);
+            spread.extend((0..d).map(|j| match columns[j] {
+                Column::Count => 0.5 * (seed[j].to_f64().max(0.0) + whole_spread[j]),
+                _ => whole_spread[j],
+            }));
+            let first = probabilities.len();
+            probabilities.extend(whole_probabilities.iter().map(|p| 0.5 * p));
+            for (j, column) in columns.iter().enumerate() {
+                let Column::Category(categories) = *column else {
+                    continue;
+                };
+                // The mean stands in for a value that a seed lacks.
+                let nearest = seed[j].to_f64().round();
+                match category(nearest, categories) {
+                    Some(l) => probabilities[first + starts[j] + l] += 0.5,
+                    None => probabilities[first + starts[j]..][..categories]
+                        .iter_mut()
+                        .for_each(|p| *p *= 2.0),
+                }
+            }
+        }
+        Ok(TableMixture::new(Theta {
+            columns,
+            frame,
+            means: seeds,
+            spread,
+            probabilities,
+            proportions: vec![1.0 / k as f64; k],
+            whole_spread,
+            whole_probabilities,
+        }))
     }
 }
 
@@ -127,21 +205,6 @@ fn category(x: f64, categories: usize) -> Option<usize> {
     is_one.then_some(x as usize)
 }
 
-/// Shows the coordinates that row `i` knows.
-fn each_known<F: Float>(rows: &Rows<F>, i: usize, mut see: impl FnMut(usize, f64)) {
-    match rows.entries().filter(|entries| !entries.others_are_zero) {
-        Some(entries) => {
-            let known = entries.row(i);
-            let pairs = known.ids.iter().zip(known.values);
-            pairs.for_each(|(j, x)| see(*j as usize, x.to_f64()));
-        }
-        None => {
-            let row = rows.coordinates(i);
-            (row[..rows.dim].iter().enumerate()).for_each(|(j, x)| see(j, x.to_f64()));
-        }
-    }
-}
-
 impl<F: Float> Theta<F> {
     /// Checks what came from a file.
     pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
@@ -149,6 +212,7 @@ impl<F: Float> Theta<F> {
         let (_, all) = starts(&self.columns);
         let sized = self.columns.len() == d && self.frame.dim() == d;
         rule(sized, "columns", "must be as many as the means have")?;
+        rule(self.frame.is_raw(), "frame", "must be that of raw numbers")?;
         all_positive("spread", &self.spread, k * d)?;
         all_positive("probabilities", &self.probabilities, k * all)?;
         all_finite("proportions", &self.proportions, k)?;
@@ -202,11 +266,80 @@ impl<F: Float> TableMixture<F> {
         ))
     }
 
+    /// The mixture of these columns alone, in this order: the others are left out of the likelihood.
+    ///
+    /// # Errors
+    /// [`Error::Empty`] without columns; [`Error::Parameter`] for one that there is not, or that comes twice.
+    pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
+        let (theta, d) = (&self.theta, self.theta.columns.len());
+        check_columns(columns, d)?;
+        let (k, (starts, all)) = (theta.means.len(), starts(&theta.columns));
+        let of_columns = |own: &[f64]| columns.iter().map(|j| own[*j]).collect::<Vec<_>>();
+        let of_categories = |own: &[f64]| {
+            let of = |j: &usize| match theta.columns[*j] {
+                Column::Category(categories) => own[starts[*j]..][..categories].to_vec(),
+                _ => Vec::new(),
+            };
+            columns.iter().flat_map(of).collect::<Vec<_>>()
+        };
+        let means = Array2::from_shape_fn((k, columns.len()), |(c, place)| {
+            theta.means.row(c)[columns[place]]
+        });
+        let probabilities = theta.probabilities.chunks_exact(all.max(1));
+        Ok(Self::new(Theta {
+            columns: columns.iter().map(|j| theta.columns[*j]).collect(),
+            frame: theta.frame.of_columns(columns),
+            means: Centres::of_coordinates(means.view()),
+            spread: theta.spread.chunks_exact(d).flat_map(of_columns).collect(),
+            probabilities: probabilities.flat_map(of_categories).collect(),
+            proportions: theta.proportions.clone(),
+            whole_spread: of_columns(&theta.whole_spread),
+            whole_probabilities: of_categories(&theta.whole_probabilities),
+        }))
+    }
+
+    /// The mixture of the other columns, in their order, where these `columns` have these `values`: its proportions are the posterior of the
+    /// components under them.
+    ///
+    /// # Errors
+    /// As [`marginal`](Self::marginal); [`Error::LengthMismatch`] for another number of values, [`Error::NotFinite`] for one that is NaN
+    /// or infinite; [`Error::Parameter`] if no column is left.
+    pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
+        let others = other_columns(columns, values, self.theta.columns.len())?;
+        let proportions = shares_under(&self.marginal(columns)?, values)?;
+        let mut rest = self.marginal(&others)?;
+        rest.theta.proportions = proportions;
+        Ok(rest)
+    }
+
+    /// A row (n, d) of each of these components.
+    pub(super) fn drawn(&self, labels: &Array1<u32>, rng: &mut Rng) -> Array2<F> {
+        let (theta, d) = (&self.theta, self.theta.columns.len());
+        let (starts, all) = starts(&theta.columns);
+        Array2::from_shape_fn((labels.len(), d), |(n, j)| {
+            let c = labels[n] as usize;
+            let (spread, mean) = (theta.spread[c * d + j], theta.means.row(c)[j].to_f64());
+            F::from_f64(match theta.columns[j] {
+                Column::Number => mean + spread.sqrt() * rng.normal(),
+                Column::Count => rng.poisson(spread),
+                Column::Category(categories) => {
+                    let own = &theta.probabilities[c * all + starts[j]..][..categories];
+                    rng.proportional(own.iter().copied(), 1.0).unwrap_or(0) as f64
+                }
+            })
+        })
+    }
+
     /// How much each column sets a component apart from the whole mixture (k, d), in nats: the mean, over rows of the component, of
     /// $\ln p(y_j \mid c) - \ln p(y_j)$, where $p(y_j)$ is the distribution of the column's kind with the mean, the variance and the
     /// shares of the mixture. It is a divergence, so 0 where a column says nothing.
     #[must_use]
     pub fn explain(&self) -> Array2<f64> {
+        self.explained(&self.theta.proportions)
+    }
+
+    /// As above, for these proportions.
+    pub(super) fn explained(&self, proportions: &[f64]) -> Array2<f64> {
         let (theta, (k, d)) = (
             &self.theta,
             (self.theta.means.len(), self.theta.columns.len()),
@@ -214,7 +347,7 @@ impl<F: Float> TableMixture<F> {
         let (starts, all) = starts(&theta.columns);
         // The mean over components, by their proportions.
         let whole = |of: &dyn Fn(usize) -> f64| -> f64 {
-            (0..k).map(|c| theta.proportions[c] * of(c)).sum()
+            (0..k).map(|c| proportions[c] * of(c)).sum()
         };
         let mut apart = Array2::zeros((k, d));
         for (j, column) in theta.columns.iter().enumerate() {
@@ -224,11 +357,10 @@ impl<F: Float> TableMixture<F> {
             let squared = |c: usize| (mean(c) - centre).powi(2);
             let variance = wide + whole(&squared);
             for c in 0..k {
-                let ratio = spread(c) / variance;
                 apart[[c, j]] = match *column {
                     // Values are all alike: variances are those that the prior left.
                     Column::Number if variance < 0.5 * theta.whole_spread[j] => 0.0,
-                    Column::Number => 0.5 * (squared(c) / variance + ratio - 1.0 - ratio.ln()),
+                    Column::Number => numbers_apart(squared(c), spread(c), variance),
                     Column::Count => spread(c) * (spread(c) / wide).ln() - spread(c) + wide,
                     Column::Category(categories) => {
                         let each = (starts[j]..starts[j] + categories).map(|l| {
@@ -243,6 +375,13 @@ impl<F: Float> TableMixture<F> {
         // Rounding may leave a little less than 0.
         apart.mapv(|nats| f64::max(nats, 0.0))
     }
+}
+
+/// The divergence, in nats, of a Gaussian of this variance from one whose mean is so far away, squared, and whose variance is
+/// `whole`.
+pub(super) fn numbers_apart(squared: f64, variance: f64, whole: f64) -> f64 {
+    let ratio = variance / whole;
+    0.5 * (squared / whole + ratio - 1.0 - ratio.ln())
 }
 
 impl<F: Float> OwnCost<F> for TableMixture<F> {
@@ -263,7 +402,8 @@ impl<F: Float> OwnCost<F> for TableMixture<F> {
             .iter()
             .map(|c| -theta.proportions[*c as usize].ln())
             .collect();
-        each_known(rows, i, |j, x| {
+        rows.each_known(i, |j, x| {
+            let x = x.to_f64();
             let own = ids.iter().map(|c| *c as usize).zip(&mut costs);
             match theta.columns[j] {
                 Column::Number => own.for_each(|(c, cost)| {
@@ -342,25 +482,9 @@ impl<F: Float> Mixture<F> for TableMixture<F> {
     }
 
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        positive("n", n)?;
-        let (theta, d) = (&self.theta, self.theta.columns.len());
-        let ((starts, all), mut rng) = (starts(&theta.columns), Rng::from_seed(seed));
-        let shares = || theta.proportions.iter().copied();
-        let labels =
-            Array1::from_shape_fn(n, |_| rng.proportional(shares(), 1.0).unwrap_or(0) as u32);
-        let rows = Array2::from_shape_fn((n, d), |(n, j)| {
-            let c = labels[n] as usize;
-            let (spread, mean) = (theta.spread[c * d + j], theta.means.row(c)[j].to_f64());
-            F::from_f64(match theta.columns[j] {
-                Column::Number => mean + spread.sqrt() * rng.normal(),
-                Column::Count => rng.poisson(spread),
-                Column::Category(categories) => {
-                    let own = &theta.probabilities[c * all + starts[j]..][..categories];
-                    rng.proportional(own.iter().copied(), 1.0).unwrap_or(0) as f64
-                }
-            })
-        });
-        Ok((rows, labels))
+        let mut rng = Rng::from_seed(seed);
+        let labels = components(&self.theta.proportions, n, &mut rng)?;
+        Ok((self.drawn(&labels, &mut rng), labels))
     }
 
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
@@ -390,74 +514,9 @@ impl<F: Float> MStep<F> for Table {
         }
     }
 
-    /// Halfway between the seeds and the whole data: a seed is one row.
     fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
-        let (k, d) = (seeds.len(), seeds.dim());
-        let (rule, kinds) = ("must be as many as the data has", self.columns.len());
-        require(kinds == d || kinds == 0, "kinds of columns", kinds, rule)?;
-        let summary = data.summary();
-        let columns = self.columns.iter().chain(repeat(&Column::Number));
-        let columns = columns
-            .zip(&summary.range)
-            .map(|(column, (_, high))| match column {
-                // As many as fit into a usize: the limit is far below.
-                Column::Category(0) => Column::Category((high.max(0.0) + 1.0) as usize),
-                known => *known,
-            });
-        let columns: Vec<Column> = columns.collect();
-        let number = columns.iter().fold(0, |all: usize, column| match column {
-            Column::Category(categories) => all.saturating_add(*categories),
-            _ => all,
-        });
-        let rule = "must be at most 1,048,576 in all columns together: number them from 0 on";
-        require(number <= MOST_CATEGORIES, "categories", number, rule)?;
-        let (starts, all) = starts(&columns);
-        let whole_probabilities = shares(&columns, &frame, data)?;
-        let whole_spread = (0..d).map(|j| match columns[j] {
-            Column::Count => summary.mean[j].max(f64::MIN_POSITIVE.sqrt()),
-            _ => {
-                let (low, high) = summary.range[j];
-                let rounding = F::EPSILON * low.abs().max(high.abs());
-                summary.variance[j]
-                    .max(rounding * rounding)
-                    .max(f64::MIN_POSITIVE.sqrt())
-            }
-        });
-        let whole_spread: Vec<f64> = whole_spread.collect();
-        let mut spread = Vec::with_capacity(k * d);
-        let mut probabilities = Vec::with_capacity(k * all);
-        for c in 0..k {
-            let seed = seeds.row(c);
-            spread.extend((0..d).map(|j| match columns[j] {
-                Column::Count => 0.5 * (seed[j].to_f64().max(0.0) + whole_spread[j]),
-                _ => whole_spread[j],
-            }));
-            let first = probabilities.len();
-            probabilities.extend(whole_probabilities.iter().map(|p| 0.5 * p));
-            for (j, column) in columns.iter().enumerate() {
-                let Column::Category(categories) = *column else {
-                    continue;
-                };
-                // The mean stands in for a value that a seed lacks.
-                let nearest = seed[j].to_f64().round();
-                match category(nearest, categories) {
-                    Some(l) => probabilities[first + starts[j] + l] += 0.5,
-                    None => probabilities[first + starts[j]..][..categories]
-                        .iter_mut()
-                        .for_each(|p| *p *= 2.0),
-                }
-            }
-        }
-        Ok(TableMixture::new(Theta {
-            columns,
-            frame,
-            means: seeds,
-            spread,
-            probabilities,
-            proportions: vec![1.0 / k as f64; k],
-            whole_spread,
-            whole_probabilities,
-        }))
+        let numbers: Vec<usize> = (0..seeds.dim()).collect();
+        self.start_of(seeds, frame, data, &numbers)
     }
 
     /// Sums of its own for each component: the mass, the first and the second moment of each column about its mean, and the masses of
@@ -480,7 +539,8 @@ impl<F: Float> MStep<F> for Table {
         let ((starts, all), d) = (starts(columns), columns.len());
         let own = statistics.own_mut();
         for i in 0..rows.len() {
-            each_known(rows, i, |j, x| {
+            rows.each_known(i, |j, x| {
+                let x = x.to_f64();
                 for (c, q) in block.members(i) {
                     let (c, share) = (c as usize, rows.weight(i) * q);
                     let own = &mut own[c * (3 * d + all)..][..3 * d + all];
@@ -545,29 +605,35 @@ impl<F: Float> MStep<F> for Table {
     }
 }
 
-/// The shares of all categories in the data. A number that is no count, or no category, is an error.
-fn shares<F: Float>(columns: &[Column], frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<f64>> {
+/// The shares of all categories in the data. A number that is no count, or no category, is an error, which gives its column this
+/// number.
+fn shares<F: Float>(
+    columns: &[Column],
+    frame: &Frame<F>,
+    data: &dyn Data<F>,
+    numbers: &[usize],
+) -> Result<Vec<f64>> {
     let ((starts, all), mut rows) = (starts(columns), Rows::default());
     let (mut shares, mut totals, mut wrong) = (vec![0.0; all], vec![0.0; columns.len()], None);
     for first in (0..data.len()).step_by(BLOCK) {
         data.load(first..data.len().min(first + BLOCK), frame, &mut rows)?;
         for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
-            each_known(&rows, i, |j, x| match columns[j] {
-                Column::Number => (),
-                Column::Count if x >= 0.0 && x.fract() == 0.0 => (),
-                Column::Count => {
-                    wrong.get_or_insert((first + i, j, x, "a count: 0, 1, 2 and so on"));
-                }
-                Column::Category(categories) => match category(x, categories) {
-                    Some(l) => {
-                        shares[starts[j] + l] += rows.weight(i);
-                        totals[j] += rows.weight(i);
-                    }
-                    None => {
-                        let what = "one of the categories of its column, from 0 on";
-                        wrong.get_or_insert((first + i, j, x, what));
-                    }
-                },
+            rows.each_known(i, |j, x| {
+                let x = x.to_f64();
+                let what = match columns[j] {
+                    Column::Number => return,
+                    Column::Count if x >= 0.0 && x.fract() == 0.0 => return,
+                    Column::Count => "a count: 0, 1, 2 and so on",
+                    Column::Category(categories) => match category(x, categories) {
+                        Some(l) => {
+                            shares[starts[j] + l] += rows.weight(i);
+                            totals[j] += rows.weight(i);
+                            return;
+                        }
+                        None => "one of the categories of its column, from 0 on",
+                    },
+                };
+                wrong.get_or_insert((first + i, numbers[j], x, what));
             });
         }
         if let Some((row, column, x, what)) = wrong {

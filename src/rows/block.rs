@@ -260,6 +260,22 @@ impl<F: Float> Rows<F> {
         (0..self.len()).map(known).sum()
     }
 
+    /// Shows each coordinate that row `i` knows, with its value.
+    pub(crate) fn each_known(&self, i: usize, mut see: impl FnMut(usize, F)) {
+        match self.entries().filter(|entries| !entries.others_are_zero) {
+            Some(entries) => {
+                let Known { ids, values } = entries.row(i);
+                let pairs = ids.iter().zip(values);
+                pairs.for_each(|(j, x)| see(*j as usize, *x));
+            }
+            None => {
+                let row = self.coordinates(i);
+                let columns = row[..self.dim].iter().enumerate();
+                columns.for_each(|(j, x)| see(j, *x));
+            }
+        }
+    }
+
     /// Row `i` as a centre: `d` numbers, padded. A coordinate that it does not know is the mean of the data there.
     #[doc(alias = "row")]
     #[must_use]

@@ -170,6 +170,12 @@ impl<F: Float> Frame<F> {
         }
     }
 
+    /// This frame for some of its columns, where all have one unit and none is mixed with others.
+    pub(crate) fn of_columns(&self, columns: &[usize]) -> Self {
+        let of = |values: &[F]| columns.iter().map(|j| values[*j]).collect::<Vec<F>>();
+        Self::from_parts(&of(&self.offset), &of(&self.mean), self.exponent)
+    }
+
     /// The frame of `dim` directions in the coordinates of this one, with its unit and origin.
     pub(crate) fn of_directions(&self, dim: usize) -> Self {
         Self {
@@ -195,6 +201,12 @@ impl<F: Float> Frame<F> {
             First::Basis(basis) => Some(basis),
             _ => None,
         }
+    }
+
+    /// Whether these are the numbers that the data has.
+    pub(crate) fn is_raw(&self) -> bool {
+        let one_unit = self.own_scale().is_none() && self.exponent == 0;
+        self.is_by_column() && self.keeps_zeros() && one_unit
     }
 
     /// Whether rows enter column by column.

@@ -92,15 +92,15 @@ fn a_setting_that_the_algorithm_does_not_have_is_an_error() {
         }),
         (
             "covariance",
-            "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm",
-            |a| a.covariance(Covariance::TiedSpherical),
+            "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm table",
+            |a| a.covariance(Covariance::Spherical),
         ),
         ("columns", "table", |a| {
             a.columns(vec![Column::Number, Column::Count])
         }),
         (
             "prior",
-            "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm",
+            "k-means k-means-c-prime gmm lwcs-k-means var-gmm-s vc-gmm d-gmm sparsified-gmm table",
             |a| a.prior(Prior::weak()),
         ),
     ];

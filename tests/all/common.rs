@@ -11,7 +11,7 @@ pub use compare::{
 pub use families::Family;
 
 use coremix::coreset::Subset;
-use coremix::m_step::MStep;
+use coremix::m_step::{MStep, Product};
 use coremix::prelude::*;
 use coremix::stage::{Rng, Shape, Stage};
 use coremix::{Builder, Float, algorithms};
@@ -187,6 +187,11 @@ impl<F: Float> Algorithm<F> {
         self.bayesian || self.name.ends_with("prior")
     }
 
+    /// Whether it fits columns of deviation 1: not in coordinates of its own.
+    pub fn standardises(&self) -> bool {
+        self.rows == Known::Dense && !self.name.contains("product")
+    }
+
     /// Whether its scores are the naive densities of its parameters and the rows as they are.
     pub fn is_naive(&self) -> bool {
         self.rows != Known::Sketch && !self.bayesian
@@ -331,6 +336,19 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         with_factors("d-gmm, factors", false, 2, |k| algorithms::d_gmm(k, 3, 2)),
         with_factors("var-gmm-s warm, factors", false, 2, move |k| {
             algorithms::var_gmm_s(k, 3, 3).e_step(truncated().warm_up(1))
+        }),
+        algorithm("gmm, product", true, |k| {
+            let family = Product::new(Gaussian::new(Covariance::Full));
+            algorithms::gmm(k).m_step(family.block([0], Gaussian::new(Covariance::Spherical)))
+        }),
+        algorithm("k-means-C', product", true, |k| {
+            let family = Product::new(Gaussian::new(Covariance::Diagonal));
+            let family = family.block([0], Gaussian::new(Covariance::Tied));
+            algorithms::k_means_c_prime(k, 2).m_step(family)
+        }),
+        algorithm("vc-gmm, product", false, |k| {
+            let family = Product::new(Gaussian::new(Covariance::Full));
+            algorithms::vc_gmm(k, 60, 3, 3).m_step(family)
         }),
         algorithm("k-means from hierarchical seeds", true, |k| {
             algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())

@@ -62,6 +62,7 @@ mod pools;
 mod predictor;
 mod prior;
 mod processes;
+mod product;
 mod public_api;
 mod quality;
 mod reference;

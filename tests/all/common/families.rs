@@ -1,6 +1,6 @@
 //! Numbers that the laws read from models of each family.
 
-use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
+use coremix::m_step::{DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture};
 use coremix::{Float, Mixture};
 use ndarray::{Array2, Array3};
 
@@ -40,6 +40,32 @@ impl<F: Float> Family<F> for DirichletProcessMixture<F> {
     }
     fn covariances(&self) -> Array3<f64> {
         self.covariances()
+    }
+    fn proportions(&self) -> Vec<f64> {
+        Mixture::proportions(self).to_vec()
+    }
+}
+
+/// All parts are Gaussian.
+impl<F: Float> Family<F> for ProductMixture<F> {
+    fn means(&self) -> Array2<F> {
+        Mixture::means(self)
+    }
+    fn variances(&self) -> Array2<f64> {
+        Mixture::variances(self)
+    }
+    fn covariances(&self) -> Array3<f64> {
+        let (k, d) = Mixture::means(self).dim();
+        let mut all = Array3::zeros((k, d, d));
+        for (columns, part) in self.parts() {
+            let PartMixture::Gaussian(part) = part else {
+                unreachable!("no tables")
+            };
+            for ((c, i, j), v) in part.covariances().indexed_iter() {
+                all[[c, columns[i], columns[j]]] = *v;
+            }
+        }
+        all
     }
     fn proportions(&self) -> Vec<f64> {
         Mixture::proportions(self).to_vec()

@@ -1,0 +1,284 @@
+//! Blocks of columns, each with a family of its own, independent within a component.
+
+mod model;
+
+pub use model::{PartMixture, ProductMixture};
+pub(super) use model::Theta;
+
+use super::conditional::check_columns;
+use super::proportions::{Mixing, Proportions};
+use super::{
+    Column, Coordinates, Covariance, Gaussian, MStep, Moments, Needs, STEPS_WITH_ONE_VARIANCE,
+    SecondMoments, Table, variance_of,
+};
+use crate::base::cancel::Cancel;
+use crate::base::error::{Result, require};
+use crate::base::float::Float;
+use crate::base::stage::Stage;
+use crate::data::{Data, OfColumns};
+use crate::model::Mixture;
+use crate::model::block::Block;
+use crate::model::posterior::Likelihood;
+use crate::rows::{Centres, Frame, Rows};
+use model::{PartOf, each};
+use ndarray::{Array2, Axis};
+
+/// Components whose columns come in blocks, each with a family of its own ([E61](crate::equations#e61)): given its component, the
+/// blocks of a row are independent.
+///
+/// So numbers may have covariances of any kind next to counts and categories, where a [`Table`] has each column alone.
+/// [`Product::new`] takes the family of all columns that no block names, and each [`block`](Self::block) its columns.
+///
+/// A fit computes in the data's own numbers, and a Gaussian block in coordinates near its rows, where far-off numbers keep
+/// their digits. These are standardised where there is a variance for each column, or a covariance for each pair: then a fit
+/// begins with the variances of the columns, whatever their units. Where a component has one variance, it is that of the columns as they
+/// are.
+///
+/// The mixing proportions are those of the whole: it does not count whether a part keeps its own equal. A [prior](Gaussian::prior) of
+/// a part is one of its covariances, for components of equal shares. Rows may have missing values if all parts take them. As with
+/// tables, rows that are far apart are not always good seeds, so several restarts pay.
+///
+/// ```
+/// use coremix::m_step::{Column, PartMixture, Product, Table};
+/// use coremix::prelude::*;
+/// # let mut rng = coremix::stage::Rng::from_seed(1);
+/// # let x = ndarray::Array2::from_shape_fn((300, 4), |(n, j)| match j {
+/// #     1 => f64::from(rng.uniform() < 0.2 + 0.6 * (n % 2) as f64),
+/// #     3 => (9.0 * (n % 2) as f64 + 3.0 * rng.uniform()).floor(),
+/// #     _ => 170.0 + 20.0 * (n % 2) as f64 + rng.normal(),
+/// # });
+/// // height, smokes (0 or 1), weight, visits
+/// let data = Dense::new(&x)?;
+/// let others = Table::new(vec![Column::Category(2), Column::Count]);
+/// let family = Product::new(Gaussian::new(Covariance::Full)).block([1, 3], others);
+/// let model = algorithms::gmm(2).m_step(family).restarts(4).build()?.fit(&data)?.model;
+/// for (columns, part) in model.parts() {
+///     match part {
+///         PartMixture::Gaussian(body) => assert_eq!((columns, body.covariances().dim()), (&[0, 2][..], (2, 2, 2))),
+///         PartMixture::Table(others) => assert_eq!((columns, others.probabilities(0)?.dim()), (&[1, 3][..], (2, 2))),
+///         _ => unreachable!(),
+///     }
+/// }
+/// assert_eq!(model.explain().dim(), (2, 4)); // how much each column sets each component apart, in nats
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Product {
+    rest: Part,
+    blocks: Vec<(Vec<usize>, Part)>,
+}
+
+/// The family of a block of columns.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Numbers with covariances of one kind, except `TiedSpherical`.
+    Gaussian(Gaussian),
+    /// Numbers, counts and categories, each column alone.
+    Table(Table),
+}
+
+impl From<Gaussian> for Part {
+    fn from(family: Gaussian) -> Self {
+        Self::Gaussian(family)
+    }
+}
+
+impl From<Table> for Part {
+    fn from(family: Table) -> Self {
+        Self::Table(family)
+    }
+}
+
+impl Product {
+    /// All columns that no block names are of this family.
+    #[must_use]
+    pub fn new(rest: impl Into<Part>) -> Self {
+        Self {
+            rest: rest.into(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// With a family of these columns, numbered from 0. The kinds of a [`Table`] are in the order of these numbers.
+    #[must_use]
+    pub fn block(mut self, columns: impl Into<Vec<usize>>, part: impl Into<Part>) -> Self {
+        self.blocks.push((columns.into(), part.into()));
+        self
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        let blocks = self.blocks.iter().map(|(_, part)| part);
+        blocks.chain([&self.rest])
+    }
+
+    /// The columns of each block, out of `d`. The rest comes last, if there is any.
+    fn blocks_of(&self, d: usize) -> Result<Vec<(Vec<usize>, &Part)>> {
+        let blocks = self.blocks.iter().map(|(columns, part)| (columns.clone(), part));
+        let mut blocks: Vec<_> = blocks.collect();
+        let named: Vec<usize> = blocks.iter().flat_map(|(columns, _)| columns.clone()).collect();
+        if !named.is_empty() {
+            check_columns(&named, d)?;
+        }
+        let mut is_free = vec![true; d];
+        named.into_iter().for_each(|j| is_free[j] = false);
+        blocks.push(((0..d).filter(|j| is_free[*j]).collect(), &self.rest));
+        blocks.retain(|(columns, _)| !columns.is_empty());
+        Ok(blocks)
+    }
+}
+
+impl Table {
+    /// With this family of all its numbers together, in place of a variance of each alone. Counts and categories stay as they are.
+    ///
+    /// ```
+    /// use coremix::m_step::{Column, Table};
+    /// use coremix::prelude::*;
+    ///
+    /// let kinds = vec![Column::Number, Column::Count, Column::Number];
+    /// let family = Table::new(kinds).numbers(Gaussian::new(Covariance::Full));
+    /// let mixture = algorithms::gmm::<f64>(2).m_step(family).restarts(8).build()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn numbers(self, family: Gaussian) -> Product {
+        let kinds = self.columns.into_iter().enumerate();
+        let others = kinds.filter(|(_, kind)| *kind != Column::Number);
+        let (columns, kinds): (Vec<usize>, Vec<Column>) = others.unzip();
+        Product::new(family).block(columns, Self::new(kinds))
+    }
+}
+
+impl Part {
+    /// The model at seeds (k, d) of these columns, in the data's own numbers.
+    fn start<F: Float>(
+        &self,
+        seeds: &Array2<F>,
+        columns: &[usize],
+        data: &dyn Data<F>,
+    ) -> Result<PartMixture<F>> {
+        let summary = data.summary();
+        let family = match self {
+            Self::Table(family) => {
+                let frame = Frame::raw(summary)?;
+                let seeds = Centres::enter(seeds.view(), &frame);
+                let model = family.start_of(seeds, frame, data, columns)?;
+                return Ok(PartMixture::Table(model));
+            }
+            Self::Gaussian(family) => family.equal_proportions(),
+        };
+        let frame = match family.kind().is_by_column() {
+            true => Frame::standardised(summary),
+            false => Frame::of(summary),
+        };
+        let seeds = Centres::enter(seeds.view(), &frame);
+        let (weight, variance) = (summary.total_weight, variance_of(&frame, summary));
+        let entries = weight * columns.len() as f64;
+        let mut model = family.start(seeds, frame, data)?;
+        // The costs of a search are those of all blocks together: so each begins with the variance of its data.
+        let whole = Likelihood::of_nearest(weight, entries, entries * variance);
+        MStep::<F>::calibrate(&family, &mut model, &whole);
+        Ok(PartMixture::Gaussian(model))
+    }
+}
+
+impl Stage for Product {
+    fn check(&self, clusters: usize) -> Result<()> {
+        self.parts().try_for_each(|part| match part {
+            Part::Gaussian(family) => {
+                let (kind, rule) = (family.kind(), "must be another one of numbers in a table: use Spherical");
+                let suits = kind != Covariance::TiedSpherical;
+                require(suits, "covariance", format!("{kind:?}"), rule)?;
+                family.check(clusters)
+            }
+            Part::Table(family) => family.check(clusters),
+        })
+    }
+}
+
+impl<F: Float> MStep<F> for Product {
+    type Model = ProductMixture<F>;
+
+    /// Counts and categories have an origin and a unit of their own.
+    fn needs(&self) -> Needs {
+        let gaussian = self.parts().any(|part| matches!(part, Part::Gaussian(_)));
+        Needs {
+            coordinates: Coordinates::Raw,
+            restricted_steps: usize::from(gaussian) * STEPS_WITH_ONE_VARIANCE,
+            ..Needs::default()
+        }
+    }
+
+    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+        let (all, mut parts) = (seeds.leave(&frame), Vec::new());
+        for (columns, part) in self.blocks_of(data.dim())? {
+            let of_block = OfColumns::new(data, &frame, &columns);
+            let model = part.start(&all.select(Axis(1), &columns), &columns, &of_block)?;
+            parts.push(PartOf { columns, model });
+        }
+        let proportions = Proportions::equal(seeds.len(), Mixing::Learned);
+        Ok(ProductMixture::new(Theta {
+            frame,
+            parts,
+            proportions,
+        }))
+    }
+
+    /// The masses, and the sums of each part.
+    fn statistics(&self, model: &Self::Model) -> Moments {
+        let (k, d) = (model.components(), model.theta.frame.dim());
+        let mut sums = Moments::zeros(k, d, SecondMoments::Total);
+        for part in &model.theta.parts {
+            let own = each!(&part.model, |family, own| MStep::<F>::statistics(&family, own));
+            sums.parts.push(own);
+        }
+        sums
+    }
+
+    fn accumulate(
+        &self,
+        rows: &Rows<F>,
+        block: &Block<F>,
+        model: &Self::Model,
+        sums: &mut Moments,
+    ) {
+        for i in 0..rows.len() {
+            for (c, q) in block.members(i) {
+                sums.mass[c as usize] += rows.weight(i) * q;
+            }
+        }
+        for (part, sums) in model.theta.parts.iter().zip(&mut sums.parts) {
+            let rows = part.rows(rows, 0..rows.len());
+            each!(&part.model, |family, own| family.accumulate(&rows, block, own, sums));
+        }
+    }
+
+    fn update(
+        &self,
+        mut sums: Moments,
+        model: &mut Self::Model,
+        restricted: bool,
+        cancel: Option<&Cancel>,
+    ) -> Result<()> {
+        let parts = std::mem::take(&mut sums.parts);
+        for (part, sums) in model.theta.parts.iter_mut().zip(parts) {
+            each!(&mut part.model, |family, own| {
+                MStep::<F>::update(&family, sums, own, restricted, cancel)?;
+            });
+        }
+        if !restricted {
+            model.theta.proportions = Proportions::learned(sums.mass.into_iter());
+        }
+        model.renew();
+        Ok(())
+    }
+
+    /// The most of any part.
+    fn at_floor(&self, sums: &Moments, model: &Self::Model) -> usize {
+        let parts = model.theta.parts.iter().zip(&sums.parts);
+        let held = parts.map(|(part, sums)| {
+            each!(&part.model, |family, own| MStep::<F>::at_floor(&family, sums, own))
+        });
+        held.max().unwrap_or(0)
+    }
+}
