@@ -670,7 +670,10 @@ fn missing_values_are_kept() {
     }
     let range = ["clusters", "t.csv", "--to", "3"];
     assert!(folder.done(&[&range[..], &texts].concat()).contains('*'));
-    let (fit, more) = (["fit", "t.csv", "-k", "2", "-m", "m"], ["--metric", "cosine"]);
+    let (fit, more) = (
+        ["fit", "t.csv", "-k", "2", "-m", "m"],
+        ["--metric", "cosine"],
+    );
     let (_, said) = folder.fails(&[&fit[..], &texts, &more].concat());
     assert!(said.contains("no missing values for directions"), "{said}");
     // A fit to other rows has labels and scores of whole rows alone.
@@ -739,7 +742,18 @@ fn sparse_rows_are_fitted() {
         starts.push(ids.len());
     }
     fs::write(folder.at("t.svmlight"), &lines).unwrap();
-    let fit = ["fit", "t.svmlight", "-k", "3", "--seed", "2", "-m", "m", "-l", "l.npy"];
+    let fit = [
+        "fit",
+        "t.svmlight",
+        "-k",
+        "3",
+        "--seed",
+        "2",
+        "-m",
+        "m",
+        "-l",
+        "l.npy",
+    ];
     let said = folder.done(&[&fit[..], &["--metric", "cosine", "-a", "fast"]].concat());
     assert!(said.contains("clusters"), "{said}");
     let data = coremix::data::Sparse::new(60, starts, ids, values).unwrap();
@@ -759,13 +773,28 @@ fn sparse_rows_are_fitted() {
     let range = ["clusters", "t.svmlight", "--to", "4", "-a", "gmm"];
     assert!(folder.done(&range).contains('*'));
     let said = folder.done(&["info", "t.svmlight"]);
-    assert!(words(&said, "memory").ends_with("the others are 0"), "{said}");
+    assert!(
+        words(&said, "memory").ends_with("the others are 0"),
+        "{said}"
+    );
     fs::write(folder.at("wide.svm"), "0 60:1\n").unwrap();
     let (_, said) = folder.fails(&["assign", "m", "wide.svm", "-l", "one.npy"]);
-    assert!(said.contains("the model has 60 columns, the rows have 61"), "{said}");
+    assert!(
+        said.contains("the model has 60 columns, the rows have 61"),
+        "{said}"
+    );
     for more in [&["--covariance", "full"][..], &["--factors", "2"]] {
-        let (_, said) = folder.fails(&[&["fit", "t.svmlight", "-k", "2", "-m", "n", "-a", "gmm"], more].concat());
-        assert!(said.contains("needs all coordinates of a row, or rows with missing values"), "{said}");
+        let (_, said) = folder.fails(
+            &[
+                &["fit", "t.svmlight", "-k", "2", "-m", "n", "-a", "gmm"],
+                more,
+            ]
+            .concat(),
+        );
+        assert!(
+            said.contains("needs all coordinates of a row, or rows with missing values"),
+            "{said}"
+        );
     }
 }
 

@@ -139,7 +139,9 @@ impl Columns {
             .iter()
             .filter_map(|place| self.each[*place].holds.kind());
         let elements = kinds.map(Kind::element);
-        elements.reduce(ElementType::with).unwrap_or(ElementType::U8)
+        elements
+            .reduce(ElementType::with)
+            .unwrap_or(ElementType::U8)
     }
 
     /// The column of this name.

@@ -128,4 +128,3 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
         Ok(())
     })
 }
-

@@ -64,7 +64,8 @@ impl<T: Number> NpyFile<T> {
 pub(crate) fn vector<T: Number>(bytes: &Vec<u8>) -> io::Result<Vec<T>> {
     let (from, header) = header(bytes).map_err(invalid)?;
     let numbers = &bytes[from as usize..];
-    if header.shape.len() != 1 || numbers.len() != header.shape[0].saturating_mul(header.kind.size())
+    if header.shape.len() != 1
+        || numbers.len() != header.shape[0].saturating_mul(header.kind.size())
     {
         return Err(damaged("an array that is no list of numbers"));
     }

@@ -26,10 +26,7 @@ pub(crate) fn about(bytes: &Arc<dyn ReadAt>) -> io::Result<(usize, ElementType)>
 }
 
 /// The rows of a matrix in compressed rows.
-pub(crate) fn rows<T: Number>(
-    bytes: &Arc<dyn ReadAt>,
-    options: &Options,
-) -> Result<SparseRows<T>> {
+pub(crate) fn rows<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> Result<SparseRows<T>> {
     let read = guarded(|| read(bytes, options));
     read.map_err(|error| fault(&bytes.name(), error))
 }
@@ -66,7 +63,12 @@ fn read<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Spa
     for (i, places) in starts.windows(2).enumerate() {
         let places = places[0]..places[1];
         row.clear();
-        row.extend(ids[places.clone()].iter().map(|id| *id as u32).zip(values[places].iter().copied()));
+        row.extend(
+            ids[places.clone()]
+                .iter()
+                .map(|id| *id as u32)
+                .zip(values[places].iter().copied()),
+        );
         rows.push(&mut row)
             .map_err(|error| invalid(format!("row {i} {error}")))?;
     }

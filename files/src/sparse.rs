@@ -49,7 +49,8 @@ impl<T: Number> SparseRows<T> {
         for part in parts {
             let (starts, ids, values) = part.lists()?;
             let before = all.ids.len();
-            all.starts.extend(starts.iter().skip(1).map(|start| before + start));
+            all.starts
+                .extend(starts.iter().skip(1).map(|start| before + start));
             all.ids.extend_from_slice(ids);
             all.values.extend_from_slice(values);
         }

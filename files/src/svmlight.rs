@@ -28,10 +28,7 @@ pub(crate) fn about(
 pub(crate) const ELEMENT: ElementType = ElementType::F64;
 
 /// The rows of text, of as many columns as the options say.
-pub(crate) fn rows<T: Number>(
-    text: &Arc<dyn ReadAt>,
-    options: &Options,
-) -> Result<SparseRows<T>> {
+pub(crate) fn rows<T: Number>(text: &Arc<dyn ReadAt>, options: &Options) -> Result<SparseRows<T>> {
     let named = |error| fault(&text.name(), error);
     readable::<T>(Kind::F64, options.rounded).map_err(|what| fault(&text.name(), what))?;
     let mut rows = SparseRows::new(options.width);

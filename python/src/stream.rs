@@ -158,11 +158,13 @@ fn push<F: Number>(
         });
     }
     let may_miss = F::read(rows).may_miss();
-    rows.each_block::<F>(weights, cancel, |block, weights| match (weights, may_miss) {
-        (Some(weights), true) => coreset.push_weighted_with_missing(block, weights),
-        (Some(weights), false) => coreset.push_weighted(block, weights),
-        (None, true) => coreset.push_with_missing(block),
-        (None, false) => coreset.push(block),
+    rows.each_block::<F>(weights, cancel, |block, weights| {
+        match (weights, may_miss) {
+            (Some(weights), true) => coreset.push_weighted_with_missing(block, weights),
+            (Some(weights), false) => coreset.push_weighted(block, weights),
+            (None, true) => coreset.push_with_missing(block),
+            (None, false) => coreset.push(block),
+        }
     })
 }
 

@@ -96,8 +96,12 @@ impl<'m, F: Float> Cost<'m, F> {
         let of_pairs = matches!(self, Self::Whitened(_) | Self::LowRank(_));
         let of_known = self.takes_missing() && !(of_pairs && data.others_are_zero());
         let rule = match of_pairs {
-            true => "this model needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows",
-            false => "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some",
+            true => {
+                "this model needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows"
+            }
+            false => {
+                "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some"
+            }
         };
         require(of_known || !data.is_sparse(), "rows", "known in part", rule)
     }

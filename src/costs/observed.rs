@@ -124,7 +124,8 @@ impl Observed<'_> {
 
     fn mean_of(&self, c: usize) -> &[f64] {
         let own: &[f64] = &self.transform(c).mean;
-        self.means.map_or(own, |all| &all[c * own.len()..][..own.len()])
+        self.means
+            .map_or(own, |all| &all[c * own.len()..][..own.len()])
     }
 }
 

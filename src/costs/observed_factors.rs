@@ -51,7 +51,13 @@ impl<F: Float> LowRank<'_, F> {
 
     /// The differences of known columns from the mean into `u`, and the expected factors, $L_o^{-T} L_o^{-1} W_o^T \Psi_o^{-1} u$, into
     /// `z` (q).
-    fn factors(&self, c: usize, given: &KnownFactors, row: Known<'_, impl Float>, (u, z): Scratch<'_>) {
+    fn factors(
+        &self,
+        c: usize,
+        given: &KnownFactors,
+        row: Known<'_, impl Float>,
+        (u, z): Scratch<'_>,
+    ) {
         let (q, mean) = (self.factored.lower(c).len().isqrt(), self.centres.row(c));
         z.clear();
         z.resize(q, 0.0);
@@ -146,7 +152,10 @@ impl<F: Float> Expects for LowRank<'_, F> {
             }
         }
         let noise = &self.noise[c * self.dim()..];
-        let squares = row.ids.iter().map(|&j| u[j as usize].powi(2) / noise[j as usize]);
+        let squares = row
+            .ids
+            .iter()
+            .map(|&j| u[j as usize].powi(2) / noise[j as usize]);
         let of_factors = z.iter().map(|z| z * z).sum::<f64>();
         self.factored.unit() * (squares.sum::<f64>() + of_factors)
     }

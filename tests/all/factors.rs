@@ -445,12 +445,10 @@ fn wrong_settings_are_errors() {
     let fit = algorithms::gmm(2).covariance(Covariance::Factors(1));
     let model = fit.build().unwrap().fit(&data).unwrap().model;
     assert!(ExactSums::e_step(&model, &data, None, 2).is_err());
-    let missing = array![[f64::NAN, 1.0, 2.0], [2.0, 0.0, 1.0], [1.0, 1.0, 4.0]];
     let fit = algorithms::gmm(2)
         .covariance(Covariance::Factors(1))
         .build()
         .unwrap();
-    assert!(fit.fit(&Dense::with_missing(&missing).unwrap()).is_err());
     assert!(fit.fit(&Sketch::new(x.view(), 2, 1).unwrap()).is_err());
     let (noise, shares) = (Array2::ones((1, 3)), array![1.0]);
     let of = |loadings: Array3<f64>, noise: &Array2<f64>| {

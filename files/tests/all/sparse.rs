@@ -3,7 +3,9 @@
 use crate::common::{below, seeded};
 use coremix::data::{Dense, Source, Sparse};
 use coremix::prelude::*;
-use coremix_files::{AnySource, ElementType, LabelWriter, Missing, Number, Opened, Options, Rows, open, open_all};
+use coremix_files::{
+    AnySource, ElementType, LabelWriter, Missing, Number, Opened, Options, Rows, open, open_all,
+};
 use ndarray::{Array1, Array2};
 use ndarray_npy::{WritableElement, WriteNpyExt};
 use std::fs;
@@ -156,7 +158,10 @@ fn rows_are_those_that_were_written() {
         turned.values[places].reverse();
     }
     fs::write(path("d.npz"), turned.npz()).unwrap();
-    assert_eq!(matrix(&open(path("d.npz"), &Options::new()).unwrap()), dense);
+    assert_eq!(
+        matrix(&open(path("d.npz"), &Options::new()).unwrap()),
+        dense
+    );
     fs::write(path("e.svm"), "0 3:1 1:2 3:0.5\n0\n").unwrap();
     let opened = open(path("e.svm"), &Options::new().width(6)).unwrap();
     let expected = ndarray::array![[0.0, 2.0, 0.0, 1.5, 0.0, 0.0], [0.0; 6]];
@@ -201,11 +206,20 @@ fn fits_and_labels_are_those_of_rows_in_memory() {
     let out = folder.path().join("labels.csv");
     let mut writer = LabelWriter::create(&out, None, &["density"]).unwrap();
     let see = |_| ControlFlow::Continue(());
-    writer.label(&model, &coremix_files::ReadAhead::new(source), see).unwrap();
+    writer
+        .label(&model, &coremix_files::ReadAhead::new(source), see)
+        .unwrap();
     writer.finish().unwrap();
     let written = fs::read_to_string(out).unwrap();
-    let written = written.lines().skip(1).map(|line| line.split(',').next().unwrap());
-    assert!(written.map(|label| label.parse::<u32>().unwrap()).eq(labels));
+    let written = written
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').next().unwrap());
+    assert!(
+        written
+            .map(|label| label.parse::<u32>().unwrap())
+            .eq(labels)
+    );
 }
 
 #[test]
@@ -220,7 +234,10 @@ fn hostile_files_are_told() {
     };
     let mut csc = good().members();
     csc[2].1 = letters("csc");
-    told(archive(&csc, CompressionMethod::Deflated), "\"csc\": save it by rows");
+    told(
+        archive(&csc, CompressionMethod::Deflated),
+        "\"csc\": save it by rows",
+    );
     let own = archive(&[("means", npy(&[1.0]))], CompressionMethod::Stored);
     told(own, "no array \"shape\"");
     let mut wrong = good();
@@ -264,7 +281,10 @@ fn hostile_files_are_told() {
     ] {
         fs::write(path("x.svmlight"), line).unwrap();
         let found = error(&path("x.svmlight"), &Options::new());
-        assert!(found.contains("x.svmlight") && found.contains(what), "{found}");
+        assert!(
+            found.contains("x.svmlight") && found.contains(what),
+            "{found}"
+        );
     }
     fs::write(path("x.svmlight"), "1 1:2\n").unwrap();
     for missing in [Missing::Keep, Missing::Drop] {

@@ -303,16 +303,16 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
                     logs[i * k + t] = proportions[t] + densities[t].log_density(form);
                 });
             }
-            Some(entries) => self.observed().forms(entries, |i, t, (pattern, given), form| {
-                let density = components[t].predictive(pattern.missing.len(), given.log_det);
-                logs[i * k + t] = proportions[t] + density.log_density(form);
-            }),
+            Some(entries) => self
+                .observed()
+                .forms(entries, |i, t, (pattern, given), form| {
+                    let density = components[t].predictive(pattern.missing.len(), given.log_det);
+                    logs[i * k + t] = proportions[t] + density.log_density(form);
+                }),
         }
         let shift = self.q.frame.log_density_shift();
         let rows_of_logs = logs.chunks_exact(k).enumerate();
-        let of_row = |(i, logs)| {
-            rows.known(i) as f64 * shift + rows.units(i) + log_sum_exp(logs)
-        };
+        let of_row = |(i, logs)| rows.known(i) as f64 * shift + rows.units(i) + log_sum_exp(logs);
         Some(rows_of_logs.map(of_row).collect())
     }
 }
