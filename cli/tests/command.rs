@@ -1578,12 +1578,16 @@ fn a_component_with_too_few_rows_is_told() {
 #[test]
 fn priors_are_options() {
     let folder = Folder::new("priors");
-    fs::write(
-        folder.at("few.csv"),
-        "a,b,c\n1,2,3\n4,5,7\n7,1,0\n2,9,4\n",
-    )
-    .unwrap();
-    let gmm = ["few.csv", "-a", "gmm", "--covariance", "full", "--float", "f64"];
+    fs::write(folder.at("few.csv"), "a,b,c\n1,2,3\n4,5,7\n7,1,0\n2,9,4\n").unwrap();
+    let gmm = [
+        "few.csv",
+        "-a",
+        "gmm",
+        "--covariance",
+        "full",
+        "--float",
+        "f64",
+    ];
     let fit = |more: &[&str]| {
         let fit = ["fit", "-k", "1", "-m", "m"];
         [&fit[..], &gmm, more].concat()
@@ -1595,7 +1599,12 @@ fn priors_are_options() {
     let more = ["--prior-proportions", "1", "--ridge", "0.25"];
     folder.done(&fit(&[&all[..], &more].concat()));
     let saved: BoxedMixture<f64> = Save::load(folder.at("m")).unwrap();
-    let x = ndarray::array![[1.0, 2.0, 3.0], [4.0, 5.0, 7.0], [7.0, 1.0, 0.0], [2.0, 9.0, 4.0]];
+    let x = ndarray::array![
+        [1.0, 2.0, 3.0],
+        [4.0, 5.0, 7.0],
+        [7.0, 1.0, 0.0],
+        [2.0, 9.0, 4.0]
+    ];
     let prior = Prior::new(2.0).variance(4.0).proportions(1.0).ridge(0.25);
     let own = "gmm".parse::<Algorithm>().unwrap().clusters(1);
     let own = own.covariance(Covariance::Full).prior(prior);
@@ -1612,7 +1621,15 @@ fn priors_are_options() {
     ] {
         assert!(info.contains(note), "{info}");
     }
-    let clusters = ["clusters", "--to", "2", "--held-out", "0", "--prior-rows", "1"];
+    let clusters = [
+        "clusters",
+        "--to",
+        "2",
+        "--held-out",
+        "0",
+        "--prior-rows",
+        "1",
+    ];
     let output = folder.run(&[&clusters[..], &gmm].concat());
     assert!(output.status.success(), "{output:?}");
     for (more, say) in [
@@ -1629,13 +1646,21 @@ fn priors_are_options() {
             &["--prior-rows", "1", "--prior-variance", "0"],
             "--prior-variance 0: must be positive",
         ),
-        (&["--prior-rows", "-1"], "must be a finite number, 0 or more"),
-        (&["--ridge", "1e80"], "must be nearer to the variances of the data"),
+        (
+            &["--prior-rows", "-1"],
+            "must be a finite number, 0 or more",
+        ),
+        (
+            &["--ridge", "1e80"],
+            "must be nearer to the variances of the data",
+        ),
     ] {
         let (code, said) = folder.fails(&fit(more));
         assert!(code == 2 && said.contains(say), "{more:?}: {said}");
     }
-    let process = ["fit", "few.csv", "-k", "2", "-a", "dp-gmm", "-m", "m", "--ridge", "1"];
+    let process = [
+        "fit", "few.csv", "-k", "2", "-a", "dp-gmm", "-m", "m", "--ridge", "1",
+    ];
     let (code, said) = folder.fails(&process);
     let say = "dp-gmm has no --prior-rows, --prior-proportions or --ridge: take -a gmm";
     assert!(code == 2 && said.contains(say), "{said}");
@@ -1661,7 +1686,10 @@ fn factors_and_tables_are_fitted() {
             "--factors 3: must be fewer than columns",
         ),
         (&["--factors", "0"], "must be a whole number, 1 or more"),
-        (&["--factors", "1", "--covariance", "full"], "cannot be used with"),
+        (
+            &["--factors", "1", "--covariance", "full"],
+            "cannot be used with",
+        ),
     ] {
         let (code, said) = folder.fails(&fit(&[&["-k", "2", "-a", "gmm"][..], more].concat()));
         assert!(code == 2 && said.contains(say), "{more:?}: {said}");
@@ -1695,7 +1723,11 @@ fn factors_and_tables_are_fitted() {
         Column::Category(0),
         Column::Number,
     ];
-    let own = "table".parse::<Algorithm>().unwrap().clusters(2).columns(columns);
+    let own = "table"
+        .parse::<Algorithm>()
+        .unwrap()
+        .clusters(2)
+        .columns(columns);
     let own = own.covariance(Covariance::Full).prior(Prior::weak());
     let own = own.boxed::<f64>().unwrap().fit(&Dense::new(&x).unwrap());
     let own = own.unwrap().model;
@@ -1705,7 +1737,10 @@ fn factors_and_tables_are_fitted() {
     let mut npz = NpzReader::new(fs::File::open(folder.at("p.npz")).unwrap()).unwrap();
     let covariances: ndarray::Array3<f64> = npz.by_name("covariances").unwrap();
     let probabilities: Array2<f64> = npz.by_name("probabilities").unwrap();
-    assert_eq!((covariances.dim(), probabilities.dim()), ((2, 2, 2), (2, 2)));
+    assert_eq!(
+        (covariances.dim(), probabilities.dim()),
+        ((2, 2, 2), (2, 2))
+    );
     let score = folder.done(&["score", "m", "t.csv"]);
     let found = number(words(&score, "log-likelihood"));
     let expected = own.log_likelihood(&Dense::new(&x).unwrap()).unwrap() / 300.0;

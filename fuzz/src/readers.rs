@@ -108,7 +108,11 @@ fn model<F: Number + Float>(mut bytes: Bytes<'_>) -> Vec<u8> {
         Covariance::Diagonal,
         Covariance::Tied,
         Covariance::Full,
-        if d > 1 { Covariance::Factors(1) } else { Covariance::Diagonal },
+        if d > 1 {
+            Covariance::Factors(1)
+        } else {
+            Covariance::Diagonal
+        },
     ];
     match families.get(kind) {
         Some(family) => algorithm = algorithm.covariance(*family),

@@ -38,10 +38,7 @@ pub(super) fn other_columns(columns: &[usize], values: &[f64], dim: usize) -> Re
 }
 
 /// The posterior (k) of the components of a model under these values of all its columns.
-pub(super) fn shares_under<F: Float>(
-    model: &impl Mixture<F>,
-    values: &[f64],
-) -> Result<Vec<f64>> {
+pub(super) fn shares_under<F: Float>(model: &impl Mixture<F>, values: &[f64]) -> Result<Vec<f64>> {
     let row = Array2::from_shape_fn((1, values.len()), |(_, j)| F::from_f64(values[j]));
     let row = Dense::batch(&row)?;
     let density = model.log_densities(&row)?[0];

@@ -458,10 +458,13 @@ impl Moments {
     /// become moments of no rows, which keep their memory.
     #[must_use]
     pub fn merge<'a>(parts: impl Iterator<Item = &'a mut Self>) -> Self {
+        Self::merge_all(parts.collect())
+    }
+
+    fn merge_all(mut parts: Vec<&mut Self>) -> Self {
         /// Components added up together.
         const COMPONENTS: usize = 32;
 
-        let mut parts: Vec<&mut Self> = parts.collect();
         let first = parts.first().expect("moments of some rows");
         let (k, stride) = (first.mass.len(), stride(first.dim));
         let mut total = Self::zeros(k, first.dim, first.kind).with_own(first.own.len());
@@ -499,7 +502,7 @@ impl Moments {
         total.merge_products(&mut parts);
         for p in 0..parts[0].parts.len() {
             let of_part = parts.iter_mut().map(|part| &mut part.parts[p]);
-            total.parts.push(Self::merge(of_part));
+            total.parts.push(Self::merge_all(of_part.collect()));
         }
         parallel::map_chunks(&mut parts, 1, |_, _, parts| parts[0].clear());
         total

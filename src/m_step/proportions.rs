@@ -110,11 +110,7 @@ impl Proportions {
 }
 
 /// Draws `n` components with these proportions.
-pub(super) fn components(
-    proportions: &[f64],
-    n: usize,
-    rng: &mut Rng,
-) -> Result<Array1<u32>> {
+pub(super) fn components(proportions: &[f64], n: usize, rng: &mut Rng) -> Result<Array1<u32>> {
     positive("n", n)?;
     let mut draw = || rng.proportional(proportions.iter().copied(), 1.0);
     Ok(Array1::from_shape_fn(n, |_| draw().unwrap_or(0) as u32))

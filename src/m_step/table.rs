@@ -346,9 +346,8 @@ impl<F: Float> TableMixture<F> {
         );
         let (starts, all) = starts(&theta.columns);
         // The mean over components, by their proportions.
-        let whole = |of: &dyn Fn(usize) -> f64| -> f64 {
-            (0..k).map(|c| proportions[c] * of(c)).sum()
-        };
+        let whole =
+            |of: &dyn Fn(usize) -> f64| -> f64 { (0..k).map(|c| proportions[c] * of(c)).sum() };
         let mut apart = Array2::zeros((k, d));
         for (j, column) in theta.columns.iter().enumerate() {
             let mean = |c: usize| theta.means.row(c)[j].to_f64();

@@ -2,8 +2,8 @@
 
 mod model;
 
-pub use model::{PartMixture, ProductMixture};
 pub(super) use model::Theta;
+pub use model::{PartMixture, ProductMixture};
 
 use super::conditional::check_columns;
 use super::proportions::{Mixing, Proportions};
@@ -114,9 +114,15 @@ impl Product {
 
     /// The columns of each block, out of `d`. The rest comes last, if there is any.
     fn blocks_of(&self, d: usize) -> Result<Vec<(Vec<usize>, &Part)>> {
-        let blocks = self.blocks.iter().map(|(columns, part)| (columns.clone(), part));
+        let blocks = self
+            .blocks
+            .iter()
+            .map(|(columns, part)| (columns.clone(), part));
         let mut blocks: Vec<_> = blocks.collect();
-        let named: Vec<usize> = blocks.iter().flat_map(|(columns, _)| columns.clone()).collect();
+        let named: Vec<usize> = blocks
+            .iter()
+            .flat_map(|(columns, _)| columns.clone())
+            .collect();
         if !named.is_empty() {
             check_columns(&named, d)?;
         }
@@ -186,7 +192,10 @@ impl Stage for Product {
     fn check(&self, clusters: usize) -> Result<()> {
         self.parts().try_for_each(|part| match part {
             Part::Gaussian(family) => {
-                let (kind, rule) = (family.kind(), "must be another one of numbers in a table: use Spherical");
+                let (kind, rule) = (
+                    family.kind(),
+                    "must be another one of numbers in a table: use Spherical",
+                );
                 let suits = kind != Covariance::TiedSpherical;
                 require(suits, "covariance", format!("{kind:?}"), rule)?;
                 family.check(clusters)
@@ -229,7 +238,9 @@ impl<F: Float> MStep<F> for Product {
         let (k, d) = (model.components(), model.theta.frame.dim());
         let mut sums = Moments::zeros(k, d, SecondMoments::Total);
         for part in &model.theta.parts {
-            let own = each!(&part.model, |family, own| MStep::<F>::statistics(&family, own));
+            let own = each!(&part.model, |family, own| MStep::<F>::statistics(
+                &family, own
+            ));
             sums.parts.push(own);
         }
         sums
@@ -249,7 +260,8 @@ impl<F: Float> MStep<F> for Product {
         }
         for (part, sums) in model.theta.parts.iter().zip(&mut sums.parts) {
             let rows = part.rows(rows, 0..rows.len());
-            each!(&part.model, |family, own| family.accumulate(&rows, block, own, sums));
+            each!(&part.model, |family, own| family
+                .accumulate(&rows, block, own, sums));
         }
     }
 
@@ -277,7 +289,9 @@ impl<F: Float> MStep<F> for Product {
     fn at_floor(&self, sums: &Moments, model: &Self::Model) -> usize {
         let parts = model.theta.parts.iter().zip(&sums.parts);
         let held = parts.map(|(part, sums)| {
-            each!(&part.model, |family, own| MStep::<F>::at_floor(&family, sums, own))
+            each!(&part.model, |family, own| MStep::<F>::at_floor(
+                &family, sums, own
+            ))
         });
         held.max().unwrap_or(0)
     }

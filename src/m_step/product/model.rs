@@ -1,15 +1,15 @@
 //! A mixture of products: its parts, the costs of rows, and its answers.
 
-use crate::m_step::conditional::{check_columns, other_columns, shares_under};
-use crate::m_step::proportions::{Mixing, Proportions, components};
-use crate::m_step::table::numbers_apart;
-use crate::m_step::{GaussianMixture, TableMixture};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::costs::{Cost, OwnCost, penalised};
 use crate::io::rule;
+use crate::m_step::conditional::{check_columns, other_columns, shares_under};
+use crate::m_step::proportions::{Mixing, Proportions, components};
+use crate::m_step::table::numbers_apart;
+use crate::m_step::{GaussianMixture, TableMixture};
 use crate::model::Mixture;
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, ArrayD};
@@ -187,7 +187,11 @@ impl<F: Float> ProductMixture<F> {
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
         let others = other_columns(columns, values, self.theta.frame.dim())?;
         let shares = shares_under(&self.marginal(columns)?, values)?;
-        let known: Vec<_> = columns.iter().copied().zip(values.iter().copied()).collect();
+        let known: Vec<_> = columns
+            .iter()
+            .copied()
+            .zip(values.iter().copied())
+            .collect();
         self.of_columns(&others, &known, Proportions::learned(shares.into_iter()))
     }
 
@@ -200,7 +204,8 @@ impl<F: Float> ProductMixture<F> {
     ) -> Result<Self> {
         let mut parts = Vec::new();
         for part in &self.theta.parts {
-            let (mut own, mut places, mut given) = (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
+            let (mut own, mut places, mut given) =
+                (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
             for (place, column) in part.columns.iter().enumerate() {
                 if let Some(to) = columns.iter().position(|wanted| wanted == column) {
                     own.push(place);
