@@ -139,7 +139,7 @@ pub fn needs_all_values<F: Float>(model: &dyn Mixture<F>) -> bool {
 /// # Errors
 /// [`Error::Parameter`].
 pub fn check_known<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Result<()> {
-    match data.is_sparse() && needs_all_values(model) {
+    match !data.kind().is_dense() && needs_all_values(model) {
         true => Err(Error::Parameter {
             name: "rows",
             value: "with missing values".into(),

@@ -206,7 +206,7 @@ fn push_known<F: Number>(
         row_of(&mut error).into_iter().for_each(|row| *row += first);
         error
     })?;
-    if fills.is_none() && checked.is_sparse() {
+    if fills.is_none() && !checked.kind().is_dense() {
         let means = checked.summary().mean.iter();
         let means = means.map(|mean| if mean.is_nan() { 0.0 } else { *mean });
         let means = fills.insert(means.collect());
