@@ -1,235 +1,87 @@
-//! The parts of a model that are particular to its family: its parameters, and samples of it.
+//! The parameters of a model by name, as Python has them.
 
 use crate::input::Number;
-use coremix::m_step::{
-    Column, Covariance, DirichletProcessMixture, GaussianMixture, TableMixture,
-    VonMisesFisherMixture,
-};
-use coremix::ndarray::{Array1, Array2, Array3};
-use coremix::{Error, FileFault, Mixture, Result};
+use coremix::m_step::{Column, Covariance, Family, GaussianMixture, TableMixture};
+use coremix::{BoxedMixture, Mixture, Result, Save};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::any::Any;
 
-/// A model by its family.
-pub(crate) enum Family<'a, F> {
-    Gaussian(&'a GaussianMixture<F>),
-    DirichletProcess(&'a DirichletProcessMixture<F>),
-    Directions(&'a VonMisesFisherMixture<F>),
-    Table(&'a TableMixture<F>),
-}
-
-impl<'a, F: Number> Family<'a, F> {
-    pub(crate) fn of(model: &'a dyn Mixture<F>) -> Result<Self> {
-        let any: &dyn Any = model;
-        let found = any.downcast_ref().map(Self::Gaussian);
-        let found = found.or_else(|| any.downcast_ref().map(Self::DirichletProcess));
-        let found = found.or_else(|| any.downcast_ref().map(Self::Directions));
-        let found = found.or_else(|| any.downcast_ref().map(Self::Table));
-        found.ok_or(Error::Model {
-            path: "model".into(),
-            fault: FileFault::NoFormat,
-        })
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::DirichletProcess(_) => "dirichlet-process",
-            Self::Directions(_) => "von-mises-fisher",
-            Self::Table(_) => "table",
-            Self::Gaussian(model) => match model.covariance_kind() {
-                Covariance::TiedSpherical => "tied-spherical",
-                Covariance::Spherical => "spherical",
-                Covariance::Diagonal => "diag",
-                Covariance::Tied => "tied",
-                Covariance::Factors(_) => "factors",
-                _ => "full",
-            },
+/// The name of the family of a model: that of its files, in small letters.
+pub(crate) fn name<F: Number>(model: &BoxedMixture<F>) -> Result<String> {
+    let family = model.info()?.family;
+    let letters = family.chars().take_while(|letter| letter.is_alphabetic());
+    let mut name = String::new();
+    for letter in letters {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('-');
         }
+        name.extend(letter.to_lowercase());
+    }
+    Ok(match &name[..] {
+        "diagonal" => "diag".to_owned(),
+        _ => name,
+    })
+}
+
+/// Puts the parameters that are not the means into a dictionary.
+pub(crate) fn put_parameters<F: Number>(
+    model: &dyn Mixture<F>,
+    found: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    for (name, values) in model.parameters() {
+        let name = match name {
+            "proportions" => "weights",
+            other => other,
+        };
+        found.set_item(name, values.into_pyarray(found.py()))?;
+    }
+    match Family::of(model) {
+        Some(Family::Gaussian(own)) => put_covariances(own, found),
+        Some(Family::Table(own)) => put_columns(own, found),
+        _ => Ok(()),
     }
 }
 
-/// The parameters of a model that are not its means.
-pub(crate) enum Parameters {
-    Gaussian {
-        covariances: Covariances,
-        /// Where covariances are diagonal in another basis alone.
-        full: Option<Array3<f64>>,
-        proportions: Array1<f64>,
-    },
-    DirichletProcess {
-        covariances: Array3<f64>,
-        proportions: Array1<f64>,
-        degrees_of_freedom: Array1<f64>,
-        mean_precisions: Array1<f64>,
-        sticks: Array2<f64>,
-    },
-    Directions {
-        concentrations: Array1<f64>,
-        proportions: Array1<f64>,
-    },
-    Table {
-        kinds: Vec<&'static str>,
-        variances: Array2<f64>,
-        /// By the number of the column.
-        probabilities: Vec<(usize, Array2<f64>)>,
-        proportions: Array1<f64>,
-        explain: Array2<f64>,
-    },
-}
-
-/// In the shape that scikit-learn has for each kind.
-pub(crate) enum Covariances {
-    One(f64),
-    PerComponent(Array1<f64>),
-    PerColumn(Array2<f64>),
-    Matrix(Array2<f64>),
-    Matrices(Array3<f64>),
-    /// Loadings, and variances besides them.
-    Factors(Array3<f64>, Array2<f64>),
-}
-
-impl Parameters {
-    pub(crate) fn of<F: Number>(model: &dyn Mixture<F>) -> Result<Self> {
-        let proportions = model.proportions();
-        Ok(match Family::of(model)? {
-            Family::Gaussian(own) => {
-                let kind = own.covariance_kind();
-                let standardised = model.frame().is_standardised();
-                let covariances = match kind {
-                    Covariance::TiedSpherical | Covariance::Spherical if standardised => {
-                        Covariances::PerColumn(own.variances())
-                    }
-                    Covariance::TiedSpherical => Covariances::One(own.variance()),
-                    Covariance::Spherical => {
-                        Covariances::PerComponent(own.variances().column(0).to_owned())
-                    }
-                    Covariance::Diagonal => Covariances::PerColumn(own.column_variances()),
-                    Covariance::Tied => Covariances::Matrix(own.covariance(0)?),
-                    Covariance::Factors(_) => Covariances::Factors(own.loadings(), own.noise()),
-                    _ => Covariances::Matrices(own.covariances()),
-                };
-                let turned = kind == Covariance::Diagonal && model.frame().basis().is_some();
-                Self::Gaussian {
-                    covariances,
-                    full: turned.then(|| own.covariances()),
-                    proportions,
-                }
-            }
-            Family::Directions(own) => Self::Directions {
-                concentrations: own.concentrations().to_owned(),
-                proportions,
-            },
-            Family::Table(own) => {
-                let columns = own.columns().iter().enumerate();
-                let of_categories = columns.filter(|(_, kind)| matches!(kind, Column::Category(_)));
-                let probabilities = of_categories.map(|(j, _)| Ok((j, own.probabilities(j)?)));
-                Self::Table {
-                    kinds: own.columns().iter().map(kind_of).collect(),
-                    variances: own.variances(),
-                    probabilities: probabilities.collect::<Result<_>>()?,
-                    proportions,
-                    explain: own.explain(),
-                }
-            }
-            Family::DirichletProcess(own) => Self::DirichletProcess {
-                covariances: own.covariances(),
-                proportions,
-                degrees_of_freedom: own.degrees_of_freedom(),
-                mean_precisions: own.mean_precisions(),
-                sticks: own.sticks(),
-            },
-        })
-    }
-
-    /// Puts them into a dictionary.
-    pub(crate) fn put(self, found: &Bound<'_, PyDict>) -> PyResult<()> {
-        let py = found.py();
-        match self {
-            Self::Gaussian {
-                covariances,
-                full,
-                proportions,
-            } => {
-                match covariances {
-                    Covariances::One(variance) => found.set_item("covariances", variance)?,
-                    Covariances::PerComponent(own) => {
-                        found.set_item("covariances", own.into_pyarray(py))?;
-                    }
-                    Covariances::PerColumn(own) => {
-                        found.set_item("covariances", own.into_pyarray(py))?;
-                        found.set_item("full", full.map(|full| full.into_pyarray(py)))?;
-                    }
-                    Covariances::Matrix(own) => {
-                        found.set_item("covariances", own.into_pyarray(py))?;
-                    }
-                    Covariances::Matrices(own) => {
-                        found.set_item("covariances", own.into_pyarray(py))?;
-                    }
-                    Covariances::Factors(loadings, noise) => {
-                        found.set_item("loadings", loadings.into_pyarray(py))?;
-                        found.set_item("noise", noise.into_pyarray(py))?;
-                    }
-                }
-                found.set_item("weights", proportions.into_pyarray(py))
-            }
-            Self::Directions {
-                concentrations,
-                proportions,
-            } => {
-                found.set_item("concentrations", concentrations.into_pyarray(py))?;
-                found.set_item("weights", proportions.into_pyarray(py))
-            }
-            Self::Table {
-                kinds,
-                variances,
-                probabilities,
-                proportions,
-                explain,
-            } => {
-                let by_column = PyDict::new(py);
-                for (column, own) in probabilities {
-                    by_column.set_item(column, own.into_pyarray(py))?;
-                }
-                found.set_item("kinds", kinds)?;
-                found.set_item("variances", variances.into_pyarray(py))?;
-                found.set_item("probabilities", by_column)?;
-                found.set_item("weights", proportions.into_pyarray(py))?;
-                found.set_item("explain", explain.into_pyarray(py))
-            }
-            Self::DirichletProcess {
-                covariances,
-                proportions,
-                degrees_of_freedom,
-                mean_precisions,
-                sticks,
-            } => {
-                found.set_item("covariances", covariances.into_pyarray(py))?;
-                found.set_item("weights", proportions.into_pyarray(py))?;
-                let degrees = degrees_of_freedom.into_pyarray(py);
-                found.set_item("degrees_of_freedom", degrees)?;
-                found.set_item("mean_precisions", mean_precisions.into_pyarray(py))?;
-                found.set_item("sticks", sticks.into_pyarray(py))
-            }
+/// Variances in the shape that scikit-learn has for each kind of covariances.
+fn put_covariances<F: Number>(own: &GaussianMixture<F>, found: &Bound<'_, PyDict>) -> PyResult<()> {
+    let (py, frame) = (found.py(), Mixture::<F>::frame(own));
+    let name = "covariances";
+    match own.covariance_kind() {
+        Covariance::TiedSpherical | Covariance::Spherical if frame.is_standardised() => {
+            found.set_item(name, own.variances().into_pyarray(py))
         }
+        Covariance::TiedSpherical => found.set_item(name, own.variance()),
+        Covariance::Spherical => {
+            let variances = own.variances().column(0).to_owned();
+            found.set_item(name, variances.into_pyarray(py))
+        }
+        Covariance::Diagonal => {
+            if frame.basis().is_some() {
+                // They are diagonal in another basis alone.
+                found.set_item("full", own.covariances().into_pyarray(py))?;
+            }
+            found.set_item(name, own.column_variances().into_pyarray(py))
+        }
+        _ => Ok(()),
     }
 }
 
-/// The name of a kind of columns.
-fn kind_of(column: &Column) -> &'static str {
-    match column {
+fn put_columns<F: Number>(own: &TableMixture<F>, found: &Bound<'_, PyDict>) -> PyResult<()> {
+    let (py, by_column) = (found.py(), PyDict::new(found.py()));
+    let name = |column: &Column| match column {
         Column::Count => "count",
         Column::Category(_) => "category",
         _ => "number",
+    };
+    let kinds: Vec<_> = own.columns().iter().map(name).collect();
+    for (column, kind) in own.columns().iter().enumerate() {
+        if let Column::Category(_) = kind {
+            let probabilities = own.probabilities(column).map_err(crate::errors::raise)?;
+            by_column.set_item(column, probabilities.into_pyarray(py))?;
+        }
     }
-}
-
-/// Draws points from a model: points (n, d) and their components (n).
-pub(crate) fn sample<F: Number>(
-    model: &dyn Mixture<F>,
-    n: usize,
-    seed: u64,
-) -> Result<(Array2<F>, Array1<u32>)> {
-    model.sample(n, seed)
+    found.set_item("kinds", kinds)?;
+    found.set_item("probabilities", by_column)?;
+    found.set_item("explain", own.explain().into_pyarray(py))
 }
