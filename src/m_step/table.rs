@@ -1,12 +1,12 @@
 //! Columns of different kinds: numbers, counts and categories, independent within a component.
 
-use super::{Coordinates, MStep, Moments, Needs, SecondMoments};
+use super::proportions::{Mixing, Proportions};
+use super::{Coordinates, MStep, Moments, Needs, SecondMoments, Started};
 use crate::base::cancel::Cancel;
-use crate::base::error::{Error, Result, positive, require};
+use crate::base::error::{Error, Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel::BLOCK;
-use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::costs::{Cost, OwnCost};
 use crate::data::Data;
@@ -342,25 +342,25 @@ impl<F: Float> Mixture<F> for TableMixture<F> {
     }
 
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        positive("n", n)?;
         let (theta, d) = (&self.theta, self.theta.columns.len());
-        let ((starts, all), mut rng) = (starts(&theta.columns), Rng::from_seed(seed));
-        let shares = || theta.proportions.iter().copied();
-        let labels =
-            Array1::from_shape_fn(n, |_| rng.proportional(shares(), 1.0).unwrap_or(0) as u32);
-        let rows = Array2::from_shape_fn((n, d), |(n, j)| {
-            let c = labels[n] as usize;
-            let (spread, mean) = (theta.spread[c * d + j], theta.means.row(c)[j].to_f64());
-            F::from_f64(match theta.columns[j] {
-                Column::Number => mean + spread.sqrt() * rng.normal(),
-                Column::Count => rng.poisson(spread),
-                Column::Category(categories) => {
-                    let own = &theta.probabilities[c * all + starts[j]..][..categories];
-                    rng.proportional(own.iter().copied(), 1.0).unwrap_or(0) as f64
-                }
-            })
-        });
-        Ok((rows, labels))
+        let (starts, all) = starts(&theta.columns);
+        let proportions = Proportions {
+            values: theta.proportions.clone(),
+            mixing: Mixing::Learned,
+        };
+        proportions.draw(n, d, seed, |c, rng, mut row| {
+            for (j, x) in row.iter_mut().enumerate() {
+                let (spread, mean) = (theta.spread[c * d + j], theta.means.row(c)[j].to_f64());
+                *x = F::from_f64(match theta.columns[j] {
+                    Column::Number => mean + spread.sqrt() * rng.normal(),
+                    Column::Count => rng.poisson(spread),
+                    Column::Category(categories) => {
+                        let own = &theta.probabilities[c * all + starts[j]..][..categories];
+                        rng.proportional(own.iter().copied(), 1.0).unwrap_or(0) as f64
+                    }
+                });
+            }
+        })
     }
 
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
@@ -391,7 +391,13 @@ impl<F: Float> MStep<F> for Table {
     }
 
     /// Halfway between the seeds and the whole data: a seed is one row.
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        _: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
         let (k, d) = (seeds.len(), seeds.dim());
         let (rule, kinds) = ("must be as many as the data has", self.columns.len());
         require(kinds == d || kinds == 0, "kinds of columns", kinds, rule)?;
@@ -448,7 +454,7 @@ impl<F: Float> MStep<F> for Table {
                 }
             }
         }
-        Ok(TableMixture::new(Theta {
+        let model = TableMixture::new(Theta {
             columns,
             frame,
             means: seeds,
@@ -457,7 +463,8 @@ impl<F: Float> MStep<F> for Table {
             proportions: vec![1.0 / k as f64; k],
             whole_spread,
             whole_probabilities,
-        }))
+        });
+        Ok(model.into())
     }
 
     /// Sums of its own for each component: the mass, the first and the second moment of each column about its mean, and the masses of
