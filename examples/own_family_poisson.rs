@@ -11,7 +11,7 @@
 
 use coremix::costs::{Cost, OwnCost};
 use coremix::data::{Centres, Frame, Rows};
-use coremix::m_step::{Coordinates, MStep, Moments, Needs};
+use coremix::m_step::{Coordinates, MStep, Moments, Needs, Started};
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};
 use coremix::stage::{Rng, Stage};
@@ -122,7 +122,13 @@ impl<F: Float> MStep<F> for Poisson {
     }
 
     /// Rates at the seeds. A seed is one row, whose zeros say little of the others: no rate is below a tenth of the mean.
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        _: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
         let summary = data.summary();
         if let Some((low, _)) = summary.range.iter().find(|(low, _)| *low < 0.0) {
             return Err(Error::Parameter {
@@ -138,7 +144,7 @@ impl<F: Float> MStep<F> for Poisson {
             logs: Vec::new(),
         };
         model.clamp(|j| MIN_RATE.max(summary.mean[j] / 10.0));
-        Ok(model)
+        Ok(model.into())
     }
 
     fn update(

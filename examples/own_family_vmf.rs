@@ -14,7 +14,7 @@
 
 use coremix::costs::{Cost, Factor, Scaled};
 use coremix::data::{Centres, Frame};
-use coremix::m_step::{Coordinates, MStep, Moments, Needs, SecondMoments};
+use coremix::m_step::{Coordinates, MStep, Moments, Needs, SecondMoments, Started};
 use coremix::prelude::*;
 use coremix::stage::{Likelihood, Rng, Stage};
 use coremix::{Float, ModelInfo, testing};
@@ -190,7 +190,8 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         mut seeds: Centres<F>,
         frame: Frame<F>,
         data: &dyn Data<F>,
-    ) -> Result<Self::Model> {
+        _: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
         let summary = data.summary();
         let squares = summary.mean.iter().map(|mean| mean * mean);
         let squared: f64 = summary
@@ -210,12 +211,13 @@ impl<F: Float> MStep<F> for VonMisesFisher {
             normalise(seed);
         });
         let k = seeds.len();
-        Ok(VonMisesFisherMixture {
+        let model = VonMisesFisherMixture {
             cost: Scaled::new(seeds, |_| Factor::ONE),
             frame,
             kappas: vec![2.0; k],
             proportions: vec![1.0 / k as f64; k],
-        })
+        };
+        Ok(model.into())
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {

@@ -9,11 +9,12 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::{Data, Dense, Sketch};
 use crate::fit::Estimator;
+use crate::model::Score;
+use crate::model::facts::Facts;
 use crate::model::predict::{self, Classified};
-use crate::model::{Mixture, Score};
 use ndarray::{Array1, Array2};
 
-type Model<'a, F> = &'a dyn Mixture<F>;
+type Model<'a, F> = &'a Facts<'a, F>;
 type Rows<'a, F> = &'a dyn Data<F>;
 type Labels = Array1<u32>;
 /// A score, and its evaluations.

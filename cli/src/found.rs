@@ -3,10 +3,9 @@
 use crate::arguments::{Fit as Arguments, Metric};
 use crate::failure::Result;
 use crate::outputs::{is_standard_output, item, say, short};
-use coremix::m_step::GaussianMixture;
+use coremix::m_step::Family;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
-use std::any::Any;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -135,7 +134,7 @@ fn quality<F: Float>(
     let (model, shared) = (&fit.model, fit.supports.as_ref().map(|all| all.ncols()));
     let (k, frame, log_joint) = (model.components(), model.frame(), model.log_joint());
     let is_hard = model.cost().is_squared() && shared.unwrap_or(k) == 1;
-    if is_hard && data.is_sparse() {
+    if is_hard && !data.kind().is_dense() {
         let error = match &fit.coreset {
             Some(own) => {
                 let drawn = data.select(&own.rows, own.weights.clone())?;
@@ -162,7 +161,8 @@ fn quality<F: Float>(
 
 /// The kind of the covariances, where the model is a mixture of Gaussians of fixed parameters.
 pub(crate) fn covariances<F: Float>(model: &dyn Mixture<F>) -> Option<Covariance> {
-    let model: &dyn Any = model;
-    let model = model.downcast_ref::<GaussianMixture<F>>();
-    model.map(GaussianMixture::covariance_kind)
+    match Family::of(model)? {
+        Family::Gaussian(model) => Some(model.covariance_kind()),
+        _ => None,
+    }
 }

@@ -7,10 +7,9 @@ use crate::summary::{Range, Summary};
 use crate::table::Table;
 use crate::task::{Sample, Work};
 use coremix::data::Dense;
-use coremix::m_step::{ExactSums, GaussianMixture};
+use coremix::m_step::{ExactSums, Family, GaussianMixture};
 use coremix::ndarray::{Array1, Array2};
 use coremix::{Algorithm, Float};
-use std::any::Any;
 use std::collections::BTreeMap;
 
 /// Weighted rows that stand for all rows of a table, sorted by their content and key.
@@ -100,16 +99,16 @@ impl Coreset {
         let points = self.points.mapv(F::from_f64);
         let data = Dense::weighted(&points, &self.weights)?;
         let fit = algorithm.boxed::<F>()?.fit(&data)?;
-        let any: &dyn Any = &*fit.model;
-        let model = any.downcast_ref::<GaussianMixture<F>>().cloned();
-        let model = model.ok_or_else(|| coremix::Error::Parameter {
-            name: "algorithm",
-            value: algorithm.to_string(),
-            rule: "must be of Gaussians: no other family can be fitted on a table",
-        })?;
+        let Some(Family::Gaussian(model)) = Family::of(&*fit.model) else {
+            return Err(coremix::Error::Parameter {
+                name: "algorithm",
+                value: algorithm.to_string(),
+                rule: "must be of Gaussians: no other family can be fitted on a table",
+            });
+        };
         // Over no rows: whether there are such sums for its covariances.
         let none = Array2::zeros((0, points.ncols()));
-        ExactSums::e_step(&model, &Dense::<F>::batch(&none)?, None, 1)?;
-        Ok(model)
+        ExactSums::e_step(model, &Dense::<F>::batch(&none)?, None, 1)?;
+        Ok(model.clone())
     }
 }

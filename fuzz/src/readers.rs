@@ -5,13 +5,11 @@ use crate::damage::{damaged, repaired};
 use crate::sound;
 use crate::table::{FloatOf, Number};
 use coremix::data::{Blocks, Data, Source};
-use coremix::m_step::DirichletProcessMixture;
 use coremix::ndarray::Array2;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{BoxedMixture, Float, ModelInfo};
 use coremix_files::{NpyFile, VectorFile, VectorFormat};
-use std::any::Any;
 
 pub(crate) fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
@@ -144,10 +142,7 @@ fn loaded<F: Number + Float>(file: Vec<u8>) {
     let mut rng = Rng::from_seed(7);
     let x = Array2::from_shape_fn((5, means.ncols()), |_| F::from_f64(rng.normal()));
     answers(&*model, &Dense::new(&x).expect("numbers"));
-    let any: &dyn Any = &*model;
-    if let Some(process) = any.downcast_ref::<DirichletProcessMixture<F>>() {
-        process.sample(3, 1).expect("a sample");
-    }
+    model.sample(3, 1).expect("a sample");
     let notes = [("a", "b")];
     let file = model.to_bytes(&notes).expect("a model that was loaded");
     let back = BoxedMixture::<F>::from_bytes(&file).expect("the same model");

@@ -93,13 +93,13 @@ fn sketch(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
 fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
     let (which, alone) = (bytes.below(8), bytes.one_in(8));
     let search = LyingSearch::new(bytes);
-    let family = LyingFamily::new(bytes);
+    let family = LyingFamily::drawn(bytes);
     let lies = bytes.one_in(3).then(|| bytes.part(8));
     let table = Table::<f64>::new(shape, bytes);
     let Ok(honest) = table.data() else {
         return;
     };
-    let lying = lies.map(|mut lies| LyingData::new(&honest, &mut lies));
+    let lying = lies.map(|mut lies| LyingData::drawn(&honest, &mut lies));
     let (data, cast): (&dyn Data<f64>, _) = match &lying {
         Some(lying) => {
             let mut cast = cast.with("LyingData");

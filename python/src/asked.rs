@@ -1,7 +1,7 @@
 //! Rows to ask a model about that are read once.
 
 use crate::input::{Number, Read};
-use coremix::data::{Data, Frame, Rows, Summary};
+use coremix::data::{Data, Frame, Rows, Special, Summary};
 use coremix::{Error, Result};
 use std::ops::Range;
 
@@ -33,7 +33,9 @@ impl<'a, F: Number> Asked<'a, F> {
     ) -> Result<()> {
         let (dim, numbers) = (self.source.dim(), rows.clone());
         let numbers: Vec<usize> = numbers.collect();
-        into.fill(frame, rows.map(|row| self.weight(row)), |i, out| {
+        let weights = self.weights.as_deref();
+        let weights = rows.map(|row| weights.map_or(1.0, |weights| weights[row]));
+        into.fill(frame, weights, |i, out| {
             out.copy_from_slice(&values[i * dim..][..dim]);
             let within = |x: &F| x.to_f64().abs() <= F::LIMIT;
             match out.iter().position(|x| !within(x)) {
@@ -58,8 +60,8 @@ impl<'a, F: Number> Asked<'a, F> {
 }
 
 impl<F: Number> Data<F> for Asked<'_, F> {
-    fn name(&self) -> &'static str {
-        self.source.name()
+    fn special(&self) -> Special<'_> {
+        Special::named(self.source.name())
     }
 
     fn len(&self) -> usize {

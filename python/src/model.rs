@@ -3,7 +3,7 @@
 use crate::clusters::Medoids;
 use crate::distances::distances;
 use crate::errors::{raise, raise_asked, row_of};
-use crate::family::{Family, Parameters, sample};
+use crate::family;
 use crate::input::{Given, Input, Number, Rows, Weights, weights_of_rows};
 use crate::predictor::Predictor;
 use coremix::data::{Dense, Source as _};
@@ -137,9 +137,8 @@ impl Model {
 
     /// The name of the family: the kind of its covariances, or `dirichlet-process`.
     #[getter]
-    fn family(&self) -> PyResult<&'static str> {
-        let name = each!(self, model: F => Family::of(&**model).map(|family| family.name()));
-        name.map_err(raise)
+    fn family(&self) -> PyResult<String> {
+        each!(self, model: F => family::name(model)).map_err(raise)
     }
 
     /// Number of free parameters; None for a Dirichlet process.
@@ -176,7 +175,7 @@ impl Model {
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = PyDict::new(py);
         found.set_item("family", self.family()?)?;
-        each!(self, model: F => Parameters::of(&**model).map_err(raise)?.put(&found)?);
+        each!(self, model: F => family::put_parameters(&**model, &found)?);
         each!(self, model: F => found.set_item("means", model.means().into_pyarray(py))?);
         Ok(found)
     }
@@ -459,7 +458,7 @@ impl Model {
         seed: u64,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<i32>>)> {
         each!(self, model: F => {
-            let drawn = py.detach(|| sample::<F>(&**model, n, seed));
+            let drawn = py.detach(|| model.sample(n, seed));
             let (points, labels) = drawn.map_err(raise)?;
             let labels = labels.mapv(|c| c as i32).into_pyarray(py);
             Ok((points.into_pyarray(py).into_any(), labels))

@@ -65,7 +65,8 @@ impl<F: Float> Factored<F> {
                 .zip(noise)
                 .for_each(|(to, v)| *to = F::from_f64(unit / v));
         }
-        let (lower, added): (Vec<_>, Vec<_>) = parallel::all(parts)?.into_iter().unzip();
+        let parts = parallel::all(parts)?.into_iter();
+        let (lower, added) = parts.unzip::<_, _, Vec<_>, Vec<_>>();
         let lower = lower.concat();
         Ok(Self {
             unit,

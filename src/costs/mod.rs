@@ -22,7 +22,7 @@ pub use whitened::Whitened;
 
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
-use crate::data::Data;
+use crate::data::{Data, RowKind};
 use crate::rows::{Centres, Linear, Rows};
 use std::fmt;
 
@@ -94,7 +94,7 @@ impl<'m, F: Float> Cost<'m, F> {
     /// An error where data have rows with some coordinates, and costs need all.
     pub(crate) fn check(&self, data: &dyn Data<F>) -> Result<()> {
         let of_pairs = matches!(self, Self::Whitened(_) | Self::LowRank(_));
-        let of_known = self.takes_missing() && !(of_pairs && data.others_are_zero());
+        let of_known = self.takes_missing() && !(of_pairs && data.kind() == RowKind::Sparse);
         let rule = match of_pairs {
             true => {
                 "this model needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows"

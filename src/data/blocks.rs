@@ -1,8 +1,8 @@
 //! Rows that are not in memory: blocks of them are read when they are asked for.
 
 use super::missing::{self, is_missing};
-use super::{Data, Dense, Frame, Rows, Summary};
-use crate::base::error::{Error, Result, same_columns, same_length};
+use super::{Data, Dense, Frame, RowKind, Rows, Special, Summary};
+use crate::base::error::{Error, Result, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{BLOCK, Spare};
 use std::borrow::Cow;
@@ -284,12 +284,12 @@ fn sound<T: Element>(row: &[T]) -> bool {
 }
 
 impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
-    fn name(&self) -> &'static str {
-        self.source.name()
+    fn special(&self) -> Special<'_> {
+        Special::named(self.source.name())
     }
 
-    fn is_sparse(&self) -> bool {
-        self.has_missing
+    fn kind(&self) -> RowKind {
+        missing::kind(self.has_missing)
     }
 
     fn len(&self) -> usize {
@@ -302,11 +302,6 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
 
     fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
-    }
-
-    fn check(&self, frame: &Frame<FloatOf<S>>) -> Result<()> {
-        missing::check_frame(self.has_missing, frame)?;
-        same_columns("data", frame.dim(), self.dim)
     }
 
     fn summary(&self) -> &Summary {

@@ -1,7 +1,7 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
-use super::{Data, Frame, Rows, Summary, missing};
-use crate::base::error::{Error, Result, ensure, same_columns, same_length};
+use super::{Data, Frame, RowKind, Rows, Summary, missing, weight_of};
+use crate::base::error::{Error, Result, ensure, same_length};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -262,7 +262,8 @@ impl<'a, T: Element> Dense<'a, T> {
         into: &mut Rows<T::Float>,
     ) {
         if self.has_missing {
-            let rows = rows.map(|n| (Data::weight(self, n), self.row(n)));
+            let weights = self.weights.as_deref();
+            let rows = rows.map(|n| (weight_of(weights, n), self.row(n)));
             return missing::fill(rows, frame, into);
         }
         into.reset(rows.len(), frame.dim());
@@ -347,13 +348,13 @@ impl<F: Float> Dense<'static, F> {
             let rows = &rows[places.start / dim..places.end / dim];
             data.gather(rows, &frame, &mut block)?;
             let (expected, found) = (out.len() / dim, block.len());
-            let is_as_said = block.entries().is_some() == data.is_sparse();
+            let is_as_said = block.entries().is_some() != data.kind().is_dense();
             if (found, block.dim) != (expected, dim) || !is_as_said {
                 let of = block.dim;
                 let what = format!(
                     "{found} rows of {of} coordinates gathered: there must be {expected}, with all of {dim}"
                 );
-                return Err(Error::stage(data.name(), what));
+                return Err(Error::stage(data.special().name, what));
             }
             for (i, out) in out.chunks_exact_mut(dim).enumerate() {
                 block.leave(i, &frame, out);
@@ -361,7 +362,7 @@ impl<F: Float> Dense<'static, F> {
             Ok(())
         });
         parallel::all(read)?;
-        if data.is_sparse() {
+        if data.kind() == RowKind::Partial {
             return Ok(Self {
                 values: Cow::Owned(values),
                 dim,
@@ -384,12 +385,8 @@ fn in_f64<W: Float>(weights: ArrayView1<'_, W>) -> Cow<'_, [f64]> {
 }
 
 impl<T: Element> Data<T::Float> for Dense<'_, T> {
-    fn is_sparse(&self) -> bool {
-        self.has_missing
-    }
-
-    fn others_are_zero(&self) -> bool {
-        false
+    fn kind(&self) -> RowKind {
+        missing::kind(self.has_missing)
     }
 
     fn len(&self) -> usize {
@@ -402,11 +399,6 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
 
     fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
-    }
-
-    fn check(&self, frame: &Frame<T::Float>) -> Result<()> {
-        missing::check_frame(self.has_missing, frame)?;
-        same_columns("data", frame.dim(), self.dim)
     }
 
     fn summary(&self) -> &Summary {

@@ -1,6 +1,6 @@
 //! Data as it enters a fit: its answers and rows are checked here, and nowhere else.
 
-use super::{Data, Frame, Rows, Summary, missing};
+use super::{Data, Directions, Frame, RowKind, Rows, Special, Summary, missing, weight_of};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, ensure, same_length, sound_total, sound_weight};
 use crate::base::float::Float;
@@ -13,6 +13,7 @@ pub(crate) struct Guarded<'a, F: Float> {
     data: Rowset<'a, F>,
     /// Name of the data, also after a part of it was selected.
     name: &'static str,
+    kind: RowKind,
     weights: Option<Cow<'a, [f64]>>,
     len: usize,
     dim: usize,
@@ -38,6 +39,7 @@ impl<'a, F: Float> Guarded<'a, F> {
         Ok(Self {
             data: Rowset::Borrowed(data),
             name: data.name(),
+            kind: data.kind(),
             weights: weights.map(Cow::Borrowed),
             len,
             dim,
@@ -81,7 +83,7 @@ impl<'a, F: Float> Guarded<'a, F> {
             ));
         }
         match directions {
-            true => checked.directions = Some(data.directions()?),
+            true => checked.directions = Some(directions_of(data)?),
             false => checked.check_outliers()?,
         }
         Ok(checked)
@@ -162,6 +164,18 @@ impl<'a, F: Float> Guarded<'a, F> {
                 of_block(0)
             ));
         }
+        let as_said = match into.entries() {
+            // Zeros are other numbers in some frames: there sparse rows are dense.
+            None => self.kind != RowKind::Partial,
+            Some(entries) if entries.others_are_zero => self.kind == RowKind::Sparse,
+            Some(_) => self.kind == RowKind::Partial,
+        };
+        if !as_said {
+            let (first, kind) = (of_block(0), self.kind);
+            return self.wrong(format!(
+                "row {first} is loaded with other coordinates than those of {kind:?} rows, which the data says it has"
+            ));
+        }
         let (weights, mut pairs) = (into.weights.iter(), rows.clone().zip(&into.weights));
         // No branch for each row: rows may be so short that it would take as long as to load them.
         let sound = match self.weights() {
@@ -171,9 +185,9 @@ impl<'a, F: Float> Guarded<'a, F> {
         if sound {
             return Ok(());
         }
-        let other = pairs.find(|(row, found)| **found != self.weight(*row));
+        let other = pairs.find(|(row, found)| **found != weight_of(self.weights(), *row));
         other.map_or(Ok(()), |(row, found)| {
-            let known = self.weight(row);
+            let known = weight_of(self.weights(), row);
             self.wrong(format!(
                 "row {row} is loaded with weight {found}: it must be {known}"
             ))
@@ -181,17 +195,24 @@ impl<'a, F: Float> Guarded<'a, F> {
     }
 }
 
+/// The summary of rows once each is brought to length 1.
+fn directions_of<F: Float>(data: &dyn Data<F>) -> Result<Summary> {
+    match data.special().directions {
+        Some(known) => known.sum_up(),
+        None => Summary::of_loaded(data, &Frame::sphere(data.dim())),
+    }
+}
+
+/// A summary that is known already.
+impl Directions for Summary {
+    fn sum_up(&self) -> Result<Summary> {
+        Ok(self.clone())
+    }
+}
+
 impl<F: Float> Data<F> for Guarded<'_, F> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn is_sparse(&self) -> bool {
-        self.data().is_sparse()
-    }
-
-    fn others_are_zero(&self) -> bool {
-        self.data().others_are_zero()
+    fn kind(&self) -> RowKind {
+        self.kind
     }
 
     fn len(&self) -> usize {
@@ -218,19 +239,15 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         }
     }
 
-    fn directions(&self) -> Result<Summary> {
-        match &self.directions {
-            Some(own) => Ok(own.clone()),
-            None => self.data().directions(),
+    fn special(&self) -> Special<'_> {
+        let own = self.directions.as_ref().map(|own| own as &dyn Directions);
+        let special = self.data().special();
+        Special {
+            name: self.name,
+            cancel: Some(&self.cancel),
+            directions: own.or(special.directions),
+            ..special
         }
-    }
-
-    fn check(&self, frame: &Frame<F>) -> Result<()> {
-        self.data().check(frame)
-    }
-
-    fn cancel(&self) -> Option<&Cancel> {
-        Some(&self.cancel)
     }
 
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
@@ -258,6 +275,7 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
             ));
         }
         Ok(Box::new(Guarded {
+            kind: selected.kind(),
             data: Rowset::Selected(selected),
             name: self.name,
             directions: self.directions.as_ref().map(|own| own.reweighted(&weights)),

@@ -4,7 +4,7 @@
 //! row, sums over the rows that know a coordinate.
 
 use super::known_sums::KnownSums;
-use super::{Frame, Rows, Summary};
+use super::{Frame, RowKind, Rows, Summary};
 use crate::base::error::{Error, Result, require, sound_value, sound_weight};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
@@ -78,6 +78,14 @@ pub(super) fn check(summary: &Summary) -> Result<()> {
         let rule = "has no value in any row that counts: leave the column out";
         Err(Error::parameter("column", column, rule))
     })
+}
+
+/// The kind of rows that may lack values.
+pub(super) fn kind(has_missing: bool) -> RowKind {
+    match has_missing {
+        true => RowKind::Partial,
+        false => RowKind::Dense,
+    }
 }
 
 /// An error where rows with missing values are asked for in a frame that needs all of a row.

@@ -21,8 +21,7 @@ pub use blocks::{Blocks, Lists, Source};
 pub use dense::Dense;
 pub(crate) use guarded::Guarded;
 pub(crate) use of_columns::OfColumns;
-#[doc(hidden)]
-pub use projected::Residual;
+pub(crate) use projected::Residual;
 pub use projected::Subspace;
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
@@ -34,6 +33,7 @@ pub use view::View;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
+use std::fmt::Debug;
 use std::ops::Range;
 
 /// A weighted set of `n` points in `d` dimensions; usable as a trait object.
@@ -64,57 +64,14 @@ use std::ops::Range;
 #[diagnostic::on_unimplemented(
     note = "an array becomes data with `Dense::new(&array)?`, or with weights with `Dense::weighted(&array, &weights)?`"
 )]
+#[allow(clippy::len_without_is_empty, reason = "`dyn Data` has it")]
 pub trait Data<F: Float>: Sync {
-    /// The name of the data in errors: that of its type.
-    fn name(&self) -> &'static str {
-        crate::base::stage::name::<Self>()
-    }
-    /// Whether rows have only some of their coordinates. In a [`Sketch`], and with missing values, the others are not known; in
-    /// [`Sparse`] data they are 0.
-    fn is_sparse(&self) -> bool {
-        false
-    }
-    /// Whether coordinates that rows do not have are 0: otherwise nothing is known of them. By default the first row tells.
-    #[doc(hidden)]
-    fn others_are_zero(&self) -> bool {
-        let mut rows = Rows::default();
-        self.is_sparse()
-            && !self.is_empty()
-            && self.load(0..1, &self.frame(), &mut rows).is_ok()
-            && rows
-                .entries()
-                .is_some_and(|entries| entries.others_are_zero)
-    }
     /// Number of rows, n.
     fn len(&self) -> usize;
-    /// Whether there are no rows: then a model has empty answers, and a fit is an error.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
     /// Number of coordinates, d: those of the [frame](Self::frame).
     fn dim(&self) -> usize;
-    /// The weights of all rows; `None` if each is 1.
-    fn weights(&self) -> Option<&[f64]> {
-        None
-    }
-    /// Weight of row `n`.
-    fn weight(&self, n: usize) -> f64 {
-        self.weights().map_or(1.0, |weights| weights[n])
-    }
     /// Total weight, weighted mean and variance, ranges: found once, when the data is checked.
     fn summary(&self) -> &Summary;
-    /// The coordinates to compute in.
-    fn frame(&self) -> Frame<F> {
-        Frame::of(self.summary())
-    }
-    /// Whether the rows can be loaded in the coordinates of `frame`.
-    ///
-    /// # Errors
-    /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns,
-    /// [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a [`Sketch`] in other coordinates.
-    fn check(&self, frame: &Frame<F>) -> Result<()> {
-        same_columns("data", frame.dim(), self.dim())
-    }
     /// Loads consecutive rows in the coordinates of `frame`.
     ///
     /// # Errors
@@ -122,24 +79,130 @@ pub trait Data<F: Float>: Sync {
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()>;
     /// Loads any rows, in the order given.
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()>;
-    /// The flag that ends the fit on these rows.
-    #[doc(hidden)]
-    fn cancel(&self) -> Option<&Cancel> {
+    /// The weights of all rows; `None` if each is 1.
+    fn weights(&self) -> Option<&[f64]> {
         None
     }
-    /// The part of the rows outside the space that their coordinates span.
-    #[doc(hidden)]
-    fn residual(&self) -> Residual {
-        Residual::default()
+    /// The coordinates that rows have. By default all of them.
+    fn kind(&self) -> RowKind {
+        RowKind::Dense
     }
-    /// The summary of the rows once each is brought to length 1 ([E56](crate::equations#e56)).
-    #[doc(hidden)]
-    fn directions(&self) -> Result<Summary> {
-        Summary::of_loaded(self, &Frame::sphere(self.dim()))
+    /// The coordinates to compute in.
+    fn frame(&self) -> Frame<F> {
+        Frame::of(self.summary())
     }
     /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data, except the number
     /// of rows and the total weight ([`Summary::reweighted`]), so that both have the same frame.
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         Ok(Box::new(Dense::selected(self, rows, weights)?))
     }
+    #[doc(hidden)]
+    fn special(&self) -> Special<'_> {
+        Special::of::<Self>()
+    }
+}
+
+impl<F: Float> dyn Data<F> + '_ {
+    /// Weight of row `n`.
+    #[must_use]
+    pub fn weight(&self, n: usize) -> f64 {
+        weight_of(self.weights(), n)
+    }
+
+    /// Whether there are no rows: then a model has empty answers, and a fit is an error.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether rows have only some of their coordinates.
+    pub(crate) fn is_sparse(&self) -> bool {
+        !self.kind().is_dense()
+    }
+
+    /// An error unless the rows can be loaded in the coordinates of `frame`.
+    pub(crate) fn check(&self, frame: &Frame<F>) -> Result<()> {
+        let basis = self.special().basis;
+        if basis.is_none() {
+            missing::check_frame(self.kind() == RowKind::Partial, frame)?;
+        }
+        same_columns("data", frame.dim(), self.dim())?;
+        basis.map_or(Ok(()), |basis| sketch::check_frame(basis, frame))
+    }
+
+    /// The name of the data in errors.
+    pub(crate) fn name(&self) -> &'static str {
+        self.special().name
+    }
+
+    /// The flag that ends the fit on these rows.
+    pub(crate) fn cancel(&self) -> Option<&Cancel> {
+        self.special().cancel
+    }
+
+    pub(crate) fn residual(&self) -> Residual {
+        self.special().residual
+    }
+}
+
+/// Weight of row `n`.
+fn weight_of(weights: Option<&[f64]>, n: usize) -> f64 {
+    weights.map_or(1.0, |weights| weights[n])
+}
+
+/// The coordinates that the rows of data have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowKind {
+    /// All of them.
+    #[default]
+    Dense,
+    /// Each row some of them. Nothing is known of the others: rows of a [`Sketch`], and rows with missing values.
+    Partial,
+    /// Each row some of them. The others are 0: [`Sparse`] rows.
+    Sparse,
+}
+
+impl RowKind {
+    /// Whether rows have all coordinates.
+    #[must_use]
+    pub fn is_dense(self) -> bool {
+        self == Self::Dense
+    }
+}
+
+/// Facts about data that only a few kinds of the crate have.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Special<'a> {
+    name: &'static str,
+    cancel: Option<&'a Cancel>,
+    residual: Residual,
+    /// The basis of the coordinates, which a model of the rows must have as well.
+    basis: Option<&'a Basis>,
+    /// The summary of rows of length 1, where it is not that of rows that are loaded so.
+    directions: Option<&'a dyn Directions>,
+}
+
+impl<'a> Special<'a> {
+    /// Data like any other, with the name of its type.
+    pub(crate) fn of<D: ?Sized>() -> Self {
+        Self::named(crate::base::stage::name::<D>())
+    }
+
+    /// Data like any other, with this name in errors.
+    #[must_use]
+    pub fn named(name: &'static str) -> Self {
+        Self {
+            name,
+            cancel: None,
+            residual: Residual::default(),
+            basis: None,
+            directions: None,
+        }
+    }
+}
+
+/// Data that sums up its rows once each is brought to length 1 ([E56](crate::equations#e56)).
+pub(crate) trait Directions: Sync + Debug {
+    fn sum_up(&self) -> Result<Summary>;
 }

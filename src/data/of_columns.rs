@@ -1,7 +1,6 @@
 //! Some columns of data, in the numbers that it has.
 
-use super::{Data, Dense, Frame, Rows, Summary};
-use crate::base::cancel::Cancel;
+use super::{Data, Dense, Frame, RowKind, Rows, Special, Summary, missing};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use std::ops::Range;
@@ -32,22 +31,22 @@ impl<'a, F: Float> OfColumns<'a, F> {
                 range: columns.iter().map(|j| whole.range[*j]).collect(),
                 range_of_few: 0.0,
             },
-            may_miss: data.is_sparse() && !data.others_are_zero(),
+            may_miss: data.kind() == RowKind::Partial,
         }
     }
 }
 
 impl<F: Float> Data<F> for OfColumns<'_, F> {
-    fn name(&self) -> &'static str {
-        self.data.name()
+    fn special(&self) -> Special<'_> {
+        let whole = self.data.special();
+        Special {
+            cancel: whole.cancel,
+            ..Special::named(whole.name)
+        }
     }
 
-    fn is_sparse(&self) -> bool {
-        self.may_miss
-    }
-
-    fn others_are_zero(&self) -> bool {
-        false
+    fn kind(&self) -> RowKind {
+        missing::kind(self.may_miss)
     }
 
     fn len(&self) -> usize {
@@ -64,10 +63,6 @@ impl<F: Float> Data<F> for OfColumns<'_, F> {
 
     fn summary(&self) -> &Summary {
         &self.summary
-    }
-
-    fn cancel(&self) -> Option<&Cancel> {
-        self.data.cancel()
     }
 
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {

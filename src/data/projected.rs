@@ -1,6 +1,6 @@
 //! Rows in fewer coordinates: those of the principal subspace of the data.
 
-use super::{Centres, Data, Frame, Rows, Summary};
+use super::{Centres, Data, Frame, Rows, Special, Summary};
 use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -29,7 +29,7 @@ pub struct Subspace<F> {
 
 /// The part of rows outside the space that their coordinates span: nothing, unless they are in a subspace.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Residual {
+pub(crate) struct Residual {
     /// Coordinates that each row stands for and does not have.
     pub(crate) coordinates: usize,
     /// The weighted squared distances of all rows from that space, in the unit of the frame, squared.
@@ -84,8 +84,12 @@ impl<F: Float> Data<F> for Projected<F> {
         self.frame.clone()
     }
 
-    fn cancel(&self) -> Option<&Cancel> {
-        Some(&self.cancel)
+    fn special(&self) -> Special<'_> {
+        Special {
+            cancel: Some(&self.cancel),
+            residual: self.residual,
+            ..Special::of::<Self>()
+        }
     }
 
     /// The values are in the coordinates of their own frame already.
@@ -95,10 +99,6 @@ impl<F: Float> Data<F> for Projected<F> {
 
     fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows.iter().copied(), into)
-    }
-
-    fn residual(&self) -> Residual {
-        self.residual
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sparsified rows: a few coordinates of each, after a preconditioner that makes all coordinates alike.
 
-use super::{Data, Summary};
-use crate::base::error::{Error, Result, same_columns};
+use super::{Data, RowKind, Special, Summary, weight_of};
+use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::rows::{Basis, Frame, Rows, clamped};
 use ndarray::{Array2, ArrayView2};
@@ -95,14 +95,33 @@ impl<F: Float> Sketch<F> {
                 true => enter(j, x),
                 false => enter(j, x + shift(j as usize)),
             };
-            into.push(self.weight(n), ids, ids.iter().zip(values).map(shifted));
+            let weight = weight_of(self.weights.as_deref(), n);
+            into.push(weight, ids, ids.iter().zip(values).map(shifted));
         }
     }
 }
 
+/// An error where rows in this basis are asked for in another frame.
+pub(super) fn check_frame<F: Float>(basis: &Basis, frame: &Frame<F>) -> Result<()> {
+    ensure(frame.basis() == Some(basis), || {
+        let columns = || "the columns of dense rows".to_owned();
+        Error::BasisMismatch {
+            expected: frame.basis().map_or_else(columns, Basis::to_string),
+            found: basis.to_string(),
+        }
+    })
+}
+
 impl<F: Float> Data<F> for Sketch<F> {
-    fn is_sparse(&self) -> bool {
-        true
+    fn kind(&self) -> RowKind {
+        RowKind::Partial
+    }
+
+    fn special(&self) -> Special<'_> {
+        Special {
+            basis: Some(&self.basis),
+            ..Special::of::<Self>()
+        }
     }
 
     fn len(&self) -> usize {
@@ -125,18 +144,6 @@ impl<F: Float> Data<F> for Sketch<F> {
 
     fn frame(&self) -> Frame<F> {
         Frame::of(&self.summary).with_basis(self.basis.clone())
-    }
-
-    fn check(&self, frame: &Frame<F>) -> Result<()> {
-        same_columns("data", frame.dim(), self.basis.columns())?;
-        if frame.basis() != Some(&self.basis) {
-            let columns = || "the columns of dense rows".to_owned();
-            return Err(Error::BasisMismatch {
-                expected: frame.basis().map_or_else(columns, Basis::to_string),
-                found: self.basis.to_string(),
-            });
-        }
-        Ok(())
     }
 
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {

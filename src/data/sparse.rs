@@ -1,10 +1,8 @@
 //! Sparse rows: a list of the columns that are not 0, and their values.
 
 use super::known_sums::KnownSums;
-use super::{Data, Frame, Rows, Summary};
-use crate::base::error::{
-    Error, Result, ensure, same_columns, same_length, sound_value, sound_weight,
-};
+use super::{Data, Directions, Frame, RowKind, Rows, Special, Summary, weight_of};
+use crate::base::error::{Error, Result, ensure, same_length, sound_value, sound_weight};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::rows::clamped;
@@ -110,8 +108,12 @@ impl<'a, F: Float> Sparse<'a, F> {
             weights,
             summary: Summary::default(),
         };
-        data.summary = data.sum_up(None)?;
+        data.summary = data.summary_in(None)?;
         Ok(data)
+    }
+
+    fn weight(&self, n: usize) -> f64 {
+        weight_of(self.weights.as_deref(), n)
     }
 
     fn row(&self, n: usize) -> (&[u32], &[F]) {
@@ -120,7 +122,7 @@ impl<'a, F: Float> Sparse<'a, F> {
     }
 
     /// Checks the rows, and sums them up: as they are, or as a frame of directions has them.
-    fn sum_up(&self, frame: Option<&Frame<F>>) -> Result<Summary> {
+    fn summary_in(&self, frame: Option<&Frame<F>>) -> Result<Summary> {
         let blocks = parallel::map_blocks(self.len(), BLOCK, |_, rows| {
             let mut sums = KnownSums::new(self.dim);
             for n in rows {
@@ -213,13 +215,15 @@ fn factor<F: Float>(frame: Option<&Frame<F>>, values: &[F]) -> f64 {
     }
 }
 
-impl<F: Float> Data<F> for Sparse<'_, F> {
-    fn is_sparse(&self) -> bool {
-        true
+impl<F: Float> Directions for Sparse<'_, F> {
+    fn sum_up(&self) -> Result<Summary> {
+        self.summary_in(Some(&Frame::sphere(self.dim)))
     }
+}
 
-    fn others_are_zero(&self) -> bool {
-        true
+impl<F: Float> Data<F> for Sparse<'_, F> {
+    fn kind(&self) -> RowKind {
+        RowKind::Sparse
     }
 
     fn len(&self) -> usize {
@@ -238,10 +242,6 @@ impl<F: Float> Data<F> for Sparse<'_, F> {
         &self.summary
     }
 
-    fn check(&self, frame: &Frame<F>) -> Result<()> {
-        same_columns("data", frame.dim(), self.dim)
-    }
-
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows, frame, into);
         Ok(())
@@ -252,8 +252,11 @@ impl<F: Float> Data<F> for Sparse<'_, F> {
         Ok(())
     }
 
-    fn directions(&self) -> Result<Summary> {
-        self.sum_up(Some(&Frame::sphere(self.dim)))
+    fn special(&self) -> Special<'_> {
+        Special {
+            directions: Some(self),
+            ..Special::of::<Self>()
+        }
     }
 
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {

@@ -111,10 +111,7 @@ impl Summary {
     }
 
     /// Sums up rows as this frame has them, all of whose coordinates are known.
-    pub(crate) fn of_loaded<F: Float, D: Data<F> + ?Sized>(
-        data: &D,
-        frame: &Frame<F>,
-    ) -> Result<Self> {
+    pub(super) fn of_loaded<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Self> {
         data.check(frame)?;
         let (n, dim) = (data.len(), frame.dim());
         Self::from_blocks(

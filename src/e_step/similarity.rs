@@ -93,11 +93,11 @@ impl Similarity {
             let (ids, sums) = (&ids[row.clone()], &sums[row.clone()]);
             let (sorted, places) = (&sorted[row.clone()], &places[row]);
             let known = |id: &u32| (*id as usize) < k && *id as usize != c;
-            let placed = |(id, place): (&u32, &u32)| ids.get(*place as usize) == Some(id);
+            let mut placed = sorted.iter().zip(places);
             sums.is_sorted()
                 && sums.iter().all(|sum| *sum > 0.0 && sum.is_finite())
                 && sorted.windows(2).all(|pair| pair[0] < pair[1])
-                && sorted.iter().zip(places).all(placed)
+                && placed.all(|(id, place)| ids.get(*place as usize) == Some(id))
                 && ids.iter().all(known)
         };
         let rises = whole && starts.len() == k + 1 && starts.is_sorted();

@@ -117,7 +117,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         if let Some(kept) = saved.kept {
             let (kept, dim) = (kept.into_owned(), pass.phase.centres().dim());
             let shard_rows = shard_rows(pass.phase.data, k, 0);
-            kept.rows.check((n, shard_rows), k, dim)?;
+            kept.rows.check(n, shard_rows, k, dim)?;
             let of_model = |before: &Centres<F>| (before.len(), before.dim()) == (k, dim);
             let sound = pass.phase.is_nearest() && kept.before.as_ref().is_some_and(of_model);
             rule(sound, "centres before", "must be those of the model")?;
@@ -236,7 +236,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             all.settle(model.centres());
             self.spare.give(parts);
             (report.zero_mass, report.unobserved) = (all.zero_mass(), all.unobserved());
-            report.at_floor = m_step.at_floor(&all, model);
+            report.at_floor = all.with_enough_rows(&model.at_floor());
             self.statistics = Some(all);
         }
         if searching {
@@ -281,11 +281,11 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         sums.move_centres(&mut means, |_, _, _| ());
         report.add_evaluations(view.len() as u64);
         let labels = self.kept.as_ref().map(|kept| kept.rows.labels());
-        let places = match &labels {
+        let (labels, order) = match &labels {
             Some(labels) => (&labels[..], &[][..]),
             None => self.supports.places(),
         };
-        vacant::fill(view, centres, |c| sums.mass(c), &means, places)
+        vacant::fill(view, centres, |c| sums.mass(c), &means, labels, order)
     }
 
     /// The search of rows that their bounds leave open. The sums of the others are kept.
@@ -308,7 +308,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         );
         moments.add_total(squared, entries);
         report.zero_mass = sums.zero_mass();
-        report.at_floor = phase.stages.m_step.at_floor(&moments, phase.model());
+        report.at_floor = moments.with_enough_rows(&phase.model().at_floor());
         let likelihood = Likelihood::of_nearest(weight, entries, squared);
         Ok((likelihood, moments))
     }

@@ -240,7 +240,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         sums.move_centres(&mut means);
         report.add_evaluations(view.len() as u64);
         let labels = self.kept.assignment.labels();
-        vacant::fill(view, centres, |c| sums.mass(c), &means, (&labels, &[]))
+        vacant::fill(view, centres, |c| sums.mass(c), &means, &labels, &[])
     }
 
     /// Gives these rows to their components: lists of near centres may not have them.

@@ -86,6 +86,8 @@ pub(crate) struct Stages<'a, F: Float, M: MStep<F>> {
     pub(super) search: Box<dyn Search<F>>,
     /// Members of a support: a search from outside may say something else each time.
     pub(super) width: usize,
+    /// Whether the model has [free centres](Mixture::free_centres).
+    are_free: bool,
     /// In the coordinates of the phase.
     pub(crate) model: M::Model,
     /// In all coordinates, while `model` is in a subspace.
@@ -103,10 +105,10 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     ) -> Result<Self> {
         let mut whole = None;
         if let Some(subspace) = subspace {
-            let centres = subspace.enter(model.centres());
-            let projected = m_step.with_centres(&model, centres, subspace.frame());
-            let projected = projected.ok_or_else(no_one_variance)?;
-            whole = Some((std::mem::replace(&mut model, projected), subspace.clone()));
+            let projected = subspace.enter(model.centres());
+            whole = Some((model.clone(), subspace.clone()));
+            let (centres, frame) = model.free_centres().ok_or_else(no_one_variance)?;
+            (*centres, *frame) = (projected, subspace.frame());
         }
         let search = e_step.begin(&model, None, rng)?;
         let (width, most) = (search.width(), model.components());
@@ -118,6 +120,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
             e_step,
             search,
             width,
+            are_free: model.free_centres().is_some(),
             model,
             whole,
         })
@@ -156,10 +159,10 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     pub(super) fn whole_model(&mut self) -> &M::Model {
         if let Some((whole, subspace)) = &mut self.whole {
-            let centres = subspace.leave(self.model.centres());
-            let frame = whole.frame().clone();
-            if let Some(lifted) = self.m_step.with_centres(&self.model, centres, frame) {
-                *whole = lifted;
+            let lifted = (subspace.leave(self.model.centres()), whole.frame().clone());
+            whole.clone_from(&self.model);
+            if let Some((centres, frame)) = whole.free_centres() {
+                (*centres, *frame) = lifted;
             }
         }
         self.whole.as_ref().map_or(&self.model, |(whole, _)| whole)
@@ -200,17 +203,14 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     /// Puts centres in the place of those of the model.
     pub(super) fn place(&mut self, centres: Centres<F>) -> Result<()> {
-        let frame = self.model.frame().clone();
-        let moved = self.m_step.with_centres(&self.model, centres, frame);
-        self.model = moved.ok_or_else(no_one_variance)?;
+        let (own, _) = self.model.free_centres().ok_or_else(no_one_variance)?;
+        *own = centres;
         Ok(())
     }
 
     /// Whether a component without mass may lie anywhere: its centre is all there is of it.
     pub(super) fn has_free_centres(&self) -> bool {
-        let (model, frame) = (&self.model, self.model.frame().clone());
-        let placed = |centres| self.m_step.with_centres(model, centres, frame);
-        model.cost().is_squared() && placed(model.centres().clone()).is_some()
+        self.are_free && self.model.cost().is_squared()
     }
 
     /// An error unless moves may put centres anywhere.

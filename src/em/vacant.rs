@@ -38,7 +38,8 @@ pub(super) fn fill<F: Float>(
     mut centres: Centres<F>,
     mass: impl Fn(usize) -> f64,
     means: &Centres<F>,
-    (labels, order): (&[u32], &[usize]),
+    labels: &[u32],
+    order: &[usize],
 ) -> Result<Option<Filled<F>>> {
     let empty = (0..centres.len()).filter(|c| mass(*c) <= 0.0).take(MOST);
     let empty: Vec<usize> = empty.collect();

@@ -5,6 +5,7 @@ use crate::base::float::Float;
 use crate::coreset::Subset;
 use crate::data::Data;
 use crate::em::Report;
+use crate::model::facts::Facts;
 use crate::model::{Mixture, Score, predict};
 use ndarray::{Array1, Array2};
 use std::time::Instant;
@@ -100,7 +101,7 @@ impl<M> Fit<M> {
         M: Mixture<F>,
     {
         let started = Instant::now();
-        let (score, evaluations) = predict::score(self.model.erased(), data)?;
+        let (score, evaluations) = predict::score(&Facts::of(&self.model), data)?;
         let add = |count: &mut u64| *count = count.saturating_add(evaluations);
         add(&mut self.report.evaluations.scoring);
         add(&mut self.report.distance_evaluations);

@@ -19,7 +19,7 @@ use crate::em::{
     Progress, Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
 };
 use crate::io::{self, FileFault};
-use crate::m_step::{Coordinates, MStep};
+use crate::m_step::{Coordinates, MStep, Started};
 use crate::model::Mixture;
 use crate::seed::{Seeder, Uniform};
 use std::time::Instant;
@@ -61,7 +61,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let cancel = settings.cancel.clone();
         let coordinates = self.m_step.needs().coordinates;
         let directions = settings.directions || coordinates == Coordinates::Directions;
-        let data = &Guarded::to_fit(data, cancel.as_ref(), directions)?;
+        let data: &dyn Data<F> = &Guarded::to_fit(data, cancel.as_ref(), directions)?;
         let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &settings.checkpoint {
             Some(checkpoint) => {
@@ -366,9 +366,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (mut calibrated, mut evaluations) = (false, 0);
         let model = match &settings.warm {
             Some(warm) => {
-                let (model, known) = warm.model(m_step, settings.clusters, frame, self.data)?;
+                let Started { model, goes_on } =
+                    warm.model(m_step, settings.clusters, frame, self.data)?;
                 model.cost().check(self.data)?;
-                calibrated = known;
+                calibrated = goes_on;
                 model
             }
             None => {
@@ -413,7 +414,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     fn model_at(&self, seeds: Centres<F>) -> Result<M::Model> {
         let (m_step, frame) = (&self.clusterer.m_step, self.plan.frame.clone());
         let (k, d) = (seeds.len(), seeds.dim());
-        let model = m_step.start(seeds, frame, self.data)?;
+        let model = m_step.start(seeds, frame, self.data, None)?.model;
         let ([components, centres, dim, about], in_frame) = (shape(&model), model.frame().dim());
         let sums = m_step.statistics(&model);
         let (of, by) = (sums.mass.len(), sums.dim);

@@ -6,7 +6,7 @@ use crate::base::rng::Rng;
 use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, View};
 use crate::io::{self, Contents, FileFault, MODEL, ModelInfo, hash_of};
-use crate::m_step::{MStep, Save};
+use crate::m_step::{MStep, Save, Started};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::seed::{Given, Seeder};
@@ -32,33 +32,32 @@ impl WarmStart {
         self.0.as_ref().map_or(String::new(), hash)
     }
 
-    /// The model of a fit that begins, and whether it has variances.
+    /// The model of a fit that begins.
     pub(super) fn model<F: Float, M: MStep<F>>(
         &self,
         m_step: &M,
         k: usize,
         frame: Frame<F>,
         data: &dyn Data<F>,
-    ) -> Result<(M::Model, bool)> {
+    ) -> Result<Started<M::Model>> {
         let bytes = self.0.as_ref().map_err(Error::clone)?;
         let model = loaded::<F, M::Model>(bytes).map_err(|fault| Error::Model {
             path: "model to start from".to_string(),
             fault,
         })?;
         let seeds = seeds_at(&model, k, &frame, data)?;
-        match m_step.start_from(&model, seeds.clone(), frame.clone(), data)? {
-            Some(found) => {
-                // Variances of rows much wider than these leave the range of numbers, and so would the free energy.
-                let ratio = model.frame().unit() / frame.unit();
-                let LogJoint { gamma, beta, .. } = found.log_joint();
-                let numbers = (ratio * ratio).is_finite() && gamma.is_finite() && beta > 0.0;
-                let value = format!("a model whose unit is {ratio:.1e} times that of the data");
-                let rule = "its variances over- or underflow: start from its means (`Given`), or from seeds";
-                require(numbers, "start_from", value, rule)?;
-                Ok((found, true))
-            }
-            None => Ok((m_step.start(seeds, frame, data)?, false)),
+        let started = m_step.start(seeds, frame.clone(), data, Some(&model))?;
+        if started.goes_on {
+            // Variances of rows much wider than these leave the range of numbers, and so would the free energy.
+            let ratio = model.frame().unit() / frame.unit();
+            let LogJoint { gamma, beta, .. } = started.model.log_joint();
+            let numbers = (ratio * ratio).is_finite() && gamma.is_finite() && beta > 0.0;
+            let value = format!("a model whose unit is {ratio:.1e} times that of the data");
+            let rule =
+                "its variances over- or underflow: start from its means (`Given`), or from seeds";
+            require(numbers, "start_from", value, rule)?;
         }
+        Ok(started)
     }
 }
 

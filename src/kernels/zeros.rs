@@ -225,11 +225,12 @@ pub(crate) fn to_all<F: Float, const SCALED: bool>(
                 }
             }
             let costs = sums.iter().zip(at_zero);
-            let cost = |(sum, zero): (&f64, &f64)| match SCALED {
-                true => zero + sum,
-                false => from_product(*zero, own, *sum),
-            };
-            out.extend(costs.map(|both| F::from_f64(cost(both))));
+            out.extend(costs.map(|(sum, zero)| {
+                F::from_f64(match SCALED {
+                    true => zero + sum,
+                    false => from_product(*zero, own, *sum),
+                })
+            }));
         }
     });
 }

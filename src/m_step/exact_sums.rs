@@ -175,7 +175,8 @@ impl ExactSums {
             units,
             moments,
         };
-        let (data, spare) = (Guarded::new(data, None)?, Spare::default());
+        let data: &dyn Data<F> = &Guarded::new(data, None)?;
+        let spare = Spare::default();
         let blocks = parallel::map_blocks(data.len(), BLOCK, |_, range| {
             let mut rows = Rows::default();
             data.load(range.clone(), model.frame(), &mut rows)?;

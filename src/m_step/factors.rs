@@ -78,12 +78,8 @@ impl<F: Float> GaussianMixture<F> {
         for own in loadings.outer_iter() {
             for column in own.columns() {
                 let row = column.iter().enumerate();
-                let row = row.map(|(j, w)| F::from_f64(theta.frame.enter_length(j, *w)));
-                theta.loadings.extend(row);
-                theta.loadings.resize(
-                    theta.loadings.len().next_multiple_of(stride(dim)),
-                    F::zero(),
-                );
+                let row = row.map(|(j, w)| theta.frame.enter_length(j, *w));
+                theta.push_loadings(&row.collect::<Vec<_>>());
             }
         }
         let finite = theta.loadings.iter().all(|w| w.is_finite());

@@ -4,8 +4,8 @@ use super::parameters::Parameters;
 use super::prior::{Advance, Prior};
 use super::proportions::{Mixing, Proportions};
 use super::{
-    Covariance, GaussianMixture, MStep, Needs, STEPS_WITH_ONE_VARIANCE, factors, resolved_beside,
-    variance_of,
+    Covariance, GaussianMixture, MStep, Needs, STEPS_WITH_ONE_VARIANCE, Started, factors,
+    resolved_beside, variance_of,
 };
 use crate::base::cancel::{Cancel, Watch, unwatched};
 use crate::base::error::{Result, require};
@@ -13,7 +13,7 @@ use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::base::{linalg, parallel};
 use crate::costs::Cost;
-use crate::data::Data;
+use crate::data::{Data, RowKind};
 use crate::kernels::stride;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
@@ -116,6 +116,80 @@ impl Gaussian {
             ..self
         }
     }
+
+    /// Carries variances and proportions over to parameters at seeds from others, unless those are of another kind: whether it did.
+    fn carry_over<F: Float>(
+        &self,
+        from: &Parameters<F>,
+        theta: &mut Parameters<F>,
+        data: &dyn Data<F>,
+    ) -> Result<bool> {
+        let other_axes = from.frame.basis() != theta.frame.basis();
+        if from.covariance != self.covariance
+            || other_axes && self.covariance == Covariance::Diagonal
+        {
+            return Ok(false);
+        }
+        let dim = theta.dim();
+        let (ours, theirs) = (theta.frame.clone(), &from.frame);
+        let ratio = |j: usize| ours.enter_length(j, theirs.unit_of(j));
+        let factor = |i: usize, j: usize| ratio(i) * ratio(j);
+        let mean_factor = (0..dim).map(|j| factor(j, j)).sum::<f64>() / dim as f64;
+        let same = from.frame == theta.frame;
+        // One variance for all columns, those of the columns, or of pairs of them.
+        let raised = |values: &[f64], columns: usize, least: f64| -> Vec<f64> {
+            let raise = |place: usize| {
+                let (i, j) = (place / dim % dim, place % dim);
+                let factor = match columns {
+                    0 => mean_factor,
+                    1 => factor(j, j),
+                    _ => factor(i, j),
+                };
+                (values[place] * factor).max(least)
+            };
+            (0..values.len()).map(raise).collect()
+        };
+        theta.least_variance = theta.least_variance.min(from.least_variance * mean_factor);
+        theta.least_variance = theta.least_variance.max(resolved_beside::<F>(0.0));
+        theta.least_variances = raised(&from.least_variances, 1, theta.least_variance);
+        theta.spread = match self.covariance.has_pairs() {
+            true if same && from.least_variances == theta.least_variances => from.spread.clone(),
+            true => {
+                let covariances = from.covariances(data.cancel())?;
+                let scaled = raised(&covariances, 2, f64::NEG_INFINITY);
+                clamped(scaled, theta, data.cancel())?
+            }
+            false => {
+                let columns = usize::from(self.covariance.numbers(1, dim) == dim);
+                raised(&from.spread, columns, theta.least_variance)
+            }
+        };
+        if self.mixing == Mixing::Learned {
+            let (weight, added) = (data.summary().total_weight, theta.prior.proportions);
+            let shares = &from.proportions.values;
+            theta.proportions = match added > 0.0 && shares.contains(&0.0) {
+                // The prior has rows of components that were discarded.
+                true => Proportions::learned(shares.iter().map(|p| p * weight + added)),
+                false => from.proportions.clone(),
+            };
+            theta.proportions.mixing = Mixing::Learned;
+        }
+        if same {
+            theta.exact_means.clone_from(&from.exact_means);
+        }
+        let wide = stride(dim);
+        let loadings = from.loadings.iter().enumerate();
+        let scaled = loadings.map(|(place, w)| match place % wide {
+            j if j < dim => F::from_f64(w.to_f64() * ratio(j)),
+            _ => F::zero(),
+        });
+        theta.loadings = scaled.collect();
+        theta.unit = theta.mean_variance(data.cancel())?;
+        if self.covariance.factors() > 0 && theta.loadings.is_empty() {
+            theta.start_factors();
+        }
+        Ok(true)
+    }
 }
 
 /// Below this part of the second moment about a mean before it moved, the rest has too few digits.
@@ -157,11 +231,17 @@ impl Stage for Gaussian {
 impl<F: Float> MStep<F> for Gaussian {
     type Model = GaussianMixture<F>;
 
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        before: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
         let rule = "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows";
-        let missing = !data.others_are_zero() && frame.basis().is_none();
+        let missing = data.kind() != RowKind::Sparse && frame.basis().is_none();
         let suits = missing || !data.is_sparse() || !self.covariance.has_dependent_columns();
         require(suits, "covariance", format!("{:?}", self.covariance), rule)?;
         self.covariance.check_columns(data.dim())?;
@@ -171,85 +251,12 @@ impl<F: Float> MStep<F> for Gaussian {
         theta.prior = Advance::of(self.prior, theta.k(), &theta.frame, data)?;
         // The unit is this variance itself: so far costs are exactly the squared distances.
         theta.set_all(variance.max(least));
-        GaussianMixture::new(theta, data.cancel())
-    }
-
-    fn start_from(
-        &self,
-        from: &Self::Model,
-        seeds: Centres<F>,
-        frame: Frame<F>,
-        data: &dyn Data<F>,
-    ) -> Result<Option<Self::Model>> {
-        let from = &from.theta;
-        let other_axes = from.frame.basis() != frame.basis();
-        if from.covariance != self.covariance
-            || other_axes && self.covariance == Covariance::Diagonal
-        {
-            return Ok(None);
-        }
-        let mut model: Self::Model = self.start(seeds, frame, data)?;
-        let theta = &mut model.theta;
-        let dim = theta.dim();
-        let (ours, theirs) = (theta.frame.clone(), &from.frame);
-        let ratio = |j: usize| ours.enter_length(j, theirs.unit_of(j));
-        let factor = |i: usize, j: usize| ratio(i) * ratio(j);
-        let mean_factor = (0..dim).map(|j| factor(j, j)).sum::<f64>() / dim as f64;
-        let same = from.frame == theta.frame;
-        // One variance for all columns, those of the columns, or of pairs of them.
-        let raised = |values: &[f64], columns: usize, least: f64| -> Vec<f64> {
-            let places = values.iter().enumerate();
-            let raise = |(place, v): (usize, &f64)| {
-                let (i, j) = (place / dim % dim, place % dim);
-                let factor = match columns {
-                    0 => mean_factor,
-                    1 => factor(j, j),
-                    _ => factor(i, j),
-                };
-                (v * factor).max(least)
-            };
-            places.map(raise).collect()
+        let goes_on = match before {
+            Some(before) => self.carry_over(&before.theta, &mut theta, data)?,
+            None => false,
         };
-        theta.least_variance = theta.least_variance.min(from.least_variance * mean_factor);
-        theta.least_variance = theta.least_variance.max(resolved_beside::<F>(0.0));
-        theta.least_variances = raised(&from.least_variances, 1, theta.least_variance);
-        theta.spread = match self.covariance.has_pairs() {
-            true if same && from.least_variances == theta.least_variances => from.spread.clone(),
-            true => {
-                let covariances = from.covariances(data.cancel())?;
-                let scaled = raised(&covariances, 2, f64::NEG_INFINITY);
-                clamped(scaled, theta, data.cancel())?
-            }
-            false => {
-                let columns = usize::from(self.covariance.numbers(1, dim) == dim);
-                raised(&from.spread, columns, theta.least_variance)
-            }
-        };
-        if self.mixing == Mixing::Learned {
-            let (weight, added) = (data.summary().total_weight, theta.prior.proportions);
-            let shares = &from.proportions.values;
-            theta.proportions = match added > 0.0 && shares.contains(&0.0) {
-                // The prior has rows of components that were discarded.
-                true => Proportions::learned(shares.iter().map(|p| p * weight + added)),
-                false => from.proportions.clone(),
-            };
-            theta.proportions.mixing = Mixing::Learned;
-        }
-        if same {
-            theta.exact_means.clone_from(&from.exact_means);
-        }
-        let wide = stride(dim);
-        let loadings = from.loadings.iter().enumerate();
-        let scaled = loadings.map(|(place, w)| match place % wide {
-            j if j < dim => F::from_f64(w.to_f64() * ratio(j)),
-            _ => F::zero(),
-        });
-        theta.loadings = scaled.collect();
-        theta.unit = theta.mean_variance(data.cancel())?;
-        if self.covariance.factors() > 0 && theta.loadings.is_empty() {
-            theta.start_factors();
-        }
-        GaussianMixture::new(model.theta, data.cancel()).map(Some)
+        let model = GaussianMixture::new(theta, data.cancel())?;
+        Ok(Started { model, goes_on })
     }
 
     fn needs(&self) -> Needs {
@@ -408,37 +415,6 @@ impl<F: Float> MStep<F> for Gaussian {
         }
         (theta.spread, theta.unit) = (variances, shared.max(narrowest));
         model.renew(cancel)
-    }
-
-    fn at_floor(&self, sums: &Moments, model: &Self::Model) -> usize {
-        let (k, dim, theta) = (model.theta.k(), model.theta.dim(), &model.theta);
-        // Half a row more, for the rounding of masses.
-        let rows = |c: usize| sums.mass(c) > dim as f64 + 0.5;
-        let all: f64 = sums.mass.iter().sum();
-        match self.covariance {
-            // Rows that all lie at their centres are no fault of one variance.
-            Covariance::TiedSpherical => 0,
-            Covariance::Tied if all <= (k + dim) as f64 || !theta.is_held(0) => 0,
-            Covariance::Tied => k - sums.zero_mass(),
-            _ => (0..k).filter(|c| rows(*c) && theta.is_held(*c)).count(),
-        }
-    }
-
-    fn with_centres(
-        &self,
-        model: &Self::Model,
-        centres: Centres<F>,
-        frame: Frame<F>,
-    ) -> Option<Self::Model> {
-        self.covariance.is_one_variance().then(|| {
-            let theta = &model.theta;
-            let proportions = theta.proportions.clone();
-            let mut moved = Parameters::new(self.covariance, centres, frame, proportions);
-            moved.least_variance = theta.least_variance;
-            moved.prior = theta.prior.clone();
-            (moved.spread, moved.unit) = (theta.spread.clone(), theta.unit);
-            GaussianMixture::whole(moved)
-        })
     }
 }
 

@@ -373,6 +373,25 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
     }
 
+    /// One variance for all is none of them: rows that all lie at their centres are no fault of it.
+    fn at_floor(&self) -> Vec<usize> {
+        let (all, theta) = (0..self.theta.k(), &self.theta);
+        match theta.covariance {
+            Covariance::TiedSpherical => Vec::new(),
+            Covariance::Tied if theta.is_held(0) => all.collect(),
+            Covariance::Tied => Vec::new(),
+            _ => all.filter(|c| theta.is_held(*c)).collect(),
+        }
+    }
+
+    fn free_centres(&mut self) -> Option<(&mut Centres<F>, &mut Frame<F>)> {
+        if !self.theta.covariance.is_one_variance() {
+            return None;
+        }
+        self.move_centres();
+        Some((&mut self.theta.centres, &mut self.theta.frame))
+    }
+
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let mut rng = Rng::from_seed(seed);
         let labels = components(&self.theta.proportions.values, n, &mut rng)?;

@@ -38,6 +38,7 @@ pub use moments::{Moments, SecondMoments};
 pub use prior::Prior;
 pub use product::{Part, PartMixture, Product, ProductMixture};
 pub use saved::{Save, load_model};
+pub use stored::Family;
 pub use table::{Column, Table, TableMixture};
 pub use von_mises_fisher::{VonMisesFisher, VonMisesFisherMixture};
 
@@ -85,22 +86,18 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// The model at the seeds. If the variance is to be started by [`calibrate`](Self::calibrate), costs are squared distances
     /// until then. `data` is the whole data, also if EM runs on a coreset.
     ///
+    /// `before` is a model to [start from](crate::Builder::start_from), whose means are the seeds: variances and proportions are
+    /// carried over from it. A family may ignore it, and then begins as from any seeds.
+    ///
     /// # Errors
     /// Settings that do not suit the data: [`Error::Parameter`](crate::Error::Parameter) or [`Error::DimensionMismatch`](crate::Error::DimensionMismatch), by name.
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model>;
-
-    /// The model that goes on from `model` on other rows, with its means at the seeds, for
-    /// [`Builder::start_from`](crate::Builder::start_from): variances and proportions are carried over. By default there is
-    /// none (`None`), and the fit begins with [`start`](Self::start) at the same seeds.
-    fn start_from(
+    fn start(
         &self,
-        _model: &Self::Model,
-        _seeds: Centres<F>,
-        _frame: Frame<F>,
-        _data: &dyn Data<F>,
-    ) -> Result<Option<Self::Model>> {
-        Ok(None)
-    }
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        before: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>>;
 
     /// Starts the variance from the sums of the first search ([E8](crate::equations#e8); \[VC\] Eq. 8). By default it stays
     /// as [`start`](Self::start) left it.
@@ -139,23 +136,27 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         cancel: Option<&Cancel>,
     ) -> Result<()>;
 
-    /// The components that a floor of variances holds ([E20](crate::equations#e20)) though they have more mass than there are
-    /// columns, by the sums of the last search: the report counts them.
-    fn at_floor(&self, _: &Moments, _: &Self::Model) -> usize {
-        0
-    }
-
-    /// The model with other centres, in the same frame or that of a subspace ([E39](crate::equations#e39)), of a family whose
-    /// costs are squared distances, with one variance for all. `None` for all others: then a phase on projected rows, or one
-    /// with kept statistics ([E36](crate::equations#e36)), is an error.
-    fn with_centres(&self, _: &Self::Model, _: Centres<F>, _: Frame<F>) -> Option<Self::Model> {
-        None
-    }
-
     /// How components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it where the
     /// free energy would settle, if all components share every row. `None` by default: they do not.
     fn merges(&self) -> Option<&dyn Merges<Self::Model>> {
         None
+    }
+}
+
+/// The model that a fit starts with. Any model is one, by `into()`, that does not go on from another.
+#[derive(Clone, Copy, Debug)]
+pub struct Started<M> {
+    /// With centres at the seeds.
+    pub model: M,
+    /// Whether variances and proportions are those of the model before: then no search starts the variance, and no M-step keeps to
+    /// a simpler family.
+    pub goes_on: bool,
+}
+
+impl<M> From<M> for Started<M> {
+    fn from(model: M) -> Self {
+        let goes_on = false;
+        Self { model, goes_on }
     }
 }
 

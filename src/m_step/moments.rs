@@ -445,6 +445,18 @@ impl Moments {
         self.mass.iter().filter(|mass| **mass <= 0.0).count()
     }
 
+    /// How many of these components have rows enough for a covariance of full rank: of their own, or the one that all share.
+    pub(crate) fn with_enough_rows(&self, components: &[usize]) -> usize {
+        let all: f64 = self.mass.iter().sum();
+        let enough = |mass: &&f64| match self.kind {
+            SecondMoments::Pairs => **mass > 0.0 && all > (self.mass.len() + self.dim) as f64,
+            // Half a row more, for the rounding of masses.
+            _ => **mass > self.dim as f64 + 0.5,
+        };
+        let masses = components.iter().filter_map(|c| self.mass.get(*c));
+        masses.filter(enough).count()
+    }
+
     /// Number of coordinates that no point knows, over all components with mass.
     #[must_use]
     pub fn unobserved(&self) -> usize {

@@ -112,7 +112,7 @@ impl Moments {
         rows: &Rows<F>,
         members: impl Iterator<Item = (usize, f64)>,
     ) {
-        let (ids, mut shares): (Vec<usize>, Vec<f64>) = members.unzip();
+        let (ids, mut shares) = members.unzip::<_, _, Vec<_>, Vec<_>>();
         let mut columns = ByColumn::new(rows, Some(ids));
         shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
         self.add_columns(c, mean, anchor, &shares, &mut columns);

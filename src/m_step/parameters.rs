@@ -364,17 +364,20 @@ impl<F: Float> Parameters<F> {
     /// From the form that files have, once it is checked.
     pub(super) fn restored(mut self) -> Self {
         if self.covariance.factors() > 0 {
-            let mut loadings = Vec::new();
+            self.loadings.clear();
             for row in std::mem::take(&mut self.exact_means).chunks_exact(self.dim()) {
-                loadings.extend(row.iter().map(|w| F::from_f64(*w)));
-                loadings.resize(
-                    loadings.len().next_multiple_of(stride(self.dim())),
-                    F::zero(),
-                );
+                self.push_loadings(row);
             }
-            self.loadings = loadings;
         }
         self
+    }
+
+    /// Adds the loadings of a factor (d), in the unit of the frame.
+    pub(super) fn push_loadings(&mut self, row: &[f64]) {
+        self.loadings.extend(row.iter().map(|w| F::from_f64(*w)));
+        let padding = stride(row.len()) - row.len();
+        self.loadings
+            .extend(std::iter::repeat_n(F::zero(), padding));
     }
 
     /// The mean variance, of components by their proportion.

@@ -179,7 +179,8 @@ impl Advance {
 
     /// As above, in all coordinates together, to `number` covariances.
     pub(super) fn of_all(&self, share: f64, number: usize) -> (f64, f64) {
-        let (total, ridge): (f64, f64) = (self.variances.iter().sum(), self.ridge.iter().sum());
+        let total = self.variances.iter().sum::<f64>();
+        let ridge = self.ridge.iter().sum::<f64>();
         let rows = number as f64 * self.rows;
         let squares = rows * total + share * self.weight * ridge;
         (squares, rows * self.variances.len() as f64)

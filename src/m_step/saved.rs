@@ -1,9 +1,5 @@
 //! Models as files, and back, bit for bit (`docs/files.md`).
 
-use super::stored::{Stored, stored_of};
-use super::{
-    DirichletProcessMixture, GaussianMixture, ProductMixture, TableMixture, VonMisesFisherMixture,
-};
 use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -143,52 +139,6 @@ impl ModelInfo {
             columns: model.frame().dim(),
             notes: Vec::new(),
         }
-    }
-}
-
-/// Values of a family of the crate, or the error of another number type.
-fn stored<F: Float>(
-    header: &ModelInfo,
-    values: &[u8],
-) -> std::result::Result<Stored<'static, F>, FileFault> {
-    match header.number == F::NAME {
-        true => io::only("model", values),
-        false => Err(FileFault::Number {
-            expected: F::NAME,
-            found: header.number.clone(),
-        }),
-    }
-}
-
-macro_rules! families {
-    ($($model:ident),+) => {$(
-        impl<F: Float> Save for $model<F> {
-            fn info(&self) -> Result<ModelInfo> {
-                Ok(ModelInfo::new(&Stored::from(self).family(), self))
-            }
-
-            fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
-                stored::<F>(header, values)?.try_into()
-            }
-        }
-    )+};
-}
-families!(
-    GaussianMixture,
-    DirichletProcessMixture,
-    VonMisesFisherMixture,
-    TableMixture,
-    ProductMixture
-);
-
-impl<F: Float> Save for BoxedMixture<F> {
-    fn info(&self) -> Result<ModelInfo> {
-        let stored = stored_of(&**self).map_err(FileFault::of_bytes)?;
-        Ok(ModelInfo::new(&stored.family(), &**self))
-    }
-
-    fn of_values(header: &ModelInfo, values: &[u8]) -> std::result::Result<Self, FileFault> {
-        stored::<F>(header, values)?.boxed()
     }
 }
 

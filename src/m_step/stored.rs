@@ -1,14 +1,15 @@
-//! The parameters of the families as files have them, checked when they are read.
+//! The table of families: which there are, and their parameters as files have them, checked when they are read.
 
 use super::dirichlet_process::Distribution;
 use super::parameters::Parameters;
 use super::{
-    DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture, TableMixture,
+    DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture, Save, TableMixture,
     VonMisesFisherMixture, product, table, von_mises_fisher,
 };
+use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::io::{rule, serde_through};
+use crate::io::{self, ModelInfo, rule, serde_through};
 use crate::model::{BoxedMixture, Mixture};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
@@ -16,12 +17,43 @@ use std::borrow::Cow;
 
 type Read<T> = std::result::Result<T, FileFault>;
 
-/// The families of the library: the name of each in files, its model, and what is stored of it.
+/// The families of the library: the name of each, in files as well, its model, and what is stored of it.
 macro_rules! families {
     ($($name:ident: $model:ident, $stored:ty, $write:expr, $read:expr;)*) => {
+        /// A model of the library by its family, for what only that family has.
+        ///
+        /// ```
+        /// use coremix::m_step::Family;
+        /// use coremix::prelude::*;
+        /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+        /// # let data = Dense::new(birch.points.view())?;
+        /// let model = "gmm".parse::<coremix::Algorithm>()?.clusters(25).boxed()?.fit(&data)?.model;
+        /// if let Some(Family::Gaussian(mixture)) = Family::of(&*model) {
+        ///     assert_eq!(mixture.covariances().dim(), (25, 2, 2));
+        /// }
+        /// # Ok::<(), Error>(())
+        /// ```
+        #[derive(Clone, Copy, Debug)]
+        #[non_exhaustive]
+        pub enum Family<'a, F> {
+            $(#[doc = concat!("A [`", stringify!($model), "`].")] $name(&'a $model<F>),)*
+        }
+
+        impl<'a, F: Float> Family<'a, F> {
+            /// The family of a model; `None` if it is from outside the library.
+            #[must_use]
+            pub fn of(model: &'a dyn Mixture<F>) -> Option<Self> {
+                let any: &dyn Any = model;
+                $(if let Some(model) = any.downcast_ref() {
+                    return Some(Self::$name(model));
+                })*
+                None
+            }
+        }
+
         #[derive(Serialize, Deserialize)]
         #[serde(bound = "F: Float")]
-        pub(super) enum Stored<'a, F: Clone> {
+        enum Stored<'a, F: Clone> {
             $($name(Cow<'a, $stored>),)*
         }
 
@@ -31,14 +63,14 @@ macro_rules! families {
 
         impl<F: Float> Stored<'_, F> {
             /// The name of the family in headers; Gaussian ones have that of their covariances.
-            pub(super) fn family(&self) -> String {
+            fn family(&self) -> String {
                 match self {
                     Self::Gaussian(theta) => format!("{:?}", theta.covariance),
                     $(#[allow(unreachable_patterns)] Self::$name(_) => stringify!($name).to_string(),)*
                 }
             }
 
-            pub(super) fn boxed(self) -> Read<BoxedMixture<F>> {
+            fn boxed(self) -> Read<BoxedMixture<F>> {
                 Ok(match self {
                     $(Self::$name(_) => Box::new($model::try_from(self)?),)*
                 })
@@ -46,12 +78,10 @@ macro_rules! families {
         }
 
         /// The stored form of a boxed model; an error for families from outside.
-        pub(super) fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Read<Stored<'_, F>> {
-            let any: &dyn Any = model;
-            $(if let Some(model) = any.downcast_ref::<$model<F>>() {
-                return Ok(Stored::from(model));
-            })*
-            Err(FileFault::NoFormat)
+        fn stored_of<F: Float>(model: &dyn Mixture<F>) -> Read<Stored<'_, F>> {
+            match Family::of(model).ok_or(FileFault::NoFormat)? {
+                $(Family::$name(model) => Ok(Stored::from(model)),)*
+            }
         }
 
         $(impl<'a, F: Float> From<&'a $model<F>> for Stored<'a, F> {
@@ -72,6 +102,16 @@ macro_rules! families {
                         found: other.family(),
                     }),
                 }
+            }
+        }
+
+        impl<F: Float> Save for $model<F> {
+            fn info(&self) -> Result<ModelInfo> {
+                Ok(ModelInfo::new(&Stored::from(self).family(), self))
+            }
+
+            fn of_values(header: &ModelInfo, values: &[u8]) -> Read<Self> {
+                stored::<F>(header, values)?.try_into()
             }
         })*
     };
@@ -120,6 +160,28 @@ impl<F: Float> TryFrom<StoredPart<'_, F>> for PartMixture<F> {
                 Self::Table(TableMixture::new(theta.into_owned()))
             }
         })
+    }
+}
+
+impl<F: Float> Save for BoxedMixture<F> {
+    fn info(&self) -> Result<ModelInfo> {
+        let stored = stored_of(&**self).map_err(FileFault::of_bytes)?;
+        Ok(ModelInfo::new(&stored.family(), &**self))
+    }
+
+    fn of_values(header: &ModelInfo, values: &[u8]) -> Read<Self> {
+        stored::<F>(header, values)?.boxed()
+    }
+}
+
+/// Values of a family of the crate, or the error of another number type.
+fn stored<F: Float>(header: &ModelInfo, values: &[u8]) -> Read<Stored<'static, F>> {
+    match header.number == F::NAME {
+        true => io::only("model", values),
+        false => Err(FileFault::Number {
+            expected: F::NAME,
+            found: header.number.clone(),
+        }),
     }
 }
 

@@ -2,13 +2,12 @@
 
 use super::conditional::{check_columns, other_columns, shares_under};
 use super::proportions::components;
-use super::{Coordinates, MStep, Moments, Needs, SecondMoments};
+use super::{Coordinates, MStep, Moments, Needs, SecondMoments, Started};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel::BLOCK;
-use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::costs::{Cost, OwnCost};
 use crate::data::Data;
@@ -513,9 +512,15 @@ impl<F: Float> MStep<F> for Table {
         }
     }
 
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        _: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
         let numbers: Vec<usize> = (0..seeds.dim()).collect();
-        self.start_of(seeds, frame, data, &numbers)
+        Ok(self.start_of(seeds, frame, data, &numbers)?.into())
     }
 
     /// Sums of its own for each component: the mass, the first and the second moment of each column about its mean, and the masses of

@@ -1,10 +1,12 @@
 //! The nearest of many centres, cell by cell: those that cannot have it are left out (E45).
 
 use super::quantizer::CoarseQuantizer;
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
+use crate::data::Data;
 use crate::kernels::distance;
-use crate::rows::{Centres, Rows};
+use crate::rows::{Centres, Frame, Rows};
 
 /// Centres in the cells of a coarse quantizer.
 pub(crate) struct Cells<F> {
@@ -44,6 +46,9 @@ impl Queue {
         }
     }
 }
+
+/// Rows on which a search by cells is tried at a place of the data.
+pub(crate) const TRIAL_ROWS: usize = 32;
 
 /// Cells that a row is compared with in the second round; twice as many in every round after it.
 const SECOND: usize = 2;
@@ -95,6 +100,26 @@ impl<F: Float> Cells<F> {
             between,
             evaluations,
         }
+    }
+
+    /// Whether a search by cells takes at most 1 / `MIN_SAVING` of all distance evaluations, on [`TRIAL_ROWS`] rows at each of `places`
+    /// places of the data, and the evaluations to know it.
+    pub(crate) fn pay(
+        &self,
+        data: &dyn Data<F>,
+        frame: &Frame<F>,
+        places: usize,
+    ) -> Result<(bool, u64)> {
+        const MIN_SAVING: u64 = 8;
+        let (mut rows, mut evaluations) = (Rows::default(), 0);
+        for place in 0..places {
+            let first = place * (data.len() / places);
+            data.load(first..first + TRIAL_ROWS, frame, &mut rows)?;
+            evaluations += self.nearest(&rows).evaluations;
+        }
+        let centres: usize = self.cells.iter().map(|cell| cell.ids.len()).sum();
+        let all = (places * TRIAL_ROWS * centres) as u64;
+        Ok((evaluations * MIN_SAVING <= all, evaluations))
     }
 
     /// The nearest centre of every dense row: that of [`Rows::nearest`], bit for bit.

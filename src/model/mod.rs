@@ -2,6 +2,7 @@
 
 pub(crate) mod block;
 pub(crate) mod cells;
+pub(crate) mod facts;
 pub(crate) mod posterior;
 pub(crate) mod predict;
 pub(crate) mod predictor;
@@ -43,7 +44,7 @@ use std::fmt;
 #[diagnostic::on_unimplemented(
     note = "a model of your own implements `Mixture<F>`, as in the guide's chapter \"A family of your own\""
 )]
-pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
+pub trait Mixture<F: Float>: Any + Send + Sync {
     /// The costs of rows under the components: all searches and answers follow from it.
     fn cost(&self) -> Cost<'_, F>;
 
@@ -106,13 +107,26 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
         ]
     }
 
+    /// The components that a floor of variances holds ([E20](crate::equations#e20)): their densities say nothing. A fit counts those
+    /// that have more rows than columns, in [`Report::at_floor`](crate::Report::at_floor). By default there are no floors.
+    fn at_floor(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// The centres, and their coordinates, for a fit to move them: where squared distances are the costs, one variance is shared, and
+    /// a centre may lie anywhere. It moves them in the frame, or into that of a subspace ([E39](crate::equations#e39)). `None` by
+    /// default: then a phase on projected rows, or one with kept statistics ([E36](crate::equations#e36)), is an error.
+    fn free_centres(&mut self) -> Option<(&mut Centres<F>, &mut Frame<F>)> {
+        None
+    }
+
     /// The component with the largest posterior for every row (n); ties go to the lower index.
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) if the data has another number of columns than the
     /// model; [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
     fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
-        predict::predict(self.erased(), data)
+        predict::predict(&facts::Facts::of(self), data)
     }
 
     /// Predicts one row at a time, in microseconds, where many questions come one by one.
@@ -125,7 +139,7 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
 
     /// The posteriors of all components ([E2](crate::equations#e2)): (n, k), each row sums to 1.
     fn responsibilities(&self, data: &dyn Data<F>) -> Result<Array2<F>> {
-        predict::responsibilities(self.erased(), data)
+        predict::responsibilities(&facts::Facts::of(self), data)
     }
 
     /// The `c_prime` likeliest components of every row, best first, and their posteriors renormalised over them
@@ -138,7 +152,7 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
         data: &dyn Data<F>,
         c_prime: usize,
     ) -> Result<(Array2<u32>, Array2<F>)> {
-        predict::truncated_responsibilities(self.erased(), data, c_prime)
+        predict::truncated_responsibilities(&facts::Facts::of(self), data, c_prime)
     }
 
     /// The log-densities of a block of rows, in nats, for densities in the data's own unit, of a family whose densities do not
@@ -151,20 +165,20 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
     /// The log-density of every row, $\ln p(y_n \mid \theta)$ (n), in nats, for densities in the data's own unit; weights do
     /// not enter.
     fn log_densities(&self, data: &dyn Data<F>) -> Result<Array1<f64>> {
-        predict::log_densities(self.erased(), data)
+        predict::log_densities(&facts::Facts::of(self), data)
     }
 
     /// The weighted log-likelihood over all components, $\sum_n w_n \ln p(y_n \mid \theta)$, in nats, for densities in the
     /// data's own unit. The free energy ([E3](crate::equations#e3)) of any supports is at most this, if the model has
     /// parameters and no distribution over them.
     fn log_likelihood(&self, data: &dyn Data<F>) -> Result<f64> {
-        predict::log_likelihood(self.erased(), data)
+        predict::log_likelihood(&facts::Facts::of(self), data)
     }
 
     /// Rows with [missing values](crate::data::Dense::with_missing), of which the missing ones are filled in with their
     /// expectation under the known ones, $\sum_c q_{nc} E[y_{nj} | c]$ (n, d); known ones are as they were.
     fn impute(&self, data: &Dense<'_, F>) -> Result<Array2<F>> {
-        predict::impute(self.erased(), data)
+        predict::impute(&facts::Facts::of(self), &self.means(), data)
     }
 
     /// The log-density below which rows with at most this share of the weight lie, for a share between 0 and 1: rows that are
@@ -174,7 +188,7 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) for another share;
     /// [`Error::Empty`](crate::Error::Empty) without rows.
     fn density_threshold(&self, data: &dyn Data<F>, share: f64) -> Result<f64> {
-        predict::density_threshold(self.erased(), data, share)
+        predict::density_threshold(&facts::Facts::of(self), data, share)
     }
 
     /// Draws `n` rows (n, d), in the data's own unit, from the density of [`log_densities`](Self::log_densities), and the components
@@ -189,7 +203,7 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
 
     /// Labels, quantization error and log-likelihood together, in fewer searches than one by one.
     fn score(&self, data: &dyn Data<F>) -> Result<Score> {
-        Ok(predict::score(self.erased(), data)?.0)
+        Ok(predict::score(&facts::Facts::of(self), data)?.0)
     }
 
     /// The weighted squared distance to the nearest mean ([E22](crate::equations#e22)), in the data's own unit, squared:
@@ -198,7 +212,7 @@ pub trait Mixture<F: Float>: Erased<F> + Any + Send + Sync {
     /// # Errors
     /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`.
     fn quantization_error(&self, data: &dyn Data<F>) -> Result<f64> {
-        predict::quantization_error(self.erased(), data)
+        predict::quantization_error(&facts::Facts::of(self), data)
     }
 }
 
@@ -265,22 +279,16 @@ impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         (**self).parameters()
     }
+    fn at_floor(&self) -> Vec<usize> {
+        (**self).at_floor()
+    }
+    fn free_centres(&mut self) -> Option<(&mut Centres<F>, &mut Frame<F>)> {
+        (**self).free_centres()
+    }
     fn own_log_densities(&self, rows: &Rows<F>) -> Option<Vec<f64>> {
         (**self).own_log_densities(rows)
     }
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         (**self).sample(n, seed)
-    }
-}
-
-/// A model as a trait object, whatever its type: what its answers are computed from, inside the crate.
-pub trait Erased<F: Float> {
-    /// This model, as a trait object.
-    fn erased(&self) -> &dyn Mixture<F>;
-}
-
-impl<F: Float, M: Mixture<F>> Erased<F> for M {
-    fn erased(&self) -> &dyn Mixture<F> {
-        self
     }
 }

@@ -6,11 +6,12 @@ use crate::base::parallel;
 use crate::costs::Cost;
 use crate::data::{Data, Dense, Guarded};
 use crate::kernels::soft;
+use crate::model::Score;
 use crate::model::block::Block;
-use crate::model::cells::Cells;
+use crate::model::cells::{Cells, TRIAL_ROWS};
+use crate::model::facts::Facts;
 use crate::model::posterior;
 use crate::model::search::{self, Exact};
-use crate::model::{Mixture, Score};
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 
@@ -26,28 +27,25 @@ const ROWS_PER_POINT: f64 = 64.0;
 /// Rows that are filled in together.
 const PART_ROWS: usize = 1 << 12;
 
-/// Cells are used for all rows only if `TRIALS` trials, of `TRIAL_ROWS` rows each, take at most 1 / `MIN_SAVING` of all
-/// distance evaluations.
+/// Cells are used for all rows only if they pay at this many places.
 const TRIALS: usize = 4;
-const TRIAL_ROWS: usize = 32;
-const MIN_SAVING: u64 = 8;
 
-type Model<'a, F> = &'a dyn Mixture<F>;
+type Model<'a, F> = &'a Facts<'a, F>;
 type DataOf<'a, F> = &'a dyn Data<F>;
 
 #[inline(never)]
 pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Array1<u32>> {
-    let k = model.components();
-    let in_cells = !data.is_sparse() && model.cost().is_squared() && k >= CELL_COMPONENTS;
+    let k = model.components;
+    let in_cells = !data.is_sparse() && model.cost.is_squared() && k >= CELL_COMPONENTS;
     if in_cells && data.len() as f64 >= ROWS_PER_POINT * (k as f64).sqrt() {
-        data.check(model.frame())?;
-        let cells = Cells::of(model.centres());
+        data.check(model.frame)?;
+        let cells = Cells::of(model.centres);
         if rule_out_enough(model, data, &cells)? {
             let blocks = by_blocks_of(CELL_ROWS, model, data, |rows| cells.nearest(rows).ids)?;
             return Ok(blocks.concat().into());
         }
     }
-    let blocks = by_blocks(model, data, |rows| label(model.cost(), rows))?;
+    let blocks = by_blocks(model, data, |rows| label(model.cost, rows))?;
     Ok(blocks.concat().into())
 }
 
@@ -61,13 +59,7 @@ fn rule_out_enough<F: Float>(
         return Ok(true);
     }
     let data = Guarded::new(data, None)?;
-    let (mut rows, mut evaluations) = (Rows::default(), 0);
-    for trial in 0..TRIALS {
-        let first = trial * (data.len() / TRIALS);
-        data.load(first..first + TRIAL_ROWS, model.frame(), &mut rows)?;
-        evaluations += cells.nearest(&rows).evaluations;
-    }
-    Ok(evaluations * MIN_SAVING <= (TRIALS * TRIAL_ROWS * model.components()) as u64)
+    Ok(cells.pay(&data, model.frame, TRIALS)?.0)
 }
 
 #[inline(never)]
@@ -77,10 +69,10 @@ pub(crate) fn responsibilities<F: Float>(
 ) -> Result<Array2<F>> {
     let blocks = by_blocks_of(rows_of_costs(model), model, data, |rows| {
         let mut block = costs_of_all(model, rows, |_| {});
-        posterior::normalise(rows, &mut block, model.log_joint());
+        posterior::normalise(rows, &mut block, model.log_joint);
         of_members(&block)
     })?;
-    table(blocks, data, model.components())
+    table(blocks, data, model.components)
 }
 
 #[inline(never)]
@@ -90,10 +82,10 @@ pub(crate) fn truncated_responsibilities<F: Float>(
     c_prime: usize,
 ) -> Result<(Array2<u32>, Array2<F>)> {
     positive("c_prime", c_prime)?;
-    let width = c_prime.min(model.components());
+    let width = c_prime.min(model.components);
     let blocks = by_blocks(model, data, |rows| {
-        let mut block = best(model.cost(), rows, width);
-        posterior::normalise(rows, &mut block, model.log_joint());
+        let mut block = best(model.cost, rows, width);
+        posterior::normalise(rows, &mut block, model.log_joint);
         let responsibilities = of_members(&block);
         (block.supports, responsibilities)
     })?;
@@ -107,10 +99,14 @@ pub(crate) fn truncated_responsibilities<F: Float>(
 /// The rows with what is missing filled in, from the responsibilities of all components, and what each expects: its mean, unless
 /// that depends on what is known.
 #[inline(never)]
-pub(crate) fn impute<F: Float>(model: Model<'_, F>, data: &Dense<'_, F>) -> Result<Array2<F>> {
-    let (mut filled, means) = (data.points().to_owned(), model.means());
+pub(crate) fn impute<F: Float>(
+    model: Model<'_, F>,
+    means: &Array2<F>,
+    data: &Dense<'_, F>,
+) -> Result<Array2<F>> {
+    let mut filled = data.points().to_owned();
     check(model, data)?;
-    if !data.is_sparse() {
+    if data.kind().is_dense() {
         return Ok(filled);
     }
     // Some rows at a time: shares are as many as rows times components.
@@ -119,7 +115,7 @@ pub(crate) fn impute<F: Float>(model: Model<'_, F>, data: &Dense<'_, F>) -> Resu
         let known = known.as_slice().expect("rows in order");
         let known = Dense::of_block(known, means.ncols(), None, true);
         let (shares, mut rows) = (responsibilities(model, &known)?, Rows::default());
-        known.load(0..known.len(), model.frame(), &mut rows)?;
+        known.load(0..known.len(), model.frame, &mut rows)?;
         for (i, mut row) in part.outer_iter_mut().enumerate() {
             let (shares, completed) = (shares.row(i), completed(model, &rows, i, shares.row(i)));
             if let Some(completed) = completed {
@@ -170,7 +166,7 @@ fn completed<F: Float>(
     i: usize,
     shares: ArrayView1<'_, F>,
 ) -> Option<Vec<F>> {
-    let (cost, frame, mut sums) = (model.cost(), model.frame(), vec![0.0; rows.dim]);
+    let (cost, frame, mut sums) = (model.cost, model.frame, vec![0.0; rows.dim]);
     for (c, share) in shares
         .iter()
         .enumerate()
@@ -202,10 +198,10 @@ fn densities_and_labels<F: Float>(
     rows: &Rows<F>,
     labels: &mut [u32],
 ) -> Vec<f64> {
-    let (beta, mut found) = (model.log_joint().beta, Vec::new());
+    let (beta, mut found) = (model.log_joint.beta, Vec::new());
     let block = costs_of_all(model, rows, |costs| soft::sum(costs, beta, &mut found));
     posterior::labels(&block, labels);
-    posterior::log_densities(rows, &block, model.log_joint(), &found)
+    posterior::log_densities(rows, &block, model.log_joint, &found)
 }
 
 #[inline(never)]
@@ -235,9 +231,9 @@ pub(crate) struct Classified {
 /// The log-likelihood of rows together with their likeliest components (E47).
 #[inline(never)]
 pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Classified> {
-    let log_joint = model.log_joint();
+    let log_joint = model.log_joint;
     let blocks = by_blocks(model, data, |rows| {
-        let block = best(model.cost(), rows, 1);
+        let block = best(model.cost, rows, 1);
         let best = |i| log_joint.beta * block.costs(i)[0].to_f64();
         let joint = |i| log_joint.of_row(rows, i) - best(i);
         let joints: Vec<f64> = (0..rows.len()).map(joint).collect();
@@ -245,7 +241,7 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
         let labels: Vec<u32> = counted.map(|i| block.supports[i]).collect();
         (weighted(rows, &joints), labels)
     })?;
-    let mut used = vec![false; model.components()];
+    let mut used = vec![false; model.components];
     for label in blocks.iter().flat_map(|block| &block.1) {
         used[*label as usize] = true;
     }
@@ -259,28 +255,28 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
 /// another form, and for its nearest mean, unless that is the likeliest component.
 #[inline(never)]
 pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<(Score, u64)> {
-    let is_squared = model.cost().is_squared();
+    let is_squared = model.cost.is_squared();
     let blocks = by_blocks_of(rows_of_costs(model), model, data, |rows| {
         let own = model.own_log_densities(rows);
         let each = 1 + u64::from(own.is_some()) + u64::from(!is_squared);
         let (densities, labels) = match own {
-            Some(densities) => (densities, label(model.cost(), rows)),
+            Some(densities) => (densities, label(model.cost, rows)),
             None => {
                 let mut labels = vec![0; rows.len()];
                 (densities_and_labels(model, rows, &mut labels), labels)
             }
         };
         let error = match is_squared {
-            true => error_of_labels(model.centres(), rows, &labels),
-            false => error_of(model.centres(), rows),
+            true => error_of_labels(model.centres, rows, &labels),
+            false => error_of(model.centres, rows),
         };
-        let evaluations = each.saturating_mul((rows.len() * model.components()) as u64);
+        let evaluations = each.saturating_mul((rows.len() * model.components) as u64);
         (labels, error, weighted(rows, &densities), evaluations)
     })?;
     let evaluations = blocks.iter().map(|block| block.3);
     let evaluations = evaluations.fold(0u64, u64::saturating_add);
     let score = Score {
-        quantization_error: in_data_unit(model.frame(), blocks.iter().map(|block| block.1))?,
+        quantization_error: in_data_unit(model.frame, blocks.iter().map(|block| block.1))?,
         log_likelihood: total(blocks.iter().map(|block| block.2)),
         labels: blocks.into_iter().flat_map(|block| block.0).collect(),
     };
@@ -292,8 +288,8 @@ pub(crate) fn quantization_error<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<f64> {
-    let blocks = by_blocks(model, data, |rows| error_of(model.centres(), rows))?;
-    in_data_unit(model.frame(), blocks.into_iter())
+    let blocks = by_blocks(model, data, |rows| error_of(model.centres, rows))?;
+    in_data_unit(model.frame, blocks.into_iter())
 }
 
 /// sum_n w_n min_c |z_n - mu_c|^2 of a block, in the unit of the frame. Where rows know only some of their
@@ -306,12 +302,12 @@ fn error_of<F: Float>(centres: &Centres<F>, rows: &Rows<F>) -> f64 {
 fn error_of_labels<F: Float>(centres: &Centres<F>, rows: &Rows<F>, labels: &[u32]) -> f64 {
     let mut squared = vec![F::zero(); rows.len()];
     rows.distances_to_own(centres, labels, &mut squared);
-    let error = |(i, s): (usize, &F)| {
+    let error = |i: usize| {
         // A row that knows nothing has no error.
         let of_known = centres.dim() as f64 / rows.known(i).max(1) as f64;
-        rows.weight(i) * s.to_f64() * of_known
+        rows.weight(i) * squared[i].to_f64() * of_known
     };
-    squared.iter().enumerate().map(error).sum()
+    (0..rows.len()).map(error).sum()
 }
 
 /// The quantization error of all blocks, in the data's own unit, squared.
@@ -331,30 +327,30 @@ fn total(blocks: impl Iterator<Item = f64>) -> f64 {
 
 /// Whether the model can be asked about these rows.
 fn check<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<()> {
-    data.check(model.frame())?;
-    model.cost().check(data)
+    data.check(model.frame)?;
+    model.cost.check(data)
 }
 
 /// `work` on every block of rows, results in order: none, where there are no rows.
 fn by_blocks<F: Float, T: Send>(
-    model: &dyn Mixture<F>,
+    model: Model<'_, F>,
     data: &dyn Data<F>,
     work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
     // Where nothing is as large as rows times components, more rows share one read of these.
-    let least = if model.cost().is_squared() { ROWS } else { 0 };
+    let least = if model.cost.is_squared() { ROWS } else { 0 };
     by_blocks_of(rows_of_costs(model).max(least), model, data, work)
 }
 
 /// Rows in a block whose costs under all components stay in a cache.
-fn rows_of_costs<F: Float>(model: &dyn Mixture<F>) -> usize {
-    search::block_rows(model.components(), model.frame().dim())
+fn rows_of_costs<F: Float>(model: Model<'_, F>) -> usize {
+    search::block_rows(model.components, model.frame.dim())
 }
 
 /// As [`by_blocks`], with `size` rows in a block.
 fn by_blocks_of<F: Float, T: Send>(
     size: usize,
-    model: &dyn Mixture<F>,
+    model: Model<'_, F>,
     data: &dyn Data<F>,
     work: impl Fn(&Rows<F>) -> T + Sync,
 ) -> Result<Vec<T>> {
@@ -365,7 +361,7 @@ fn by_blocks_of<F: Float, T: Send>(
     let data = Guarded::new(data, None)?;
     parallel::all(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = Rows::default();
-        data.load(range, model.frame(), &mut rows)?;
+        data.load(range, model.frame, &mut rows)?;
         Ok(work(&rows))
     }))
 }
@@ -400,10 +396,10 @@ fn of_members<F: Float>(block: &Block<F>) -> Vec<F> {
 
 /// All components of every row, with their costs; `see` as in [`search::all`].
 fn costs_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>, see: impl FnMut(&[F])) -> Block<F> {
-    let (k, beta) = (model.components(), model.log_joint().beta);
+    let (k, beta) = (model.components, model.log_joint.beta);
     let mut block = Block::new(k, k);
     block.reset(rows.len(), &[]);
-    let cost = model.cost();
+    let cost = model.cost;
     search::all(cost, beta, rows, &mut block, &mut Exact::default(), see);
     block
 }

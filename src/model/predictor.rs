@@ -4,7 +4,8 @@ use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
 use crate::data::check_rows;
 use crate::kernels::select;
-use crate::model::{Erased, Mixture, predict};
+use crate::model::facts::Facts;
+use crate::model::{Mixture, predict};
 use crate::rows::Rows;
 use ndarray::{Axis, aview1};
 use std::ops::Deref;
@@ -44,7 +45,7 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     /// The log-density of a row, as in [`Mixture::log_densities`]; errors as in [`predict`](Self::predict).
     pub fn log_density(&mut self, row: &[F]) -> Result<f64> {
         self.load(row)?;
-        Ok(predict::densities(Erased::erased(&*self.model), &self.row)[0])
+        Ok(predict::densities(&Facts::of(&*self.model), &self.row)[0])
     }
 
     fn load(&mut self, row: &[F]) -> Result<()> {

@@ -173,14 +173,17 @@ impl<F: Float> Rows<F> {
         &self.values[i * stride..(i + 1) * stride]
     }
 
-    /// Row `i` (d) in the data's own unit; NaN for coordinates that are not known. For rows of a frame without directions.
+    /// Row `i` (d) in the data's own unit; NaN for coordinates that are not known. For rows of a frame without directions, in which zeros are 0.
     pub(crate) fn leave(&self, i: usize, frame: &Frame<F>, out: &mut [F]) {
         let Some(entries) = self.entries() else {
             let row = self.row(i).iter().enumerate();
             let pairs = out.iter_mut().zip(row);
             return pairs.for_each(|(out, (j, z))| *out = frame.leave(j, *z));
         };
-        out.fill(F::from_f64(f64::NAN));
+        out.fill(match entries.others_are_zero {
+            true => F::zero(),
+            false => F::from_f64(f64::NAN),
+        });
         let Known { ids, values } = entries.row(i);
         for (&j, &z) in ids.iter().zip(values) {
             out[j as usize] = frame.leave(j as usize, z);

@@ -4,6 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::data::Data;
 use crate::model::Mixture;
+use crate::model::facts::Facts;
 use crate::model::predict;
 use std::fmt;
 
@@ -68,7 +69,7 @@ impl Criteria {
         if total.is_nan() || total <= 0.0 {
             return Err(Error::TotalWeight { total });
         }
-        let complete = predict::classify(model, data)?;
+        let complete = predict::classify(&Facts::of(model), data)?;
         Ok(Self {
             sample_size: total,
             free_parameters: model.free_parameters(),

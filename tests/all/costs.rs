@@ -3,7 +3,7 @@
 use crate::common::{blobs, seeds};
 use coremix::costs::Cost;
 use coremix::data::{Centres, Data, Frame, Rows};
-use coremix::m_step::{GaussianMixture, MStep, Moments};
+use coremix::m_step::{GaussianMixture, MStep, Moments, Started};
 use coremix::prelude::*;
 use coremix::stage::{Block, Likelihood, LogJoint, Stage};
 use ndarray::Array2;
@@ -32,6 +32,9 @@ impl Mixture<f64> for Model {
     fn log_joint(&self) -> LogJoint {
         Mixture::<f64>::log_joint(&self.0)
     }
+    fn free_centres(&mut self) -> Option<(&mut Centres<f64>, &mut Frame<f64>)> {
+        self.0.free_centres()
+    }
     fn variances(&self) -> Array2<f64> {
         Mixture::<f64>::variances(&self.0)
     }
@@ -40,8 +43,18 @@ impl Mixture<f64> for Model {
 impl MStep<f64> for Family {
     type Model = Model;
 
-    fn start(&self, seeds: Centres<f64>, frame: Frame<f64>, data: &dyn Data<f64>) -> Result<Model> {
-        SHARED.start(seeds, frame, data).map(Model)
+    fn start(
+        &self,
+        seeds: Centres<f64>,
+        frame: Frame<f64>,
+        data: &dyn Data<f64>,
+        before: Option<&Model>,
+    ) -> Result<Started<Model>> {
+        let started = SHARED.start(seeds, frame, data, before.map(|before| &before.0))?;
+        Ok(Started {
+            model: Model(started.model),
+            goes_on: started.goes_on,
+        })
     }
     fn calibrate(&self, model: &mut Model, first: &Likelihood) {
         MStep::<f64>::calibrate(&SHARED, &mut model.0, first);
@@ -57,14 +70,6 @@ impl MStep<f64> for Family {
         cancel: Option<&Cancel>,
     ) -> Result<()> {
         MStep::<f64>::update(&SHARED, sums, &mut model.0, restricted, cancel)
-    }
-    fn with_centres(
-        &self,
-        model: &Model,
-        centres: Centres<f64>,
-        frame: Frame<f64>,
-    ) -> Option<Model> {
-        SHARED.with_centres(&model.0, centres, frame).map(Model)
     }
 }
 

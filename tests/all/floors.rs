@@ -312,6 +312,7 @@ fn the_report_counts_components_at_the_floor() {
         let found = fit::<F>(&Dense::new(&x).unwrap(), k, kind, 2);
         let text = found.report.to_string();
         assert_eq!(text.contains("floor"), found.report.at_floor > 0, "{text}");
+        assert!(found.report.at_floor <= found.model.at_floor().len());
         found.report.at_floor
     }
     assert!(held::<f64>(&x, 6, Covariance::Diagonal) > 0);

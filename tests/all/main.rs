@@ -14,6 +14,12 @@ mod hard;
 /// The naive assignment problem.
 #[path = "../../src/metrics/least_cost.rs"]
 mod least_cost;
+/// Data and a family that lie: the targets of `fuzz` have them as well.
+#[path = "../../fuzz/src/liars/data.rs"]
+#[allow(dead_code)]
+mod lying_data;
+#[path = "../../fuzz/src/liars/family.rs"]
+mod lying_family;
 /// The families of the guide.
 #[path = "../../examples/own_family_poisson.rs"]
 #[allow(dead_code)]

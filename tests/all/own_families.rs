@@ -6,7 +6,7 @@ use crate::von_mises_fisher::{
 };
 use coremix::data::{Centres, Frame};
 use coremix::e_step::{EStep, Search};
-use coremix::m_step::{MStep, Moments, SecondMoments};
+use coremix::m_step::{MStep, Moments, SecondMoments, Started};
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};
 use coremix::stage::{Rng, Stage};
@@ -276,8 +276,9 @@ impl MStep<f64> for WrongSums {
         seeds: Centres<f64>,
         frame: Frame<f64>,
         data: &dyn Data<f64>,
-    ) -> Result<Self::Model> {
-        Poisson.start(seeds, frame, data)
+        before: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
+        Poisson.start(seeds, frame, data, before)
     }
 
     fn statistics(&self, _: &Self::Model) -> Moments {

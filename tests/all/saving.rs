@@ -188,8 +188,8 @@ fn families<F: Float>() {
     let seeds = KMeansPlusPlus::new()
         .seed(View::new(&data, &frame), 4, &mut rng)
         .unwrap();
-    let model = DirichletProcess::new(1.0).start(seeds.centres, frame, &data);
-    check("dirichlet at its start", &model.unwrap());
+    let model = DirichletProcess::new(1.0).start(seeds.centres, frame, &data, None);
+    check("dirichlet at its start", &model.unwrap().model);
 
     // Known parameters: means that are kept as they were given.
     let means = x.slice(ndarray::s![..3, ..]);

@@ -1,7 +1,7 @@
 //! Sparse rows: fits and answers are those of dense rows with the zeros, at a cost that follows the entries.
 
 use crate::common::{blobs, close, on, rises_in_phases, rounding};
-use coremix::data::{Frame, Rows, Sparse, Summary};
+use coremix::data::{Frame, RowKind, Rows, Sparse, Summary};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, algorithms};
@@ -235,8 +235,8 @@ fn lists_that_are_no_rows_are_told() {
 struct Handed<'a>(Sparse<'a, f64>);
 
 impl Data<f64> for Handed<'_> {
-    fn is_sparse(&self) -> bool {
-        true
+    fn kind(&self) -> RowKind {
+        RowKind::Sparse
     }
     fn len(&self) -> usize {
         Data::len(&self.0)
@@ -269,5 +269,68 @@ fn zeros_are_no_missing_values() {
             assert!(fit.fit(data).is_err());
             assert!(model.predict(data).is_err());
         }
+    }
+}
+
+/// Rows that a program's data selects by default stay the same rows: zeros that are not stored are zeros.
+#[test]
+fn selected_zeros_are_zeros() {
+    let (starts, columns) = ([0, 1, 3, 4, 5, 7], [0, 0, 2, 1, 1, 0, 1]);
+    let values = [1.0, 0.9, 0.1, 2.0, 2.1, 0.5, 0.7];
+    let handed = Handed(Sparse::new(3, &starts[..], &columns[..], &values[..]).unwrap());
+    let (rows, weights) = ([4, 0, 1], vec![1.0, 2.0, 3.0]);
+    let expected = handed.0.select(&rows, weights.clone()).unwrap();
+    let found = handed.select(&rows, weights).unwrap();
+    let frame = handed.frame();
+    let loaded = |data: &dyn Data<f64>| {
+        let mut rows = Rows::default();
+        data.load(0..3, &frame, &mut rows).unwrap();
+        (0..3)
+            .map(|i| rows.coordinates(i)[..3].to_vec())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(loaded(&*found), loaded(&*expected));
+    assert_eq!(found.summary(), expected.summary());
+}
+
+/// A block of other rows than the data says it has is an error that names the data.
+#[test]
+fn rows_of_another_kind_are_told() {
+    struct Other<'a>(Dense<'a, f64>, RowKind);
+    impl Data<f64> for Other<'_> {
+        fn kind(&self) -> RowKind {
+            self.1
+        }
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+        fn dim(&self) -> usize {
+            self.0.dim()
+        }
+        fn summary(&self) -> &Summary {
+            self.0.summary()
+        }
+        fn load(&self, rows: Range<usize>, frame: &Frame<f64>, into: &mut Rows<f64>) -> Result<()> {
+            self.0.load(rows, frame, into)
+        }
+        fn gather(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Rows<f64>) -> Result<()> {
+            self.0.gather(rows, frame, into)
+        }
+    }
+    let whole = blobs::<f64>(60, 3, 2, 1);
+    let mut partial = whole.clone();
+    partial[[7, 1]] = f64::NAN;
+    let fit = algorithms::k_means(2).build().unwrap();
+    for (x, kind) in [
+        (&whole, RowKind::Partial),
+        (&partial, RowKind::Dense),
+        (&partial, RowKind::Sparse),
+    ] {
+        let data = Other(Dense::with_missing(x).unwrap(), kind);
+        let error = fit.fit(&data).map(drop).unwrap_err().to_string();
+        assert!(
+            error.starts_with("Other") && error.contains("coordinates"),
+            "{error}"
+        );
     }
 }

@@ -1,8 +1,6 @@
 //! A table in memory, with lies.
 
-use super::wrong;
-use crate::bytes::Bytes;
-use coremix::data::{Data, Frame, Rows, Summary};
+use coremix::data::{Data, Frame, RowKind, Rows, Summary};
 use coremix::ndarray::{Axis, s};
 use coremix::prelude::*;
 use std::ops::Range;
@@ -12,7 +10,9 @@ type Inner = Rows<f64>;
 
 /// A fault of data, from one of its calls on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Lie {
+pub(crate) enum Lie {
+    /// The truth.
+    None,
     /// This many rows more or fewer in a block.
     Count(isize),
     Untouched,
@@ -34,8 +34,8 @@ enum Lie {
     /// A row cannot be read.
     Unread,
     Frame(f64),
-    /// Refuses its own frame.
-    Check,
+    /// Rows that have other coordinates.
+    Kind(RowKind),
 }
 
 /// A table that lies from a certain call on.
@@ -43,6 +43,8 @@ enum Lie {
 pub(crate) struct LyingData<'a> {
     inner: &'a Dense<'a, f64>,
     lie: Lie,
+    /// The row that is lied about: the first of each block, where it is `None`.
+    row: Option<usize>,
     from: usize,
     calls: AtomicUsize,
     summary: Summary,
@@ -51,33 +53,9 @@ pub(crate) struct LyingData<'a> {
 }
 
 impl<'a> LyingData<'a> {
-    pub(crate) fn new(inner: &'a Dense<'a, f64>, bytes: &mut Bytes<'_>) -> Self {
-        let value = wrong(bytes);
-        let (n, d) = (inner.len(), inner.dim());
-        // Not beyond any table: rows are read for as long as data says that there are more.
-        let number = |bytes: &mut Bytes<'_>, known: usize| {
-            let off = [known, 0, 1, known + 1, known.saturating_sub(1), known + 600];
-            bytes.choose(&off)
-        };
-        let lie = match bytes.below(13) {
-            0 => Lie::Count(bytes.choose(&[-1, 1, 600])),
-            1 => Lie::Untouched,
-            2 => Lie::Value(value),
-            3 => Lie::Weight(value),
-            4 => Lie::Asked(value),
-            5 => Lie::Shifted,
-            6 => Lie::Shape(number(bytes, n), number(bytes, d)),
-            7 => Lie::Summary(bytes.below(8), value),
-            8 => Lie::Selected(bytes.below(4), value),
-            9 => Lie::Weights(bytes.choose(&[-1, 1, 600])),
-            10 => Lie::Unread,
-            11 => Lie::Frame(value),
-            _ => Lie::Check,
-        };
-        let from = match bytes.below(2) {
-            0 => 0,
-            _ => bytes.below(40),
-        };
+    /// A lie about the first row of each block, from this call on.
+    pub(crate) fn new(inner: &'a Dense<'a, f64>, lie: Lie, from: usize) -> Self {
+        let n = inner.len();
         let mut summary = inner.summary().clone();
         if let Lie::Summary(place, value) = lie {
             match place {
@@ -85,13 +63,16 @@ impl<'a> LyingData<'a> {
                 1 => summary.variance[0] = value,
                 2 => summary.range[0] = (value, -value),
                 3 => summary.total_weight = value,
-                4 => summary.rows = bytes.choose(&[0, n + 1, usize::MAX]),
+                4 => summary.rows = value as usize,
                 5 => drop(summary.mean.pop()),
                 6 => drop(summary.variance.pop()),
                 _ => summary.range.push((0.0, value)),
             }
         }
-        let mut asked: Vec<f64> = (0..n).map(|row| inner.weight(row)).collect();
+        let mut asked: Vec<f64> = match inner.weights() {
+            Some(weights) => weights.to_vec(),
+            None => vec![1.0; n],
+        };
         match lie {
             Lie::Asked(value) => asked[0] = value,
             Lie::Weights(by) => asked.resize(n.saturating_add_signed(by), 1.0),
@@ -100,10 +81,19 @@ impl<'a> LyingData<'a> {
         Self {
             inner,
             lie,
+            row: None,
             from,
             calls: AtomicUsize::new(0),
             summary,
             asked,
+        }
+    }
+
+    /// The lie about this row alone, and the blocks that have it.
+    pub(crate) fn about(self, row: usize) -> Self {
+        Self {
+            row: Some(row),
+            ..self
         }
     }
 
@@ -121,7 +111,11 @@ impl<'a> LyingData<'a> {
     }
 
     fn fill(&self, rows: &[usize], frame: &Frame<f64>, into: &mut Inner) -> Result<()> {
-        let lie = self.lie();
+        let place = match self.row {
+            Some(about) => rows.iter().position(|row| *row == about),
+            None => Some(0),
+        };
+        let lie = self.lie().filter(|_| place.is_some());
         let count = match lie {
             Some(Lie::Untouched) => return Ok(()),
             Some(Lie::Unread) => return Err(Error::Empty { what: "file" }),
@@ -134,8 +128,8 @@ impl<'a> LyingData<'a> {
             _ => rows[i % rows.len()] % n,
         };
         let weight = |i: usize| match lie {
-            Some(Lie::Weight(value)) if i == 0 => value,
-            _ => self.inner.weight(row(i)),
+            Some(Lie::Weight(value)) if Some(i) == place => value,
+            _ => (self.inner.weights()).map_or(1.0, |weights| weights[row(i)]),
         };
         let count = if rows.is_empty() { 0 } else { count };
         into.fill(frame, (0..count).map(weight), |i, out| {
@@ -143,7 +137,7 @@ impl<'a> LyingData<'a> {
             let numbers = points.row(row(i));
             out.iter_mut().zip(numbers).for_each(|(out, x)| *out = *x);
             if let Some(Lie::Value(value)) = lie
-                && i == 0
+                && Some(i) == place
                 && let Some(first) = out.first_mut()
             {
                 *first = value;
@@ -198,10 +192,10 @@ impl Data<f64> for LyingData<'_> {
         Frame::of(&summary)
     }
 
-    fn check(&self, frame: &Frame<f64>) -> Result<()> {
+    fn kind(&self) -> RowKind {
         match self.lie {
-            Lie::Check => Err(Error::Empty { what: "patience" }),
-            _ => self.inner.check(frame),
+            Lie::Kind(kind) if self.lie().is_some() => kind,
+            _ => RowKind::Dense,
         }
     }
 

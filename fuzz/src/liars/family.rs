@@ -1,10 +1,8 @@
 //! [`Gaussian`], with lies.
 
-use super::wrong;
-use crate::bytes::Bytes;
 use coremix::costs::{Cost, Factor, OwnCost, Scaled};
 use coremix::data::{Centres, Data, Frame, Rows};
-use coremix::m_step::{GaussianMixture, MStep, Moments, Needs};
+use coremix::m_step::{GaussianMixture, MStep, Moments, Needs, Started};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::stage::{Block, Likelihood, LogJoint, Stage};
@@ -17,61 +15,36 @@ type Inner = Rows<f64>;
 
 /// The lies, each with a number that stands where another should.
 #[derive(Clone, Debug, Default)]
-struct Lies {
+pub(crate) struct Lies {
     /// Costs of a row of a block under one of the components.
-    cost: Option<(usize, f64)>,
+    pub(crate) cost: Option<(usize, f64)>,
     /// This many costs more or fewer for some components.
-    costs: isize,
+    pub(crate) costs: isize,
     /// Squared distances to the first centres, with a wrong factor and addend.
-    factor: Option<Factor>,
-    log_joint: Option<(usize, f64)>,
-    prior_terms: f64,
+    pub(crate) factor: Option<Factor>,
+    pub(crate) log_joint: Option<(usize, f64)>,
+    pub(crate) prior_terms: f64,
     /// This many components more or fewer, from the first M-step on or from the beginning.
-    components: isize,
-    only_later: bool,
+    pub(crate) components: isize,
+    pub(crate) only_later: bool,
     /// A mean after an M-step.
-    mean: Option<(usize, f64)>,
+    pub(crate) mean: Option<(usize, f64)>,
     /// Rows and columns of the variances.
-    variances: Option<(usize, usize)>,
-    proportions: Option<f64>,
-    restricted: usize,
-    searches_first: bool,
-    refuses: bool,
+    pub(crate) variances: Option<(usize, usize)>,
+    pub(crate) proportions: Option<f64>,
+    pub(crate) restricted: usize,
+    pub(crate) searches_first: bool,
+    pub(crate) refuses: bool,
+    /// Means go on past the best ones after an M-step.
+    pub(crate) overshoots: bool,
 }
 
 /// A family with these lies.
 #[derive(Clone, Debug)]
 pub(crate) struct LyingFamily(Arc<Lies>);
 
-impl LyingFamily {
-    pub(crate) fn new(bytes: &mut Bytes<'_>) -> Self {
-        let mut lies = Lies::default();
-        for _ in 0..1 + bytes.few(2) {
-            let off = bytes.choose(&[-1, 1, -1000, 3]);
-            match bytes.below(14) {
-                0 => lies.cost = Some((bytes.below(60), wrong(bytes))),
-                1 => lies.costs = off,
-                2..=4 => {
-                    lies.factor = Some(Factor {
-                        factor: wrong(bytes),
-                        per_coordinate: wrong(bytes),
-                        added: wrong(bytes),
-                    })
-                }
-                5 => lies.log_joint = Some((bytes.below(3), wrong(bytes))),
-                6 => lies.prior_terms = wrong(bytes),
-                7 => lies.components = off,
-                8 => (lies.components, lies.only_later) = (off, true),
-                9 => lies.mean = Some((bytes.below(12), wrong(bytes))),
-                10 => lies.variances = Some((bytes.below(9), bytes.below(9))),
-                11 => lies.proportions = Some(wrong(bytes)),
-                12 => {
-                    lies.restricted = bytes.choose(&[1, usize::MAX]);
-                    lies.searches_first = bytes.one_in(2);
-                }
-                _ => lies.refuses = bytes.one_in(2),
-            }
-        }
+impl From<Lies> for LyingFamily {
+    fn from(lies: Lies) -> Self {
         Self(Arc::new(lies))
     }
 }
@@ -170,17 +143,19 @@ impl MStep<f64> for LyingFamily {
         seeds: Centres<f64>,
         frame: Frame<f64>,
         data: &dyn Data<f64>,
-    ) -> Result<LyingModel> {
+        _: Option<&LyingModel>,
+    ) -> Result<Started<LyingModel>> {
         if self.0.refuses {
             return Err(Error::Empty { what: "patience" });
         }
         let scaled = (self.0.factor).map(|own| Scaled::new(seeds.clone(), |_| own));
-        Ok(LyingModel {
-            inner: SHARED.start(seeds, frame, data)?,
+        let model = LyingModel {
+            inner: SHARED.start(seeds, frame, data, None)?.model,
             scaled,
             lies: self.0.clone(),
             later: false,
-        })
+        };
+        Ok(model.into())
     }
 
     fn needs(&self) -> Needs {
@@ -210,8 +185,14 @@ impl MStep<f64> for LyingFamily {
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
+        let before = model.inner.clone();
         MStep::<f64>::update(&SHARED, sums, &mut model.inner, restricted, cancel)?;
         model.later = true;
+        if self.0.overshoots && before.means() != model.inner.means() {
+            let (old, new) = (before.means(), model.inner.means());
+            let past = &new + &((&new - &old) * 3.0);
+            model.inner = GaussianMixture::tied_spherical(past.view(), before.variance())?;
+        }
         if let Some((c, value)) = self.0.mean {
             let mut means = model.inner.means().to_owned();
             let (k, variance) = (means.nrows(), model.inner.variance());

@@ -1,11 +1,11 @@
 //! An iteration of EM on rows that lie in many places: sums of each partition, merged in any order.
 
 use crate::errors::{raise, raise_in};
-use crate::family::Family;
+use crate::family;
 use crate::input::{Input, Number, Rows, Weights, needs_all};
 use crate::model::{Model, OfType, each};
 use coremix::data::Dense;
-use coremix::m_step::{ExactSums, GaussianMixture};
+use coremix::m_step::{ExactSums, Family, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView1};
 use coremix::{BoxedMixture, Cancel, Error, Result};
 use numpy::{IntoPyArray, PyArray1};
@@ -14,11 +14,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 fn gaussian<F: Number>(model: &BoxedMixture<F>) -> Result<&GaussianMixture<F>> {
-    match Family::of(&**model)? {
-        Family::Gaussian(model) => Ok(model),
-        other => Err(Error::Parameter {
+    match Family::of(&**model) {
+        Some(Family::Gaussian(model)) => Ok(model),
+        _ => Err(Error::Parameter {
             name: "model",
-            value: other.name().into(),
+            value: family::name(model)?,
             rule: "partitions are for Gaussian mixtures, not for a Dirichlet process, directions or tables",
         }),
     }
@@ -38,9 +38,9 @@ fn sums_of<F: Number>(
         return ExactSums::e_step(model, &Dense::<F>::batch(&none)?, weights, width);
     }
     let data = rows.asked::<F>(None)?;
-    match data.is_sparse() {
-        true => Err(needs_all()),
-        false => ExactSums::e_step(model, &*data, weights, width),
+    match data.kind().is_dense() {
+        false => Err(needs_all()),
+        true => ExactSums::e_step(model, &*data, weights, width),
     }
 }
 

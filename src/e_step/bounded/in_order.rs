@@ -11,7 +11,7 @@ use crate::base::parallel;
 use crate::data::{Centres, Rows, View};
 use crate::io::rule;
 use crate::kernels::distance;
-use crate::model::cells::{Cells, Nearest};
+use crate::model::cells::{Cells, Nearest, TRIAL_ROWS};
 use crate::model::search;
 use serde::{Deserialize, Serialize};
 
@@ -124,13 +124,9 @@ fn nearest<F: Float>(rows: &Rows<F>, centres: &Centres<F>, found: &mut Nearest<F
     *evaluations += (rows.len() * centres.len()) as u64;
 }
 
-/// A search by cells (E45) is tried where a row takes this many products, and kept where it takes at most 1 / `MIN_SAVING` of them.
+/// A search by cells (E45) is tried where a row takes this many products, at this many places.
 const CELL_PRODUCTS: usize = 1 << 16;
-const MIN_SAVING: u64 = 8;
-
-/// Rows on which it is tried, some at each of several places.
 const TRIALS: usize = 8;
-const TRIAL_ROWS: usize = 32;
 
 /// Rows that are searched by cells at once.
 const CELL_ROWS: usize = 4 * TASK_ROWS;
@@ -142,17 +138,8 @@ pub(crate) fn cells_pay<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Re
         return Ok((false, 0));
     }
     let cells = Cells::of(centres);
-    let mut evaluations = cells.evaluations;
-    let mut rows = Rows::default();
-    for trial in 0..TRIALS {
-        let first = trial * (n / TRIALS);
-        view.data
-            .load(first..first + TRIAL_ROWS, view.frame, &mut rows)?;
-        evaluations += cells.nearest(&rows).evaluations;
-    }
-    let tried = evaluations - cells.evaluations;
-    let pays = tried * MIN_SAVING <= (TRIALS * TRIAL_ROWS * k) as u64;
-    Ok((pays, evaluations))
+    let (pay, tried) = cells.pay(view.data, view.frame, TRIALS)?;
+    Ok((pay, cells.evaluations + tried))
 }
 
 /// All rows with their bounds, and the sums of their components.
@@ -240,7 +227,8 @@ impl<F: Float> RowsInOrder<F> {
             }
             Ok((parts, evaluations))
         });
-        let (parts, counts): (Vec<_>, Vec<u64>) = parallel::all(found)?.into_iter().unzip();
+        let found = parallel::all(found)?.into_iter();
+        let (parts, counts) = found.unzip::<_, _, Vec<_>, Vec<_>>();
         evaluations += counts.iter().sum::<u64>();
         self.sums.add_parts(parts);
         if self.sums.have_lost_digits(centres) {
@@ -253,7 +241,8 @@ impl<F: Float> RowsInOrder<F> {
     /// Checks that of a file, for `n` rows in shards of `shard_rows`, and `k` components in `dim` coordinates.
     pub(crate) fn check(
         &self,
-        (n, shard_rows): (usize, usize),
+        n: usize,
+        shard_rows: usize,
         k: usize,
         dim: usize,
     ) -> std::result::Result<(), FileFault> {

@@ -10,7 +10,7 @@ pub use model::DirichletProcessMixture;
 pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
-use super::{MStep, Merges, Needs, STEPS_WITH_ONE_VARIANCE, variance_floor, variance_of};
+use super::{MStep, Merges, Needs, STEPS_WITH_ONE_VARIANCE, Started, variance_floor, variance_of};
 use crate::base::cancel::{Cancel, unwatched};
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
@@ -23,12 +23,43 @@ use crate::rows::{Centres, Frame, Rows};
 use posterior::{FARTHEST, NormalWishart, Updated};
 use sticks::Sticks;
 
+impl<F: Float> Distribution<F> {
+    /// Carries all but the means over from another distribution; in the same frame these as well, with all their digits.
+    fn carry_over(&mut self, from: &Self) {
+        let (ours, theirs) = (&self.frame, &from.frame);
+        let ratio = |j: usize| theirs.enter_length(j, ours.unit_of(j));
+        let ratios: Vec<f64> = (0..ours.dim()).map(ratio).collect();
+        let same = ours == theirs;
+        for (q, from) in self.components.iter_mut().zip(&from.components) {
+            let mut carried = from.clone();
+            if !same {
+                carried.whitening.mean = std::mem::take(&mut q.whitening.mean);
+                let factor = carried
+                    .whitening
+                    .factor
+                    .iter_mut()
+                    .zip(ratios.iter().cycle());
+                factor.for_each(|(x, ratio)| *x *= ratio);
+            }
+            *q = carried;
+        }
+        self.sticks = from.sticks.clone();
+        self.first_variance = None;
+    }
+}
+
 impl<F: Float> MStep<F> for DirichletProcess {
     type Model = DirichletProcessMixture<F>;
 
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        before: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
         let rule = "needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows";
-        let missing = !data.others_are_zero() && frame.basis().is_none();
+        let missing = data.kind() != RowKind::Sparse && frame.basis().is_none();
         let suits = missing || !data.is_sparse();
         require(suits, "rows", "known in part", rule)?;
         let prior = self.prior(&frame, data)?;
@@ -44,7 +75,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
             let mean = seeds.row(c)[..seeds.dim()].iter().map(|z| z.to_f64());
             NormalWishart::isotropic(&prior, 0.0, mean.collect(), variance)
         });
-        let q = Distribution {
+        let mut q = Distribution {
             components: components.collect(),
             sticks: Sticks::new(prior.concentration, &vec![0.0; seeds.len()]),
             first_variance: Some(variance),
@@ -52,41 +83,15 @@ impl<F: Float> MStep<F> for DirichletProcess {
             least_variance,
             prior,
         };
-        DirichletProcessMixture::new(q, data.cancel())
-    }
-
-    fn start_from(
-        &self,
-        from: &Self::Model,
-        seeds: Centres<F>,
-        frame: Frame<F>,
-        data: &dyn Data<F>,
-    ) -> Result<Option<Self::Model>> {
-        if from.q.first_variance.is_some() {
-            return Ok(None);
+        // A model that knows no variances yet has means alone to go on from.
+        let before = before.filter(|before| before.q.first_variance.is_none());
+        if let Some(before) = before {
+            q.carry_over(&before.q);
         }
-        let mut model = self.start(seeds, frame, data)?;
-        let (ours, theirs) = (&model.q.frame, &from.q.frame);
-        let ratio = |j: usize| theirs.enter_length(j, ours.unit_of(j));
-        let ratios: Vec<f64> = (0..model.centres.dim()).map(ratio).collect();
-        let same = from.q.frame == model.q.frame;
-        for (q, from) in model.q.components.iter_mut().zip(&from.q.components) {
-            let mut carried = from.clone();
-            if !same {
-                carried.whitening.mean = std::mem::take(&mut q.whitening.mean);
-                let factor = carried
-                    .whitening
-                    .factor
-                    .iter_mut()
-                    .zip(ratios.iter().cycle());
-                factor.for_each(|(x, ratio)| *x *= ratio);
-            }
-            *q = carried;
-        }
-        model.q.sticks = from.q.sticks.clone();
-        model.q.first_variance = None;
-        model.renew(data.cancel())?;
-        Ok(Some(model))
+        Ok(Started {
+            model: DirichletProcessMixture::new(q, data.cancel())?,
+            goes_on: before.is_some(),
+        })
     }
 
     fn needs(&self) -> Needs {

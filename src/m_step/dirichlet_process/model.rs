@@ -166,12 +166,10 @@ impl<F: Float> DirichletProcessMixture<F> {
     ) -> Array3<f64> {
         let (k, dim) = self.means.dim();
         let matrices = parallel::map(k, |t| of(&self.q.components[t].whitening));
-        let held = |(place, x): (usize, f64)| {
-            let (i, j) = (place / dim % dim, place % dim);
+        Array3::from_shape_fn((k, dim, dim), |(t, i, j)| {
+            let x = matrices[t][i * dim + j];
             in_unit(&self.q.frame, i, j, x).clamp(-f64::MAX, f64::MAX)
-        };
-        let values = matrices.into_iter().flatten().enumerate().map(held);
-        Array3::from_shape_vec((k, dim, dim), values.collect()).expect("T x d x d numbers")
+        })
     }
 
     /// $\nu_t$ (T).

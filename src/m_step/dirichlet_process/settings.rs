@@ -361,13 +361,15 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     let (n, dim) = (data.len(), data.dim());
     let rows_of_block = block_rows(1, dim);
     let reach = reach(frame, data)?;
-    let within = |z: F, (low, high): (F, F)| match z {
+    let within = |z: F, low: F, high: F| match z {
         z if z < low => low,
         z if z > high => high,
         z => z,
     };
     let mean = frame.mean[..dim].iter().zip(&reach);
-    let centre: Vec<f64> = mean.map(|(m, reach)| within(*m, *reach).to_f64()).collect();
+    let centre: Vec<f64> = mean
+        .map(|(m, (low, high))| within(*m, *low, *high).to_f64())
+        .collect();
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
         let mut sums = Moments::zeros(1, dim, SecondMoments::PerPair).with_own(dim);
@@ -389,7 +391,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
             }
             for row in rows.values.chunks_exact_mut(stride(dim)) {
                 let numbers = row.iter_mut().zip(&reach);
-                numbers.for_each(|(z, reach)| *z = within(*z, *reach));
+                numbers.for_each(|(z, (low, high))| *z = within(*z, *low, *high));
             }
             block.reset(rows.len(), &[]);
             block.make_room();

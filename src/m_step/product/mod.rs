@@ -9,7 +9,7 @@ use super::conditional::check_columns;
 use super::proportions::{Mixing, Proportions};
 use super::{
     Column, Coordinates, Covariance, Gaussian, MStep, Moments, Needs, STEPS_WITH_ONE_VARIANCE,
-    SecondMoments, Table, variance_of,
+    SecondMoments, Started, Table, variance_of,
 };
 use crate::base::cancel::Cancel;
 use crate::base::error::{Result, require};
@@ -180,7 +180,7 @@ impl Part {
         let seeds = Centres::enter(seeds.view(), &frame);
         let (weight, variance) = (summary.total_weight, variance_of(&frame, summary));
         let entries = weight * columns.len() as f64;
-        let mut model = family.start(seeds, frame, data)?;
+        let mut model = family.start(seeds, frame, data, None)?.model;
         // The costs of a search are those of all blocks together: so each begins with the variance of its data.
         let whole = Likelihood::of_nearest(weight, entries, entries * variance);
         MStep::<F>::calibrate(&family, &mut model, &whole);
@@ -218,7 +218,13 @@ impl<F: Float> MStep<F> for Product {
         }
     }
 
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        _: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
         let (all, mut parts) = (seeds.leave(&frame), Vec::new());
         for (columns, part) in self.blocks_of(data.dim())? {
             let of_block = OfColumns::new(data, &frame, &columns);
@@ -226,11 +232,12 @@ impl<F: Float> MStep<F> for Product {
             parts.push(PartOf { columns, model });
         }
         let proportions = Proportions::equal(seeds.len(), Mixing::Learned);
-        Ok(ProductMixture::new(Theta {
+        let model = ProductMixture::new(Theta {
             frame,
             parts,
             proportions,
-        }))
+        });
+        Ok(model.into())
     }
 
     /// The masses, and the sums of each part.
@@ -283,16 +290,5 @@ impl<F: Float> MStep<F> for Product {
         }
         model.renew();
         Ok(())
-    }
-
-    /// The most of any part.
-    fn at_floor(&self, sums: &Moments, model: &Self::Model) -> usize {
-        let parts = model.theta.parts.iter().zip(&sums.parts);
-        let held = parts.map(|(part, sums)| {
-            each!(&part.model, |family, own| MStep::<F>::at_floor(
-                &family, sums, own
-            ))
-        });
-        held.max().unwrap_or(0)
     }
 }

@@ -330,6 +330,15 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
         Some(all)
     }
 
+    /// Those that a floor of any part holds.
+    fn at_floor(&self) -> Vec<usize> {
+        let parts = self.theta.parts.iter();
+        let mut held: Vec<usize> = parts.flat_map(|part| part.mixture().at_floor()).collect();
+        held.sort_unstable();
+        held.dedup();
+        held
+    }
+
     /// As those of the parts: of a count its rate, of categories the variance of their numbers.
     fn variances(&self) -> Array2<f64> {
         self.by_column(|part| part.mixture().variances())

@@ -3,7 +3,7 @@
 mod concentration;
 
 use super::proportions::{Mixing, Proportions};
-use super::{Coordinates, MStep, Moments, Needs, SecondMoments};
+use super::{Coordinates, MStep, Moments, Needs, SecondMoments, Started};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Result, require};
 use crate::base::file_fault::FileFault;
@@ -269,7 +269,13 @@ impl<F: Float> MStep<F> for VonMisesFisher {
     }
 
     /// Directions of the seeds. Costs are squared distances until [`calibrate`](MStep::calibrate): kappa is 2.
-    fn start(&self, seeds: Centres<F>, frame: Frame<F>, data: &dyn Data<F>) -> Result<Self::Model> {
+    fn start(
+        &self,
+        seeds: Centres<F>,
+        frame: Frame<F>,
+        data: &dyn Data<F>,
+        before: Option<&Self::Model>,
+    ) -> Result<Started<Self::Model>> {
         let columns = data.dim();
         require(
             columns > 1,
@@ -283,35 +289,21 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         );
         let mut directions = seeds;
         turn(&mut directions);
-        let scaled = (!self.tied).then(|| Scaled::new(directions.clone(), |_| Factor::ONE));
-        Ok(VonMisesFisherMixture {
-            theta: Theta {
-                frame,
-                directions,
-                concentrations: vec![2.0; if self.tied { 1 } else { k }],
-                proportions: Proportions::equal(k, mixing),
-            },
-            scaled,
-        })
-    }
-
-    fn start_from(
-        &self,
-        from: &Self::Model,
-        seeds: Centres<F>,
-        frame: Frame<F>,
-        data: &dyn Data<F>,
-    ) -> Result<Option<Self::Model>> {
-        let mixing = from.theta.proportions.mixing;
-        if self.tied != (mixing == Mixing::Equal) {
-            return Ok(None);
+        let mut theta = Theta {
+            frame,
+            directions,
+            concentrations: vec![2.0; if self.tied { 1 } else { k }],
+            proportions: Proportions::equal(k, mixing),
+        };
+        let before = before.map(|before| &before.theta);
+        if let Some(from) = before.filter(|from| from.proportions.mixing == mixing) {
+            theta.concentrations.clone_from(&from.concentrations);
+            theta.proportions.clone_from(&from.proportions);
+            let (model, goes_on) = (VonMisesFisherMixture::new(theta), true);
+            return Ok(Started { model, goes_on });
         }
-        let started: Self::Model = self.start(seeds, frame, data)?;
-        Ok(Some(VonMisesFisherMixture::new(Theta {
-            concentrations: from.theta.concentrations.clone(),
-            proportions: from.theta.proportions.clone(),
-            ..started.theta
-        })))
+        let scaled = (!self.tied).then(|| Scaled::new(theta.directions.clone(), |_| Factor::ONE));
+        Ok(VonMisesFisherMixture { theta, scaled }.into())
     }
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {

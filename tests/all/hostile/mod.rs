@@ -68,7 +68,7 @@ fn answers<F: Float>(name: &str, model: &dyn Mixture<F>, data: &Dense<'_, F>) {
             .into_iter()
             .map(squared)
             .fold(f64::INFINITY, f64::min);
-        data.weight(n) * least
+        data.weights().map_or(1.0, |weights| weights[n]) * least
     };
     let sum: f64 = data
         .points()

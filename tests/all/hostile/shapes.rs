@@ -25,7 +25,7 @@ fn answers_about_nothing<F: Float>(name: &str, model: &dyn Mixture<F>, d: usize)
     let x = Array2::<F>::zeros((0, d));
     let data = Dense::batch(&x).unwrap();
     let k = Mixture::<F>::centres(model).len();
-    assert!(data.is_empty() && data.points().dim() == (0, d), "{name}");
+    assert!(data.len() == 0 && data.points().dim() == (0, d), "{name}");
     assert_eq!(model.predict(&data).unwrap().len(), 0, "{name}");
     let shares = model.responsibilities(&data).unwrap();
     assert_eq!(shares.dim(), (0, k), "{name}");
