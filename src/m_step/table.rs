@@ -8,6 +8,7 @@ use crate::base::error::{Error, Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel::BLOCK;
+use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::costs::{Cost, OwnCost};
 use crate::data::Data;

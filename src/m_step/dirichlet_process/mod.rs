@@ -15,7 +15,7 @@ use crate::base::cancel::{Cancel, unwatched};
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::data::Data;
+use crate::data::{Data, RowKind};
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
