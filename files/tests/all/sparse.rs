@@ -1,6 +1,7 @@
 //! Sparse rows of files: they are those that were written, and hostile files are told.
 
 use crate::common::{below, seeded};
+use coremix::Float as _;
 use coremix::data::{Dense, Source, Sparse};
 use coremix::prelude::*;
 use coremix_files::{
