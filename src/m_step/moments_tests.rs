@@ -1,8 +1,10 @@
 //! All ways of adding up rows against the naive sums.
 
 use super::{Moments, SecondMoments};
+use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
+use crate::costs::observed::Observed;
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::Whitening;
 use crate::costs::{Cost, Scaled, Whitened};
@@ -290,7 +292,14 @@ fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f
     let means: Vec<f64> = (0..K).flat_map(|c| case.mean(c)).collect();
     let added: Vec<f64> = (0..K).map(|c| c as f64 / 8.0).collect();
     let shared = Shared::new(&components[0], &means, &added);
-    searched(&mut case, Cost::Whitened(Whitened::shared(&shared)));
+    let observed = Observed {
+        transforms: &components,
+        precisions: &[Cached::default()],
+        means: Some(&means),
+        penalties: &added,
+        unit: 1.0,
+    };
+    searched(&mut case, Cost::Whitened(Whitened::shared(&shared, observed)));
     let mut apart = Vec::new();
     for i in 0..case.rows.len() {
         for (c, cost) in case.block.costs(i).iter().enumerate() {
