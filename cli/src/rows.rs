@@ -98,7 +98,7 @@ pub(crate) fn data<'a, T: Element>(
     /// Rows that are read in one batch.
     const BATCH_ROWS: usize = 1 << 16;
     if let Some((starts, ids, values)) = rows.lists() {
-        // Such files have no column of weights.
+        // These files have no column of weights.
         let rows = Sparse::new(rows.dim(), starts, ids, values)?;
         return Ok(FileData::Sparse(rows));
     }

@@ -28,7 +28,7 @@ impl ElementType {
     pub fn with(self, other: Self) -> Self {
         match self == other {
             true => self,
-            // Of the bytes neither holds the other, and the next one both.
+            // Neither kind of bytes holds the other, and the next type holds both.
             false => self.max(other).with_nan(),
         }
     }

@@ -198,7 +198,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         let Some((columns, _)) = part.sparse else {
             continue;
         };
-        // What is not there is 0, so that nothing is counted.
+        // A value that is not there is 0, so that nothing is counted.
         match options.missing {
             None | Some(Missing::Count) => options.missing = None,
             Some(_) => {

@@ -17,7 +17,7 @@ pub(crate) struct SparseRows<T: Number> {
 }
 
 impl<T: Number> SparseRows<T> {
-    /// No rows yet, of so many columns.
+    /// No rows yet, of this number of columns.
     pub(crate) fn new(dim: usize) -> Self {
         Self {
             dim,
@@ -27,7 +27,7 @@ impl<T: Number> SparseRows<T> {
         }
     }
 
-    /// Adds a row: its columns, in any order, and their values. What comes twice is added up.
+    /// Adds a row: its columns, in any order, and their values. Several of one column are added up.
     pub(crate) fn push(&mut self, row: &mut [(u32, f64)]) -> io::Result<()> {
         row.sort_by_key(|entry| entry.0);
         if let Some((id, _)) = row.last().filter(|last| last.0 as usize >= self.dim) {
@@ -43,7 +43,7 @@ impl<T: Number> SparseRows<T> {
         Ok(())
     }
 
-    /// All rows of several files, in their order, if all are sparse; they have so many columns, unless there are no rows.
+    /// All rows of several files, in their order, if all are sparse: `dim` columns each, unless there are no rows.
     pub(crate) fn join(dim: usize, parts: &[Rows<T>]) -> Option<Self> {
         let mut all = Self::new(dim);
         for part in parts {

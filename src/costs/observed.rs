@@ -142,7 +142,7 @@ impl Expects for Observed<'_> {
         Given::of(precision, own.mean.len(), pattern)
     }
 
-    /// The same where all components have one covariance.
+    /// One for all components where these have one covariance.
     fn next_given<'g>(
         &self,
         c: usize,

@@ -10,7 +10,7 @@ use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use ndarray::Array2;
 
-/// What follows from the known columns of a pattern under a component.
+/// All that follows from the known columns of a pattern under a component.
 pub(crate) struct KnownFactors {
     /// $L_o$ (q, q), with $L_o L_o^T = I + W_o^T \Psi_o^{-1} W_o$.
     lower: Vec<f64>,
@@ -20,7 +20,7 @@ pub(crate) struct KnownFactors {
     log_det: f64,
 }
 
-/// What is missing of rows of a pattern adds this to sums, besides the completed rows.
+/// This is added to sums for the missing columns of a pattern, besides the completed rows.
 pub(crate) struct Rest {
     /// The variances of what is missing, given what is known (m).
     pub(crate) variances: Vec<f64>,

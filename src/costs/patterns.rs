@@ -1,6 +1,6 @@
 //! Costs of rows that know some of their coordinates, where these depend on one another ([E55](crate::equations#e55)).
 //!
-//! What a component expects of the others follows from the known ones, in a way that is the same for all rows of a pattern: it is found
+//! A component expects values of the others that follow from the known ones, in one way for all rows of a pattern, which is found
 //! once for these.
 
 use crate::base::float::Float;

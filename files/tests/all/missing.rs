@@ -495,7 +495,7 @@ fn fits_are_those_of_rows_in_memory() {
     same(&read(&file), &x);
     let refused = CsvFile::<u8>::open(&path, &keep()).unwrap_err().to_string();
     assert!(
-        refused.contains("need numbers of type f32 or f64"),
+        refused.contains("need numbers of type f16, f32 or f64"),
         "{refused}"
     );
     let null: ArrayRef = Arc::new(arrow_array::Int32Array::from(vec![Some(1), None]));

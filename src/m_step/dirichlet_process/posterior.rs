@@ -222,8 +222,8 @@ impl NormalWishart {
         Ok(normal + wishart)
     }
 
-    /// The predictive density of the component, a Student t (Bishop 10.81), of all columns but so many, whose part of the expected
-    /// precision has a determinant of this logarithm: it is the Schur complement of that part in all.
+    /// The predictive density of the component, a Student t (Bishop 10.81), of the columns that are left where this number is missing.
+    /// The expected precision of the missing ones, given the others, has a determinant of this logarithm.
     pub(super) fn predictive(&self, missing: usize, log_det: f64) -> StudentT {
         let missing = missing as f64;
         let dim = self.dim() - missing;
