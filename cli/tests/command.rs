@@ -1588,7 +1588,7 @@ fn priors_are_options() {
         "--float",
         "f64",
     ];
-    let fit = |more: &[&str]| {
+    let fit = |more: &[&'static str]| {
         let fit = ["fit", "-k", "1", "-m", "m"];
         [&fit[..], &gmm, more].concat()
     };
@@ -1672,7 +1672,7 @@ fn factors_and_tables_are_fitted() {
     let folder = Folder::new("families");
     csv(&folder, &rows(600));
     let input = ["rows.csv", "--key", "id", "--columns", "x,y,z"];
-    let fit = |more: &[&str]| [&["fit", "-m", "m"][..], &input, more].concat();
+    let fit = |more: &[&'static str]| [&["fit", "-m", "m"][..], &input, more].concat();
     folder.done(&fit(&["-k", "6", "-a", "gmm", "--factors", "1"]));
     let info = ModelInfo::of_file(folder.at("m")).unwrap();
     assert_eq!((&*info.family, info.columns), ("Factors(1)", 3));
@@ -1711,7 +1711,7 @@ fn factors_and_tables_are_fitted() {
     fs::write(folder.at("t.csv"), text).unwrap();
     let table = ["t.csv", "-a", "table", "-k", "2", "--float", "f64"];
     let kinds = ["--counts", "visits", "--categories", "smokes"];
-    let fit = |more: &[&str]| [&["fit", "-m", "m"][..], &table, &kinds, more].concat();
+    let fit = |more: &[&'static str]| [&["fit", "-m", "m"][..], &table, &kinds, more].concat();
     folder.done(&fit(&["--covariance", "full", "--prior-rows", "1"]));
     let info = ModelInfo::of_file(folder.at("m")).unwrap();
     assert_eq!(info.family, "Product");

@@ -15,7 +15,7 @@ use crate::base::cancel::Cancel;
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::data::{Data, OfColumns};
+use crate::data::{Data, OfColumns, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
@@ -30,8 +30,8 @@ use ndarray::{Array2, Axis};
 /// [`Product::new`] takes the family of all columns that no block names, and each [`block`](Self::block) its columns.
 ///
 /// A fit computes in the data's own numbers, and a Gaussian block in coordinates near its rows, where far-off numbers keep
-/// their digits. These are standardised where there is a variance for each column, or a covariance for each pair: then a fit
-/// begins with the variances of the columns, whatever their units. Where a component has one variance, it is that of the columns as they
+/// their digits. Where there is a variance for each column, or a covariance for each pair, each column has the power of two next to its deviation
+/// for a unit: then a fit begins with about the variances of the columns, whatever their units. Where a component has one variance, it is that of the columns as they
 /// are.
 ///
 /// The mixing proportions are those of the whole: it does not count whether a part keeps its own equal. A [prior](Gaussian::prior) of
@@ -174,7 +174,7 @@ impl Part {
             Self::Gaussian(family) => family.equal_proportions(),
         };
         let frame = match family.kind().is_by_column() {
-            true => Frame::standardised(summary),
+            true => in_units_of_columns(summary),
             false => Frame::of(summary),
         };
         let seeds = Centres::enter(seeds.view(), &frame);
@@ -186,6 +186,15 @@ impl Part {
         MStep::<F>::calibrate(&family, &mut model, &whole);
         Ok(PartMixture::Gaussian(model))
     }
+}
+
+/// Coordinates in which each column has about deviation 1. Units are powers of two, which cost no rounding.
+fn in_units_of_columns<F: Float>(summary: &Summary) -> Frame<F> {
+    let power = |variance: &f64| 4f64.powi((0.5 * variance.log2()).round() as i32);
+    Frame::standardised(&Summary {
+        variance: summary.variance.iter().map(power).collect(),
+        ..summary.clone()
+    })
 }
 
 impl Stage for Product {

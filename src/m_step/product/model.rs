@@ -11,6 +11,7 @@ use crate::m_step::proportions::{Mixing, Proportions, components};
 use crate::m_step::table::numbers_apart;
 use crate::m_step::{GaussianMixture, TableMixture};
 use crate::model::Mixture;
+use crate::model::posterior::LogJoint;
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, ArrayD};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,7 @@ pub(super) struct PartOf<F> {
 
 /// The components of a block of columns. Their own mixing proportions do not count.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "each has k x d numbers besides")]
 #[non_exhaustive]
 pub enum PartMixture<F> {
     /// Numbers.
@@ -76,6 +78,12 @@ impl<F: Float> PartOf<F> {
             PartMixture::Gaussian(model) => model,
             PartMixture::Table(model) => model,
         }
+    }
+
+    /// The log-joint of cost 0 of a row that knows all columns.
+    fn constant(&self) -> f64 {
+        let log_joint = self.mixture().log_joint();
+        log_joint.alpha + self.columns.len() as f64 * log_joint.gamma
     }
 
     /// Some rows as the part sees them.
@@ -241,7 +249,7 @@ impl<F: Float> ProductMixture<F> {
         }))
     }
 
-    /// $-\ln p(c, y)$ of some rows under the components `ids`.
+    /// Costs of some rows under the components `ids`: $-\ln p(c, y)$ without constants, so that units of the data change no bit of them.
     fn costs(&self, rows: &Rows<F>, some: Range<usize>, ids: &[u32], out: &mut Vec<F>) {
         let (mut own, width) = (Vec::new(), ids.len().max(1));
         let mut totals = vec![0.0; some.len() * ids.len()];
@@ -250,9 +258,10 @@ impl<F: Float> ProductMixture<F> {
             let (cost, log_joint) = (model.cost(), model.log_joint());
             for (i, totals) in totals.chunks_exact_mut(width).enumerate() {
                 cost.some(&rows, i, ids, &mut own);
-                let best = log_joint.of_row(&rows, i);
+                // Nothing, where nothing is missing.
+                let missing = part.constant() - log_joint.of_row(&rows, i);
                 let pairs = totals.iter_mut().zip(&own);
-                pairs.for_each(|(total, cost)| *total += log_joint.beta * cost.to_f64() - best);
+                pairs.for_each(|(total, cost)| *total += log_joint.beta * cost.to_f64() + missing);
             }
         }
         out.clear();
@@ -308,6 +317,14 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
 
     fn frame(&self) -> &Frame<F> {
         &self.theta.frame
+    }
+
+    fn log_joint(&self) -> LogJoint {
+        LogJoint {
+            alpha: self.theta.parts.iter().map(PartOf::constant).sum(),
+            gamma: 0.0,
+            beta: 1.0,
+        }
     }
 
     fn proportions(&self) -> Array1<f64> {
