@@ -299,7 +299,10 @@ fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f
         penalties: &added,
         unit: 1.0,
     };
-    searched(&mut case, Cost::Whitened(Whitened::shared(&shared, observed)));
+    searched(
+        &mut case,
+        Cost::Whitened(Whitened::shared(&shared, observed)),
+    );
     let mut apart = Vec::new();
     for i in 0..case.rows.len() {
         for (c, cost) in case.block.costs(i).iter().enumerate() {

@@ -187,9 +187,14 @@ impl<F: Float> Algorithm<F> {
         self.bayesian || self.name.ends_with("prior")
     }
 
-    /// Whether it fits columns of deviation 1: not in coordinates of its own.
+    /// Whether it fits columns of deviation 1.
     pub fn standardises(&self) -> bool {
-        self.rows == Known::Dense && !self.name.contains("product")
+        self.rows == Known::Dense && !self.is_raw()
+    }
+
+    /// Whether it computes in the data's own numbers, and refuses those that are too far from 0.
+    pub fn is_raw(&self) -> bool {
+        self.name.contains("product")
     }
 
     /// Whether its scores are the naive densities of its parameters and the rows as they are.

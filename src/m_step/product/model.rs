@@ -347,7 +347,7 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
         Some(all)
     }
 
-    /// Those that a floor of any part holds.
+    /// Components that a floor holds in any part.
     fn at_floor(&self) -> Vec<usize> {
         let parts = self.theta.parts.iter();
         let mut held: Vec<usize> = parts.flat_map(|part| part.mixture().at_floor()).collect();

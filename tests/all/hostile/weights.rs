@@ -98,7 +98,8 @@ fn huge_weights_on_large_values() {
         Array1::from_elem(200, 2f64.powi(940)),
     );
     let heavy = Dense::weighted(x.view(), w.view()).unwrap();
-    for algorithm in all::<f64>().into_iter().filter(|a| !a.has_prior()) {
+    let of = |a: &Algorithm<f64>| !a.has_prior() && !a.is_raw();
+    for algorithm in all::<f64>().into_iter().filter(of) {
         let fit = (algorithm.fit)(&data, &few_steps(4)).unwrap();
         let same = (algorithm.fit)(&heavy, &few_steps(4)).unwrap();
         sound(algorithm.name, &same, &heavy, w.sum());
