@@ -337,9 +337,7 @@ impl Algorithm {
         }
         let d = shape.columns as f64;
         let mut more = match s.covariance {
-            Some(Covariance::Full) => d * d,
-            // All components have one.
-            Some(Covariance::Tied) => d * d / clusters as f64,
+            Some(Covariance::Full | Covariance::Tied) => d * d,
             Some(Covariance::Factors(factors)) => d * factors as f64,
             _ if has("concentration") => d * d,
             _ => 0.0,
