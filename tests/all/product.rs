@@ -236,8 +236,8 @@ fn densities_and_updates_are_the_naive_ones() {
             // By expectation of what is missing, or over the known ones of each column.
             let mut sums = (DVector::<f64>::zeros(3), DVector::<f64>::zeros(3));
             for (shares, naive, row) in &completed {
-                for j in 0..3 {
-                    if pairs || !row[j].is_nan() {
+                for (j, x) in row.iter().enumerate() {
+                    if pairs || !x.is_nan() {
                         sums.0[j] += shares[c] * naive[c].1[j];
                         sums.1[j] += shares[c];
                     }

@@ -24,10 +24,7 @@ struct Csr<T> {
     values: Vec<T>,
 }
 
-fn npy<T: WritableElement>(values: &[T]) -> Vec<u8>
-where
-    T: Clone,
-{
+fn npy<T: WritableElement + Clone>(values: &[T]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Array1::from(values.to_vec()).write_npy(&mut bytes).unwrap();
     bytes
