@@ -1,8 +1,8 @@
 //! How costs grow: the time of `vc_gmm` and `fast` with the number of clusters; time and memory of every pass over
 //! many rows, against a plain read of them.
 //!
-//! `cargo run --release -p reproduce --bin cost -- [clusters [POINTS.npy] K.. | seeding K.. | rows [PART..]]`; everything, on generated
-//! data, unless told. At 32,000 clusters it takes minutes and 1 GB. Each part over many rows is a process of its own, so that the
+//! `cargo run --release -p reproduce --bin cost -- [clusters [POINTS.npy] K.. | crossing K.. | seeding K.. | rows [PART..]]`; everything
+//! but `crossing`, on generated data, unless told. `crossing` has `vc_gmm` and `k_means` on one coreset, from the same seeds. At 32,000 clusters it takes minutes and 1 GB. Each part over many rows is a process of its own, so that the
 //! peak of its memory is its own.
 
 use coremix::coreset::Coreset;
@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const CLUSTERS: [usize; 6] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000];
+
+const CROSSING: [usize; 5] = [500, 1_000, 2_000, 8_000, 32_000];
 
 /// Rows, columns and components of the mixture for many clusters.
 const MIXTURE: (usize, usize, usize) = (1_200_000, 64, 10_000);
@@ -53,12 +55,14 @@ fn main() -> Result<()> {
             }
         }
         ["clusters", numbers @ ..] => clusters(&overlapping_gaussians(MIXTURE), &parse(numbers)?),
+        ["crossing"] => crossing(&CROSSING),
+        ["crossing", numbers @ ..] => crossing(&parse(numbers)?),
         ["seeding"] => seeding(&CLUSTERS),
         ["seeding", numbers @ ..] => seeding(&parse(numbers)?),
         ["rows"] => rows(&PARTS),
         ["rows", parts @ ..] => rows(parts),
         ["part", name] => part(name),
-        _ => Err("clusters, seeding or rows".into()),
+        _ => Err("clusters, crossing, seeding or rows".into()),
     }
 }
 
@@ -135,6 +139,39 @@ fn clusters<T: Element>(x: &Array2<T>, numbers: &[usize]) -> Result<()> {
     println!(
         "\ngrow as k to the power of: EM {em:.2}, a search {search:.2}, fast {whole:.2}, its seeding {seeding:.2}"
     );
+    Ok(())
+}
+
+/// Seconds of EM and errors on all rows of `vc_gmm` and of `k_means`, from the same seeds on the same coreset.
+fn crossing(numbers: &[usize]) -> Result<()> {
+    let x = overlapping_gaussians(MIXTURE);
+    let (data, (n, d)) = (Dense::new(x.view())?, x.dim());
+    println!("{n} x {d}; a coreset of {CORESET}; seconds of EM, steps and error on all rows\n");
+    println!(
+        "{:>7}{:>20}{:>6}{:>11}{:>10}{:>6}{:>11}{:>7}",
+        "k", "vc_gmm, 3 of 5 near", "steps", "error", "k_means", "steps", "error", "ratio"
+    );
+    for &k in numbers {
+        let seeder = HierarchicalKMeansPlusPlus::new();
+        let vc = algorithms::vc_gmm(k, CORESET, 3, 5)
+            .seeder(seeder)
+            .build()?;
+        let exact = algorithms::k_means(k)
+            .coreset(Lightweight::new(CORESET))
+            .seeder(seeder)
+            .build()?;
+        let (vc, exact) = (vc.fit(&data)?, exact.fit(&data)?);
+        let em = |report: &Report| report.phases[0].elapsed.as_secs_f64();
+        let (truncated, all) = (em(&vc.report), em(&exact.report));
+        println!(
+            "{k:>7}{truncated:>20.3}{:>6}{:>11.4e}{all:>10.3}{:>6}{:>11.4e}{:>7.2}",
+            vc.report.iterations,
+            vc.model.quantization_error(&data)?,
+            exact.report.iterations,
+            exact.model.quantization_error(&data)?,
+            all / truncated,
+        );
+    }
     Ok(())
 }
 
