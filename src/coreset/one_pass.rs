@@ -6,7 +6,7 @@ use crate::base::error::{
 };
 use crate::base::float::{Element, Float};
 use crate::base::rng::{Purpose, Streams};
-use crate::data::{Data, Dense, View};
+use crate::data::{Data, Dense, View, check_rows};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
@@ -171,11 +171,15 @@ impl<T: Element> OnePass<T> {
         self.whole()?;
         let (n, dim) = rows.dim();
         same_columns("rows", self.dim, dim)?;
-        for ((row, column), x) in rows.indexed_iter() {
-            let (value, place) = (x.widen().to_f64(), (self.rows + row, column));
-            if !(may_miss && value.is_nan()) {
-                sound_value("data", place, value, T::Float::LIMIT)?;
+        if may_miss {
+            for ((row, column), x) in rows.indexed_iter() {
+                let (value, place) = (x.widen().to_f64(), (self.rows + row, column));
+                if !value.is_nan() {
+                    sound_value("data", place, value, T::Float::LIMIT)?;
+                }
             }
+        } else {
+            check_rows(rows, None, "data", T::Float::LIMIT, self.rows)?;
         }
         if let Some(weights) = &weights {
             same_length("weights", n, weights.len())?;

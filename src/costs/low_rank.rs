@@ -95,8 +95,8 @@ impl<F: Float> Factored<F> {
     }
 }
 
-/// Turns the rows of $W^T$ (q, d) into those of $L^{-1} W^T \Psi^{-1/2}$, and returns $L$ (q, q) with $L L^T = I + W^T \Psi^{-1} W$ and
-/// the logarithm of the determinant of the covariance in this unit.
+/// Turns the rows of $W^T$ (q, d) into those of $L^{-1} W^T \Psi^{-1/2}$, with $L L^T = I + W^T \Psi^{-1} W$. Returns $L$ (q, q), and the
+/// logarithm of the determinant of the covariance in this unit.
 pub(super) fn whitened(rows: &mut [f64], noise: &[f64], wide: usize, unit: f64) -> (Vec<f64>, f64) {
     let q = rows.len() / wide;
     for row in rows.chunks_exact_mut(wide) {
