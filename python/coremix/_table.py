@@ -179,8 +179,8 @@ class TableMixture(CoremixTable):
         """The estimator in the file ``path``, which :meth:`save` wrote, or Rust, or the command ``coremix``."""
         estimator = super().load(path)
         found = estimator._model.parameters()
-        if found["blocks"] > 1:
-            raise ValueError(f"{path}: this model has {found['blocks']} blocks of numbers: TableMixture has one")
+        if (blocks := found.get("blocks", 1)) > 1:
+            raise ValueError(f"{path}: this model has {blocks} blocks of numbers: TableMixture has one")
         estimator.covariance_type = found.get("covariance_type")
         estimator.n_factors = found["loadings"].shape[2] if "loadings" in found else None
         kinds = found["kinds"]
