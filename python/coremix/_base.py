@@ -340,6 +340,27 @@ class CoremixEstimator(Parameters, BaseEstimator):
         """The names of the columns that the estimator was fitted to."""
         return list(self.feature_names_in_) if "feature_names_in_" in self.__dict__ else None
 
+    def _places(self, parameter: str, given: Any) -> list[int]:
+        """The numbers of the columns that a parameter names."""
+        if isinstance(given, (str, numbers.Number)) or not hasattr(given, "__iter__"):
+            raise TypeError(f"{parameter} = {given!r}: must be a list of columns")
+        names = self._column_names()
+        found = []
+        for column in given:
+            if isinstance(column, str):
+                if names is None:
+                    raise ValueError(f"{parameter}: column {column!r}: X has no names of columns: give numbers from 0 on")
+                if column not in names:
+                    raise ValueError(f"{parameter}: no column {column!r}; they are {names}")
+                found.append(names.index(column))
+                continue
+            if isinstance(column, bool) or not isinstance(column, numbers.Integral):
+                raise TypeError(f"{parameter}: {column!r}: must be the number or the name of a column")
+            if not 0 <= int(column) < self.n_features_in_:
+                raise ValueError(f"{parameter}: no column {column}; they are 0 to {self.n_features_in_ - 1}")
+            found.append(int(column))
+        return found
+
     def _note(self, report: Report) -> None:
         """Takes the report of a fit as its own."""
         self.report_ = report
@@ -631,14 +652,21 @@ class CoremixEstimator(Parameters, BaseEstimator):
         if model.family not in cls._families:
             what, loader = _FAMILIES[model.family]
             raise ValueError(f"{path}: this model has {what}: load it with {loader}.load, not with {cls.__name__}.load")
-        estimator = cls()
-        parameters = {cls._clusters: model.components, "covariance_type": model.family}
-        if model.family == "factors":
-            parameters["n_factors"] = model.parameters()["loadings"].shape[2]
-        if notes.get("estimator") == cls.__name__:
-            parameters = _noted(notes, "parameters", dict)
+        is_own = notes.get("estimator") == cls.__name__
+        estimator = cls._of_model(model, _noted(notes, "parameters", dict) if is_own else None)
+        if is_own:
             fitted = _noted(notes, "fitted", dict)
             estimator.__dict__.update((name, fitted[name]) for name in cls._kept if name in fitted)
+        return estimator
+
+    @classmethod
+    def _of_model(cls, model: _coremix.Model, parameters: dict[str, Any] | None = None) -> Self:
+        """An estimator with a fitted model, and those of the parameters that it knows; without any, those of the model."""
+        if parameters is None:
+            parameters = {cls._clusters: model.components, "covariance_type": model.family}
+            if model.family == "factors":
+                parameters["n_factors"] = model.parameters()["loadings"].shape[2]
+        estimator = cls()
         known = estimator.get_params(deep=False).keys()
         estimator.set_params(**{name: value for name, value in parameters.items() if name in known})
         estimator.n_features_in_ = model.columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from . import _coremix
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._input import Rows, kept, weights_of
 from ._parameters import OfMixture, OfStart
@@ -197,6 +199,34 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         if n_samples < 1:
             raise ValueError(f"n_samples = {n_samples}: must be at least 1")
         return self._model.sample(n_samples, seed_of(self.random_state))
+
+    def marginal(self, columns: Sequence[int | str]) -> CoremixMixture:
+        """The fitted mixture of these columns alone, by their numbers or names, in this order.
+
+        The density of the others is integrated out. The result can be asked, saved and drawn from like any fitted mixture.
+        """
+        check_is_fitted(self, "_model")
+        return self._part(self._model.part(self._places("columns", columns)))
+
+    def condition(self, columns: Sequence[int | str], values: ArrayLike) -> CoremixMixture:
+        """The fitted mixture of all other columns, where these columns, by their numbers or names, have these values.
+
+        It is what the model says of what is not known, given what is: its ``weights_`` are the probabilities of the components under
+        the known values, and the mean of the others is ``weights_ @ means_``.
+        """
+        check_is_fitted(self, "_model")
+        known = np.asarray(values, dtype=np.float64)
+        if known.ndim != 1:
+            raise ValueError(f"values have the shape {known.shape}, expected (n_columns,): one for each column")
+        return self._part(self._model.part(self._places("columns", columns), known.tolist()))
+
+    def _part(self, model: _coremix.Model) -> CoremixMixture:
+        """A fitted mixture with this model, of this class, or of one that has such models."""
+        from ._gaussian import GaussianMixture
+
+        part = (type(self) if model.family in self._families else GaussianMixture)._of_model(model)
+        kept = {name: getattr(self, name) for name in ("random_state", "n_jobs", "allow_missing") if hasattr(self, name)}
+        return part.set_params(**kept)
 
     def to_sklearn(self) -> Any:
         """A fitted mixture of scikit-learn with the same predictions: what other tools know, such as exporters to ONNX."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from . import _coremix
 from ._mixture import CoremixMixture
 from ._parameters import Covariance
 
@@ -124,35 +123,13 @@ class TableMixture(CoremixTable):
     def _settings(self) -> dict[str, Any]:
         kinds = ["number"] * self.n_features_in_
         for parameter, kind in (("counts", "count"), ("categories", "category")):
-            for column in self._places(parameter):
+            for column in self._places(parameter, getattr(self, parameter)):
                 if kinds[column] not in ("number", kind):
                     raise ValueError(f"column {column} is both in counts and in categories")
                 kinds[column] = kind
         found = super()._settings() | {"columns": kinds}
         if self.prior_rows != 0 or self.reg_covar != 0:
             found["prior"] = {"rows": self.prior_rows, "ridge": self.reg_covar}
-        return found
-
-    def _places(self, parameter: str) -> list[int]:
-        """The numbers of the columns that a parameter names."""
-        given = getattr(self, parameter)
-        if isinstance(given, (str, numbers.Number)) or not hasattr(given, "__iter__"):
-            raise TypeError(f"{parameter} = {given!r}: must be a list of columns")
-        names = self._column_names()
-        found = []
-        for column in given:
-            if isinstance(column, str):
-                if names is None:
-                    raise ValueError(f"{parameter}: column {column!r}: X has no names of columns: give numbers from 0 on")
-                if column not in names:
-                    raise ValueError(f"{parameter}: no column {column!r}; they are {names}")
-                found.append(names.index(column))
-                continue
-            if isinstance(column, bool) or not isinstance(column, numbers.Integral):
-                raise TypeError(f"{parameter}: {column!r}: must be the number or the name of a column")
-            if not 0 <= int(column) < self.n_features_in_:
-                raise ValueError(f"{parameter}: no column {column}; they are 0 to {self.n_features_in_ - 1}")
-            found.append(int(column))
         return found
 
     @property
@@ -175,12 +152,10 @@ class TableMixture(CoremixTable):
         return self._model.parameters()["explain"]
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """The estimator in the file ``path``, which :meth:`save` wrote, or Rust, or the command ``coremix``."""
-        estimator = super().load(path)
-        found = estimator._model.parameters()
+    def _of_model(cls, model: _coremix.Model, parameters: dict[str, Any] | None = None) -> Self:
+        estimator, found = super()._of_model(model, parameters), model.parameters()
         if (blocks := found.get("blocks", 1)) > 1:
-            raise ValueError(f"{path}: this model has {blocks} blocks of numbers: TableMixture has one")
+            raise ValueError(f"this model has {blocks} blocks of numbers: TableMixture has one")
         estimator.covariance_type = found.get("covariance_type")
         estimator.n_factors = found["loadings"].shape[2] if "loadings" in found else None
         kinds = found["kinds"]

@@ -52,6 +52,28 @@ pub(crate) fn put_parameters<F: Number>(
     }
 }
 
+/// The mixture of these columns alone, or, with their `values`, that of the others given these. None: the family has none.
+pub(crate) fn part<F: Number>(
+    model: &dyn Mixture<F>,
+    columns: &[usize],
+    values: Option<&[f64]>,
+) -> Result<Option<BoxedMixture<F>>> {
+    macro_rules! part {
+        ($own:ident) => {
+            match values {
+                Some(values) => Box::new($own.condition(columns, values)?) as BoxedMixture<F>,
+                None => Box::new($own.marginal(columns)?),
+            }
+        };
+    }
+    Ok(Some(match Family::of(model) {
+        Some(Family::Gaussian(own)) => part!(own),
+        Some(Family::Table(own)) => part!(own),
+        Some(Family::Product(own)) => part!(own),
+        _ => return Ok(None),
+    }))
+}
+
 /// Variances in the shape that scikit-learn has for each kind of covariances.
 fn put_covariances<F: Number>(own: &GaussianMixture<F>, found: &Bound<'_, PyDict>) -> PyResult<()> {
     let (py, frame) = (found.py(), Mixture::<F>::frame(own));

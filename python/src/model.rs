@@ -450,6 +450,34 @@ impl Model {
         written.map_err(|error| raise_asked(error, self.1.as_deref().or(x.names())))
     }
 
+    /// The mixture of these columns alone, or, with their `values`, that of the others given these.
+    #[pyo3(signature = (columns, values=None))]
+    fn part(&self, columns: Vec<usize>, values: Option<Vec<f64>>) -> PyResult<Self> {
+        let values = values.as_deref();
+        let part = match &self.0 {
+            OfType::Single(model) => {
+                family::part(&**model, &columns, values).map(|part| part.map(OfType::Single))
+            }
+            OfType::Double(model) => {
+                family::part(&**model, &columns, values).map(|part| part.map(OfType::Double))
+            }
+        };
+        let Some(part) = part.map_err(raise)? else {
+            let family = self.family()?;
+            let rule = format!("{family}: this family has no densities of some columns alone");
+            return Err(PyValueError::new_err(rule));
+        };
+        let left = match values {
+            Some(_) => (0..self.columns())
+                .filter(|j| !columns.contains(j))
+                .collect(),
+            None => columns,
+        };
+        let names = self.1.as_ref();
+        let names = names.map(|names| left.iter().map(|j| names[*j].clone()).collect());
+        Ok(Self(part, names))
+    }
+
     /// Draws `n` points from the model with this `seed`: points (n, d) and their components (n).
     fn sample<'py>(
         &self,

@@ -34,6 +34,26 @@ ALL = [
 MIXTURES = ALL[1:-2]
 
 
+@pytest.mark.parametrize("estimator", MIXTURES, ids=repr)
+def test_some_columns_alone_and_given_others(X, estimator):
+    fitted = clone(estimator).fit(X)
+    if "dirichlet" in fitted._model.family:
+        with pytest.raises(ValueError, match="dirichlet-process"):
+            fitted.marginal([0])
+        return
+    alone, given = fitted.marginal([2, 0]), fitted.condition([2, 0], X[5, [2, 0]])
+    rest = [j for j in range(X.shape[1]) if j not in (2, 0)]
+    np.testing.assert_allclose(alone.means_, fitted.means_[:, [2, 0]], rtol=1e-6)
+    whole = alone.score_samples(X[5:6, [2, 0]]) + given.score_samples(X[5:6, rest])
+    np.testing.assert_allclose(fitted.score_samples(X[5:6]), whole, rtol=1e-6)
+    assert given.sample(3)[0].shape == (3, len(rest))
+    for columns, values, what in [([], [], "columns"), ([0, 0], [1, 1], "columns"), ([99], [1], "column 99"), ([0], [1, 2], "values"),
+                                  ([0], [np.nan], "values"), ("a", [1], "columns"), (["a"], [1], "names"), ([0], 1.0, "shape"),
+                                  (range(X.shape[1]), X[0], "columns")]:
+        with pytest.raises((TypeError, ValueError), match=what):
+            fitted.condition(columns, values)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("estimator", ALL, ids=repr)
 def test_pickled_estimators_are_the_same(X, estimator, dtype, tmp_path):

@@ -153,6 +153,24 @@ def test_numbers_have_a_covariance(kind, shape, tmp_path):
         again.covariances_  # noqa: B018
 
 
+@pytest.mark.parametrize("kind", [None, "full"])
+def test_parts_of_a_table(kind, tmp_path):
+    X, _ = mixed()
+    frame = pd.DataFrame(X, columns=["tall", "visits", "heavy", "kind"])
+    mixture = TableMixture(2, counts=["visits"], categories=["kind"], covariance_type=kind, random_state=0).fit(frame)
+    part = mixture.marginal(["heavy", "kind"])
+    assert (part.counts, part.categories, list(part.feature_names_in_)) == ([], ["kind"], ["heavy", "kind"])
+    given = mixture.condition(["kind", "visits"], [1, 4])
+    known = mixture.marginal(["kind", "visits"])
+    np.testing.assert_allclose(given.weights_, known.predict_proba(pd.DataFrame([[1, 4]], columns=["kind", "visits"]))[0], rtol=1e-9)
+    # A joint density is that of the known values times that of the others.
+    row = pd.DataFrame([[171.0, 4.0, 58.0, 1.0]], columns=frame.columns)
+    whole = known.score_samples(row[["kind", "visits"]]) + given.score_samples(row[["tall", "heavy"]])
+    np.testing.assert_allclose(mixture.score_samples(row), whole, rtol=1e-9)
+    given.save(tmp_path / "part.cmx")
+    assert TableMixture.load(tmp_path / "part.cmx").predict(row[["tall", "heavy"]])[0] == given.predict(row[["tall", "heavy"]])[0]
+
+
 def test_correlated_numbers_tell_groups_apart():
     X, group = mixed()
     alone = TableMixture(2, counts=[1], categories=[3], random_state=0).fit(X)

@@ -153,6 +153,16 @@ pub struct Started<M> {
     pub goes_on: bool,
 }
 
+impl<M> Started<M> {
+    /// As a part of another model.
+    pub(crate) fn map<N>(self, into: impl FnOnce(M) -> N) -> Started<N> {
+        Started {
+            model: into(self.model),
+            goes_on: self.goes_on,
+        }
+    }
+}
+
 impl<M> From<M> for Started<M> {
     fn from(model: M) -> Self {
         let goes_on = false;

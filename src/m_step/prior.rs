@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 /// variances are those of the columns of the data, divided by $C^{2 / D}$, the share of a component if $C$ of them fill the space
 /// between the rows (Fraley and Raftery, 2007). The larger the total weight of the rows, the weaker the prior.
 ///
-/// Without a prior, fits are those of maximum likelihood: it must be asked for.
+/// Without a prior, fits are those of maximum likelihood. It must be asked for: next to weights that sum to 1, one row is no weak
+/// prior, and a share of the total weight would not get weaker with more rows. Components that a floor holds are counted in
+/// [`Report::at_floor`](crate::Report::at_floor).
 ///
 /// ```
 /// use coremix::prelude::*;

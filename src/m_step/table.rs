@@ -88,7 +88,8 @@ impl Table {
         frame: Frame<F>,
         data: &dyn Data<F>,
         numbers: &[usize],
-    ) -> Result<TableMixture<F>> {
+        before: Option<&TableMixture<F>>,
+    ) -> Result<Started<TableMixture<F>>> {
         let (k, d) = (seeds.len(), seeds.dim());
         let (rule, kinds) = ("must be as many as there are columns", self.columns.len());
         require(kinds == d || kinds == 0, "kinds of columns", kinds, rule)?;
@@ -145,7 +146,7 @@ impl Table {
                 }
             }
         }
-        Ok(TableMixture::new(Theta {
+        let mut theta = Theta {
             columns,
             frame,
             means: seeds,
@@ -154,7 +155,18 @@ impl Table {
             proportions: vec![1.0 / k as f64; k],
             whole_spread,
             whole_probabilities,
-        }))
+        };
+        let before = before.map(|before| &before.theta);
+        let before = before.filter(|from| from.columns == theta.columns && from.means.len() == k);
+        if let Some(from) = before {
+            theta.spread.clone_from(&from.spread);
+            theta.probabilities.clone_from(&from.probabilities);
+            theta.proportions.clone_from(&from.proportions);
+        }
+        Ok(Started {
+            goes_on: before.is_some(),
+            model: TableMixture::new(theta),
+        })
     }
 }
 
@@ -518,10 +530,10 @@ impl<F: Float> MStep<F> for Table {
         seeds: Centres<F>,
         frame: Frame<F>,
         data: &dyn Data<F>,
-        _: Option<&Self::Model>,
+        before: Option<&Self::Model>,
     ) -> Result<Started<Self::Model>> {
         let numbers: Vec<usize> = (0..seeds.dim()).collect();
-        Ok(self.start_of(seeds, frame, data, &numbers)?.into())
+        self.start_of(seeds, frame, data, &numbers, before)
     }
 
     /// Sums of its own for each component: the mass, the first and the second moment of each column about its mean, and the masses of

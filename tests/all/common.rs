@@ -14,10 +14,49 @@ use coremix::coreset::Subset;
 use coremix::m_step::{MStep, Product};
 use coremix::prelude::*;
 use coremix::stage::{Rng, Shape, Stage};
-use coremix::{Builder, Float, algorithms};
+use coremix::{BoxedMixture, Builder, Float, algorithms, metrics};
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis};
 use std::f64::consts::PI;
 use std::path::Path;
+
+/// Three classes of rows of this weight, by this family under every kind of search: the free energy rises, the classes are found, the
+/// model is saved and loaded, and the rows that it draws have densities.
+pub fn classes_are_found<F, M>(
+    family: &M,
+    data: &Dense<'_, F>,
+    weight: f64,
+    truth: ArrayView1<'_, u32>,
+) where
+    F: Float,
+    M: MStep<F> + Stage + Clone,
+    M::Model: Save + PartialEq,
+{
+    let own = || family.clone();
+    let made = [
+        ("soft", algorithms::gmm(3).m_step(own())),
+        ("exact", algorithms::k_means(3).m_step(own())),
+        ("two", algorithms::k_means_c_prime(3, 2).m_step(own())),
+        ("truncated", algorithms::var_gmm_s(3, 2, 2).m_step(own())),
+        ("coreset", algorithms::vc_gmm(3, 300, 2, 2).m_step(own())),
+        ("drawn", algorithms::d_gmm(3, 2, 2).m_step(own())),
+    ];
+    for (name, builder) in made {
+        let fit = builder.seed(1).restarts(30).build().unwrap();
+        let fit = fit.fit(data).unwrap();
+        let drawn = fit.coreset.as_ref().map(|own| own.weights.iter().sum());
+        rises_in_phases(name, &fit.report, drawn.unwrap_or(weight), rounding::<F>());
+        let labels = fit.model.predict(data).unwrap();
+        let index = metrics::adjusted_rand_index(labels.view(), truth).unwrap();
+        assert!(index > 0.8, "{name}: {index}");
+        let bytes = fit.model.to_bytes(&[]).unwrap();
+        let back = BoxedMixture::<F>::from_bytes(&bytes).unwrap();
+        assert_eq!(back.predict(data).unwrap(), labels, "{name}");
+        assert!(M::Model::from_bytes(&bytes).unwrap() == fit.model, "{name}");
+        let (drawn, _) = fit.model.sample(200, 1).unwrap();
+        let likelihood = fit.model.log_likelihood(&Dense::new(&drawn).unwrap());
+        assert!(likelihood.unwrap().is_finite(), "{name}");
+    }
+}
 
 /// Everything a law may look at, the same for every algorithm.
 pub struct Outcome<F: Float> {

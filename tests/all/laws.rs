@@ -345,7 +345,8 @@ proptest! {
     }
 
     /// f32 agrees with f64. Two iterations: near a saddle point EM itself makes a difference ten times as large
-    /// in each further one (the saved case 164 x 8), whatever the arithmetic.
+    /// in each further one (the saved case 164 x 8), whatever the arithmetic. A variance that falls in one step to less than the
+    /// rounding of squares in f32 stays at that (E20), which may change F by as much as that variance counts.
     #[test]
     fn precision(problem in problems()) {
         let x = problem.points::<f32>();
@@ -359,7 +360,14 @@ proptest! {
             let far = distance(&a_fit.means.mapv(f64::from), &b_fit.means);
             prop_assert!(far <= 1e-4, "{}: means differ by {far}", a.name);
             let (f, g) = (last(&a_fit), last(&b_fit));
-            prop_assert!(close(f, g, 1e-6), "{}: {f} {g}", a.name);
+            let widest = b_fit.variances.iter().fold(0.0, |most: f64, v| most.max(*v));
+            let lost = |v: f64| v < 64.0 * f64::from(f32::EPSILON) * widest;
+            let variances = a_fit.variances.indexed_iter().zip(&b_fit.variances);
+            let raised = variances.filter(|(_, wide)| lost(**wide)).map(|(((c, _), v), wide)| {
+                0.5 * problem.n as f64 * b_fit.proportions[c] * (v / wide).ln().abs()
+            });
+            let raised: f64 = raised.sum();
+            prop_assert!(close(f, g, 1e-6) || (f - g).abs() < raised, "{}: {f} {g}", a.name);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Products of families over blocks of columns, against naive sums and against the families alone.
 
-use crate::common::{blobs, close, last, rises_in_phases, rounding};
+use crate::common::{blobs, classes_are_found, close, last, rises_in_phases, rounding};
 use coremix::data::Sparse;
 use coremix::m_step::{
     Column, GaussianMixture, Part, PartMixture, Product, ProductMixture, Table, TableMixture,
@@ -356,29 +356,8 @@ fn laws<F: Float>() {
         .block([3], Table::new(vec![Column::Count]))
         .block([1], Table::new(vec![Column::Category(0)]));
     testing::family(&several, &data, 3).unwrap();
-    let family = || product(Covariance::Full);
-    let made = [
-        ("soft", algorithms::gmm(3).m_step(family())),
-        ("exact", algorithms::k_means(3).m_step(family())),
-        ("two", algorithms::k_means_c_prime(3, 2).m_step(family())),
-        ("truncated", algorithms::var_gmm_s(3, 2, 2).m_step(family())),
-        ("coreset", algorithms::vc_gmm(3, 300, 2, 2).m_step(family())),
-        ("drawn", algorithms::d_gmm(3, 2, 2).m_step(family())),
-    ];
-    for (name, builder) in made {
-        let fit = builder.seed(1).restarts(30).build().unwrap();
-        let fit = fit.fit(&data).unwrap();
-        let drawn = fit.coreset.as_ref().map(|own| own.weights.iter().sum());
-        rises_in_phases(name, &fit.report, drawn.unwrap_or(w.sum()), rounding::<F>());
-        let labels = fit.model.predict(&data).unwrap();
-        let index = metrics::adjusted_rand_index(labels.view(), truth.view()).unwrap();
-        assert!(index > 0.8, "{name}: {index}");
-        let bytes = fit.model.to_bytes(&[]).unwrap();
-        let back = BoxedMixture::<F>::from_bytes(&bytes).unwrap();
-        assert_eq!(back.predict(&data).unwrap(), labels, "{name}");
-        let back = ProductMixture::<F>::from_bytes(&bytes).unwrap();
-        assert!(back == fit.model, "{name}");
-    }
+    let family = product(Covariance::Full);
+    classes_are_found(&family, &data, w.sum(), truth.view());
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Tables of mixed columns: latent classes, Poisson and Gaussian columns, against naive sums.
 
-use crate::common::{close, read, rises_in_phases, rounding};
+use crate::common::{classes_are_found, close, read, rises_in_phases, rounding};
 use coremix::data::Sparse;
 use coremix::m_step::{Column, Table, TableMixture};
 use coremix::prelude::*;
 use coremix::stage::Rng;
-use coremix::{BoxedMixture, Float, testing};
+use coremix::{Float, testing};
 use ndarray::{Array1, Array2, array};
 use std::f64::consts::TAU;
 
@@ -171,46 +171,7 @@ fn laws<F: Float>() {
     let (x, w) = (x.mapv(F::from_f64), weights(600));
     let data = Dense::weighted(&x, &w).unwrap();
     testing::family(&Table::new(kinds()), &data, 3).unwrap();
-    let table = || Table::new(kinds());
-    let made = [
-        ("soft", algorithms::gmm(3).m_step(table())),
-        ("exact", algorithms::k_means(3).m_step(table())),
-        ("two", algorithms::k_means_c_prime(3, 2).m_step(table())),
-        ("truncated", algorithms::var_gmm_s(3, 2, 2).m_step(table())),
-        ("coreset", algorithms::vc_gmm(3, 300, 2, 2).m_step(table())),
-        ("drawn", algorithms::d_gmm(3, 2, 2).m_step(table())),
-    ];
-    for (name, builder) in made {
-        let fit = builder
-            .seed(1)
-            .restarts(30)
-            .build()
-            .unwrap()
-            .fit(&data)
-            .unwrap();
-        let drawn = fit
-            .coreset
-            .as_ref()
-            .map(|coreset| coreset.weights.iter().sum());
-        rises_in_phases(name, &fit.report, drawn.unwrap_or(w.sum()), rounding::<F>());
-        let labels = fit.model.predict(&data).unwrap();
-        let index = metrics::adjusted_rand_index(labels.view(), truth.view()).unwrap();
-        assert!(index > 0.8, "{name}: {index}");
-        let bytes = fit.model.to_bytes(&[]).unwrap();
-        let back = BoxedMixture::<F>::from_bytes(&bytes).unwrap();
-        assert_eq!(back.predict(&data).unwrap(), labels, "{name}");
-        assert!(
-            TableMixture::from_bytes(&bytes).unwrap() == fit.model,
-            "{name}"
-        );
-        let (drawn, _) = fit.model.sample(200, 1).unwrap();
-        assert!(
-            fit.model
-                .log_likelihood(&Dense::new(&drawn).unwrap())
-                .unwrap()
-                .is_finite()
-        );
-    }
+    classes_are_found(&Table::new(kinds()), &data, w.sum(), truth.view());
 }
 
 #[test]

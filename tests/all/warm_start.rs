@@ -1,7 +1,7 @@
 //! Fits that start from a model, on the same rows and on others.
 
 use crate::common::{blobs, close, rises};
-use coremix::m_step::MStep;
+use coremix::m_step::{Column, MStep, Table};
 use coremix::prelude::*;
 use coremix::stage::Stage;
 use coremix::{Builder, FileFault, Float, algorithms};
@@ -86,6 +86,54 @@ fn a_fit_that_goes_on_never_falls() {
     never_falls_from_its_model(Gaussian::new(Covariance::Spherical));
     never_falls_from_its_model(Gaussian::new(Covariance::Diagonal));
     never_falls_from_its_model(DirichletProcess::new(1.0));
+}
+
+/// Families with a prior, whose free energy is no likelihood: the same rows begin where the model ended.
+fn goes_on_where_it_was<M>(family: M)
+where
+    M: MStep<f64> + Stage + Clone,
+    M::Model: Save,
+{
+    let x = Array2::from_shape_fn((300, 4), |(n, j)| match j {
+        0 | 2 => (n % 3 * (4 - j)) as f64 + (n * n % 17) as f64 / 10.0,
+        1 => ((n + n / 7 % 2) % 3) as f64,
+        _ => (n % 3 * 5 + n % 4) as f64,
+    });
+    let data = Dense::new(x.view()).unwrap();
+    let first = em(3, family.clone()).build().unwrap().fit(&data).unwrap();
+    let warm = em(3, family.clone())
+        .start_from(&first.model)
+        .build()
+        .unwrap();
+    let (end, begin) = (
+        first.report.free_energies.last().unwrap(),
+        warm.fit(&data).unwrap().report.free_energies[0],
+    );
+    assert!(begin >= end - 1e-9 * end.abs(), "{begin} {end}");
+    // A category that the model has not seen: other parameters, so the means alone.
+    let mut other = x.clone();
+    other[[0, 1]] = 3.0;
+    let fit = warm.fit(&Dense::new(other.view()).unwrap()).unwrap();
+    assert!(fit.report.free_energies[0] < *end);
+}
+
+#[test]
+fn tables_and_products_go_on() {
+    let kinds = [
+        Column::Number,
+        Column::Category(0),
+        Column::Number,
+        Column::Count,
+    ];
+    goes_on_where_it_was(Table::new(kinds.to_vec()));
+    for kind in [
+        Covariance::Diagonal,
+        Covariance::Tied,
+        Covariance::Full,
+        Covariance::Factors(1),
+    ] {
+        goes_on_where_it_was(Table::new(kinds.to_vec()).numbers(Gaussian::new(kind)));
+    }
 }
 
 /// Without a step on the same rows the fit is the model itself.

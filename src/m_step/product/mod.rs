@@ -30,9 +30,9 @@ use ndarray::{Array2, Axis};
 /// [`Product::new`] takes the family of all columns that no block names, and each [`block`](Self::block) its columns.
 ///
 /// A fit computes in the data's own numbers, and a Gaussian block in coordinates near its rows, where far-off numbers keep
-/// their digits. Where there is a variance for each column, or a covariance for each pair, each column has the power of two next to its deviation
-/// for a unit: then a fit begins with about the variances of the columns, whatever their units. Where a component has one variance, it is that of the columns as they
-/// are.
+/// their digits. Where there is a variance for each column, or a covariance for each pair, each column has the power of two next
+/// to its deviation for a unit: then a fit begins with about the variances of the columns, whatever their units. Where a component
+/// has one variance, it is that of the columns as they are.
 ///
 /// The mixing proportions are those of the whole: it does not count whether a part keeps its own equal. A [prior](Gaussian::prior) of
 /// a part is one of its covariances, for components of equal shares. Rows may have missing values if all parts take them. As with
@@ -162,14 +162,19 @@ impl Part {
         seeds: &Array2<F>,
         columns: &[usize],
         data: &dyn Data<F>,
-    ) -> Result<PartMixture<F>> {
+        before: Option<&PartMixture<F>>,
+    ) -> Result<Started<PartMixture<F>>> {
         let summary = data.summary();
         let family = match self {
             Self::Table(family) => {
                 let frame = Frame::raw(summary)?;
                 let seeds = Centres::enter(seeds.view(), &frame);
-                let model = family.start_of(seeds, frame, data, columns)?;
-                return Ok(PartMixture::Table(model));
+                let before = before.and_then(|before| match before {
+                    PartMixture::Table(before) => Some(before),
+                    PartMixture::Gaussian(_) => None,
+                });
+                let started = family.start_of(seeds, frame, data, columns, before)?;
+                return Ok(started.map(PartMixture::Table));
             }
             Self::Gaussian(family) => family.equal_proportions(),
         };
@@ -180,11 +185,18 @@ impl Part {
         let seeds = Centres::enter(seeds.view(), &frame);
         let (weight, variance) = (summary.total_weight, variance_of(&frame, summary));
         let entries = weight * columns.len() as f64;
-        let mut model = family.start(seeds, frame, data, None)?.model;
+        let before = before.and_then(|before| match before {
+            PartMixture::Gaussian(before) => Some(before),
+            PartMixture::Table(_) => None,
+        });
+        let mut started = family.start(seeds, frame, data, before)?;
+        if started.goes_on {
+            return Ok(started.map(PartMixture::Gaussian));
+        }
         // The costs of a search are those of all blocks together: so each begins with the variance of its data.
         let whole = Likelihood::of_nearest(weight, entries, entries * variance);
-        MStep::<F>::calibrate(&family, &mut model, &whole);
-        Ok(PartMixture::Gaussian(model))
+        MStep::<F>::calibrate(&family, &mut started.model, &whole);
+        Ok(started.map(PartMixture::Gaussian))
     }
 }
 
@@ -232,21 +244,40 @@ impl<F: Float> MStep<F> for Product {
         seeds: Centres<F>,
         frame: Frame<F>,
         data: &dyn Data<F>,
-        _: Option<&Self::Model>,
+        before: Option<&Self::Model>,
     ) -> Result<Started<Self::Model>> {
-        let (all, mut parts) = (seeds.leave(&frame), Vec::new());
-        for (columns, part) in self.blocks_of(data.dim())? {
-            let of_block = OfColumns::new(data, &frame, &columns);
-            let model = part.start(&all.select(Axis(1), &columns), &columns, &of_block)?;
-            parts.push(PartOf { columns, model });
+        let (all, blocks) = (seeds.leave(&frame), self.blocks_of(data.dim())?);
+        let start = |before: Option<&Theta<F>>| -> Result<(Vec<PartOf<F>>, bool)> {
+            let (mut parts, mut go_on) = (Vec::new(), before.is_some());
+            for (i, (columns, part)) in blocks.iter().enumerate() {
+                let own = before.map(|before| &before.parts[i].model);
+                let of_block = OfColumns::new(data, &frame, columns);
+                let seeds = all.select(Axis(1), columns);
+                let started = part.start(&seeds, columns, &of_block, own)?;
+                go_on &= started.goes_on;
+                let (columns, model) = (columns.clone(), started.model);
+                parts.push(PartOf { columns, model });
+            }
+            Ok((parts, go_on))
+        };
+        let before = before.map(|before| &before.theta);
+        let columns = blocks.iter().map(|(columns, _)| columns);
+        let before = before.filter(|from| columns.eq(from.parts.iter().map(|part| &part.columns)));
+        let (mut parts, goes_on) = start(before)?;
+        // Costs add up the parts: so either all go on, or none.
+        if before.is_some() && !goes_on {
+            parts = start(None)?.0;
         }
-        let proportions = Proportions::equal(seeds.len(), Mixing::Learned);
+        let proportions = match before.filter(|_| goes_on) {
+            Some(from) => from.proportions.clone(),
+            None => Proportions::equal(seeds.len(), Mixing::Learned),
+        };
         let model = ProductMixture::new(Theta {
             frame,
             parts,
             proportions,
         });
-        Ok(model.into())
+        Ok(Started { model, goes_on })
     }
 
     /// The masses, and the sums of each part.
