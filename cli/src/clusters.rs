@@ -109,7 +109,7 @@ fn of_rows<T: Element>(
             ": nothing is saved, so the same command begins anew".into(),
         )),
         Ok(found) => say(&found),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(Failure::naming(error, columns)),
     }
 }
 

@@ -37,6 +37,16 @@ impl Failure {
         Self::Rows(what.to_string())
     }
 
+    /// About rows whose columns have these names.
+    pub(crate) fn naming(error: Error, columns: &[String]) -> Self {
+        match error {
+            Error::NotFinite { .. } | Error::TooLarge { .. } | Error::NotOfKind { .. } => {
+                Self::Rows(error.naming(columns))
+            }
+            _ => error.into(),
+        }
+    }
+
     pub(crate) fn arguments(what: impl Into<String>) -> Self {
         Self::Arguments(what.into())
     }

@@ -156,7 +156,7 @@ fn fitted<T: Element>(
     let found = match found {
         Ok(found) if found.report.stop != Stop::Cancelled => found,
         Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(format!(": {again}"))),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(Failure::naming(error, columns)),
     };
     Ok(Fitted::new(found, data)?)
 }

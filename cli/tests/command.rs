@@ -1748,6 +1748,14 @@ fn factors_and_tables_are_fitted() {
     folder.done(&fit(&["--factors", "1"]));
     let (code, said) = folder.fails(&fit(&["--covariance", "tied-spherical"]));
     assert!(code == 2 && said.contains("use Spherical"), "{said}");
+    // A number that is no count is named by its row and the name of its column.
+    let text = fs::read_to_string(folder.at("t.csv")).unwrap();
+    fs::write(folder.at("t.csv"), text + "170.5,-1,0,170.5\n").unwrap();
+    for more in [&[][..], &["--covariance", "full"]] {
+        let (code, said) = folder.fails(&fit(more));
+        let say = "row 300, column \"visits\" is -1; it must be a count";
+        assert!(code == 1 && said.contains(say), "{said}");
+    }
 }
 
 #[test]

@@ -2,20 +2,37 @@
 //! repeated or weighted.
 
 use crate::input::{Number, Rows};
-use coremix::Result;
 use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1};
+use coremix::{Error, Result};
 use std::cmp::Ordering;
 
-/// The distinct rows of positive weight in ascending order, and the sums of their weights. Rows that miss the same values may be equal.
-///
-/// How many there are comes with them. Where they are fewer than `least`, each is there several times, with its weight in equal parts: seeds need as many rows
-/// as there are clusters.
+/// Distinct rows of positive weight in ascending order. Rows that miss the same values may be equal.
+pub(crate) struct Distinct<F> {
+    pub(crate) rows: Array2<F>,
+    /// The sums of their weights.
+    pub(crate) weights: Vec<f64>,
+    /// How many are distinct.
+    pub(crate) found: usize,
+    /// The first of the given rows that each is equal to.
+    pub(crate) first: Vec<usize>,
+}
+
+/// An error about such rows, with the number of the given one.
+pub(crate) fn located(first: &[usize], mut error: Error) -> Error {
+    if let Error::NotOfKind { row, .. } | Error::TooFar { row, .. } = &mut error {
+        *row = first[*row];
+    }
+    error
+}
+
+/// The distinct rows. Where they are fewer than `least`, each is there several times, with its weight in equal parts: seeds need as
+/// many rows as there are clusters.
 pub(crate) fn distinct<F: Number>(
     rows: &Rows<'_>,
     weights: Option<ArrayView1<'_, f64>>,
     least: usize,
-) -> Result<(Array2<F>, Vec<f64>, usize)> {
+) -> Result<Distinct<F>> {
     let mut values = rows.values::<F>()?;
     let (n, dim) = values.dim();
     // Before rows are compared, all of them are known to be numbers, or missing.
@@ -55,13 +72,20 @@ pub(crate) fn distinct<F: Number>(
     let copies = least.div_ceil(found).max(1);
     let mut kept = Vec::with_capacity(found * copies * dim);
     let mut sums = Vec::with_capacity(found * copies);
+    let mut first = Vec::with_capacity(found * copies);
     for group in groups {
         let sum: f64 = group.iter().map(|n| weight(*n)).sum();
         for _ in 0..copies {
             kept.extend_from_slice(row(group[0]));
             sums.push(sum / copies as f64);
+            first.extend(group.iter().min());
         }
     }
     let kept = Array2::from_shape_vec((sums.len(), dim), kept).expect("n x d numbers");
-    Ok((kept, sums, found))
+    Ok(Distinct {
+        rows: kept,
+        weights: sums,
+        found,
+        first,
+    })
 }

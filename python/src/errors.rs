@@ -57,12 +57,8 @@ fn exception(error: Error, names: &Names, columns: Option<&[String]>, allow: &st
                 "{algorithm} has no setting {setting}; it has {has}"
             ))
         }
-        Error::NotFinite { column, .. } | Error::TooLarge { column, .. } => {
-            let (message, number) = (error.to_string(), format!("column {column}"));
-            let message = match columns.and_then(|columns| columns.get(*column)) {
-                Some(name) => message.replacen(&number, &format!("column {name:?}"), 1),
-                None => message,
-            };
+        Error::NotFinite { .. } | Error::TooLarge { .. } | Error::NotOfKind { .. } => {
+            let message = error.naming(columns.unwrap_or_default());
             let cure = match error {
                 Error::NotFinite { .. } => allow,
                 _ => "",
@@ -99,9 +95,11 @@ pub(crate) fn unread(kind: ErrorKind, text: &str) -> PyErr {
 /// The number of the row that an error is about.
 pub(crate) fn row_of(error: &mut Error) -> Option<&mut usize> {
     match error {
-        Error::NotFinite { row, .. } | Error::TooLarge { row, .. } | Error::Weight { row, .. } => {
-            Some(row)
-        }
+        Error::NotFinite { row, .. }
+        | Error::TooLarge { row, .. }
+        | Error::NotOfKind { row, .. }
+        | Error::TooFar { row, .. }
+        | Error::Weight { row, .. } => Some(row),
         _ => None,
     }
 }

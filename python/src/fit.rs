@@ -1,6 +1,6 @@
 //! A fit: rows and settings in, a model and what the fit found out.
 
-use crate::distinct::distinct;
+use crate::distinct::{distinct, located};
 use crate::errors::{Names, named};
 use crate::input::{Input, Number, Rows, Weights, owned, whole};
 use crate::memory::{Made, within};
@@ -129,22 +129,23 @@ impl Task<'_, '_> {
         let (algorithm, loaded) = self.within::<F>()?;
         let estimator = algorithm.boxed::<F>()?;
         if let Some(least) = self.preparation.merge {
-            let (merged, weights, rows) = distinct::<F>(self.rows, self.weights, least)?;
-            let (model, mut found) = match self.preparation.sketch {
+            let merged = distinct::<F>(self.rows, self.weights, least)?;
+            let made = match self.preparation.sketch {
                 Some((q, seed)) => {
-                    whole(merged.view())?;
-                    let merged = Dense::owned_weighted(merged, weights)?;
-                    let sketch = Sketch::of_dense(&merged, q, seed)?;
-                    self.of_sketch(&*estimator, sketch, callback)?
+                    whole(merged.rows.view())?;
+                    let rows = Dense::owned_weighted(merged.rows, merged.weights)?;
+                    let sketch = Sketch::of_dense(&rows, q, seed)?;
+                    self.of_sketch(&*estimator, sketch, callback)
                 }
                 None => {
                     let may_miss = F::read(self.rows).may_miss();
-                    let data = owned(merged, Some(weights), may_miss)?;
-                    self.of_dense(&*estimator, &*data, callback)?
+                    let data = owned(merged.rows, Some(merged.weights), may_miss)?;
+                    self.of_dense(&*estimator, &*data, callback)
                 }
             };
+            let (model, mut found) = made.map_err(|error| located(&merged.first, error))?;
             (found.labels, found.sizes) = (None, None);
-            found.distinct = Some(rows);
+            found.distinct = Some(merged.found);
             return Ok((model, found));
         }
         if let Some(sketch) = self.preparation.sketch {

@@ -47,7 +47,7 @@ def test_some_columns_alone_and_given_others(X, estimator):
     whole = alone.score_samples(X[5:6, [2, 0]]) + given.score_samples(X[5:6, rest])
     np.testing.assert_allclose(fitted.score_samples(X[5:6]), whole, rtol=1e-6)
     assert given.sample(3)[0].shape == (3, len(rest))
-    for columns, values, what in [([], [], "columns"), ([0, 0], [1, 1], "columns"), ([99], [1], "column 99"), ([0], [1, 2], "values"),
+    for columns, values, what in [([], [], "columns"), ([0, 0], [1, 1], "twice"), ([99], [1], "column 99"), ([0], [1, 2], "values"),
                                   ([0], [np.nan], "values"), ("a", [1], "columns"), (["a"], [1], "names"), ([0], 1.0, "shape"),
                                   (range(X.shape[1]), X[0], "columns")]:
         with pytest.raises((TypeError, ValueError), match=what):

@@ -153,6 +153,23 @@ def test_numbers_have_a_covariance(kind, shape, tmp_path):
         again.covariances_  # noqa: B018
 
 
+@pytest.mark.parametrize("rows", [600, 12_000])
+@pytest.mark.parametrize("column, value", [("visits", -1), ("visits", 0.5), ("kind", -1), ("kind", 0.5)])
+def test_a_number_of_another_kind_is_named(column, value, rows):
+    # Equal rows are merged where there are few.
+    frame = pd.DataFrame(mixed(rows)[0], columns=["tall", "visits", "heavy", "kind"])
+    frame.loc[123, column] = value
+    with pytest.raises(ValueError, match=f'row 123, column "{column}" is {value}; it must be'):
+        TableMixture(2, counts=["visits"], categories=["kind"], random_state=0).fit(frame)
+
+
+def test_a_row_that_is_too_far_is_named():
+    X = mixed()[0].astype(np.float32)
+    X[77, 0] = 1e20
+    with pytest.raises(ValueError, match=r"row 77 is 1\.0e20 from others"):
+        coremix.KMeans(2).fit(X)
+
+
 @pytest.mark.parametrize("kind", [None, "full"])
 def test_parts_of_a_table(kind, tmp_path):
     X, _ = mixed()

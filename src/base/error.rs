@@ -95,6 +95,31 @@ pub enum Error {
         /// The largest size allowed for this type.
         limit: f64,
     },
+    /// A number that is none of its [kind of column](crate::m_step::Column).
+    #[error("data: row {row}, column {column} is {value}; it must be {kind}")]
+    NotOfKind {
+        /// Row of the first such number, from 0.
+        row: usize,
+        /// Its column, from 0.
+        column: usize,
+        /// The number.
+        value: f64,
+        /// All that the column takes.
+        kind: &'static str,
+    },
+    /// A row so far from the others that the number type cannot have differences of both sizes.
+    #[error(
+        "data: row {row} is {distance:.1e} from others that differ by about {others:.1e}; the number type cannot resolve both \
+         differences: remove the row, or scale it"
+    )]
+    TooFar {
+        /// The row, from 0.
+        row: usize,
+        /// How far it is from the others.
+        distance: f64,
+        /// How far these are from one another.
+        others: f64,
+    },
     /// A weight that is negative, NaN or infinite.
     #[error("weight of row {row} is {value}; weights must be finite and not negative")]
     Weight {
@@ -191,6 +216,23 @@ impl Error {
     pub(crate) fn stage(stage: &'static str, what: impl Into<String>) -> Self {
         let what = what.into();
         Self::Stage { stage, what }
+    }
+
+    /// The message, with the names of columns in place of their numbers.
+    #[must_use]
+    pub fn naming(&self, columns: &[String]) -> String {
+        let message = self.to_string();
+        match self {
+            Self::NotFinite { column, .. }
+            | Self::TooLarge { column, .. }
+            | Self::NotOfKind { column, .. } => match columns.get(*column) {
+                Some(name) => {
+                    message.replacen(&format!("column {column}"), &format!("column {name:?}"), 1)
+                }
+                None => message,
+            },
+            _ => message,
+        }
     }
 
     pub(crate) fn unknown(name: &str, what: &str, known: &str) -> Self {

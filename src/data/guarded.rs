@@ -107,10 +107,11 @@ impl<'a, F: Float> Guarded<'a, F> {
                 }
             }
         }
-        let row = farthest.0;
-        let value = format!("row {row}, {widest:e} from others that differ by about {few:e}");
-        let rule = "the number type cannot resolve both differences: remove the row, or scale it";
-        Err(Error::parameter("data", value, rule))
+        Err(Error::TooFar {
+            row: farthest.0,
+            distance: widest,
+            others: few,
+        })
     }
 
     fn wrong<T>(&self, what: String) -> Result<T> {

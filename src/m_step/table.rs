@@ -637,7 +637,7 @@ fn shares<F: Float>(
         for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
             rows.each_known(i, |j, x| {
                 let x = x.to_f64();
-                let what = match columns[j] {
+                let kind = match columns[j] {
                     Column::Number => return,
                     Column::Count if x >= 0.0 && x.fract() == 0.0 => return,
                     Column::Count => "a count: 0, 1, 2 and so on",
@@ -650,12 +650,16 @@ fn shares<F: Float>(
                         None => "one of the categories of its column, from 0 on",
                     },
                 };
-                wrong.get_or_insert((first + i, numbers[j], x, what));
+                wrong.get_or_insert(Error::NotOfKind {
+                    row: first + i,
+                    column: numbers[j],
+                    value: x,
+                    kind,
+                });
             });
         }
-        if let Some((row, column, x, what)) = wrong {
-            let what = format!("row {row}, column {column}: {x} must be {what}");
-            return Err(Error::stage(data.name(), what));
+        if let Some(error) = wrong {
+            return Err(error);
         }
     }
     for (j, column) in columns.iter().enumerate() {

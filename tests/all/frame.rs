@@ -110,7 +110,7 @@ fn an_outlier_that_the_type_cannot_hold_beside_the_others_is_named() {
         let data = Dense::new(x.view()).unwrap();
         let fit = algorithms::k_means(3).build().unwrap().fit(&data);
         let shown = fit.unwrap_err().to_string();
-        let row = format!("row {}, ", n / 3);
+        let row = format!("row {} is ", n / 3);
         assert!(shown.contains(&row) && shown.contains("scale"), "{shown}");
         // With weight 0 the row does not matter.
         let w = Array1::from_shape_fn(n + 1, |i| f64::from(u8::from(i != n / 3)));

@@ -174,6 +174,28 @@ fn laws<F: Float>() {
     classes_are_found(&Table::new(kinds()), &data, w.sum(), truth.view());
 }
 
+/// The row and the column of the whole data, also of a block of columns, and also of rows without weight before.
+#[test]
+fn a_number_of_another_kind_is_named() {
+    let bad = [(2, -1.0), (2, 0.5), (1, 4.0), (1, 1.5), (1, -1.0), (3, 2.0)];
+    for (column, value) in bad {
+        let (mut x, _) = rows(700, 1);
+        x[[641, column]] = value;
+        let data = Dense::new(&x).unwrap();
+        let numbers = Table::new(kinds()).numbers(Gaussian::new(Covariance::Full));
+        let alone = algorithms::gmm(2).m_step(Table::new(kinds()));
+        let error = alone.build().unwrap().fit(&data).unwrap_err();
+        let product = algorithms::gmm(2).m_step(numbers).build().unwrap();
+        assert_eq!(product.fit(&data).unwrap_err(), error);
+        let place = format!("row 641, column {column} is {value}; it must be");
+        assert!(error.to_string().contains(&place), "{error}");
+        // A row without weight may hold anything.
+        let weights = Array1::from_shape_fn(700, |n| f64::from(n != 641));
+        let data = Dense::weighted(&x, &weights).unwrap();
+        assert!(product.fit(&data).is_ok());
+    }
+}
+
 #[test]
 fn all_searches_take_tables() {
     laws::<f32>();

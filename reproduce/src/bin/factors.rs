@@ -6,7 +6,7 @@
 //! seconds the truncated search took than the exhaustive one up to the same likelihood. Values of the sets are whole numbers; uniform
 //! noise of one step is added, so that they have a density.
 //!
-//! `cargo run --release -p reproduce --bin factors -- --large 20000 [--columns 3072] [--factors 15] [--rows N]` fits computed rows, and
+//! `cargo run --release -p reproduce --bin factors -- --large 20000 [--columns 3072] [--factors 15] [--rows N] [--iterations N]` fits computed rows, and
 //! prints the parameters and the most memory that the program had (Linux).
 
 use clap::Parser;

@@ -140,7 +140,7 @@ fn beyond_every_square() {
             let error = (a.fit)(&data, &Settings::new(3, 1))
                 .map(|_| ())
                 .unwrap_err();
-            let named = error.to_string().contains(&format!("row {row}, "));
+            let named = error.to_string().contains(&format!("row {row} is "));
             assert!(named, "{}: {error}", a.name);
         }
     }
