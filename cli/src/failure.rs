@@ -39,11 +39,9 @@ impl Failure {
 
     /// About rows whose columns have these names.
     pub(crate) fn naming(error: Error, columns: &[String]) -> Self {
-        match error {
-            Error::NotFinite { .. } | Error::TooLarge { .. } | Error::NotOfKind { .. } => {
-                Self::Rows(error.naming(columns))
-            }
-            _ => error.into(),
+        match error.naming(columns) {
+            Some(message) => Self::Rows(message),
+            None => error.into(),
         }
     }
 

@@ -2,8 +2,8 @@
 
     python benchmarks/missing.py [SET.npy...]
 
-on data sets of scikit-learn (of digits 600 rows, and the columns in which 60 or more differ from the median), on a generated one whose groups have two factors each,
-and on others with labels in SET.labels.npy. For each set, covariance and way, medians over three removals:
+on data sets of scikit-learn (of digits 600 rows, and the columns in which 60 or more differ from the median), on a generated one
+whose groups have two factors each, and on others with labels in SET.labels.npy. For each set, covariance and way, medians over three removals:
 the adjusted Rand index of the labels of the rows with their holes; the mean log-density of the whole rows; the root of the mean
 squared error of the values that were removed, in deviations of their columns; seconds of filling in and fitting.
 """

@@ -340,27 +340,6 @@ class CoremixEstimator(Parameters, BaseEstimator):
         """The names of the columns that the estimator was fitted to."""
         return list(self.feature_names_in_) if "feature_names_in_" in self.__dict__ else None
 
-    def _places(self, parameter: str, given: Any) -> list[int]:
-        """The numbers of the columns that a parameter names."""
-        if isinstance(given, (str, numbers.Number)) or not hasattr(given, "__iter__"):
-            raise TypeError(f"{parameter} = {given!r}: must be a list of columns")
-        names = self._column_names()
-        found = []
-        for column in given:
-            if isinstance(column, str):
-                if names is None:
-                    raise ValueError(f"{parameter}: column {column!r}: X has no names of columns: give numbers from 0 on")
-                if column not in names:
-                    raise ValueError(f"{parameter}: no column {column!r}; they are {names}")
-                found.append(names.index(column))
-                continue
-            if isinstance(column, bool) or not isinstance(column, numbers.Integral):
-                raise TypeError(f"{parameter}: {column!r}: must be the number or the name of a column")
-            if not 0 <= int(column) < self.n_features_in_:
-                raise ValueError(f"{parameter}: no column {column}; they are 0 to {self.n_features_in_ - 1}")
-            found.append(int(column))
-        return found
-
     def _note(self, report: Report) -> None:
         """Takes the report of a fit as its own."""
         self.report_ = report

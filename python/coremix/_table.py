@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
@@ -152,10 +153,16 @@ class TableMixture(CoremixTable):
         return self._model.parameters()["explain"]
 
     @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The estimator in the file ``path``, which :meth:`save` wrote, or Rust, or the command ``coremix``."""
+        estimator = super().load(path)
+        if (blocks := estimator._model.parameters().get("blocks", 1)) > 1:
+            raise ValueError(f"{path}: this model has {blocks} blocks of numbers: TableMixture has one")
+        return estimator
+
+    @classmethod
     def _of_model(cls, model: _coremix.Model, parameters: dict[str, Any] | None = None) -> Self:
         estimator, found = super()._of_model(model, parameters), model.parameters()
-        if (blocks := found.get("blocks", 1)) > 1:
-            raise ValueError(f"this model has {blocks} blocks of numbers: TableMixture has one")
         estimator.covariance_type = found.get("covariance_type")
         estimator.n_factors = found["loadings"].shape[2] if "loadings" in found else None
         kinds = found["kinds"]

@@ -58,7 +58,8 @@ fn exception(error: Error, names: &Names, columns: Option<&[String]>, allow: &st
             ))
         }
         Error::NotFinite { .. } | Error::TooLarge { .. } | Error::NotOfKind { .. } => {
-            let message = error.naming(columns.unwrap_or_default());
+            let named = error.naming(columns.unwrap_or_default());
+            let message = named.unwrap_or_else(|| error.to_string());
             let cure = match error {
                 Error::NotFinite { .. } => allow,
                 _ => "",

@@ -218,21 +218,18 @@ impl Error {
         Self::Stage { stage, what }
     }
 
-    /// The message, with the names of columns in place of their numbers.
+    /// The message with the name of the column in place of its number; `None` if it is about no column that has a name here.
     #[must_use]
-    pub fn naming(&self, columns: &[String]) -> String {
+    pub fn naming(&self, columns: &[String]) -> Option<String> {
+        let (Self::NotFinite { column, .. }
+        | Self::TooLarge { column, .. }
+        | Self::NotOfKind { column, .. }) = self
+        else {
+            return None;
+        };
+        let (number, name) = (format!("column {column}"), columns.get(*column)?);
         let message = self.to_string();
-        match self {
-            Self::NotFinite { column, .. }
-            | Self::TooLarge { column, .. }
-            | Self::NotOfKind { column, .. } => match columns.get(*column) {
-                Some(name) => {
-                    message.replacen(&format!("column {column}"), &format!("column {name:?}"), 1)
-                }
-                None => message,
-            },
-            _ => message,
-        }
+        Some(message.replacen(&number, &format!("column {name:?}"), 1))
     }
 
     pub(crate) fn unknown(name: &str, what: &str, known: &str) -> Self {

@@ -169,10 +169,10 @@ impl Part {
             Self::Table(family) => {
                 let frame = Frame::raw(summary)?;
                 let seeds = Centres::enter(seeds.view(), &frame);
-                let before = before.and_then(|before| match before {
-                    PartMixture::Table(before) => Some(before),
-                    PartMixture::Gaussian(_) => None,
-                });
+                let before = match before {
+                    Some(PartMixture::Table(before)) => Some(before),
+                    _ => None,
+                };
                 let started = family.start_of(seeds, frame, data, columns, before)?;
                 return Ok(started.map(PartMixture::Table));
             }
@@ -185,10 +185,10 @@ impl Part {
         let seeds = Centres::enter(seeds.view(), &frame);
         let (weight, variance) = (summary.total_weight, variance_of(&frame, summary));
         let entries = weight * columns.len() as f64;
-        let before = before.and_then(|before| match before {
-            PartMixture::Gaussian(before) => Some(before),
-            PartMixture::Table(_) => None,
-        });
+        let before = match before {
+            Some(PartMixture::Gaussian(before)) => Some(before),
+            _ => None,
+        };
         let mut started = family.start(seeds, frame, data, before)?;
         if started.goes_on {
             return Ok(started.map(PartMixture::Gaussian));
