@@ -161,6 +161,7 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 ///   are fitted to few rows in many columns are worth no more than an iteration on all rows.
 /// - Where the phase on all rows would end, single rows are [transferred](Phase::transfers) to other clusters. On coresets
 ///   transfers would fit the clusters to the few rows that were drawn.
+/// - Centres move [further](Phase::step) than to their means, by half of the way; in the last phase, on all columns, to the means.
 /// - In the last phase, on all columns, neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
@@ -177,7 +178,7 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     };
     let phase = |rows, factor| {
         let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(rows);
-        let phase = phase.columns(columns).split_and_merge(ROUNDS);
+        let phase = phase.columns(columns).split_and_merge(ROUNDS).step(STEP);
         phase.tolerance_factor(factor)
     };
     let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));
@@ -275,6 +276,9 @@ const CHEAP_COLUMNS: f64 = 128.0;
 
 /// Rounds of split and merge, and of transfers, at most: they end when they gain little.
 const ROUNDS: usize = 20;
+
+/// How far centres move, in distances to their means.
+const STEP: f64 = 1.5;
 
 /// With fewer clusters than this, the tolerance is smaller: an iteration costs little more than reading the rows.
 const CHEAP_CLUSTERS: usize = 128;

@@ -10,7 +10,7 @@ use crate::base::rng::Purpose;
 use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
 use crate::e_step::bounded::split_merge::split_and_merge;
-use crate::e_step::bounded::{DRAWN_ROWS, PRODUCT_RATE};
+use crate::e_step::bounded::{Beyond, DRAWN_ROWS, PRODUCT_RATE};
 use crate::e_step::{Assignment, Change, KeptSums, Member, NeighbourLists};
 use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
@@ -26,6 +26,8 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     /// Rows to transfer after this search, and rows for components without mass.
     candidates: Option<TransferCandidates>,
     vacant: Option<Filled<F>>,
+    /// Whether rows or components were moved since the last search: that pays once the means follow, exactly.
+    moved: bool,
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a search
@@ -68,6 +70,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             kept,
             candidates: None,
             vacant: None,
+            moved: false,
             phase,
         };
         let first = pass.likelihood();
@@ -95,6 +98,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             kept,
             candidates: None,
             vacant: None,
+            moved: false,
             phase,
         })
     }
@@ -176,7 +180,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             // The iteration after it reads all rows.
             false => gain.max(tolerance) * (1.0 + iterations(rows)) * error,
         };
-        let pays = match self.kept.missed {
+        let known = self.kept.missed;
+        let pays = match known {
             Some(missed) => missed * error > price(n),
             // The estimate may take a tenth of the time of the phase.
             None => report.steps() as f64 > 10.0 * iterations(DRAWN_ROWS.min(n)),
@@ -186,12 +191,23 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         }
         let open = |c: usize, m: &Member<F>| m.upper > lists.moved[c].half_reach;
         let assignment = &mut self.kept.assignment;
-        let found = assignment.search_beyond(view, centres, near, open, error, price)?;
+        let beyond = Beyond {
+            near,
+            error,
+            price,
+            turn: report.steps(),
+            with_far: ends || known.is_none(),
+        };
+        let found = assignment.search_beyond(view, centres, open, beyond)?;
         report.add_evaluations(found.evaluations);
-        self.kept.missed = Some(found.missed / error);
+        // After a search of all rows it is not known how soon another one would pay.
+        self.kept.missed = Some(found.missed / error).filter(|_| !found.whole);
         self.move_rows(&found.changes)?;
         let gained = error - self.squared();
-        self.kept.stale = !found.changes.is_empty() && gained >= tolerance * error;
+        let pays = !found.changes.is_empty() && gained >= tolerance * error;
+        // Moves and transfers need the second nearest centres, which the next search finds.
+        self.kept.searched = !found.whole;
+        self.kept.stale = pays || found.whole;
         if gained >= GAIN * error {
             self.near = longer(near, 1, k);
             report.longer_lists += 1;
@@ -277,7 +293,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         if more && vacant && (settles || self.is_exact()) {
             self.vacant = self.vacant(report)?;
         }
-        let transfers = self.kept.transfers > 0 && self.vacant.is_none();
+        let transfers = self.kept.transfers > 0 && self.kept.searched && self.vacant.is_none();
         if more && transfers && self.near > 1 && settles {
             let offsets = self.kept.sums.offsets(self.phase.centres());
             let candidates =
@@ -293,13 +309,15 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     }
 
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
+        self.moved = true;
         if let Some(filled) = self.vacant.take() {
             return self.fill(filled);
         }
         if let Some(candidates) = self.candidates.take() {
             return self.transfer(candidates, report);
         }
-        if self.kept.moves == 0 || !self.kept.searched {
+        self.moved = self.kept.moves > 0 && self.kept.searched;
+        if !self.moved {
             return Ok(());
         }
         let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
@@ -342,6 +360,9 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         let data = self.phase.data;
         let known = data.summary().total_weight * self.phase.coordinates();
         moments.add_total(squared + data.residual().squared, known);
+        if !self.moved {
+            moments.step = self.phase.step;
+        }
         self.phase.stages.update_from(moments)?;
         self.kept.before = Some(before);
         Ok(())

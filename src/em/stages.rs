@@ -24,6 +24,8 @@ pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
     /// Rounds of moves and of transfers that are left.
     pub(crate) moves: usize,
     pub(crate) transfers: usize,
+    /// How far centres move, in distances to their means.
+    pub(crate) step: f64,
     /// The components of the rows, if a phase before ran on the same ones.
     pub(crate) labels: Option<Vec<u32>>,
     /// Whether the variance is known already.

@@ -1,6 +1,6 @@
 //! Phases as data: which rows, which columns, which search, how many moves.
 
-use crate::base::error::{Result, not_negative, positive};
+use crate::base::error::{Result, not_negative, positive, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::e_step::EStep;
@@ -25,6 +25,7 @@ pub(crate) struct Outline {
     pub(crate) starts: usize,
     pub(crate) moves: usize,
     pub(crate) transfers: usize,
+    pub(crate) step: f64,
     pub(crate) factor: f64,
     pub(crate) after_subspace: bool,
     pub(crate) unless_random: bool,
@@ -65,6 +66,7 @@ impl<F: Float> Phase<F> {
                 starts: 1,
                 moves: 0,
                 transfers: 0,
+                step: 1.0,
                 factor: 1.0,
                 after_subspace: false,
                 unless_random: false,
@@ -120,6 +122,15 @@ impl<F: Float> Phase<F> {
         self
     }
 
+    /// How far centres move towards the means of their rows, and beyond them, where the E-step keeps bounds: 1 is the mean itself, and
+    /// below 2 the free energy does not fall either (over-relaxation; [E62](crate::equations#e62)). Where iterations gain a little
+    /// each for a long time, longer steps need fewer of them. Default 1.
+    #[must_use]
+    pub fn step(mut self, step: f64) -> Self {
+        self.outline.step = step;
+        self
+    }
+
     /// Times the builder's tolerance. Default 1.
     #[must_use]
     pub fn tolerance_factor(mut self, factor: f64) -> Self {
@@ -152,6 +163,7 @@ impl<F: Float> Stage for Phase<F> {
             rows,
             columns,
             starts,
+            step,
             factor,
             ..
         } = self.outline;
@@ -163,6 +175,8 @@ impl<F: Float> Stage for Phase<F> {
         if let PhaseRows::Larger(coreset) = rows {
             coreset.check(clusters)?;
         }
+        let rises = (0.0..2.0).contains(&step) && step > 0.0;
+        require(rises, "step", step, "must be more than 0 and less than 2")?;
         not_negative("tolerance_factor", factor)
     }
 }

@@ -479,6 +479,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             streams,
             moves: outline.moves,
             transfers: outline.transfers,
+            step: outline.step,
             labels: same.map(|(supports, _)| supports.into_labels()),
             calibrated: done > 0 || candidate.calibrated,
             rule,

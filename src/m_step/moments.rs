@@ -35,6 +35,8 @@ pub struct Moments {
     pub(crate) dim: usize,
     /// (k).
     pub(crate) mass: Vec<f64>,
+    /// How far centres move, in distances to their means (E62): 1, unless a phase says otherwise.
+    pub(crate) step: f64,
     /// (k, d), padded: the mass per coordinate. Empty as long as every row knows every coordinate: then each
     /// coordinate has the mass of its component.
     observed: Vec<f64>,
@@ -96,6 +98,7 @@ impl Moments {
         Self {
             dim,
             mass: vec![0.0; k],
+            step: 1.0,
             observed: Vec::new(),
             places: vec![0; k],
             first: vec![0.0; stride(dim)],
@@ -592,7 +595,8 @@ impl Moments {
         (squared[self.sum_of(c, c * stride(self.dim) + j)], mass)
     }
 
-    /// Moves every coordinate of every centre to its mean (E6), rounded to the type of the data; one without mass stays.
+    /// Moves every coordinate of every centre to its mean (E6), or beyond (E62), rounded to the type of the data; one without mass
+    /// stays.
     /// Shows `moved` each step: component, coordinate, and by how much the sum of w q |z - mu|^2 falls in it (E7).
     pub(crate) fn move_centres<F: Float>(
         &self,
@@ -614,7 +618,7 @@ impl Moments {
                 let mass = self.observed(c, j);
                 if mass > 0.0 {
                     let old = mu.to_f64();
-                    *mu = F::from_f64(held(old + first / mass));
+                    *mu = F::from_f64(held(old + self.step * first / mass));
                     let step = mu.to_f64() - old;
                     moved(c, j, step * (2.0 * first - mass * step));
                 }

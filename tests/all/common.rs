@@ -216,6 +216,29 @@ pub enum Known {
 }
 
 impl<F: Float> Algorithm<F> {
+    /// Two fits that must be equal, of as many iterations: a last bit of F may let one stop earlier at tolerance 0, and then
+    /// the other is fitted again for as many. A component that has next to no weight may move between them and F not.
+    pub fn equally_long(
+        &self,
+        (rows, settings): (&Dense<'_, F>, &Settings<F>),
+        (others, of_others): (&Dense<'_, F>, &Settings<F>),
+    ) -> (Outcome<F>, Outcome<F>) {
+        let again = |data: &Dense<'_, F>, settings: &Settings<F>, max_iterations| {
+            let mut settings = settings.clone();
+            settings.max_iterations = max_iterations;
+            (self.fit)(data, &settings).unwrap()
+        };
+        let a = (self.fit)(rows, settings).unwrap();
+        let b = (self.fit)(others, of_others).unwrap();
+        match (a.report.iterations, b.report.iterations) {
+            // The most iterations are those of each phase.
+            _ if a.report.phases.len() > 1 => (a, b),
+            (m, n) if m > n => (again(rows, settings, n), b),
+            (m, n) if n > m => (a, again(others, of_others, m)),
+            _ => (a, b),
+        }
+    }
+
     /// Whether it is deterministic for rows in any order.
     pub fn takes_any_order(&self) -> bool {
         self.deterministic && self.rows != Known::Sketch
@@ -483,6 +506,7 @@ pub fn phases<F: Float>(
                 .columns(columns)
                 .split_and_merge(moves)
                 .transfers(moves)
+                .step(1.9)
         };
         let larger = larger.map(|size| PhaseRows::Larger(Lightweight::new(size)));
         let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));

@@ -35,6 +35,22 @@ pub(crate) struct Searched {
     pub(crate) evaluations: u64,
     /// How much open rows that were not searched would lower the squared distances, estimated by those that were drawn.
     pub(crate) missed: f64,
+    /// Whether all open rows were searched, and most of them for the nearest centre alone.
+    pub(crate) whole: bool,
+}
+
+/// When rows are searched beyond their lists.
+pub(crate) struct Beyond<P> {
+    /// Centres on a list.
+    pub(crate) near: usize,
+    /// The squared distances of all rows.
+    pub(crate) error: f64,
+    /// What a search of so many rows must gain.
+    pub(crate) price: P,
+    /// The number of the sample.
+    pub(crate) turn: usize,
+    /// Whether far rows are searched in any case.
+    pub(crate) with_far: bool,
 }
 
 impl Searched {
@@ -69,7 +85,7 @@ impl<F: Float> Assignment<F> {
         loop {
             let far = far(view, error);
             let open = all.where_open(|_, m| m.lower < F::zero() && m.upper >= far);
-            let found = all.search_all(view, centres, &open)?;
+            let found = all.search_all(view, centres, &open, true)?;
             all.apply(&found.changes);
             evaluations += found.evaluations;
             // A few rows very far out hide others: these are far once the mean has fallen.
@@ -96,7 +112,7 @@ impl<F: Float> Assignment<F> {
         }
         let mut all = Self::of_labels(&vec![0; n], k);
         let rows = all.where_open(|_, _| true);
-        let found = all.search_all(view, centres, &rows)?;
+        let found = all.search_all(view, centres, &rows, true)?;
         all.apply(&found.changes);
         Ok((all, found.evaluations))
     }
@@ -151,41 +167,43 @@ impl<F: Float> Assignment<F> {
         Ok(Self::of_labels(&parallel::all(labels)?.concat(), k))
     }
 
-    /// Searches all centres for open rows, which may be nearer to a centre outside their list (E35). Far rows, by the squared
-    /// distances `error`, are always searched. The others are all searched if a sample of them gains more than the `price` of
-    /// that search. A gain counts only as far as no list of the `near` centres around the row's own would give it.
+    /// Searches all centres for open rows, which may be nearer to a centre outside their list (E35). A sample of them, other ones
+    /// in each `turn`, tells how much the others would gain: these are all searched if that is more than the `price` of their search.
+    /// A gain counts only as far as no list of the `near` centres around the row's own would give it. Far rows, by the squared
+    /// distances `error`, can gain most: they are searched with the others, and whenever `with_far` says so.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
-        near: usize,
         open: impl Fn(usize, &Member<F>) -> bool + Sync,
-        error: f64,
-        price: impl Fn(usize) -> f64,
+        beyond: Beyond<impl Fn(usize) -> f64>,
     ) -> Result<Searched> {
-        let (open, far) = (self.where_open(open), far(view, error));
-        let price = price(open.len());
+        let (open, far) = (self.where_open(open), far(view, beyond.error));
+        let price = (beyond.price)(open.len());
         let is_far = |row: &Change| self.members[row.place].upper >= far;
         let (far, others) = open.into_iter().partition::<Vec<_>, _>(is_far);
         let step = match price > 0.0 {
             true => others.len().div_ceil(DRAWN_ROWS).max(1),
             false => 1,
         };
-        let drawn: Vec<Change> = others.iter().step_by(step).copied().collect();
-        let mut found = self.search_all(view, centres, &drawn)?;
+        let first = beyond.turn % step;
+        let drawn: Vec<Change> = others.iter().skip(first).step_by(step).copied().collect();
+        let mut found = self.search_all(view, centres, &drawn, true)?;
         let mut gain = f64::INFINITY;
         if price > 0.0 {
-            gain = self.gain_beyond(view, centres, near, &found.changes)?;
-            found.evaluations += (found.changes.len() * (centres.len() + near)) as u64;
+            gain = self.gain_beyond(view, centres, beyond.near, &found.changes)?;
+            found.evaluations += (found.changes.len() * (centres.len() + beyond.near)) as u64;
         }
         found.missed = step as f64 * gain;
         if found.missed > price {
-            found.missed = 0.0;
-            let rest = others.chunks(step).flat_map(|others| &others[1..]);
-            let rest: Vec<Change> = rest.copied().collect();
-            found.join(self.search_all(view, centres, &rest)?);
+            (found.missed, found.whole) = (0.0, step > 1);
+            let rest = others.iter().enumerate().filter(|(i, _)| i % step != first);
+            let rest: Vec<Change> = rest.map(|(_, change)| *change).collect();
+            found.join(self.search_all(view, centres, &rest, false)?);
         }
-        found.join(self.search_all(view, centres, &far)?);
+        if found.missed == 0.0 || beyond.with_far {
+            found.join(self.search_all(view, centres, &far, !found.whole)?);
+        }
         found.changes.sort_unstable_by_key(|change| change.place);
         Ok(found)
     }
@@ -222,11 +240,14 @@ impl<F: Float> Assignment<F> {
         Ok(parallel::all(gains)?.iter().sum())
     }
 
+    /// Searches all centres for these rows: for the nearest and the second nearest, or, faster, for the nearest and a bound of the
+    /// distance to others.
     fn search_all(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
         open: &[Change],
+        for_second: bool,
     ) -> Result<Searched> {
         let rows = search::block_rows(centres.len(), centres.dim());
         // A single centre is the second nearest as well, at any distance.
@@ -234,6 +255,22 @@ impl<F: Float> Assignment<F> {
         let found = parallel::map_blocks(open.len(), rows, |_, range| {
             let open = &open[range];
             let rows = view.gather(open.iter().map(|row| row.row))?;
+            let n = rows.len();
+            let (mut ids, mut squared) = (vec![0; n], vec![F::zero(); n]);
+            let mut others = vec![F::zero(); n];
+            if !for_second && rows.nearest_and_others(centres, &mut ids, &mut squared, &mut others)
+            {
+                let found = open.iter().enumerate().map(|(i, row)| {
+                    let member = Member {
+                        row: row.row,
+                        second: row.from,
+                        upper: root(squared[i]),
+                        lower: root(others[i]),
+                    };
+                    (Change { to: ids[i], ..*row }, member)
+                });
+                return Ok(found.collect::<Vec<_>>());
+            }
             let mut block = Block::listed(centres.len(), width);
             block.reset(rows.len(), &[]);
             block.supports.resize(rows.len() * width, 0);
@@ -267,6 +304,7 @@ impl<F: Float> Assignment<F> {
             changes,
             evaluations: (open.len() * centres.len()) as u64,
             missed: 0.0,
+            whole: false,
         })
     }
 

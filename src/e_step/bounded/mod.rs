@@ -22,7 +22,7 @@ pub(crate) mod split_merge;
 mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
-pub(crate) use full_search::DRAWN_ROWS;
+pub(crate) use full_search::{Beyond, DRAWN_ROWS};
 pub(crate) use in_order::{Bounds, RowsInOrder, cells_pay, moves};
 pub(crate) use lists::{NeighbourLists, are_lists, nearest_lists};
 pub(crate) use lists::{PRODUCT_RATE, product_rate};

@@ -130,7 +130,6 @@ pub fn same(name: &str, a: &Outcome<f64>, b: &Outcome<f64>, tolerance: f64) {
     };
     let lost: f64 = a.variances.indexed_iter().map(lost).sum();
     let same = |f: f64, g: f64| (f - g).abs() <= tolerance * f.abs().max(g.abs()).max(1.0) + lost;
-    // At tolerance 0 a last bit may decide whether one of them makes another iteration; it changes nothing.
     assert!(
         same(last(a), last(b)),
         "{name}: last free energy {} {}",
