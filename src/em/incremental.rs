@@ -26,8 +26,9 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     /// Rows to transfer after this search, and rows for components without mass.
     candidates: Option<TransferCandidates>,
     vacant: Option<Filled<F>>,
-    /// Whether rows or components were moved since the last search: that pays once the means follow, exactly.
-    moved: bool,
+    /// Whether centres go to the means themselves: after moves, which pay only then, and where the last search changed nothing, so that
+    /// the fixed point is reached and not approached.
+    exactly: bool,
 }
 
 /// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a search
@@ -44,13 +45,15 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     pub(crate) fn new(mut phase: SetUp<'a, F, M>, report: &mut PhaseReport) -> Result<Self> {
         let labels = phase.labels.take();
         let (view, centres, near) = (phase.view(), phase.centres(), near(&phase, report));
-        let searched = labels.is_none();
+        let mut searched = false;
         let assignment = match labels {
             Some(labels) => Assignment::of_labels(&labels, centres.len()),
             None => {
                 let tolerance = phase.rule.tolerance;
-                let (found, evaluations) = Assignment::first(view, centres, near, tolerance)?;
+                let first = Assignment::first(view, centres, near, tolerance)?;
+                let (found, evaluations, seconds) = first;
                 report.add_evaluations(evaluations);
+                searched = seconds;
                 found
             }
         };
@@ -70,7 +73,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             kept,
             candidates: None,
             vacant: None,
-            moved: false,
+            exactly: false,
             phase,
         };
         let first = pass.likelihood();
@@ -98,7 +101,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             kept,
             candidates: None,
             vacant: None,
-            moved: false,
+            exactly: false,
             phase,
         })
     }
@@ -139,6 +142,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let (changes, evaluations) = self.kept.assignment.search(view, centres, &lists)?;
         report.add_evaluations(evaluations);
         self.move_rows(&changes)?;
+        self.exactly = changes.is_empty();
         (self.kept.searched, self.kept.stale) = (true, false);
         if !self.search_beyond(&lists, report)? {
             self.kept.lists = Some(lists);
@@ -203,6 +207,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         // After a search of all rows it is not known how soon another one would pay.
         self.kept.missed = Some(found.missed / error).filter(|_| !found.whole);
         self.move_rows(&found.changes)?;
+        self.exactly &= found.changes.is_empty();
         let gained = error - self.squared();
         let pays = !found.changes.is_empty() && gained >= tolerance * error;
         // Moves and transfers need the second nearest centres, which the next search finds.
@@ -309,17 +314,18 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
     }
 
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
-        self.moved = true;
         if let Some(filled) = self.vacant.take() {
+            self.exactly = true;
             return self.fill(filled);
         }
         if let Some(candidates) = self.candidates.take() {
+            self.exactly = true;
             return self.transfer(candidates, report);
         }
-        self.moved = self.kept.moves > 0 && self.kept.searched;
-        if !self.moved {
+        if self.kept.moves == 0 || !self.kept.searched {
             return Ok(());
         }
+        self.exactly = true;
         let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
         // A smaller gain is not worth the evaluations of a round. The error outside a subspace cannot be lowered, so it does
         // not count.
@@ -360,7 +366,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         let data = self.phase.data;
         let known = data.summary().total_weight * self.phase.coordinates();
         moments.add_total(squared + data.residual().squared, known);
-        if !self.moved {
+        if !self.exactly {
             moments.step = self.phase.step;
         }
         self.phase.stages.update_from(moments)?;
@@ -400,7 +406,7 @@ fn longer(near: usize, times: usize, all: usize) -> usize {
 
 /// The quantization error of some centres on these rows, and the number of distance evaluations.
 pub(crate) fn error_of<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Result<(f64, u64)> {
-    let (assignment, evaluations) = Assignment::exhaustive(view, centres)?;
+    let (assignment, evaluations, _) = Assignment::exhaustive(view, centres)?;
     Ok((assignment.squared(view), evaluations))
 }
 
@@ -411,6 +417,6 @@ pub(crate) fn outside<F: Float>(
     centres: &Centres<F>,
     near: usize,
 ) -> Result<bool> {
-    let (assignment, _) = Assignment::first(view, centres, near.min(centres.len()), SMALL_GAIN)?;
+    let (assignment, ..) = Assignment::first(view, centres, near.min(centres.len()), SMALL_GAIN)?;
     Ok(view.data.residual().squared > assignment.squared(view))
 }

@@ -506,7 +506,7 @@ pub fn phases<F: Float>(
                 .columns(columns)
                 .split_and_merge(moves)
                 .transfers(moves)
-                .step(1.9)
+                .step(if moves > 0 { 1.9 } else { 1.0 })
         };
         let larger = larger.map(|size| PhaseRows::Larger(Lightweight::new(size)));
         let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));

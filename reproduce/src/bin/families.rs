@@ -4,12 +4,17 @@
 //! family, named after what is in it. Without any it prints the names of the families.
 
 use reproduce::hard::{self, Shape};
+use reproduce::overlapping_gaussians;
 use std::path::Path;
+
+/// As many Gaussians of deviation 1 as clusters, their means as far from the origin as their rows are from them.
+const OVERLAPPING: &str = "overlapping";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [folder, wanted @ ..] = &arguments[..] else {
-        hard::KINDS.iter().for_each(|kind| println!("{kind}"));
+        let all = hard::KINDS.iter().chain(&[OVERLAPPING]);
+        all.for_each(|kind| println!("{kind}"));
         return Ok(());
     };
     for wanted in wanted {
@@ -25,7 +30,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             columns: d,
             clusters: k,
         };
-        let found = hard::generate(name, shape, seed);
+        let found = match *name {
+            OVERLAPPING => Some(overlapping_gaussians((n, d, k))),
+            _ => hard::generate(name, shape, seed),
+        };
         ndarray_npy::write_npy(&file, &found.ok_or(format!("{name}: no such family"))?)?;
         println!("{}", file.display());
     }

@@ -63,13 +63,13 @@ impl Searched {
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40)
     /// if that is cheaper and there is a tolerance. In that case far rows that may be nearer to a centre outside the list are
-    /// compared with all. Returns the number of distance evaluations as well.
+    /// compared with all. Returns the number of distance evaluations as well, and whether the second nearest are known.
     pub(crate) fn first(
         view: View<'_, F>,
         centres: &Centres<F>,
         near: usize,
         tolerance: f64,
-    ) -> Result<(Self, u64)> {
+    ) -> Result<(Self, u64, bool)> {
         let lists = match tolerance > 0.0 {
             true => InvertedLists::of(centres, WIDER * near),
             false => None,
@@ -91,30 +91,31 @@ impl<F: Float> Assignment<F> {
             // A few rows very far out hide others: these are far once the mean has fallen.
             let before = std::mem::replace(&mut error, all.squared(view));
             if found.changes.is_empty() || error >= 0.5 * before {
-                return Ok((all, evaluations));
+                return Ok((all, evaluations, true));
             }
         }
     }
 
-    /// Every row with its nearest centre and the second nearest of all centres, and the number of distance evaluations.
-    pub(crate) fn exhaustive(view: View<'_, F>, centres: &Centres<F>) -> Result<(Self, u64)> {
+    /// Every row with its nearest centre of all, the number of distance evaluations, and whether the second nearest are known: not
+    /// where products are faster than lists.
+    pub(crate) fn exhaustive(view: View<'_, F>, centres: &Centres<F>) -> Result<(Self, u64, bool)> {
         let (n, k) = (view.len(), centres.len());
         let list: Vec<u32> = (0..k as u32).collect();
         if (2..=FULL_LIST_CENTRES).contains(&k) {
             let all = Self::around(view, centres, centres, |_| &list)?;
-            return Ok((all, (2 * n * k) as u64));
+            return Ok((all, (2 * n * k) as u64, true));
         }
         let number = (k as f64).sqrt() as usize;
         if centres.dim() <= PACKED_COLUMNS && n / PACKED_ROWS >= number {
             // Distances are expanded about one of a few centres, the nearest of them.
             let all = Self::around(view, centres, &centres.evenly(number), |_| &list)?;
-            return Ok((all, (n * (number + k)) as u64));
+            return Ok((all, (n * (number + k)) as u64, true));
         }
         let mut all = Self::of_labels(&vec![0; n], k);
         let rows = all.where_open(|_, _| true);
-        let found = all.search_all(view, centres, &rows, true)?;
+        let found = all.search_all(view, centres, &rows, false)?;
         all.apply(&found.changes);
-        Ok((all, found.evaluations))
+        Ok((all, found.evaluations, false))
     }
 
     /// The nearest centre of every row and the second nearest, among those that `list` gives for its point.

@@ -147,7 +147,7 @@ mod tests {
             let frame = data.frame();
             let view = View::new(&data, &frame);
             let centres = Centres::enter(x.view().split_at(ndarray::Axis(0), k).0, &frame);
-            let (mut assignment, _) = Assignment::exhaustive(view, &centres).unwrap();
+            let (mut assignment, ..) = Assignment::exhaustive(view, &centres).unwrap();
             let mut sums = KeptSums::of(view, &centres, &assignment).unwrap();
             let before = naive(&x, &w, &assignment.labels(), k);
             let candidates = TransferCandidates::of(view, &assignment, &sums.offsets(&centres));
