@@ -48,6 +48,67 @@ fn lloyd(
     centres
 }
 
+/// One step of any length between 0 and 2 (E62), from the seeds: the means that the formula gives, and the fall of the quantization error
+/// of the rows that it is about.
+#[test]
+fn a_step_beyond_the_means() {
+    let (n, d, k) = (500, 4, 7);
+    let (x, w) = (
+        blobs::<f64>(n, d, k, 3),
+        Array1::from_shape_fn(n, |i| 0.5 + (i % 3) as f64),
+    );
+    let (start, data) = (
+        seeds(&x, k, 3),
+        Dense::weighted(x.view(), w.view()).unwrap(),
+    );
+    let (labels, means) = (nearest(&x, &start), lloyd(&x, &w, &start, 1));
+    let error = |centres: &Array2<f64>| {
+        let of = |i: usize| w[i] * squared_distance(x.row(i), centres.row(labels[i] as usize));
+        (0..n).map(of).sum::<f64>()
+    };
+    for step in [0.25, 1.0, 1.5, 1.99] {
+        let phase = Phase::new(Bounded::new()).step(step);
+        let builder = algorithms::k_means(k).phases(move |_| vec![phase.clone()]);
+        let builder = builder.tolerance(0.0).max_iterations(1);
+        let fit = builder.seeder(Given::new(start.view())).build().unwrap();
+        let fit = fit.fit(&data).unwrap();
+        let expected = &start + &(&means - &start).mapv(|v| step * v);
+        assert_abs_diff_eq!(fit.model.means(), expected, epsilon = 1e-9);
+        let fall: f64 = (0..n)
+            .map(|i| {
+                w[i] * squared_distance(
+                    means.row(labels[i] as usize),
+                    start.row(labels[i] as usize),
+                )
+            })
+            .sum();
+        let fall = step * (2.0 - step) * fall;
+        assert_abs_diff_eq!(
+            error(&start) - error(&expected),
+            fall,
+            epsilon = 1e-8 * error(&start)
+        );
+    }
+}
+
+/// Steps of half the way more end where k-means does: no row is nearer to another mean, and all centres are means.
+#[test]
+fn longer_steps_end_at_means() {
+    for seed in 0..20 {
+        let x = blobs::<f64>(600, 3, 8, seed);
+        let (w, start) = (Array1::ones(600), seeds(&x, 8, seed));
+        let data = Dense::new(x.view()).unwrap();
+        let phase = Phase::new(Bounded::new()).step(1.5);
+        let builder = algorithms::k_means(8).phases(move |_| vec![phase.clone()]);
+        let builder = builder.tolerance(0.0).max_iterations(500);
+        let fit = builder.seeder(Given::new(start.view())).build().unwrap();
+        let fit = fit.fit(&data).unwrap();
+        let means = fit.model.means().to_owned();
+        assert_abs_diff_eq!(lloyd(&x, &w, &means, 1), means, epsilon = 1e-9);
+        rises_in_phases("steps", &fit.report, 600.0, rounding::<f64>());
+    }
+}
+
 /// With all centres near, all columns and no moves, bounds and kept sums change nothing but the time: after every iteration the means
 /// are those of Lloyd's algorithm, and labels and quantization error belong to them.
 #[test]

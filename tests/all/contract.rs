@@ -793,6 +793,9 @@ fn settings_of_phases_are_checked() {
         refused(vec![phase().tolerance_factor(f64::NAN)]),
         "tolerance_factor"
     );
+    for step in [0.0, -1.0, 2.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(refused(vec![phase().step(step)]), "step", "{step}");
+    }
     assert_eq!(
         refused(vec![phase().rows(PhaseRows::Larger(none))]),
         "coreset"

@@ -8,7 +8,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::sort;
 use crate::costs::Cost;
-use crate::data::{Centres, View};
+use crate::data::{Centres, Rows, View};
 use crate::kernels::distance;
 use crate::model::block::Block;
 use crate::model::search::{self, Exact};
@@ -49,7 +49,7 @@ pub(crate) struct Beyond<P> {
     pub(crate) price: P,
     /// The number of the sample.
     pub(crate) turn: usize,
-    /// Whether far rows are searched in any case.
+    /// Whether far rows are searched even if the others are not.
     pub(crate) with_far: bool,
 }
 
@@ -169,9 +169,8 @@ impl<F: Float> Assignment<F> {
     }
 
     /// Searches all centres for open rows, which may be nearer to a centre outside their list (E35). A sample of them, other ones
-    /// in each `turn`, tells how much the others would gain: these are all searched if that is more than the `price` of their search.
-    /// A gain counts only as far as no list of the `near` centres around the row's own would give it. Far rows, by the squared
-    /// distances `error`, can gain most: they are searched with the others, and whenever `with_far` says so.
+    /// in each turn, tells how much the others would gain: these are all searched if that is more than the price of their search.
+    /// A gain counts only as far as no list of as many centres around the row's own would give it. Far rows can gain most.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
@@ -196,13 +195,14 @@ impl<F: Float> Assignment<F> {
             found.evaluations += (found.changes.len() * (centres.len() + beyond.near)) as u64;
         }
         found.missed = step as f64 * gain;
-        if found.missed > price {
+        let pays = found.missed > price;
+        if pays {
             (found.missed, found.whole) = (0.0, step > 1);
             let rest = others.iter().enumerate().filter(|(i, _)| i % step != first);
             let rest: Vec<Change> = rest.map(|(_, change)| *change).collect();
             found.join(self.search_all(view, centres, &rest, false)?);
         }
-        if found.missed == 0.0 || beyond.with_far {
+        if pays || beyond.with_far {
             found.join(self.search_all(view, centres, &far, !found.whole)?);
         }
         found.changes.sort_unstable_by_key(|change| change.place);
@@ -256,21 +256,8 @@ impl<F: Float> Assignment<F> {
         let found = parallel::map_blocks(open.len(), rows, |_, range| {
             let open = &open[range];
             let rows = view.gather(open.iter().map(|row| row.row))?;
-            let n = rows.len();
-            let (mut ids, mut squared) = (vec![0; n], vec![F::zero(); n]);
-            let mut others = vec![F::zero(); n];
-            if !for_second && rows.nearest_and_others(centres, &mut ids, &mut squared, &mut others)
-            {
-                let found = open.iter().enumerate().map(|(i, row)| {
-                    let member = Member {
-                        row: row.row,
-                        second: row.from,
-                        upper: root(squared[i]),
-                        lower: root(others[i]),
-                    };
-                    (Change { to: ids[i], ..*row }, member)
-                });
-                return Ok(found.collect::<Vec<_>>());
+            if !for_second && let Some(found) = nearest_alone(&rows, centres, open) {
+                return Ok(found);
             }
             let mut block = Block::listed(centres.len(), width);
             block.reset(rows.len(), &[]);
@@ -319,6 +306,30 @@ impl<F: Float> Assignment<F> {
         });
         found.concat()
     }
+}
+
+/// The nearest of all centres for each of these rows, and a bound of the distance to others; `None` for rows that have no products.
+fn nearest_alone<F: Float>(
+    rows: &Rows<F>,
+    centres: &Centres<F>,
+    open: &[Change],
+) -> Option<Vec<(Change, Member<F>)>> {
+    let (mut ids, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+    let mut others = squared.clone();
+    if !rows.nearest_and_others(centres, &mut ids, &mut squared, &mut others) {
+        return None;
+    }
+    let found = open.iter().zip(ids).zip(squared.iter().zip(&others));
+    let found = found.map(|((row, to), (own, others))| {
+        let member = Member {
+            row: row.row,
+            second: row.from,
+            upper: root(*own),
+            lower: root(*others),
+        };
+        (Change { to, ..*row }, member)
+    });
+    Some(found.collect())
 }
 
 /// The distance from which on rows are far, by the squared distances of all rows.
