@@ -45,7 +45,7 @@ pub(crate) struct Beyond<P> {
     pub(crate) near: usize,
     /// The squared distances of all rows.
     pub(crate) error: f64,
-    /// What a search of so many rows must gain.
+    /// The least gain for which a search is worth its time, from the number of its rows.
     pub(crate) price: P,
     /// The number of the sample.
     pub(crate) turn: usize,
