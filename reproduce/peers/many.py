@@ -3,8 +3,8 @@
     reproduce/peers/run --many [--tolerances 1e-1,1e-2,1e-3] [--threads 2] SET.npy:K [SET.npy:K ...]
 
 One run each, in turn. faiss from random rows makes as many iterations as end before the run of `fast` does, and twice as many; in two
-levels, with about sqrt(k) clusters in the first, it makes its default, 25, on its samples. Seconds are the time from rows in memory to centres. Errors are those of every tenth row, relative to
-`fast` with the last tolerance."""
+levels, with about sqrt(k) clusters in the first, it makes its default, 25, on its samples. Seconds are the time from rows in memory
+to centres. Errors are those of every tenth row, relative to `fast` with the last tolerance."""
 
 import argparse
 

@@ -175,7 +175,7 @@ impl<F: Float> Stage for Phase<F> {
         if let PhaseRows::Larger(coreset) = rows {
             coreset.check(clusters)?;
         }
-        let rises = (0.0..2.0).contains(&step) && step > 0.0;
+        let rises = step > 0.0 && step < 2.0;
         require(rises, "step", step, "must be more than 0 and less than 2")?;
         not_negative("tolerance_factor", factor)
     }
