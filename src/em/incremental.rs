@@ -10,8 +10,8 @@ use crate::base::rng::Purpose;
 use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
 use crate::e_step::bounded::split_merge::split_and_merge;
-use crate::e_step::bounded::{Beyond, DRAWN_ROWS, PRODUCT_RATE};
-use crate::e_step::{Assignment, Change, KeptSums, Member, NeighbourLists};
+use crate::e_step::bounded::{DRAWN_ROWS, time_of_all, time_of_lists};
+use crate::e_step::{Assignment, Change, KeptSums, NeighbourLists};
 use crate::io::{FileFault, rule};
 use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
@@ -31,10 +31,14 @@ pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
     exactly: bool,
 }
 
-/// A search over all centres takes as long as several iterations, so it must gain several times the tolerance; but a search
-/// that lowers the error by this share, or by the tolerance, always pays. After one that did, neighbour lists become longer, which doubles the cost
-/// of an iteration.
+/// Where a phase would end, a search over all centres that takes as long as several iterations must gain several times the
+/// tolerance; but one that lowers the error by this share, or by the tolerance, always pays. After one that did, neighbour lists
+/// become longer.
 const GAIN: f64 = 1e-2;
+
+/// Before that, it must gain this share of what iterations by lists would gain in its time: part of that is on the way to what it finds
+/// at once, and the sooner it finds it, the fewer of them are needed.
+const SOON: f64 = 0.25;
 
 /// Moves end after a round whose bound on the gain is at most this share of the error, or the tolerance, up to ten times as
 /// much.
@@ -66,7 +70,6 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             transfers: phase.transfers,
             searched,
             stale: false,
-            missed: None,
         };
         let mut pass = Self {
             near,
@@ -125,7 +128,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// Searches for a nearer centre for every row that its bounds leave open, and moves it in the sums.
     fn follow(&mut self, before: &Centres<F>, report: &mut PhaseReport) -> Result<()> {
-        let (view, centres) = (self.phase.view(), self.phase.centres());
+        let centres = self.phase.centres();
         let mut lists = match self.kept.lists.take() {
             Some(lists) => lists,
             None => {
@@ -139,15 +142,60 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
             }
         };
         report.add_evaluations(lists.follow(before, centres));
-        let (changes, evaluations) = self.kept.assignment.search(view, centres, &lists)?;
+        let beyond = self.lists_miss(&lists, report)?;
+        let (view, centres) = (self.phase.view(), self.phase.centres());
+        let assignment = &mut self.kept.assignment;
+        let (changes, evaluations) = assignment.search(view, centres, &lists, beyond)?;
         report.add_evaluations(evaluations);
         self.move_rows(&changes)?;
         self.exactly = changes.is_empty();
-        (self.kept.searched, self.kept.stale) = (true, false);
-        if !self.search_beyond(&lists, report)? {
+        // Moves and transfers need the second nearest centres, which a search by lists finds.
+        (self.kept.searched, self.kept.stale) = (!beyond, false);
+        if !beyond && !self.search_beyond(&lists, report)? {
             self.kept.lists = Some(lists);
         }
         Ok(())
+    }
+
+    /// Whether a search over all centres gains more for its time than one by lists, of the rows that these do not cover: it gains as
+    /// much as that one, about the gain of the last iteration, and what lists miss, which a sample estimates.
+    fn lists_miss(&mut self, lists: &NeighbourLists<F>, report: &mut PhaseReport) -> Result<bool> {
+        let [.., before, last] = report.free_energies[..] else {
+            return Ok(false);
+        };
+        let likelihood = self.likelihood();
+        if self.kept.moves > 0 || self.awaits_transfers(last, &likelihood, report) {
+            return Ok(false);
+        }
+        let tolerance = self.phase.rule.tolerance;
+        let (view, centres) = (self.phase.view(), self.phase.centres());
+        let k = centres.len();
+        let (listed, open) = self.kept.assignment.left_open(lists);
+        let by_lists = time_of_lists(listed, k, self.near);
+        let times_as_long = |rows: usize| time_of_all(rows, k) / by_lists;
+        // The estimate may take a tenth of the time.
+        let every = (10.0 * times_as_long(DRAWN_ROWS.min(open))).ceil() as usize;
+        if open == 0 || report.steps() % every.max(1) != 0 {
+            return Ok(false);
+        }
+        let assignment = &self.kept.assignment;
+        let missed = assignment.missed(view, centres, lists, open, report.steps())?;
+        let (missed, evaluations) = missed;
+        report.add_evaluations(evaluations);
+        let gain = 2.0 * (last - before) / likelihood.entries * likelihood.best;
+        let by_lists = SOON * gain * (times_as_long(open) - 1.0);
+        let pays = missed > by_lists.max(tolerance * likelihood.best);
+        if pays && missed >= GAIN * likelihood.best {
+            self.lengthen(report);
+        }
+        Ok(pays)
+    }
+
+    /// Whether the phase would have ended with this free energy, had the second nearest centres been known, which transfers need.
+    fn awaits_transfers(&self, last: f64, likelihood: &Likelihood, report: &PhaseReport) -> bool {
+        let before = &report.free_energies[..report.steps() - 1];
+        let waits = self.kept.transfers > 0 && !self.kept.searched;
+        waits && self.phase.rule.settles(before, last, likelihood)
     }
 
     /// Moves rows to other components, in the sums as well.
@@ -160,9 +208,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         sums.apply(view, centres, assignment, changes)
     }
 
-    /// Searches rows that their lists do not cover over all centres: before the phase ends, and earlier where iterations gain less
-    /// in the same time. Whether it gained so much that the phase goes on: with new lists, as centres are near others now than
-    /// when these were made.
+    /// Before the phase ends, searches rows that their lists do not cover over all centres. Whether it gained so much that the
+    /// phase goes on: with new lists, as centres are near others now than when these were made.
     fn search_beyond(
         &mut self,
         lists: &NeighbourLists<F>,
@@ -171,53 +218,34 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let likelihood = self.likelihood();
         let (error, free_energy) = (likelihood.best, self.phase.free_energy(&likelihood));
         let last = report.steps() == self.phase.rule.max_iterations;
-        let ends = last || self.settles(free_energy, &likelihood, report);
+        if !(last || self.settles(free_energy, &likelihood, report)) {
+            return Ok(false);
+        }
         let (view, centres) = (self.phase.view(), self.phase.centres());
         let (tolerance, near) = (self.phase.rule.tolerance, self.near);
         let (n, k) = (view.len(), centres.len());
-        let iterations = |rows: usize| (rows * k) as f64 / ((n * near) as f64 * PRODUCT_RATE);
-        // To first order the last iteration lowered the error by this share.
-        let before = report.free_energies.last().copied().unwrap_or(free_energy);
-        let gain = 2.0 * (free_energy - before) / likelihood.entries;
-        let price = |rows: usize| match ends {
-            true => (tolerance * iterations(rows)).min(GAIN.max(tolerance)) * error,
-            // The iteration after it reads all rows.
-            false => gain.max(tolerance) * (1.0 + iterations(rows)) * error,
-        };
-        let known = self.kept.missed;
-        let pays = match known {
-            Some(missed) => missed * error > price(n),
-            // The estimate may take a tenth of the time of the phase.
-            None => report.steps() as f64 > 10.0 * iterations(DRAWN_ROWS.min(n)),
-        };
-        if !(ends || pays) {
-            return Ok(false);
-        }
-        let open = |c: usize, m: &Member<F>| m.upper > lists.moved[c].half_reach;
+        // A search that takes as long as several iterations must gain several times the tolerance.
+        let iterations = |rows: usize| time_of_all(rows, k) / time_of_lists(n, k, near);
+        let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN.max(tolerance)) * error;
         let assignment = &mut self.kept.assignment;
-        let beyond = Beyond {
-            near,
-            error,
-            price,
-            turn: report.steps(),
-            with_far: ends || known.is_none(),
-        };
-        let found = assignment.search_beyond(view, centres, open, beyond)?;
+        let turn = (error, report.steps());
+        let found = assignment.search_beyond(view, centres, lists, turn, price)?;
         report.add_evaluations(found.evaluations);
-        // After a search of all rows it is not known how soon another one would pay.
-        self.kept.missed = Some(found.missed / error).filter(|_| !found.whole);
         self.move_rows(&found.changes)?;
         self.exactly &= found.changes.is_empty();
         let gained = error - self.squared();
         let pays = !found.changes.is_empty() && gained >= tolerance * error;
-        // Moves and transfers need the second nearest centres, which the next search finds.
         self.kept.searched = !found.whole;
         self.kept.stale = pays || found.whole;
         if gained >= GAIN * error {
-            self.near = longer(near, 1, k);
-            report.longer_lists += 1;
+            self.lengthen(report);
         }
         Ok(self.kept.stale)
+    }
+
+    fn lengthen(&mut self, report: &mut PhaseReport) {
+        self.near = longer(self.near, 1, self.phase.centres().len());
+        report.longer_lists += 1;
     }
 
     /// Transfers rows one by one (E50). The rounds end with one that gained less than the phase would stop for.
@@ -309,7 +337,10 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         Ok(SearchResult {
             likelihood,
             free_energy,
-            pending: self.kept.moves > 0 || self.candidates.is_some() || self.vacant.is_some(),
+            pending: self.kept.moves > 0
+                || self.candidates.is_some()
+                || self.vacant.is_some()
+                || more && settles && self.kept.transfers > 0 && !self.kept.searched,
         })
     }
 

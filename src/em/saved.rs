@@ -65,6 +65,4 @@ pub(crate) struct IncrementalState<F: Float> {
     /// Whether every row has bounds: moves go by them.
     pub(super) searched: bool,
     pub(super) stale: bool,
-    /// The share of the error that a search over all centres would gain, by the last estimate in this phase.
-    pub(super) missed: Option<f64>,
 }

@@ -1,5 +1,5 @@
 //! Time and gain of each step of `fast`: `cargo run --release -p reproduce --bin trace -- POINTS.npy CLUSTERS [SEED
-//! [MAX_ITERATIONS]]`, or `N:D:COMPONENTS` in place of the file for rows of overlapping Gaussians.
+//! [MAX_ITERATIONS [TOLERANCE]]]`, or `N:D:COMPONENTS` in place of the file for rows of overlapping Gaussians.
 
 use coremix::prelude::*;
 use coremix::{Element, Progress, algorithms};
@@ -18,16 +18,18 @@ fn main() -> Result<()> {
         arguments.get(2).map_or(Ok(1), |s| s.parse())?,
     );
     let most = arguments.get(3).map_or(Ok(100), |s| s.parse())?;
+    let tolerance = arguments.get(4).map_or(Ok(1e-3), |s| s.parse())?;
+    let limits = (most, tolerance);
     let parts: Vec<usize> = arguments[0]
         .split(':')
         .filter_map(|part| part.parse().ok())
         .collect();
     if let [n, d, components] = parts[..] {
-        return trace(&overlapping_gaussians((n, d, components)), k, seed, most);
+        return trace(&overlapping_gaussians((n, d, components)), k, seed, limits);
     }
     match read_npy::<_, Array2<f32>>(&arguments[0]) {
-        Ok(x) => trace(&x, k, seed, most),
-        Err(_) => trace(&read_npy::<_, Array2<u8>>(&arguments[0])?, k, seed, most),
+        Ok(x) => trace(&x, k, seed, limits),
+        Err(_) => trace(&read_npy::<_, Array2<u8>>(&arguments[0])?, k, seed, limits),
     }
 }
 
@@ -35,13 +37,13 @@ fn trace<T: Element + ReadableElement>(
     x: &Array2<T>,
     k: usize,
     seed: u64,
-    most: usize,
+    (most, tolerance): (usize, f64),
 ) -> Result<()> {
     let data = Dense::new(x.view())?;
     let d = x.ncols() as f64;
     let (mut before, mut last, mut evaluated) = (0.0, Instant::now(), 0);
     let started = Instant::now();
-    let fit = algorithms::fast(k).seed(seed).max_iterations(most).build()?.fit_observed(&data, |progress| {
+    let fit = algorithms::fast(k).seed(seed).max_iterations(most).tolerance(tolerance).build()?.fit_observed(&data, |progress| {
         if let Progress::Iteration { phase, rows, iteration, free_energy, evaluations, .. } = progress {
             if *iteration == 0 { evaluated = 0; }
             let gain = (free_energy - before) / (x.nrows() as f64 * d / 2.0);

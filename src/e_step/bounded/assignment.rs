@@ -1,5 +1,6 @@
 //! Which component each row belongs to, stored by component, with bounds that settle most rows without reading them.
 
+use super::lists::Moved;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -31,6 +32,20 @@ impl<F: Float> Member<F> {
             upper: F::INFINITY,
             lower: F::zero(),
         }
+    }
+
+    /// With bounds that hold after an M-step.
+    #[inline(always)]
+    pub(super) fn after(mut self, moved: Moved<F>) -> Self {
+        self.upper += moved.own;
+        self.lower -= moved.others;
+        self
+    }
+
+    /// Whether the row is settled neither by its bounds, nor by the gap between its centre and the next one.
+    #[inline(always)]
+    pub(super) fn is_open(&self, moved: Moved<F>) -> bool {
+        !(self.upper <= self.lower || self.upper <= moved.half_gap)
     }
 }
 

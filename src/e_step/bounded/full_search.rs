@@ -2,7 +2,7 @@
 
 use super::assignment::{Assignment, Change, Member, TASK_ROWS};
 use super::list_search::{BATCH_ROWS, Kernel, root};
-use super::lists::{self, InvertedLists, PACKED_COLUMNS};
+use super::lists::{self, InvertedLists, NeighbourLists, PACKED_COLUMNS};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -33,31 +33,8 @@ pub(crate) struct Searched {
     /// The changes, in the order of their places.
     pub(crate) changes: Vec<Change>,
     pub(crate) evaluations: u64,
-    /// How much open rows that were not searched would lower the squared distances, estimated by those that were drawn.
-    pub(crate) missed: f64,
     /// Whether all open rows were searched, and most of them for the nearest centre alone.
     pub(crate) whole: bool,
-}
-
-/// When rows are searched beyond their lists.
-pub(crate) struct Beyond<P> {
-    /// Centres on a list.
-    pub(crate) near: usize,
-    /// The squared distances of all rows.
-    pub(crate) error: f64,
-    /// The least gain for which a search is worth its time, from the number of its rows.
-    pub(crate) price: P,
-    /// The number of the sample.
-    pub(crate) turn: usize,
-    /// Whether far rows are searched even if the others are not.
-    pub(crate) with_far: bool,
-}
-
-impl Searched {
-    fn join(&mut self, more: Self) {
-        self.changes.extend(more.changes);
-        self.evaluations += more.evaluations;
-    }
 }
 
 impl<F: Float> Assignment<F> {
@@ -168,82 +145,107 @@ impl<F: Float> Assignment<F> {
         Ok(Self::of_labels(&parallel::all(labels)?.concat(), k))
     }
 
-    /// Searches all centres for open rows, which may be nearer to a centre outside their list (E35). A sample of them, other ones
-    /// in each turn, tells how much the others would gain: these are all searched if that is more than the price of their search.
-    /// A gain counts only as far as no list of as many centres around the row's own would give it. Far rows can gain most.
+    /// After centres moved: how many rows a search by these lists reads, and how many the lists do not cover, so that they may be nearer
+    /// to another centre (E35).
+    pub(crate) fn left_open(&self, lists: &NeighbourLists<F>) -> (usize, usize) {
+        let counts = self.map_parts(|_, components| {
+            components.fold((0, 0), |counts, (c, places)| {
+                let moved = lists.moved[c];
+                self.members[places]
+                    .iter()
+                    .fold(counts, |(listed, open), member| {
+                        let member = member.after(moved);
+                        let uncovered = member.upper > moved.half_reach;
+                        (
+                            listed + usize::from(member.is_open(moved)),
+                            open + usize::from(uncovered),
+                        )
+                    })
+            })
+        });
+        let add = |sum: (usize, usize), part: (usize, usize)| (sum.0 + part.0, sum.1 + part.1);
+        counts.into_iter().fold((0, 0), add)
+    }
+
+    /// Searches all centres for rows that their lists do not cover, if that lowers the squared distances by more than its price, which
+    /// depends on the number of rows. Far rows can gain most, and are always searched. `error` is the squared distance of all rows.
     pub(crate) fn search_beyond(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
-        open: impl Fn(usize, &Member<F>) -> bool + Sync,
-        beyond: Beyond<impl Fn(usize) -> f64>,
+        lists: &NeighbourLists<F>,
+        (error, turn): (f64, usize),
+        price: impl Fn(usize) -> f64,
     ) -> Result<Searched> {
-        let (open, far) = (self.where_open(open), far(view, beyond.error));
-        let price = (beyond.price)(open.len());
-        let is_far = |row: &Change| self.members[row.place].upper >= far;
-        let (far, others) = open.into_iter().partition::<Vec<_>, _>(is_far);
-        let step = match price > 0.0 {
-            true => others.len().div_ceil(DRAWN_ROWS).max(1),
-            false => 1,
-        };
-        let first = beyond.turn % step;
-        let drawn: Vec<Change> = others.iter().skip(first).step_by(step).copied().collect();
-        let mut found = self.search_all(view, centres, &drawn, true)?;
-        let mut gain = f64::INFINITY;
+        let mut open = self.where_open(|c, m| m.upper > lists.moved[c].half_reach);
+        let (price, far) = (price(open.len()), far(view, error));
+        let (mut missed, mut evaluations) = (f64::INFINITY, 0);
         if price > 0.0 {
-            gain = self.gain_beyond(view, centres, beyond.near, &found.changes)?;
-            found.evaluations += (found.changes.len() * (centres.len() + beyond.near)) as u64;
+            (missed, evaluations) = self.missed(view, centres, lists, open.len(), turn)?;
         }
-        found.missed = step as f64 * gain;
-        let pays = found.missed > price;
-        if pays {
-            (found.missed, found.whole) = (0.0, step > 1);
-            let rest = others.iter().enumerate().filter(|(i, _)| i % step != first);
-            let rest: Vec<Change> = rest.map(|(_, change)| *change).collect();
-            found.join(self.search_all(view, centres, &rest, false)?);
+        let pays = missed > price;
+        if !pays {
+            open.retain(|row| self.members[row.place].upper >= far);
         }
-        if pays || beyond.with_far {
-            found.join(self.search_all(view, centres, &far, !found.whole)?);
-        }
-        found.changes.sort_unstable_by_key(|change| change.place);
+        let mut found = self.search_all(view, centres, &open, !pays || price <= 0.0)?;
+        found.evaluations += evaluations;
+        found.whole = pays && price > 0.0;
         Ok(found)
     }
 
-    /// How much more changes lower the squared distances than lists of the `near` centres around the rows' own would.
-    fn gain_beyond(
+    /// How much a search of all centres would lower the squared distances of the rows that their lists do not cover, about `open`:
+    /// estimated by a sample, another one in each turn. Also the number of distance evaluations. A gain counts only as far as no list
+    /// around the row's own centre gives it.
+    pub(crate) fn missed(
         &self,
         view: View<'_, F>,
         centres: &Centres<F>,
-        near: usize,
-        changes: &[Change],
-    ) -> Result<f64> {
-        let all: Vec<u32> = (0..centres.len() as u32).collect();
-        let gains = parallel::map_blocks(changes.len(), BATCH_ROWS / 8, |_, range| {
-            let changes = &changes[range];
-            let rows = view.gather(changes.iter().map(|change| change.row))?;
+        lists: &NeighbourLists<F>,
+        open: usize,
+        turn: usize,
+    ) -> Result<(f64, u64)> {
+        let step = open.div_ceil(DRAWN_ROWS).max(1);
+        let (mut drawn, mut c) = (Vec::new(), 0);
+        for place in (turn % step..self.len()).step_by(step) {
+            while self.starts[c + 1] <= place {
+                c += 1;
+            }
+            let moved = lists.moved[c];
+            if self.members[place].after(moved).upper > moved.half_reach {
+                drawn.push(self.change(place, c, c as u32));
+            }
+        }
+        let (k, near) = (centres.len(), lists.list(0).len());
+        let all: Vec<u32> = (0..k as u32).collect();
+        let gains = parallel::map_blocks(drawn.len(), BATCH_ROWS / 8, |_, range| {
+            let drawn = &drawn[range];
+            let rows = view.gather(drawn.iter().map(|row| row.row))?;
+            let (mut nearest, mut least) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+            rows.nearest(centres, &mut nearest, &mut least);
             let (mut squared, mut gain) = (Vec::new(), 0.0);
-            for (i, change) in changes.iter().enumerate() {
+            for (i, row) in drawn.iter().enumerate() {
+                if lists.list(row.from).contains(&nearest[i]) {
+                    continue;
+                }
+                // The lists may be old: this one is not.
                 let mut list = all.clone();
-                let from = centres.row(change.from as usize);
+                let from = centres.row(row.from as usize);
                 distance::to_some(from, &centres.values, &all, &mut squared);
                 let of = |c: &u32| squared[*c as usize].to_f64();
-                if near < list.len() {
-                    list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
-                    list.truncate(near);
-                }
-                rows.distances_to(i, centres, &list, &mut squared);
+                list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
+                rows.distances_to(i, centres, &list[..near], &mut squared);
                 let listed = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
-                let fall = listed - self.members[change.place].upper.to_f64().powi(2);
-                gain += rows.weight(i) * fall.max(0.0);
+                gain += rows.weight(i) * (listed - least[i].to_f64()).max(0.0);
             }
             Ok(gain)
         });
-        Ok(parallel::all(gains)?.iter().sum())
+        let gain: f64 = parallel::all(gains)?.iter().sum();
+        Ok((step as f64 * gain, (drawn.len() * (k + near)) as u64))
     }
 
     /// Searches all centres for these rows: for the nearest and the second nearest, or, faster, for the nearest and a bound of the
     /// distance to others.
-    fn search_all(
+    pub(super) fn search_all(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
@@ -266,7 +268,7 @@ impl<F: Float> Assignment<F> {
             search::ranked(cost, &rows, &mut block, &mut Exact::default());
             let found = open.iter().enumerate().map(|(i, row)| {
                 let (ids, squared) = (block.support(i), block.costs(i));
-                let mut change = Change { to: ids[0], ..*row };
+                let mut to = ids[0];
                 let mut member = Member {
                     row: row.row,
                     second: ids[width - 1],
@@ -275,23 +277,23 @@ impl<F: Float> Assignment<F> {
                 };
                 // The row stays if others are only as near.
                 if member.second == row.from && member.upper == member.lower {
-                    std::mem::swap(&mut change.to, &mut member.second);
+                    std::mem::swap(&mut to, &mut member.second);
                 }
-                (change, member)
+                (to, member)
             });
             Ok(found.collect::<Vec<_>>())
         });
         let mut changes = Vec::new();
-        for (change, member) in parallel::all(found)?.into_iter().flatten() {
-            self.members[change.place] = member;
-            if change.to != change.from {
-                changes.push(change);
+        let found = parallel::all(found)?.into_iter().flatten();
+        for (row, (to, member)) in open.iter().zip(found) {
+            self.members[row.place] = member;
+            if to != row.from {
+                changes.push(Change { to, ..*row });
             }
         }
         Ok(Searched {
             changes,
             evaluations: (open.len() * centres.len()) as u64,
-            missed: 0.0,
             whole: false,
         })
     }
@@ -313,7 +315,7 @@ fn nearest_alone<F: Float>(
     rows: &Rows<F>,
     centres: &Centres<F>,
     open: &[Change],
-) -> Option<Vec<(Change, Member<F>)>> {
+) -> Option<Vec<(u32, Member<F>)>> {
     let (mut ids, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
     let mut others = squared.clone();
     if !rows.nearest_and_others(centres, &mut ids, &mut squared, &mut others) {
@@ -327,7 +329,7 @@ fn nearest_alone<F: Float>(
             upper: root(*own),
             lower: root(*others),
         };
-        (Change { to, ..*row }, member)
+        (to, member)
     });
     Some(found.collect())
 }
@@ -369,6 +371,71 @@ mod tests {
                 assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
                 let next = distance(member.row, member.second as usize);
                 assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);
+            }
+        }
+    }
+
+    /// Half of the rows overlap, so that short lists miss centres: the estimate from a sample of all rows is the naive gain, and the
+    /// search beyond lists finds the nearest of all centres, and bounds of the distances.
+    #[test]
+    fn beyond_lists() {
+        let (n, k, d) = (900, 60, 8);
+        let mut rng = Rng::from_seed(7);
+        let mut random = |n: usize| Array2::from_shape_fn((n, d), |_| rng.normal() as f32);
+        let (mut x, first, step) = (random(n), random(k), random(k));
+        for (i, mut row) in x.outer_iter_mut().enumerate().take(n / 2) {
+            row *= 0.2;
+            row += &first.row(i % k);
+        }
+        let (data, now) = (Dense::new(x.view()).unwrap(), &first + &(step * 0.05));
+        let frame = data.frame();
+        let before = Centres::enter(first.view(), &frame);
+        let now = Centres::enter(now.view(), &frame);
+        let view = View::new(&data, &frame);
+        let rows = view.load(0..n).unwrap();
+        let distance =
+            |row: u32, c: u32| distance::exact(rows.row(row as usize), now.row(c as usize));
+        let nearest = |row: u32, of: &[u32]| {
+            let squared = of.iter().map(|c| distance(row, *c));
+            squared.fold(f64::INFINITY, f64::min)
+        };
+        let labels: Vec<u32> = (0..n).map(|i| (i % k) as u32).collect();
+        let mut all = Assignment::of_labels(&labels, k);
+        for member in &mut all.members {
+            member.upper = 100.0;
+        }
+        let (mut lists, _) = NeighbourLists::new(&before, 2);
+        lists.follow(&before, &now);
+        let every: Vec<u32> = (0..k as u32).collect();
+        let (new, _) = NeighbourLists::new(&now, 2);
+        let mut naive = 0.0;
+        for &c in &every {
+            for member in all.members(c as usize) {
+                let least = nearest(member.row, &every);
+                if nearest(member.row, lists.list(c)) > least {
+                    naive += nearest(member.row, new.list(c)) - least;
+                }
+            }
+        }
+        let (listed, open) = all.left_open(&lists);
+        assert_eq!((listed, open), (n, n));
+        let (missed, _) = all.missed(view, &now, &lists, open, 3).unwrap();
+        assert!((missed - naive).abs() <= 1e-5 * naive, "{missed} {naive}");
+        // Some rows are covered by lists then.
+        let (by_lists, _) = all.search(view, &now, &lists, false).unwrap();
+        all.apply(&by_lists);
+        let (_, open) = all.left_open(&lists);
+        assert!(open < n);
+        let (changes, _) = all.search(view, &now, &lists, true).unwrap();
+        all.apply(&changes);
+        for &c in &every {
+            for member in all.members(c as usize) {
+                let own = distance(member.row, c);
+                assert!(own <= nearest(member.row, &every) * (1.0 + 1e-5));
+                assert!(f64::from(member.upper) >= own.sqrt() * (1.0 - 1e-5));
+                let others: Vec<u32> = every.iter().copied().filter(|o| *o != c).collect();
+                let others = nearest(member.row, &others).sqrt();
+                assert!(f64::from(member.lower) <= others * (1.0 + 1e-5));
             }
         }
     }

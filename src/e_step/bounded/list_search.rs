@@ -15,12 +15,14 @@ pub(super) const BATCH_ROWS: usize = 256;
 
 impl<F: Float> Assignment<F> {
     /// Searches the neighbour list of the row's component for a nearer centre, for every row that the bounds do not settle.
+    /// Rows that may be nearer to a centre outside their list are searched over all centres instead, if `beyond`.
     /// Returns the changes, by place, and the number of distance evaluations.
     pub(crate) fn search(
         &mut self,
         view: View<'_, F>,
         centres: &Centres<F>,
         lists: &NeighbourLists<F>,
+        beyond: bool,
     ) -> Result<(Vec<Change>, u64)> {
         let starts = &self.starts;
         let found = parallel::map_chunks(&mut self.members, TASK_ROWS, |_, places, members| {
@@ -28,16 +30,42 @@ impl<F: Float> Assignment<F> {
             let first = places.start;
             for (c, places) in sort::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
-                search.open(lists.moved[c], members);
+                search.open(lists.moved[c], members, beyond);
+                let uncovered = search.uncovered.drain(..).map(|i| Change {
+                    place: places.start + i,
+                    row: members[i].row,
+                    from: c as u32,
+                    to: c as u32,
+                });
+                search.beyond.extend(uncovered);
                 let list = lists.list(c as u32);
                 search.run(view, centres, list, members, places.start)?;
+                if beyond {
+                    // The next lists are other ones: bounds must hold for centres outside of these as well.
+                    let reach = lists.moved[c].half_reach + lists.moved[c].half_reach;
+                    for member in members.iter_mut().filter(|m| m.lower > reach - m.upper) {
+                        member.lower = reach - member.upper;
+                    }
+                }
             }
-            Ok((search.changes, search.evaluations))
+            Ok((search.changes, search.beyond, search.evaluations))
         });
-        let found = parallel::all(found)?;
-        let evaluations = found.iter().map(|(_, evaluations)| evaluations).sum();
-        let changes = found.into_iter().flat_map(|(changes, _)| changes);
-        Ok((changes.collect(), evaluations))
+        let (mut changes, mut open, mut evaluations) = (Vec::new(), Vec::new(), 0);
+        for (of_lists, beyond, evaluated) in parallel::all(found)? {
+            changes.extend(of_lists);
+            open.extend(beyond);
+            evaluations += evaluated;
+        }
+        if let Some(first) = open.first() {
+            // In the order of the rows, which are read faster so.
+            let by_row = || open.iter().map(|change| (change.row, *change));
+            let (_, open) = sort::sorted(view.len(), *first, by_row);
+            let found = self.search_all(view, centres, &open, false)?;
+            changes.extend(found.changes);
+            changes.sort_unstable_by_key(|change| change.place);
+            evaluations += found.evaluations;
+        }
+        Ok((changes, evaluations))
     }
 }
 
@@ -46,20 +74,25 @@ impl<F: Float> Assignment<F> {
 struct ListSearch<F> {
     changes: Vec<Change>,
     evaluations: u64,
-    /// Which members of the component are to be searched.
+    /// Which members of the component are to be searched by the list, and which over all centres.
     open: Vec<usize>,
+    uncovered: Vec<usize>,
+    /// Rows to be searched over all centres.
+    beyond: Vec<Change>,
     kernel: Kernel<F>,
 }
 
 impl<F: Float> ListSearch<F> {
     /// Moves the bounds of members after an M-step, and finds which of them these leave open.
-    fn open(&mut self, moved: Moved<F>, members: &mut [Member<F>]) {
+    fn open(&mut self, moved: Moved<F>, members: &mut [Member<F>], beyond: bool) {
         self.open.clear();
         for (i, member) in members.iter_mut().enumerate() {
-            member.upper += moved.own;
-            member.lower -= moved.others;
-            // Settled neither by the row's bounds, nor by the gap between its centre and the next one.
-            if !(member.upper <= member.lower || member.upper <= moved.half_gap) {
+            *member = member.after(moved);
+            if beyond && member.upper > moved.half_reach {
+                self.uncovered.push(i);
+                continue;
+            }
+            if member.is_open(moved) {
                 self.open.push(i);
             }
         }

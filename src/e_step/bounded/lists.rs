@@ -14,16 +14,24 @@ use serde::{Deserialize, Serialize};
 /// With more columns, packed centres no longer stay in the nearest cache, and matrix products are faster.
 pub(super) const PACKED_COLUMNS: usize = 128;
 
-/// How many distances to all centres take as long as one to a centre of a list, which is packed for few rows.
-pub(crate) const PRODUCT_RATE: f64 = 2.5;
-
-/// This rate for the first search of a phase, whose lists are packed for many rows: products of wide rows alone are faster.
+/// How many distances to all centres take as long as one to a centre of a list in the first search of a phase, whose lists are
+/// packed for many rows: products of wide rows alone are faster.
 pub(crate) fn product_rate(columns: usize) -> f64 {
-    if columns > PACKED_COLUMNS {
-        PRODUCT_RATE
-    } else {
-        1.0
-    }
+    if columns > PACKED_COLUMNS { 2.5 } else { 1.0 }
+}
+
+/// How many distances take as long as a row is gathered, and as a centre is packed.
+const GATHERED: f64 = 128.0;
+const PACKED: f64 = 24.0;
+
+/// How long a search of some rows over all `k` centres takes, in distances.
+pub(crate) fn time_of_all(rows: usize, k: usize) -> f64 {
+    rows as f64 * (k as f64 + GATHERED)
+}
+
+/// How long a search by `k` lists of `near` centres takes.
+pub(crate) fn time_of_lists(rows: usize, k: usize, near: usize) -> f64 {
+    rows as f64 * (near as f64 + GATHERED) + PACKED * (k * near) as f64
 }
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
