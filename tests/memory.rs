@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The system's allocator, and how many bytes it has given, now and at most.
 struct Counting;
@@ -60,11 +60,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
+/// One test at a time: also what a test takes before it measures would count in another one.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The most bytes that `work` takes at once, in addition to those that were taken before, on two threads.
 fn peak<T: Send>(work: impl FnOnce() -> T + Send) -> usize {
-    /// One test at a time.
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2);
     let pool = pool.build().unwrap();
     let before = NOW.load(Ordering::Relaxed);
@@ -86,6 +89,7 @@ fn row(n: usize, j: usize, clusters: usize) -> f32 {
 /// A byte for each row and component would be more than all that is kept: labels, supports, bounds, sums of all shards.
 #[test]
 fn nothing_of_the_size_of_rows_times_components_is_kept() {
+    let _alone = alone();
     let (n, d, k) = (60_000, 2, 400);
     let x = Array2::from_shape_fn((n, d), |(n, j)| row(n, j, k));
     let data = Dense::new(&x).unwrap();
@@ -118,6 +122,7 @@ fn nothing_of_the_size_of_rows_times_components_is_kept() {
 /// One row at a time takes no memory after the first call: with one variance, one for each component, and one for each column.
 #[test]
 fn a_row_is_predicted_without_an_allocation() {
+    let _alone = alone();
     let (n, d, k) = (2_000, 24, 50);
     let x = Array2::from_shape_fn((n, d), |(n, j)| row(n, j, k));
     let data = Dense::new(&x).unwrap();
@@ -176,6 +181,7 @@ impl Source for Generated {
 /// [`Algorithm::peak_memory`] is enough, and not much more than a fit takes if rows are many.
 #[test]
 fn a_fit_takes_as_much_memory_as_it_says() {
+    let _alone = alone();
     let (columns, clusters) = (8, 20);
     let (small, large) = (20_000, 400_000);
     let peaks = |algorithm: &Algorithm, rows| {
@@ -231,6 +237,7 @@ fn a_fit_takes_as_much_memory_as_it_says() {
 /// Sums of pairs of columns are most of what a fit of many columns takes: all of each matrix counts.
 #[test]
 fn pairs_of_columns_count() {
+    let _alone = alone();
     let (columns, clusters) = (64, 16);
     let algorithm = |name: &str| {
         let algorithm = name.parse::<Algorithm>().unwrap().clusters(clusters);
@@ -260,6 +267,7 @@ fn pairs_of_columns_count() {
 /// Any numbers have an answer.
 #[test]
 fn memory_of_absurd_sizes() {
+    let _alone = alone();
     for name in Algorithm::NAMES {
         let algorithm = name.parse::<Algorithm>().unwrap();
         let of = |clusters| {
@@ -274,6 +282,7 @@ fn memory_of_absurd_sizes() {
 /// `fast_within` takes at most its bytes, and makes use of them.
 #[test]
 fn a_limit_on_memory_is_kept() {
+    let _alone = alone();
     let (rows, columns, clusters) = (300_000, 8, 12);
     let data = Blocks::new(Generated {
         rows,

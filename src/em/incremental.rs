@@ -175,7 +175,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let times_as_long = |rows: usize| time_of_all(rows, k) / by_lists;
         // The estimate may take a tenth of the time.
         let every = (10.0 * times_as_long(DRAWN_ROWS.min(open))).ceil() as usize;
-        if open == 0 || report.steps() % every.max(1) != 0 {
+        if open == 0 || !report.steps().is_multiple_of(every.max(1)) {
             return Ok(false);
         }
         let assignment = &self.kept.assignment;

@@ -149,22 +149,18 @@ impl<F: Float> Assignment<F> {
     /// to another centre (E35).
     pub(crate) fn left_open(&self, lists: &NeighbourLists<F>) -> (usize, usize) {
         let counts = self.map_parts(|_, components| {
-            components.fold((0, 0), |counts, (c, places)| {
+            let (mut listed, mut open) = (0, 0);
+            for (c, places) in components {
                 let moved = lists.moved[c];
-                self.members[places]
-                    .iter()
-                    .fold(counts, |(listed, open), member| {
-                        let member = member.after(moved);
-                        let uncovered = member.upper > moved.half_reach;
-                        (
-                            listed + usize::from(member.is_open(moved)),
-                            open + usize::from(uncovered),
-                        )
-                    })
-            })
+                for member in self.members[places].iter().map(|m| m.after(moved)) {
+                    listed += usize::from(member.is_open(moved));
+                    open += usize::from(member.upper > moved.half_reach);
+                }
+            }
+            (listed, open)
         });
-        let add = |sum: (usize, usize), part: (usize, usize)| (sum.0 + part.0, sum.1 + part.1);
-        counts.into_iter().fold((0, 0), add)
+        let (listed, open): (Vec<usize>, Vec<usize>) = counts.into_iter().unzip();
+        (listed.iter().sum(), open.iter().sum())
     }
 
     /// Searches all centres for rows that their lists do not cover, if that lowers the squared distances by more than its price, which
