@@ -228,8 +228,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let iterations = |rows: usize| time_of_all(rows, k) / time_of_lists(n, k, near);
         let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN.max(tolerance)) * error;
         let assignment = &mut self.kept.assignment;
-        let turn = (error, report.steps());
-        let found = assignment.search_beyond(view, centres, lists, turn, price)?;
+        let turn = report.steps();
+        let found = assignment.search_beyond(view, centres, lists, error, turn, price)?;
         report.add_evaluations(found.evaluations);
         self.move_rows(&found.changes)?;
         self.exactly &= found.changes.is_empty();

@@ -19,17 +19,28 @@ fn main() -> Result<()> {
     );
     let most = arguments.get(3).map_or(Ok(100), |s| s.parse())?;
     let tolerance = arguments.get(4).map_or(Ok(1e-3), |s| s.parse())?;
-    let limits = (most, tolerance);
     let parts: Vec<usize> = arguments[0]
         .split(':')
         .filter_map(|part| part.parse().ok())
         .collect();
     if let [n, d, components] = parts[..] {
-        return trace(&overlapping_gaussians((n, d, components)), k, seed, limits);
+        return trace(
+            &overlapping_gaussians((n, d, components)),
+            k,
+            seed,
+            most,
+            tolerance,
+        );
     }
     match read_npy::<_, Array2<f32>>(&arguments[0]) {
-        Ok(x) => trace(&x, k, seed, limits),
-        Err(_) => trace(&read_npy::<_, Array2<u8>>(&arguments[0])?, k, seed, limits),
+        Ok(x) => trace(&x, k, seed, most, tolerance),
+        Err(_) => trace(
+            &read_npy::<_, Array2<u8>>(&arguments[0])?,
+            k,
+            seed,
+            most,
+            tolerance,
+        ),
     }
 }
 
@@ -37,7 +48,8 @@ fn trace<T: Element + ReadableElement>(
     x: &Array2<T>,
     k: usize,
     seed: u64,
-    (most, tolerance): (usize, f64),
+    most: usize,
+    tolerance: f64,
 ) -> Result<()> {
     let data = Dense::new(x.view())?;
     let d = x.ncols() as f64;

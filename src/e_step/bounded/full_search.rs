@@ -170,7 +170,8 @@ impl<F: Float> Assignment<F> {
         view: View<'_, F>,
         centres: &Centres<F>,
         lists: &NeighbourLists<F>,
-        (error, turn): (f64, usize),
+        error: f64,
+        turn: usize,
         price: impl Fn(usize) -> f64,
     ) -> Result<Searched> {
         let mut open = self.where_open(|c, m| m.upper > lists.moved[c].half_reach);
