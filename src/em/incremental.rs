@@ -163,11 +163,13 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let [.., before, last] = report.free_energies[..] else {
             return Ok(false);
         };
-        let likelihood = self.likelihood();
-        if self.kept.moves > 0 || self.awaits_transfers(last, &likelihood, report) {
+        let (rule, likelihood) = (&self.phase.rule, self.likelihood());
+        let earlier = &report.free_energies[..report.steps() - 1];
+        let settled = || rule.settles(earlier, last, &likelihood);
+        if self.kept.moves > 0 || self.transfers_wait() && settled() {
             return Ok(false);
         }
-        let tolerance = self.phase.rule.tolerance;
+        let tolerance = rule.tolerance;
         let (view, centres) = (self.phase.view(), self.phase.centres());
         let k = centres.len();
         let (listed, open) = self.kept.assignment.left_open(lists);
@@ -178,9 +180,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         if open == 0 || !report.steps().is_multiple_of(every.max(1)) {
             return Ok(false);
         }
-        let assignment = &self.kept.assignment;
-        let missed = assignment.missed(view, centres, lists, open, report.steps())?;
-        let (missed, evaluations) = missed;
+        let (assignment, turn) = (&self.kept.assignment, report.steps());
+        let (missed, evaluations) = assignment.missed(view, centres, lists, open, turn)?;
         report.add_evaluations(evaluations);
         let gain = 2.0 * (last - before) / likelihood.entries * likelihood.best;
         let by_lists = SOON * gain * (times_as_long(open) - 1.0);
@@ -191,11 +192,9 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         Ok(pays)
     }
 
-    /// Whether the phase would have ended with this free energy, had the second nearest centres been known, which transfers need.
-    fn awaits_transfers(&self, last: f64, likelihood: &Likelihood, report: &PhaseReport) -> bool {
-        let before = &report.free_energies[..report.steps() - 1];
-        let waits = self.kept.transfers > 0 && !self.kept.searched;
-        waits && self.phase.rule.settles(before, last, likelihood)
+    /// Whether transfers need a search for the second nearest centres first.
+    fn transfers_wait(&self) -> bool {
+        self.kept.transfers > 0 && !self.kept.searched
     }
 
     /// Moves rows to other components, in the sums as well.
@@ -340,7 +339,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             pending: self.kept.moves > 0
                 || self.candidates.is_some()
                 || self.vacant.is_some()
-                || more && settles && self.kept.transfers > 0 && !self.kept.searched,
+                || more && settles && self.transfers_wait(),
         })
     }
 

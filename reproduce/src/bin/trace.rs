@@ -2,7 +2,7 @@
 //! [MAX_ITERATIONS [TOLERANCE]]]`, or `N:D:COMPONENTS` in place of the file for rows of overlapping Gaussians.
 
 use coremix::prelude::*;
-use coremix::{Element, Progress, algorithms};
+use coremix::{Builder, Element, Progress, algorithms};
 use ndarray::Array2;
 use ndarray_npy::{ReadableElement, read_npy};
 use reproduce::overlapping_gaussians;
@@ -19,43 +19,30 @@ fn main() -> Result<()> {
     );
     let most = arguments.get(3).map_or(Ok(100), |s| s.parse())?;
     let tolerance = arguments.get(4).map_or(Ok(1e-3), |s| s.parse())?;
+    let fast = algorithms::fast(k).seed(seed).max_iterations(most);
+    let fast = fast.tolerance(tolerance);
     let parts: Vec<usize> = arguments[0]
         .split(':')
         .filter_map(|part| part.parse().ok())
         .collect();
     if let [n, d, components] = parts[..] {
-        return trace(
-            &overlapping_gaussians((n, d, components)),
-            k,
-            seed,
-            most,
-            tolerance,
-        );
+        return trace(&overlapping_gaussians((n, d, components)), fast);
     }
     match read_npy::<_, Array2<f32>>(&arguments[0]) {
-        Ok(x) => trace(&x, k, seed, most, tolerance),
-        Err(_) => trace(
-            &read_npy::<_, Array2<u8>>(&arguments[0])?,
-            k,
-            seed,
-            most,
-            tolerance,
-        ),
+        Ok(x) => trace(&x, fast),
+        Err(_) => trace(&read_npy::<_, Array2<u8>>(&arguments[0])?, fast),
     }
 }
 
-fn trace<T: Element + ReadableElement>(
+fn trace<T: Element<Float = f32> + ReadableElement>(
     x: &Array2<T>,
-    k: usize,
-    seed: u64,
-    most: usize,
-    tolerance: f64,
+    fast: Builder<f32>,
 ) -> Result<()> {
     let data = Dense::new(x.view())?;
     let d = x.ncols() as f64;
     let (mut before, mut last, mut evaluated) = (0.0, Instant::now(), 0);
     let started = Instant::now();
-    let fit = algorithms::fast(k).seed(seed).max_iterations(most).tolerance(tolerance).build()?.fit_observed(&data, |progress| {
+    let fit = fast.build()?.fit_observed(&data, |progress| {
         if let Progress::Iteration { phase, rows, iteration, free_energy, evaluations, .. } = progress {
             if *iteration == 0 { evaluated = 0; }
             let gain = (free_energy - before) / (x.nrows() as f64 * d / 2.0);

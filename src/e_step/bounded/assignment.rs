@@ -47,6 +47,12 @@ impl<F: Float> Member<F> {
     pub(super) fn is_open(&self, moved: Moved<F>) -> bool {
         !(self.upper <= self.lower || self.upper <= moved.half_gap)
     }
+
+    /// Whether the row may be nearer to a centre outside its list (E35).
+    #[inline(always)]
+    pub(super) fn is_uncovered(&self, moved: Moved<F>) -> bool {
+        self.upper > moved.half_reach
+    }
 }
 
 /// A member, by its place, that moves to another component.

@@ -154,13 +154,13 @@ impl<F: Float> Assignment<F> {
                 let moved = lists.moved[c];
                 for member in self.members[places].iter().map(|m| m.after(moved)) {
                     listed += usize::from(member.is_open(moved));
-                    open += usize::from(member.upper > moved.half_reach);
+                    open += usize::from(member.is_uncovered(moved));
                 }
             }
             (listed, open)
         });
-        let (listed, open): (Vec<usize>, Vec<usize>) = counts.into_iter().unzip();
-        (listed.iter().sum(), open.iter().sum())
+        let listed = counts.iter().map(|(listed, _)| listed).sum();
+        (listed, counts.iter().map(|(_, open)| open).sum())
     }
 
     /// Searches all centres for rows that their lists do not cover, if that lowers the squared distances by more than its price, which
@@ -174,7 +174,7 @@ impl<F: Float> Assignment<F> {
         turn: usize,
         price: impl Fn(usize) -> f64,
     ) -> Result<Searched> {
-        let mut open = self.where_open(|c, m| m.upper > lists.moved[c].half_reach);
+        let mut open = self.where_open(|c, m| m.is_uncovered(lists.moved[c]));
         let (price, far) = (price(open.len()), far(view, error));
         let (mut missed, mut evaluations) = (f64::INFINITY, 0);
         if price > 0.0 {
@@ -208,7 +208,7 @@ impl<F: Float> Assignment<F> {
                 c += 1;
             }
             let moved = lists.moved[c];
-            if self.members[place].after(moved).upper > moved.half_reach {
+            if self.members[place].after(moved).is_uncovered(moved) {
                 drawn.push(self.change(place, c, c as u32));
             }
         }

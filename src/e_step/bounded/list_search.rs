@@ -30,15 +30,13 @@ impl<F: Float> Assignment<F> {
             let first = places.start;
             for (c, places) in sort::among(starts, places) {
                 let members = &mut members[places.start - first..places.end - first];
-                search.open(lists.moved[c], members, beyond);
-                let uncovered = search.uncovered.drain(..).map(|i| Change {
-                    place: places.start + i,
-                    row: members[i].row,
-                    from: c as u32,
-                    to: c as u32,
-                });
-                search.beyond.extend(uncovered);
                 let list = lists.list(c as u32);
+                search.open(
+                    c as u32,
+                    lists.moved[c],
+                    members,
+                    beyond.then_some(places.start),
+                );
                 search.run(view, centres, list, members, places.start)?;
                 if beyond {
                     // The next lists are other ones: bounds must hold for centres outside of these as well.
@@ -74,25 +72,28 @@ impl<F: Float> Assignment<F> {
 struct ListSearch<F> {
     changes: Vec<Change>,
     evaluations: u64,
-    /// Which members of the component are to be searched by the list, and which over all centres.
+    /// Which members of the component are to be searched by the list.
     open: Vec<usize>,
-    uncovered: Vec<usize>,
-    /// Rows to be searched over all centres.
+    /// Members of all components to be searched over all centres, as changes to no other component yet.
     beyond: Vec<Change>,
     kernel: Kernel<F>,
 }
 
 impl<F: Float> ListSearch<F> {
-    /// Moves the bounds of members after an M-step, and finds which of them these leave open.
-    fn open(&mut self, moved: Moved<F>, members: &mut [Member<F>], beyond: bool) {
+    /// Moves the bounds of members of component `c` after an M-step, and finds which of them these leave open. If the place of the first
+    /// member is given, members that the list does not cover are put apart.
+    fn open(&mut self, c: u32, moved: Moved<F>, members: &mut [Member<F>], beyond: Option<usize>) {
         self.open.clear();
         for (i, member) in members.iter_mut().enumerate() {
             *member = member.after(moved);
-            if beyond && member.upper > moved.half_reach {
-                self.uncovered.push(i);
-                continue;
-            }
-            if member.is_open(moved) {
+            if let Some(first) = beyond.filter(|_| member.is_uncovered(moved)) {
+                self.beyond.push(Change {
+                    place: first + i,
+                    row: member.row,
+                    from: c,
+                    to: c,
+                });
+            } else if member.is_open(moved) {
                 self.open.push(i);
             }
         }
