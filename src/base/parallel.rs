@@ -130,6 +130,14 @@ pub(crate) fn map_chunks<U: Send, T: Send>(
     })
 }
 
+/// Sorts items by numbers, all of them different.
+pub(crate) fn sort_by_key<T: Send>(items: &mut [T], number: impl Fn(&T) -> usize + Sync) {
+    match ALONE.get() {
+        true => items.sort_unstable_by_key(number),
+        false => items.par_sort_unstable_by_key(number),
+    }
+}
+
 /// Threads of the pool that work runs on here.
 pub(crate) fn threads() -> usize {
     rayon::current_num_threads()

@@ -1,6 +1,13 @@
 //! Counting sorts by component.
 
+use super::parallel;
 use std::ops::Range;
+
+/// Stretches of items that are sorted separately, at most.
+const STRETCHES: usize = 8;
+
+/// Items that are one piece of work: of a few components.
+const TASK_ITEMS: usize = 1024;
 
 /// Where the items of each of `k` components start (k + 1), once they are in the order of their components.
 pub(crate) fn starts(k: usize, components: impl Iterator<Item = u32>) -> Vec<usize> {
@@ -30,6 +37,73 @@ pub(crate) fn sorted<T: Clone, I: Iterator<Item = (u32, T)>>(
         *place += 1;
     }
     (starts, sorted)
+}
+
+/// As [`sorted`], on several threads, of items that `item` gives by their numbers below `n`: stretches of them separately, then all
+/// together.
+pub(crate) fn sorted_apart<T: Copy + Send + Sync>(
+    k: usize,
+    any: T,
+    n: usize,
+    item: impl Fn(usize) -> (u32, T) + Sync,
+) -> (Vec<usize>, Vec<T>) {
+    // Each stretch counts the items of all components.
+    let stretch = n.div_ceil(STRETCHES).max(k).max(1);
+    let of_stretch = |_, items: Range<usize>| sorted(k, any, || items.clone().map(&item));
+    let found = parallel::map_blocks(n, stretch, of_stretch);
+    let starts = (0..=k).map(|c| found.iter().map(|(starts, _)| starts[c]).sum());
+    let (starts, mut all) = (starts.collect::<Vec<usize>>(), Vec::new());
+    fill(&starts, any, &mut all, |c, places| {
+        for (starts, items) in &found {
+            places.put(&items[starts[c]..starts[c + 1]]);
+        }
+    });
+    (starts, all)
+}
+
+/// Puts the items of every component c into its places `starts[c]..starts[c + 1]` of `all`. What that contains is overwritten.
+pub(crate) fn fill<T: Copy + Send>(
+    starts: &[usize],
+    any: T,
+    all: &mut Vec<T>,
+    put: impl Fn(usize, &mut Places<'_, T>) + Sync,
+) {
+    all.resize(starts[starts.len() - 1], any);
+    parallel::map_parts(parts(starts, all), |_, (components, items)| {
+        let mut places = Places(items);
+        for c in components {
+            put(c, &mut places);
+        }
+    });
+}
+
+/// Places that are not filled yet.
+pub(crate) struct Places<'a, T>(&'a mut [T]);
+
+impl<T: Copy> Places<'_, T> {
+    pub(crate) fn put(&mut self, items: &[T]) {
+        let (places, rest) = std::mem::take(&mut self.0).split_at_mut(items.len());
+        places.copy_from_slice(items);
+        self.0 = rest;
+    }
+}
+
+/// Some components, and their items.
+type Part<'a, T> = (Range<usize>, &'a mut [T]);
+
+/// Parts of consecutive components with at least [`TASK_ITEMS`] items each, except the last.
+fn parts<'a, T>(starts: &[usize], mut items: &'a mut [T]) -> Vec<Part<'a, T>> {
+    let (mut parts, mut first) = (Vec::new(), 0);
+    for c in 0..starts.len() - 1 {
+        let size = starts[c + 1] - starts[first];
+        if size >= TASK_ITEMS || c + 2 == starts.len() {
+            let (part, rest) = items.split_at_mut(size);
+            items = rest;
+            parts.push((first..c + 1, part));
+            first = c + 1;
+        }
+    }
+    parts
 }
 
 /// The components with items among `places`, and which of these are theirs.
@@ -83,5 +157,15 @@ mod tests {
         expected.sort_by_key(|&i| of[i]);
         assert_eq!(items, expected);
         assert_eq!(starts, super::starts(8, of.iter().copied()));
+    }
+
+    /// In stretches the order is that of all items at once, also of none, and of many components without items.
+    #[test]
+    fn stretches_are_sorted_as_all_at_once() {
+        for (k, n) in [(1, 0), (3, 1), (5, 40), (7, 9_000), (3_000, 20_000)] {
+            let item = |i: usize| ((i * i % 1_009 * k / 1_500) as u32 % k as u32, i);
+            let apart = sorted_apart(k, 0, n, item);
+            assert_eq!(apart, sorted(k, 0, || (0..n).map(item)), "{k} {n}");
+        }
     }
 }

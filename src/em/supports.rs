@@ -89,8 +89,8 @@ impl Supports {
 
     /// Orders rows by their labels; those with the same label stay in their order.
     pub(super) fn order_by_label(&mut self, k: usize) {
-        let by_label = || self.labels.iter().copied().zip(0..);
-        let (_, mut from) = sort::sorted(k, 0usize, by_label);
+        let n = self.labels.len();
+        let (_, mut from) = sort::sorted_apart(k, 0, n, |place| (self.labels[place], place));
         let (labels, supports, width) = (&self.labels, &self.supports, self.per_row);
         let mut new_labels = vec![0; labels.len()];
         let mut new_supports = vec![0; supports.len()];

@@ -78,9 +78,6 @@ pub(crate) struct Assignment<F> {
 /// Places that are one piece of work: of a few components, or of a part of one.
 pub(super) const TASK_ROWS: usize = 1024;
 
-/// Stretches of rows that are sorted by component separately, before they are merged.
-const STRETCHES: usize = 8;
-
 impl<F: Float> Assignment<F> {
     /// Weighted squared distances of the rows to their centres, by the upper bounds.
     pub(crate) fn squared(&self, view: View<'_, F>) -> f64 {
@@ -94,41 +91,16 @@ impl<F: Float> Assignment<F> {
     /// Rows with a component each, without bounds.
     pub(crate) fn of_labels(labels: &[u32], k: usize) -> Self {
         let row = |row: usize| (labels[row], Member::unknown(row as u32));
-        Self::by_component(k, labels.len(), |n| std::iter::once(row(n)))
+        Self::by_component(k, labels.len(), row)
     }
 
-    /// The rows of `parts` parts, sorted by component: first stretches of parts separately, then all together.
-    pub(super) fn by_component<I: Iterator<Item = (u32, Member<F>)>>(
+    /// `n` rows, each with its component, in the order of these.
+    pub(super) fn by_component(
         k: usize,
-        parts: usize,
-        part: impl Fn(usize) -> I + Sync,
+        n: usize,
+        row: impl Fn(usize) -> (u32, Member<F>) + Sync,
     ) -> Self {
-        let stretch = parts.div_ceil(STRETCHES).max(1);
-        let sorted = parallel::map_blocks(parts, stretch, |_, parts| {
-            sort::sorted(k, Member::unknown(0), || parts.clone().flat_map(&part))
-        });
-        let starts = (0..=k).map(|c| sorted.iter().map(|(starts, _)| starts[c]).sum());
-        Self::filled(starts.collect(), Vec::new(), |c, places| {
-            for (starts, members) in &sorted {
-                places.put(&members[starts[c]..starts[c + 1]]);
-            }
-        })
-    }
-
-    /// Puts the members of every component c into its places `starts[c]..starts[c + 1]` of a list. Its contents are
-    /// overwritten.
-    fn filled(
-        starts: Vec<usize>,
-        mut members: Vec<Member<F>>,
-        fill: impl Fn(usize, &mut Places<'_, F>) + Sync,
-    ) -> Self {
-        members.resize(starts[starts.len() - 1], Member::unknown(0));
-        parallel::map_parts(parts(&starts, &mut members), |_, (components, members)| {
-            let mut places = Places(members);
-            for c in components {
-                fill(c, &mut places);
-            }
-        });
+        let (starts, members) = sort::sorted_apart(k, Member::unknown(0), n, row);
         Self {
             starts,
             members,
@@ -191,11 +163,14 @@ impl<F: Float> Assignment<F> {
         }
         let k = self.components();
         let left = sort::starts(k, changes.iter().map(|change| change.from));
-        let by_target = || changes.iter().map(|change| (change.to, change.place));
-        let (came, coming) = sort::sorted(k, 0, by_target);
+        let target = |i: usize| (changes[i].to, changes[i].place);
+        let (came, coming) = sort::sorted_apart(k, 0, changes.len(), target);
         let starts = (0..=k).map(|c| self.starts[c] - left[c] + came[c]);
-        let spare = std::mem::take(&mut self.spare);
-        let filled = Self::filled(starts.collect(), spare, |c, places| {
+        let (starts, mut members) = (
+            starts.collect::<Vec<usize>>(),
+            std::mem::take(&mut self.spare),
+        );
+        sort::fill(&starts, Member::unknown(0), &mut members, |c, places| {
             let mut from = self.starts[c];
             for change in &changes[left[c]..left[c + 1]] {
                 places.put(&self.members[from..change.place]);
@@ -206,7 +181,8 @@ impl<F: Float> Assignment<F> {
                 places.put(&self.members[place..=place]);
             }
         });
-        self.spare = std::mem::replace(self, filled).members;
+        self.starts = starts;
+        self.spare = std::mem::replace(&mut self.members, members);
     }
 
     /// Resets the bounds of members that are about to move: they are to another centre.
@@ -241,33 +217,4 @@ impl<F: Float> Assignment<F> {
         let numbers = |m: &Member<F>| !m.upper.to_f64().is_nan() && !m.lower.to_f64().is_nan();
         rule(members.iter().all(numbers), "members", "must have bounds")
     }
-}
-
-/// Places that are not filled yet.
-struct Places<'a, F>(&'a mut [Member<F>]);
-
-impl<F: Float> Places<'_, F> {
-    fn put(&mut self, members: &[Member<F>]) {
-        let (places, rest) = std::mem::take(&mut self.0).split_at_mut(members.len());
-        places.copy_from_slice(members);
-        self.0 = rest;
-    }
-}
-
-/// Some components, and their members.
-type Part<'a, F> = (Range<usize>, &'a mut [Member<F>]);
-
-/// Parts of consecutive components with at least [`TASK_ROWS`] members each, except the last.
-fn parts<'a, F>(starts: &[usize], mut members: &'a mut [Member<F>]) -> Vec<Part<'a, F>> {
-    let (mut parts, mut first) = (Vec::new(), 0);
-    for c in 0..starts.len() - 1 {
-        let size = starts[c + 1] - starts[first];
-        if size >= TASK_ROWS || c + 2 == starts.len() {
-            let (part, rest) = members.split_at_mut(size);
-            members = rest;
-            parts.push((first..c + 1, part));
-            first = c + 1;
-        }
-    }
-    parts
 }

@@ -128,8 +128,8 @@ impl<F: Float> Assignment<F> {
             Ok(found)
         });
         let found = parallel::all(found)?;
-        let part = |part: usize| found[part].iter().copied();
-        Ok(Self::by_component(centres.len(), found.len(), part))
+        let row = |place: usize| found[place / TASK_ROWS][place % TASK_ROWS];
+        Ok(Self::by_component(centres.len(), view.len(), row))
     }
 
     /// Every row with its nearest centre, without bounds.

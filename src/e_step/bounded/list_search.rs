@@ -13,6 +13,9 @@ use crate::kernels::select;
 /// Rows that are read and compared in one batch.
 pub(super) const BATCH_ROWS: usize = 256;
 
+/// Rows so near to each other are read about as fast in any order.
+const NEAR_ROWS: u32 = 32;
+
 impl<F: Float> Assignment<F> {
     /// Searches the neighbour list of the row's component for a nearer centre, for every row that the bounds do not settle.
     /// Rows that may be nearer to a centre outside their list are searched over all centres instead, if `beyond`.
@@ -55,12 +58,13 @@ impl<F: Float> Assignment<F> {
             evaluations += evaluated;
         }
         if let Some(first) = open.first() {
-            // In the order of the rows, which are read faster so.
-            let by_row = || open.iter().map(|change| (change.row, *change));
-            let (_, open) = sort::sorted(view.len(), *first, by_row);
+            // About in the order of the rows, which are read faster so.
+            let near = |i: usize| (open[i].row / NEAR_ROWS, open[i]);
+            let all = view.len().div_ceil(NEAR_ROWS as usize);
+            let (_, open) = sort::sorted_apart(all, *first, open.len(), near);
             let found = self.search_all(view, centres, &open, false)?;
             changes.extend(found.changes);
-            changes.sort_unstable_by_key(|change| change.place);
+            parallel::sort_by_key(&mut changes, |change| change.place);
             evaluations += found.evaluations;
         }
         Ok((changes, evaluations))

@@ -213,13 +213,14 @@ impl<F: Float> KeptSums<F> {
         assignment: &Assignment<F>,
         changes: &[Change],
     ) -> Result<()> {
-        let entries = || {
-            changes.iter().flat_map(|&Change { row, from, to, .. }| {
-                [(from, -1.0), (to, 1.0)].map(|(c, share)| (c, Share { row, share }))
-            })
-        };
         let k = assignment.components();
-        let (starts, entries) = sort::sorted(k, Share::default(), entries);
+        // Each change is two entries.
+        let entry = |i: usize| {
+            let Change { row, from, to, .. } = changes[i / 2];
+            let (c, share) = [(from, -1.0), (to, 1.0)][i % 2];
+            (c, Share { row, share })
+        };
+        let (starts, entries) = sort::sorted_apart(k, Share::default(), 2 * changes.len(), entry);
         // The sums of a component are made anew if they cost no more than its changes.
         let most = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
         let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
