@@ -157,8 +157,8 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 ///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
 ///   if these are fewer than 100,000 of at most 128 columns, or as many numbers, it is less, down to a tenth: iterations take
 ///   little time there.
-/// - The phase on the coreset is [left out](Phase::unless_random_rows_do) where random rows are as good as seeds: clusters that
-///   are fitted to few rows in many columns are worth no more than an iteration on all rows.
+/// - The phase on the coreset, or what it found, is [left out](Phase::unless_random_rows_do) where random rows do as well: clusters
+///   that are fitted to few rows in many columns are worth no more than an iteration on all rows.
 /// - Where the phase on all rows would end, single rows are [transferred](Phase::transfers) to other clusters. On coresets
 ///   transfers would fit the clusters to the few rows that were drawn.
 /// - Centres move [further](Phase::step) than to their means, by half of the way; in the last phase, on all columns, to the means.

@@ -61,7 +61,7 @@ pub(crate) fn sorted_apart<T: Copy + Send + Sync>(
     (starts, all)
 }
 
-/// Puts the items of every component c into its places `starts[c]..starts[c + 1]` of `all`. What that contains is overwritten.
+/// Puts the items of every component c into its places `starts[c]..starts[c + 1]` of `all`, whose contents are overwritten.
 pub(crate) fn fill<T: Copy + Send>(
     starts: &[usize],
     any: T,

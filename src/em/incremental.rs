@@ -440,6 +440,16 @@ pub(crate) fn error_of<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Res
     Ok((assignment.squared(view), evaluations))
 }
 
+/// The means after an iteration of k-means from some centres, and the number of distance evaluations.
+pub(crate) fn iterated<F: Float>(
+    view: View<'_, F>,
+    mut centres: Centres<F>,
+) -> Result<(Centres<F>, u64)> {
+    let (assignment, evaluations, _) = Assignment::exhaustive(view, &centres)?;
+    KeptSums::of(view, &centres, &assignment)?.move_centres(&mut centres);
+    Ok((centres, evaluations))
+}
+
 /// Whether most of the quantization error of some centres lies outside a subspace: then the subspace is not used. The rows are
 /// a sample in the subspace, and `centres` are in it as well.
 pub(crate) fn outside<F: Float>(

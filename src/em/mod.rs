@@ -24,7 +24,7 @@ mod vacant;
 pub(crate) use checkpoint::Saver;
 pub(crate) use full::FullPass;
 pub(crate) use identity::Identity;
-pub(crate) use incremental::{IncrementalPass, error_of, outside};
+pub(crate) use incremental::{IncrementalPass, error_of, iterated, outside};
 pub(crate) use monitor::{Monitor, Observer};
 pub use observe::Progress;
 pub(crate) use outcome::{Ended, Outcome};

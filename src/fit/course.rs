@@ -25,6 +25,8 @@ pub(super) struct Course<Model> {
     pub(super) number: usize,
     /// Whether phases in a subspace run in it.
     pub(super) subspace: bool,
+    /// Whether a start at random rows may be better than what the phase on the coreset finds.
+    pub(super) anew: bool,
     /// The candidates that the phase is still before, and the best of those that it is behind.
     pub(super) waiting: VecDeque<Outcome<Model>>,
     pub(super) leading: Option<Outcome<Model>>,
@@ -43,6 +45,7 @@ impl<Model> Course<Model> {
             cut: false,
             number: 0,
             subspace: false,
+            anew: false,
             waiting: VecDeque::new(),
             leading: None,
             middle: None,

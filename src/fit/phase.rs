@@ -146,10 +146,14 @@ impl<F: Float> Phase<F> {
         self
     }
 
-    /// Leaves the phase out where rows drawn at random are as good as the seeds, on some rows of the coreset. The fit then begins
-    /// at these in the next phase. Only the first phase, in front of one on all rows and all columns, fewer than 8 times as many,
-    /// where the seeds were searched for: those that cost no evaluations are kept. Distances that differ little in many columns
-    /// give seeds nothing to find, and the coreset then has too few rows for each cluster.
+    /// Leaves the phase out, or what it found, where rows drawn at random do as well. Distances that differ little in many columns give
+    /// seeds nothing to find, and the coreset then has too few rows for each cluster. Only the first phase, on a coreset of fewer than 64
+    /// rows per cluster, before one on all rows and all columns, where the seeds were searched for (those that cost no evaluations are
+    /// kept) and random rows are as good on some rows of the coreset.
+    ///
+    /// With at least 128 columns, if the next phase is on all rows, fewer than 8 times as many, the fit begins at the random rows there.
+    /// Otherwise the phase runs. If an iteration from random rows on all rows would then be better for rows that neither has seen, the fit
+    /// goes on in the phase on all rows from the means of such an iteration on some rows; larger coresets are left out.
     #[must_use]
     pub fn unless_random_rows_do(mut self) -> Self {
         self.outline.unless_random = true;

@@ -178,6 +178,14 @@ impl<'a, F: Float> Plan<'a, F> {
         self.sets[place].selected.as_ref().map(|(_, subset)| subset)
     }
 
+    /// The first phase on all rows that does not need another one in a subspace.
+    pub(super) fn on_all(&self) -> Option<usize> {
+        self.phases.iter().position(|planned| {
+            let outline = planned.phase.outline;
+            outline.rows == PhaseRows::All && !outline.after_subspace
+        })
+    }
+
     pub(super) fn most_rows(&self) -> usize {
         let rows = self.phases.iter().map(|phase| self.rows(phase.place).len());
         rows.max().unwrap_or(0)

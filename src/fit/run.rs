@@ -12,11 +12,10 @@ use crate::base::parallel;
 use crate::base::rng::{Purpose, Streams};
 use crate::base::share::Share;
 use crate::data::{Centres, Data, Frame, Guarded, View};
-use crate::e_step::bounded::product_rate;
 use crate::em::trace;
 use crate::em::{
-    self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, PhaseRows,
-    Progress, Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
+    self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, Progress,
+    Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
 };
 use crate::io::{self, FileFault};
 use crate::m_step::{Coordinates, MStep, Started};
@@ -27,9 +26,12 @@ use std::time::Instant;
 /// All starts together may read half of all rows, or this many if that is more: these are cheap.
 const CHEAP_ROWS: usize = 1 << 16;
 
-/// The phase on the coreset is worth its time if all rows are as many times its rows, or if it has as many for each cluster.
-const MOST_RANDOM: usize = 8;
+/// With as many rows of the coreset for each cluster, the phase on it is worth its time.
 const FEW_PER_CLUSTER: usize = 64;
+
+/// If there are fewer columns, or all rows are as many times those of the coreset, what its phase finds decides.
+const MANY_COLUMNS: usize = 128;
+const MANY_TIMES: usize = 8;
 
 /// Random rows are as good as seeds if their error is at most this multiple of theirs: an iteration lowers it by more. Where
 /// there are clusters for seeds to find, or rows far out, it is a larger one.
@@ -37,6 +39,16 @@ const RANDOM_ERROR: f64 = 1.1;
 
 /// Rows on which random rows are compared with seeds.
 const JUDGES: usize = 2048;
+
+/// Some rows, with their weights.
+fn chosen<F: Float>(
+    data: &dyn Data<F>,
+    rows: impl Iterator<Item = usize>,
+) -> Result<Box<dyn Data<F> + '_>> {
+    let rows: Vec<usize> = rows.collect();
+    let weights = rows.iter().map(|&n| data.weight(n)).collect();
+    data.select(&rows, weights)
+}
 
 /// The part of a fit in its checkpoint.
 type Saved<Model> = (Spent, Coresets, Course<Model>);
@@ -255,6 +267,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             }
             course.waiting.extend(course.leading.take());
             course.number += 1;
+            if course.number == 1 && course.anew && !context.monitor.is_stopped() {
+                let anew = self.start_anew(course, context)?;
+                course.number = anew.as_ref().map_or(1, |anew| anew.reached);
+                course.waiting = anew.or(course.waiting.pop_front()).into_iter().collect();
+            }
         }
         let best = course.end().filter(|best| best.found.is_some());
         best.ok_or_else(no_phase)
@@ -265,6 +282,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let (plan, settings) = (&self.plan, &self.clusterer.settings);
         let restart = course.restarts.len();
         let first = self.start(restart, 0, context)?;
+        course.anew = false;
         plan.find_subspace(settings.seed, &mut context.spent)?;
         course.subspace = match plan.subspace() {
             None => false,
@@ -302,56 +320,113 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         Ok(())
     }
 
-    /// A start at random rows in the second phase, if it is on all rows and they are as good as the seeds of the first.
+    /// A start at random rows in the phase on all rows, if they are as good as the seeds, and that phase comes next and is not much longer
+    /// than the one on the coreset. If it is, `course` is told that [`start_anew`](Self::start_anew) may be better.
     fn random_start(
         &self,
         first: &Outcome<M::Model>,
-        course: &Course<M::Model>,
+        course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Option<Outcome<M::Model>>> {
         let (plan, settings) = (&self.plan, &self.clusterer.settings);
-        let [begin, next, ..] = &plan.phases[..] else {
+        let (Some(reached), begin) = (plan.on_all(), &plan.phases[0]) else {
             return Ok(None);
         };
+        let next = &plan.phases[reached];
         let (few, all) = (plan.rows(begin.place), plan.rows(next.place));
-        let outline = next.phase.outline;
         let may_be = begin.phase.outline.unless_random
             && begin.phase.outline.starts == 1
-            && outline.rows == PhaseRows::All
-            && !outline.after_subspace
+            && reached > 0
             && !course.subspace
             && next.phase.e_step.bounds().is_some()
             && !all.is_sparse()
-            && product_rate(plan.frame.dim()) > 1.0
-            && all.len() < MOST_RANDOM * few.len()
             && few.len() < FEW_PER_CLUSTER * settings.clusters
             && context.spent.evaluations.seeding > 0;
         if !may_be {
             return Ok(None);
         }
         let started = Instant::now();
-        let streams = Streams::new(settings.seed, course.restarts.len() as u64);
-        let view = View::new(all, &plan.frame);
-        let mut rng = streams.at(Purpose::Seeding, 1, 0);
-        let random = Uniform.seed(view, settings.clusters, &mut rng)?.centres;
+        let random = self.random_rows(all, course)?;
         // Draws of a coreset have rows far out, which random ones of all rows may lack.
         let judges = (0..few.len()).step_by(few.len().div_ceil(JUDGES));
-        let judges: Vec<usize> = judges.collect();
-        let weights = judges.iter().map(|&n| few.weight(n)).collect();
-        let judges = few.select(&judges, weights)?;
+        let judges = chosen(few, judges)?;
         let judges = View::new(&*judges, &plan.frame);
         let (with_seeds, some) = em::error_of(judges, first.model.centres())?;
         let (with_random, more) = em::error_of(judges, &random)?;
-        let spent = &mut context.spent.evaluations.seeding;
-        *spent = spent.saturating_add(some + more);
-        context.spent.timings.seeding += started.elapsed();
-        let begins = with_random <= RANDOM_ERROR * with_seeds;
-        let start = |model| Outcome {
-            model,
-            reached: 1,
-            ..first.clone()
+        context.spent.seeding(some + more, started);
+        if with_random > RANDOM_ERROR * with_seeds {
+            return Ok(None);
+        }
+        let is_wide = plan.frame.dim() >= MANY_COLUMNS;
+        course.anew = reached > 1 || !is_wide || all.len() >= MANY_TIMES * few.len();
+        match course.anew {
+            true => Ok(None),
+            false => self.begun_at(first, random, reached).map(Some),
+        }
+    }
+
+    /// After the phase on the coreset, another start in the phase on all rows, if an iteration on them from random rows would be better
+    /// for rows that neither has seen. An iteration on some of them tells. Then the phase on the coreset found nothing but the few rows
+    /// there are for each cluster, and the means would not leave them.
+    fn start_anew(
+        &self,
+        course: &Course<M::Model>,
+        context: &mut Context<'_, F>,
+    ) -> Result<Option<Outcome<M::Model>>> {
+        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let (Some(reached), Some(fitted)) = (plan.on_all(), course.first()) else {
+            return Ok(None);
         };
-        begins.then(|| self.model_at(random).map(start)).transpose()
+        let started = Instant::now();
+        let (few, all) = (
+            plan.rows(plan.phases[0].place),
+            plan.rows(plan.phases[reached].place),
+        );
+        let random = self.random_rows(all, course)?;
+        let n = all.len();
+        let step = (n / few.len()).max(2);
+        let drawn = chosen(all, (0..n).step_by(step))?;
+        let judges = chosen(all, (1..n).step_by(step * few.len().div_ceil(JUDGES)))?;
+        // Means of m rows are off by the error of one row over m.
+        let off = 1.0 + settings.clusters as f64 / drawn.len() as f64;
+        let (drawn, judges) = (
+            View::new(&*drawn, &plan.frame),
+            View::new(&*judges, &plan.frame),
+        );
+        let (means, evaluations) = em::iterated(drawn, random)?;
+        let (of_fitted, some) = em::error_of(judges, fitted.model.centres())?;
+        let (of_means, more) = em::error_of(judges, &means)?;
+        context.spent.seeding(evaluations + some + more, started);
+        let is_better = of_means < off * of_fitted;
+        is_better
+            .then(|| self.begun_at(fitted, means, reached))
+            .transpose()
+    }
+
+    /// Rows drawn at random for the centres: equal ones in each call.
+    fn random_rows(&self, all: &dyn Data<F>, course: &Course<M::Model>) -> Result<Centres<F>> {
+        let settings = &self.clusterer.settings;
+        let streams = Streams::new(settings.seed, course.restarts.len() as u64);
+        let mut rng = streams.at(Purpose::Seeding, 1, 0);
+        let view = View::new(all, &self.plan.frame);
+        Ok(Uniform.seed(view, settings.clusters, &mut rng)?.centres)
+    }
+
+    /// A start at these centres, in place of another one.
+    fn begun_at(
+        &self,
+        other: &Outcome<M::Model>,
+        centres: Centres<F>,
+        reached: usize,
+    ) -> Result<Outcome<M::Model>> {
+        Ok(Outcome {
+            model: self.model_at(centres)?,
+            calibrated: false,
+            found: None,
+            exact: false,
+            reached,
+            ..other.clone()
+        })
     }
 
     /// A start, at its seeds or at a model.
@@ -391,9 +466,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 self.model_at(seeds.centres)?
             }
         };
-        let spent = &mut context.spent.evaluations.seeding;
-        *spent = spent.saturating_add(evaluations);
-        context.spent.timings.seeding += started.elapsed();
+        context.spent.seeding(evaluations, started);
         context.monitor.see(&Progress::Seeded {
             restart,
             start,

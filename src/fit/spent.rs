@@ -4,6 +4,7 @@ use crate::base::float::Float;
 use crate::em::{Evaluations, Monitor, PhaseReport, Timings};
 use crate::io::{FileFault, all_counts, rule};
 use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 /// The observer of a fit or of one of its restarts, and its evaluations and times so far.
 pub(super) struct Context<'a, F: Float> {
@@ -23,6 +24,12 @@ impl Spent {
         let search = &mut self.evaluations.search;
         *search = search.saturating_add(phase.evaluations);
         self.timings.add(&phase.timings);
+    }
+
+    pub(super) fn seeding(&mut self, evaluations: u64, started: Instant) {
+        let seeding = &mut self.evaluations.seeding;
+        *seeding = seeding.saturating_add(evaluations);
+        self.timings.seeding += started.elapsed();
     }
 
     pub(super) fn add(&mut self, restart: &Self) {

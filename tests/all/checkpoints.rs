@@ -286,6 +286,34 @@ fn random_rows_go_on_to_the_same_bits() {
     resumes_often("random rows", &data, fit);
 }
 
+/// Where the phase on the coreset found nothing, and the next one begins at other means.
+#[test]
+fn starts_anew_go_on_to_the_same_bits() {
+    let mut rng = Rng::from_seed(7);
+    let noise = Array2::from_shape_fn((2_400, 40), |_| rng.normal());
+    let data = Dense::new(noise.view()).unwrap();
+    let fit = |checkpoint| {
+        let phase = |rows| Phase::new(Bounded::new()).rows(rows);
+        let list = move |_| {
+            vec![
+                phase(PhaseRows::Coreset).unless_random_rows_do(),
+                phase(PhaseRows::Larger(Lightweight::new(600))),
+                phase(PhaseRows::All),
+            ]
+        };
+        let builder = algorithms::fast(24).coreset(Lightweight::new(400));
+        own(
+            builder.phases(list).restarts(2).max_iterations(5),
+            checkpoint,
+        )
+    };
+    let report = fit(None).fit(&data).unwrap().report;
+    let rows: Vec<usize> = report.phases.iter().map(|p| p.rows).collect();
+    assert_eq!(rows, [400, 2_400]);
+    resumes("anew", &data, fit);
+    resumes_often("anew", &data, fit);
+}
+
 /// While all rows are compared with all centres, and once bounds settle most of them.
 #[test]
 fn chosen_searches_go_on_to_the_same_bits() {

@@ -224,6 +224,48 @@ fn begins_at_random_rows_where_these_are_as_good_as_seeds() {
     });
 }
 
+/// A phase on a coreset of 25 rows for each of 24 clusters, one on a larger coreset, and one on all rows.
+fn phases(anew: bool) -> Vec<Phase<f32>> {
+    let phase = |rows| Phase::new(Bounded::new()).rows(rows);
+    let first = phase(PhaseRows::Coreset);
+    vec![
+        if anew {
+            first.unless_random_rows_do()
+        } else {
+            first
+        },
+        phase(PhaseRows::Larger(Lightweight::new(2_400))),
+        phase(PhaseRows::All),
+    ]
+}
+
+#[test]
+fn begins_anew_where_a_coreset_found_nothing() {
+    let noise = noise(12_000).slice_move(ndarray::s![.., ..20]);
+    let centres = blobs::<f32>(24, 20, 24, 42);
+    let clusters = Array2::from_shape_fn(noise.dim(), |(n, j)| {
+        noise[[n, j]] + 0.6 * centres[[n % 24, j]]
+    });
+    let fit = |x: &Array2<f32>, anew: bool, seed: u64| {
+        let builder = algorithms::fast(24).coreset(Lightweight::new(600));
+        let builder = builder.phases(move |_| phases(anew)).seed(seed);
+        let data = Dense::new(x.view()).unwrap();
+        let fit = builder.build().unwrap().fit(&data).unwrap();
+        rises_in_phases("anew", &fit.report, x.nrows() as f64, rounding::<f32>());
+        let rows: Vec<usize> = fit.report.phases.iter().map(|p| p.rows).collect();
+        (rows, fit.model.quantization_error(&data).unwrap())
+    };
+    let (mut begun, mut gone_on) = (0.0, 0.0);
+    for seed in 0..4 {
+        let (rows, error) = fit(&noise, true, seed);
+        assert_eq!(rows, [600, 12_000]);
+        begun += error;
+        gone_on += fit(&noise, false, seed).1;
+        assert_eq!(fit(&clusters, true, seed).0, [600, 2_400, 12_000]);
+    }
+    assert!(begun < gone_on, "{begun} {gone_on}");
+}
+
 /// A larger tolerance does less, also where few iterations are left.
 #[test]
 fn a_larger_tolerance_costs_less() {

@@ -25,7 +25,7 @@ pub(crate) use assignment::{Assignment, Change, Member};
 pub(crate) use full_search::DRAWN_ROWS;
 pub(crate) use in_order::{Bounds, RowsInOrder, cells_pay, moves};
 pub(crate) use lists::{NeighbourLists, are_lists, nearest_lists};
-pub(crate) use lists::{product_rate, time_of_all, time_of_lists};
+pub(crate) use lists::{time_of_all, time_of_lists};
 pub(crate) use sums::KeptSums;
 
 use super::exhaustive::All;
