@@ -152,8 +152,8 @@ impl<F: Float> Phase<F> {
     /// kept) and random rows are as good on some rows of the coreset.
     ///
     /// With at least 128 columns, if the next phase is on all rows, fewer than 8 times as many, the fit begins at the random rows there.
-    /// Otherwise the phase runs. If an iteration from random rows on all rows would then be better for rows that neither has seen, the fit
-    /// goes on in the phase on all rows from the means of such an iteration on some rows; larger coresets are left out.
+    /// Otherwise the phase runs. If an iteration from random rows on all rows, at least 4 times as many, would then be better for rows that
+    /// neither has seen, the fit goes on in the phase on all rows from the means of such an iteration on some rows; larger coresets are left out.
     #[must_use]
     pub fn unless_random_rows_do(mut self) -> Self {
         self.outline.unless_random = true;

@@ -33,6 +33,9 @@ const FEW_PER_CLUSTER: usize = 64;
 const MANY_COLUMNS: usize = 128;
 const MANY_TIMES: usize = 8;
 
+/// That takes an iteration on as many rows as the coreset has: all rows must be as many times these.
+const FEW_TIMES: usize = 4;
+
 /// Random rows are as good as seeds if their error is at most this multiple of theirs: an iteration lowers it by more. Where
 /// there are clusters for seeds to find, or rows far out, it is a larger one.
 const RANDOM_ERROR: f64 = 1.1;
@@ -358,11 +361,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             return Ok(None);
         }
         let is_wide = plan.frame.dim() >= MANY_COLUMNS;
-        course.anew = reached > 1 || !is_wide || all.len() >= MANY_TIMES * few.len();
-        match course.anew {
-            true => Ok(None),
-            false => self.begun_at(first, random, reached).map(Some),
+        if is_wide && reached == 1 && all.len() < MANY_TIMES * few.len() {
+            return self.begun_at(first, random, reached).map(Some);
         }
+        course.anew = all.len() >= FEW_TIMES * few.len();
+        Ok(None)
     }
 
     /// After the phase on the coreset, another start in the phase on all rows, if an iteration on them from random rows would be better
