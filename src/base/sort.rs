@@ -50,7 +50,10 @@ pub(crate) fn sorted_apart<T: Copy + Send + Sync>(
     // Each stretch counts the items of all components.
     let stretch = n.div_ceil(STRETCHES).max(k).max(1);
     let of_stretch = |_, items: Range<usize>| sorted(k, any, || items.clone().map(&item));
-    let found = parallel::map_blocks(n, stretch, of_stretch);
+    let mut found = parallel::map_blocks(n, stretch, of_stretch);
+    if found.len() == 1 {
+        return found.remove(0);
+    }
     let starts = (0..=k).map(|c| found.iter().map(|(starts, _)| starts[c]).sum());
     let (starts, mut all) = (starts.collect::<Vec<usize>>(), Vec::new());
     fill(&starts, any, &mut all, |c, places| {

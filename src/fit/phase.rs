@@ -31,6 +31,13 @@ pub(crate) struct Outline {
     pub(crate) unless_random: bool,
 }
 
+impl Outline {
+    /// Whether the phase is on all rows, and does not need another one in a subspace.
+    pub(super) fn is_on_all(&self) -> bool {
+        self.rows == PhaseRows::All && !self.after_subspace
+    }
+}
+
 /// The columns of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -147,13 +154,14 @@ impl<F: Float> Phase<F> {
     }
 
     /// Leaves the phase out, or what it found, where rows drawn at random do as well. Distances that differ little in many columns give
-    /// seeds nothing to find, and the coreset then has too few rows for each cluster. Only the first phase, on a coreset of fewer than 64
-    /// rows per cluster, before one on all rows and all columns, where the seeds were searched for (those that cost no evaluations are
-    /// kept) and random rows are as good on some rows of the coreset.
+    /// seeds nothing to find, and the coreset then has too few rows for each cluster. It is for the first phase, on a coreset of fewer than
+    /// 64 rows per cluster, before one on all rows and all columns. Seeds that cost no evaluations are kept, and so are those that are
+    /// better than random rows on some rows of the coreset.
     ///
     /// With at least 128 columns, if the next phase is on all rows, fewer than 8 times as many, the fit begins at the random rows there.
-    /// Otherwise the phase runs. If an iteration from random rows on all rows, at least 4 times as many, would then be better for rows that
-    /// neither has seen, the fit goes on in the phase on all rows from the means of such an iteration on some rows; larger coresets are left out.
+    /// Otherwise the phase runs. If all rows are at least 4 times as many, its means are compared with those of an iteration from random
+    /// rows, for rows that neither has seen. Where they are worse, the fit goes on in the phase on all rows from the means of such an
+    /// iteration on some rows; larger coresets are left out.
     #[must_use]
     pub fn unless_random_rows_do(mut self) -> Self {
         self.outline.unless_random = true;

@@ -110,10 +110,8 @@ impl<'a, F: Float> Plan<'a, F> {
         match phase.outline.rows {
             // If there is no coreset, skip this phase: it would repeat the later phase on all rows.
             PhaseRows::Coreset => {
-                let on_all = |later: &Phase<F>| {
-                    later.outline.rows == PhaseRows::All && !later.outline.after_subspace
-                };
-                (!without || !later.iter().any(on_all)).then_some(0)
+                let on_all = later.iter().any(|later| later.outline.is_on_all());
+                (!without || !on_all).then_some(0)
             }
             PhaseRows::Larger(larger) => {
                 let (size, before) = (larger.size, self.rows(next - 1).len());
@@ -180,10 +178,8 @@ impl<'a, F: Float> Plan<'a, F> {
 
     /// The first phase on all rows that does not need another one in a subspace.
     pub(super) fn on_all(&self) -> Option<usize> {
-        self.phases.iter().position(|planned| {
-            let outline = planned.phase.outline;
-            outline.rows == PhaseRows::All && !outline.after_subspace
-        })
+        let mut phases = self.phases.iter();
+        phases.position(|planned| planned.phase.outline.is_on_all())
     }
 
     pub(super) fn most_rows(&self) -> usize {

@@ -33,7 +33,7 @@ const FEW_PER_CLUSTER: usize = 64;
 const MANY_COLUMNS: usize = 128;
 const MANY_TIMES: usize = 8;
 
-/// That takes an iteration on as many rows as the coreset has: all rows must be as many times these.
+/// The comparison takes an iteration on as many rows as the coreset has, so it is made if all rows are as many times these.
 const FEW_TIMES: usize = 4;
 
 /// Random rows are as good as seeds if their error is at most this multiple of theirs: an iteration lowers it by more. Where
@@ -270,10 +270,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             }
             course.waiting.extend(course.leading.take());
             course.number += 1;
-            if course.number == 1 && course.anew && !context.monitor.is_stopped() {
-                let anew = self.start_anew(course, context)?;
-                course.number = anew.as_ref().map_or(1, |anew| anew.reached);
-                course.waiting = anew.or(course.waiting.pop_front()).into_iter().collect();
+            let may_begin = course.number == 1 && course.anew && !context.monitor.is_stopped();
+            if may_begin && let Some(anew) = self.start_anew(course, context)? {
+                course.number = anew.reached;
+                course.waiting = [anew].into();
             }
         }
         let best = course.end().filter(|best| best.found.is_some());
@@ -331,23 +331,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Option<Outcome<M::Model>>> {
-        let (plan, settings) = (&self.plan, &self.clusterer.settings);
-        let (Some(reached), begin) = (plan.on_all(), &plan.phases[0]) else {
+        let plan = &self.plan;
+        let Some((reached, few, all)) = self.instead_of_coreset(course, context) else {
             return Ok(None);
         };
-        let next = &plan.phases[reached];
-        let (few, all) = (plan.rows(begin.place), plan.rows(next.place));
-        let may_be = begin.phase.outline.unless_random
-            && begin.phase.outline.starts == 1
-            && reached > 0
-            && !course.subspace
-            && next.phase.e_step.bounds().is_some()
-            && !all.is_sparse()
-            && few.len() < FEW_PER_CLUSTER * settings.clusters
-            && context.spent.evaluations.seeding > 0;
-        if !may_be {
-            return Ok(None);
-        }
         let started = Instant::now();
         let random = self.random_rows(all, course)?;
         // Draws of a coreset have rows far out, which random ones of all rows may lack.
@@ -377,14 +364,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         context: &mut Context<'_, F>,
     ) -> Result<Option<Outcome<M::Model>>> {
         let (plan, settings) = (&self.plan, &self.clusterer.settings);
-        let (Some(reached), Some(fitted)) = (plan.on_all(), course.first()) else {
+        let begins = self.instead_of_coreset(course, context);
+        let (Some((reached, few, all)), Some(fitted)) = (begins, course.first()) else {
             return Ok(None);
         };
         let started = Instant::now();
-        let (few, all) = (
-            plan.rows(plan.phases[0].place),
-            plan.rows(plan.phases[reached].place),
-        );
         let random = self.random_rows(all, course)?;
         let n = all.len();
         let step = (n / few.len()).max(2);
@@ -404,6 +388,26 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         is_better
             .then(|| self.begun_at(fitted, means, reached))
             .transpose()
+    }
+
+    /// The phase in which a fit may begin without what the first one finds, the rows of that one, and all rows.
+    fn instead_of_coreset(
+        &self,
+        course: &Course<M::Model>,
+        context: &Context<'_, F>,
+    ) -> Option<(usize, &dyn Data<F>, &dyn Data<F>)> {
+        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let reached = plan.on_all().filter(|reached| *reached > 0)?;
+        let (begin, next) = (&plan.phases[0], &plan.phases[reached]);
+        let (few, all) = (plan.rows(begin.place), plan.rows(next.place));
+        let may_be = begin.phase.outline.unless_random
+            && begin.phase.outline.starts == 1
+            && !course.subspace
+            && next.phase.e_step.bounds().is_some()
+            && !all.is_sparse()
+            && few.len() < FEW_PER_CLUSTER * settings.clusters
+            && context.spent.evaluations.seeding > 0;
+        may_be.then_some((reached, few, all))
     }
 
     /// Rows drawn at random for the centres: equal ones in each call.

@@ -38,8 +38,10 @@ fn main() {
         let kind = KINDS.into_iter().find(|own| own.0 == kind);
         let kind = kind.expect("a kind of covariances").1;
         let ms = match read_npy(path) {
-            Ok(x) => iteration::<f32>(&x, k, kind),
-            Err(_) => iteration::<f64>(&read_npy(path).expect("rows of f32 or f64"), k, kind),
+            Ok(x) => iteration::<f32>(&x, k, kind, || ()),
+            Err(_) => {
+                iteration::<f64>(&read_npy(path).expect("rows of f32 or f64"), k, kind, || ())
+            }
         };
         return println!("{ms}");
     }
@@ -72,30 +74,29 @@ where
     F: Float + Element<Float = F> + LinalgScalar,
 {
     let x = points::<F>(n.max(ROWS_PER_COLUMN * k * d), d, k);
-    let (mut few, mut more, mut least) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
-    for _ in 0..TURNS {
-        few = few.min(seconds(&x, k, kind, FEW));
-        more = more.min(seconds(&x, k, kind, MORE));
-        least = least.min(products(&x, k, kind));
-    }
-    (ms(few, more), least)
+    let mut least = f64::INFINITY;
+    let ms = iteration(&x, k, kind, || least = least.min(products(&x, k, kind)));
+    (ms, least)
 }
 
 const TURNS: usize = 5;
 const FEW: usize = 2;
 const MORE: usize = 6;
 
-fn ms(few: f64, more: f64) -> f64 {
-    1e3 * (more - few) / (MORE - FEW) as f64
-}
-
-fn iteration<F: Float + Element<Float = F>>(x: &Array2<F>, k: usize, kind: Covariance) -> f64 {
+/// The least milliseconds of an iteration, with something else after each turn.
+fn iteration<F: Float + Element<Float = F>>(
+    x: &Array2<F>,
+    k: usize,
+    kind: Covariance,
+    mut beside: impl FnMut(),
+) -> f64 {
     let (mut few, mut more) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..TURNS {
         few = few.min(seconds(x, k, kind, FEW));
         more = more.min(seconds(x, k, kind, MORE));
+        beside();
     }
-    ms(few, more)
+    1e3 * (more - few) / (MORE - FEW) as f64
 }
 
 /// Seconds of a fit.
