@@ -286,7 +286,7 @@ fn all_of_each<F: Float>(
     let mut narrow = Columns::<F>::new(n, dim, |i| rows.row(i));
     let mut wide = None;
     let mut roundings = Vec::with_capacity(k);
-    let mut by_component = vec![F::zero(); LANES * line];
+    let mut by_component = vec![F::INFINITY; k.min(LANES).next_multiple_of(4) * line];
     for first in (0..k).step_by(LANES) {
         let group = first..k.min(first + LANES);
         for (c, costs) in group.clone().zip(by_component.chunks_exact_mut(line)) {
@@ -305,30 +305,30 @@ fn all_of_each<F: Float>(
                 roundings.push(own.rounding::<f64>());
             }
         }
-        for (i, out) in out.chunks_exact_mut(stride).enumerate() {
-            let of_row = by_component[i..].iter().step_by(line);
-            let out = out[group.clone()].iter_mut();
-            out.zip(of_row).for_each(|(out, cost)| *out = *cost);
-        }
+        by_component[group.len() * line..].fill(F::INFINITY);
+        put_rows(&by_component, line, &mut out[first..], stride);
     }
     let worst = Rounding::worst(&roundings);
     let live = added.iter().filter(|a| **a < F::LARGEST_COST);
     let most_added = live.fold(0.0f64, |most, a| most.max(a.abs()));
     // Bound on the error of a cost of any component.
     let bound = |cost: f64| worst.of(cost.abs() + most_added) + F::EPSILON * cost.abs();
-    let (mut least, mut near, mut apart) = (Vec::new(), Vec::new(), Vec::new());
-    let none = vec![F::zero(); stride];
-    soft::least_upper(out, &none, &mut least);
-    for (i, (costs, least)) in out.chunks_exact_mut(stride).zip(least).enumerate() {
+    let reach = |least: F| {
         let upper = least.to_f64() + bound(least.to_f64());
-        let reach = upper + worst.beyond(bound(upper));
-        soft::not_above(costs, &none, F::from_f64(reach), &mut near);
-        near.retain(|&c| (c as usize) < k);
-        if let (Some(beta), [_]) = (beta, &near[..])
-            && beta * bound(least.to_f64()) <= largest_error::<F>(dim)
-        {
+        F::from_f64(upper + worst.beyond(bound(upper)))
+    };
+    let (mut contenders, mut near, mut apart) = (Vec::new(), Vec::new(), Vec::new());
+    let none = vec![F::zero(); stride];
+    soft::contenders(out, &none, reach, &mut contenders);
+    let rows_of = out.chunks_exact_mut(stride).zip(contenders);
+    for (i, (costs, found)) in rows_of.enumerate() {
+        let least = found.upper;
+        let exact = |beta: f64| beta * bound(least.to_f64()) <= largest_error::<F>(dim);
+        if found.number == 1 && beta.is_some_and(exact) {
             continue;
         }
+        soft::not_above(costs, &none, reach(least), &mut near);
+        near.retain(|&c| (c as usize) < k);
         let bounds = |c: usize, cost: F| {
             let error = roundings[c].of((cost.to_f64() - added[c]).abs());
             (cost.to_f64(), error + F::EPSILON * cost.to_f64().abs())
@@ -344,6 +344,25 @@ fn all_of_each<F: Float>(
             }
         }
     }
+}
+
+/// The numbers of a row out of `lines`, a multiple of 4, into rows of `stride`: four lines and four rows at a time, so that numbers
+/// move within registers.
+fn put_rows<F: Float>(lines: &[F], line: usize, out: &mut [F], stride: usize) {
+    vectorised!({
+        for (four, rows) in out.chunks_mut(4 * stride).enumerate() {
+            for (part, lines) in lines.chunks_exact(4 * line).enumerate() {
+                let of_lines: [_; 4] =
+                    std::array::from_fn(|c| lines[c * line..][..line].as_chunks::<4>().0[four]);
+                for (r, row) in rows.chunks_mut(stride).enumerate() {
+                    let row = &mut row[4 * part..][..4];
+                    for c in 0..4 {
+                        row[c] = of_lines[c][r];
+                    }
+                }
+            }
+        }
+    });
 }
 
 /// Costs from forms and what is added to them.

@@ -84,6 +84,11 @@ fn rows_with_norms<F: Float, S: Simd>(
     about: &[F],
     out: &mut [F],
 ) {
+    match stride {
+        4 => return short_with_norms::<F, 4>(rows, about, out),
+        8 => return short_with_norms::<F, 8>(rows, about, out),
+        _ => (),
+    }
     let places = out.chunks_exact_mut(about.len() + 1);
     for (row, out) in rows.chunks_exact(stride).zip(places) {
         if let Some((norm, out)) = out.split_last_mut() {
@@ -92,6 +97,34 @@ fn rows_with_norms<F: Float, S: Simd>(
             }
             *norm = squared_norm(simd, out);
         }
+    }
+}
+
+/// Rows of `D` numbers with their padding, which is written as well: the next row comes over it.
+#[inline(always)]
+fn short_with_norms<F: Float, const D: usize>(rows: &[F], about: &[F], out: &mut [F]) {
+    let dim = about.len();
+    let mut from = [F::zero(); D];
+    from[..dim].copy_from_slice(about);
+    for (i, row) in rows.as_chunks::<D>().0.iter().enumerate() {
+        let (mut seen, mut squares) = ([F::zero(); D], [F::zero(); D]);
+        for j in 0..D {
+            seen[j] = row[j] - from[j];
+            squares[j] = seen[j] * seen[j];
+        }
+        let mut half = D / 2;
+        while half > 0 {
+            for j in 0..half {
+                squares[j] += squares[j + half];
+            }
+            half /= 2;
+        }
+        let out = &mut out[i * (dim + 1)..];
+        match out.first_chunk_mut::<D>() {
+            Some(out) => *out = seen,
+            None => out[..dim].copy_from_slice(&seen[..dim]),
+        }
+        out[dim] = squares[0];
     }
 }
 
@@ -207,7 +240,7 @@ mod tests {
 
     #[test]
     fn features_are_the_naive_ones() {
-        for (d, stride) in [(1, 4), (3, 4), (17, 32), (40, 48)] {
+        for (d, stride) in [(1, 4), (3, 4), (4, 4), (6, 8), (8, 8), (17, 32), (40, 48)] {
             let n = 3;
             let place = |i: usize| if i % stride < d { 0.5 + i as f64 } else { 0.0 };
             let rows: Vec<f64> = (0..n * stride).map(place).collect();

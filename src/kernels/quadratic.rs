@@ -114,6 +114,35 @@ pub(crate) struct Columns<G> {
     squares: [G; COLUMN],
 }
 
+/// A column (d, COLUMN) of rows of `dim` numbers: four rows and four coordinates at a time, so that numbers move within
+/// registers.
+fn put_column<F: Float, G: Float>(rows: &[&[F]], dim: usize, column: &mut [G]) {
+    vectorised!({
+        let (fours, rest) = rows.as_chunks::<4>();
+        for (four, rows) in fours.iter().enumerate() {
+            let whole = rows.map(|row| row[..dim].as_chunks::<4>().0);
+            for (j, lines) in column.chunks_mut(4 * COLUMN).take(dim / 4).enumerate() {
+                for i in 0..4 {
+                    let places = &mut lines[i * COLUMN + 4 * four..][..4];
+                    for r in 0..4 {
+                        places[r] = G::from_f64(whole[r][j][i].to_f64());
+                    }
+                }
+            }
+            for j in dim / 4 * 4..dim {
+                for r in 0..4 {
+                    column[j * COLUMN + 4 * four + r] = G::from_f64(rows[r][j].to_f64());
+                }
+            }
+        }
+        for (place, row) in (4 * fours.len()..).zip(rest) {
+            for (j, z) in row[..dim].iter().enumerate() {
+                column[j * COLUMN + place] = G::from_f64(z.to_f64());
+            }
+        }
+    });
+}
+
 impl<G: Float> Columns<G> {
     /// From `n` rows of `dim` numbers (padding is left out).
     pub(crate) fn new<'a, F: Float>(n: usize, dim: usize, row: impl Fn(usize) -> &'a [F]) -> Self {
@@ -125,11 +154,11 @@ impl<G: Float> Columns<G> {
             if c * COLUMN >= n {
                 break;
             }
-            for place in 0..COLUMN.min(n - c * COLUMN) {
-                for (j, z) in row(c * COLUMN + place).iter().take(dim).enumerate() {
-                    column[j * COLUMN + place] = G::from_f64(z.to_f64());
-                }
-            }
+            let rows: [&[F]; COLUMN] = std::array::from_fn(|place| {
+                let i = c * COLUMN + place;
+                if i < n { row(i) } else { &[] }
+            });
+            put_column(&rows[..COLUMN.min(n - c * COLUMN)], dim, column);
         }
         Self {
             n,
@@ -188,6 +217,7 @@ impl<G: Float> Columns<G> {
     ) {
         // Shares are held in the type, and a power of two is no matter.
         let unit = 2f64.powi(most.log2().floor().clamp(-1000.0, 1000.0) as i32);
+        let per_unit = 1.0 / unit;
         let size = shares.len() * self.dim.next_multiple_of(TILE);
         self.differences.resize(size + LANES, G::zero());
         self.factor.resize(shares.len() + LANES, G::zero());
@@ -196,7 +226,7 @@ impl<G: Float> Columns<G> {
         self.mean.extend(mean.iter().map(|m| G::from_f64(*m)));
         vectorised!({
             for (root, q) in roots.iter_mut().zip(shares) {
-                *root = G::from_f64((q / unit).sqrt());
+                *root = G::from_f64((q * per_unit).sqrt());
             }
         });
         let (start, scratch) = (self.start, aligned(&mut self.differences));

@@ -12,22 +12,51 @@ pub(crate) const LOST: f64 = 1.0 / (1u64 << 60) as f64;
 /// The exponent of [`LOST`], in nats.
 pub(crate) const LOST_NATS: f64 = -60.0 * std::f64::consts::LN_2;
 
+/// The costs of a row that may be its best one.
+#[derive(Debug)]
+pub(crate) struct Contenders<F> {
+    /// Upper bound on the best cost.
+    pub(crate) upper: F,
+    pub(crate) number: usize,
+}
+
 kernel! {
-    /// Upper bound on the best cost of each row: the minimum of cost plus error, with one error for each place.
-    pub(crate) fn least_upper[F: Float](costs: &[F], errors: &[F], upper: &mut Vec<F>) = least_upper_of_rows
+    /// Upper bound on the best cost of each row: the minimum of cost plus error, with one error for each place; and how many
+    /// costs, less their errors, are not above what `limit` makes of that bound.
+    pub(crate) fn contenders[F: Float, L: Fn(F) -> F](
+        costs: &[F],
+        errors: &[F],
+        limit: L,
+        found: &mut Vec<Contenders<F>>,
+    ) = contenders_of_rows
 }
 
 #[inline(always)]
-fn least_upper_of_rows<F: Float, S: Simd>(simd: S, costs: &[F], errors: &[F], upper: &mut Vec<F>) {
-    upper.clear();
+fn contenders_of_rows<F: Float, L: Fn(F) -> F, S: Simd>(
+    simd: S,
+    costs: &[F],
+    errors: &[F],
+    limit: L,
+    found: &mut Vec<Contenders<F>>,
+) {
+    let (lanes, places) = (lanes::<F, S>(), errors.len());
     let errors_of = F::vectors::<S>(errors).0;
+    found.clear();
     for row in costs.chunks_exact(errors.len()) {
+        let row = F::vectors::<S>(row).0;
         let mut least = F::splat(simd, F::INFINITY);
-        for (&cost, &error) in F::vectors::<S>(row).0.iter().zip(errors_of) {
-            let above = F::plus(simd, cost, error);
-            least = F::select(simd, F::less(simd, above, least), above, least);
+        for (&cost, &error) in row.iter().zip(errors_of) {
+            least = lower::<F, S>(simd, F::plus(simd, cost, error), least);
         }
-        upper.push(F::least(simd, least));
+        let upper = F::least(simd, least);
+        let (limit, mut above) = (F::splat(simd, limit(upper)), 0);
+        for (&cost, &error) in row.iter().zip(errors_of) {
+            // A NaN is not above anything.
+            let is_above = F::less(simd, limit, F::minus(simd, cost, error));
+            above += lane_bits(is_above, lanes).count_ones();
+        }
+        let number = places - above as usize;
+        found.push(Contenders { upper, number });
     }
 }
 
@@ -75,6 +104,8 @@ pub(crate) struct Row {
     /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the lowest cost.
     pub(crate) sum: f64,
     pub(crate) expected: f64,
+    /// The first place with the lowest cost; 0 where none is finite.
+    pub(crate) place: u32,
 }
 
 /// Responsibilities of the first `k` places of every row of `stride`, in the type of the data. The other places, whose costs
@@ -141,6 +172,7 @@ pub(crate) fn of_lists<F: Float>(
                 best,
                 sum,
                 expected,
+                place: 0,
             });
         }
     });
@@ -191,12 +223,14 @@ fn rows_shared_out<F: Float, S: Simd>(
     for (costs, shares) in rows.zip(shares.chunks_exact_mut(stride)) {
         let costs = F::vectors::<S>(costs).0;
         let shares = F::vectors_mut::<S>(shares).0;
-        let mut sums = Sums::about(simd, least_of(simd, costs), factor);
+        let best = least_of::<F, S>(simd, costs);
+        let mut sums = Sums::about(simd, best, factor);
         for (&cost, share) in costs.iter().zip(&mut *shares) {
             *share = sums.add(simd, cost);
         }
-        let row = sums.row(simd);
-        let scale = F::splat(simd, F::from_f64(1.0 / row.sum));
+        let place = first_place::<F, S>(simd, costs, best);
+        let (row, scale) = sums.row(simd, place);
+        let scale = F::splat(simd, F::from_f64(scale));
         for share in shares {
             *share = F::times(simd, *share, scale);
         }
@@ -215,7 +249,7 @@ fn row_summed_up<F: Float, S: Simd>(simd: S, costs: &[F], factor: F) -> Row {
     for &cost in costs {
         sums.add(simd, cost);
     }
-    sums.row(simd)
+    sums.row(simd, 0).0
 }
 
 /// Sums of exponentials about the best cost of a row, and of these times the differences.
@@ -258,15 +292,19 @@ impl<F: Float, S: Simd> Sums<F, S> {
         p
     }
 
+    /// The sums of a row with this best place, and one divided by that of the exponentials.
     #[inline(always)]
-    fn row(self, simd: S) -> Row {
+    fn row(self, simd: S, place: u32) -> (Row, f64) {
         let sum = F::sum(simd, self.exponentials).to_f64();
         let (best, inner) = (self.best.to_f64(), F::sum(simd, self.differences).to_f64());
-        Row {
+        let scale = 1.0 / sum;
+        let row = Row {
             best,
             sum,
-            expected: best + inner / sum,
-        }
+            expected: best + inner * scale,
+            place,
+        };
+        (row, scale)
     }
 }
 
@@ -308,15 +346,24 @@ fn first_lowest_of_rows<F: Float, S: Simd>(
     stride: usize,
     labels: &mut [u32],
 ) {
-    let lanes = lanes::<F, S>();
     for (costs, label) in costs.chunks_exact(stride).zip(labels) {
         let costs = F::vectors::<S>(costs).0;
-        let least = F::splat(simd, least_of(simd, costs));
-        let lane_of = |&cost| first_lane(F::equal(simd, cost, least), lanes);
-        let mut found = costs.iter().map(lane_of).enumerate();
-        let place = found.find(|(_, lane)| *lane < lanes);
-        *label = place.map_or(0, |(vector, lane)| (vector * lanes + lane) as u32);
+        *label = first_place::<F, S>(simd, costs, least_of::<F, S>(simd, costs));
     }
+}
+
+/// The first place of a row with this cost; 0 if there is none.
+#[inline(always)]
+fn first_place<F: Float, S: Simd>(simd: S, costs: &[F::Vector<S>], cost: F) -> u32 {
+    let (cost, lanes) = (F::splat(simd, cost), lanes::<F, S>());
+    let mut place = 0;
+    // The last one that is found stays: a search that ends at the first would mispredict a branch in each row.
+    for (vector, &other) in costs.iter().enumerate().rev() {
+        let lane = first_lane(F::equal(simd, other, cost), lanes);
+        let here = vector * lanes + lane;
+        place = if lane < lanes { here } else { place };
+    }
+    place as u32
 }
 
 /// Puts 0 where shares are [`LOST`].
@@ -343,24 +390,31 @@ pub(crate) fn totals<F: Float>(
         sums.resize(stride, 0.0);
     }
     let (masses, from_costs) = (&mut masses[..], &mut from_costs[..]);
+    // Sums of some places stay in registers while all rows add to them.
     vectorised!({
-        for (i, weight) in weights.iter().enumerate() {
-            let shares = shares[i * stride..][..stride].iter();
-            if costs.is_empty() {
-                for (mass, q) in masses.iter_mut().zip(shares) {
-                    *mass += weight * q.to_f64();
+        let parts = masses.as_chunks_mut::<LANES>().0.iter_mut();
+        let parts = parts.zip(from_costs.as_chunks_mut::<LANES>().0).enumerate();
+        for (part, (mass, from_costs)) in parts {
+            let (mut own, mut times_costs) = ([0.0; LANES], [0.0; LANES]);
+            for (i, weight) in weights.iter().enumerate() {
+                let places = i * stride + part * LANES..i * stride + (part + 1) * LANES;
+                let mut of_row = [0.0; LANES];
+                for (share, q) in of_row.iter_mut().zip(&shares[places.clone()]) {
+                    *share = weight * q.to_f64();
                 }
-                continue;
+                for l in 0..LANES {
+                    own[l] += of_row[l];
+                }
+                if !costs.is_empty() {
+                    let costs = &costs[places][..LANES];
+                    for l in 0..LANES {
+                        let term = of_row[l] * costs[l].to_f64();
+                        // Rows of weight 0 may be infinitely far.
+                        times_costs[l] += if of_row[l] > 0.0 { term } else { 0.0 };
+                    }
+                }
             }
-            let of_row = shares.zip(&costs[i * stride..][..stride]);
-            let sums = masses.iter_mut().zip(&mut *from_costs);
-            for ((mass, sum), (q, cost)) in sums.zip(of_row) {
-                let share = weight * q.to_f64();
-                let term = share * cost.to_f64();
-                *mass += share;
-                // Rows of weight 0 may be infinitely far.
-                *sum += if share > 0.0 { term } else { 0.0 };
-            }
+            (*mass, *from_costs) = (own, times_costs);
         }
     });
 }
@@ -468,10 +522,11 @@ mod tests {
         row[..6].copy_from_slice(&costs);
         let mut errors = [0.0; 16];
         (errors[0], errors[3]) = (0.5, 8.0);
-        let (mut upper, mut ids) = (Vec::new(), Vec::new());
-        least_upper(&row, &errors, &mut upper);
-        assert_eq!(upper, [1.5]);
-        not_above(&row, &errors, upper[0] + 1.0, &mut ids);
+        let (mut found, mut ids) = (Vec::new(), Vec::new());
+        contenders(&row, &errors, |upper| upper + 1.0, &mut found);
+        let Contenders { upper, number } = found[0];
+        assert_eq!((found.len(), upper, number), (1, 1.5, 5));
+        not_above(&row, &errors, upper + 1.0, &mut ids);
         assert_eq!(ids, [0, 1, 2, 3, 4]);
     }
 }

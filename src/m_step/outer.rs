@@ -45,7 +45,7 @@ impl Moments {
             let mut all = ByColumn::new(rows, None);
             // Shares by component. Lines that are no power of two apart stay in the cache together.
             let line = n.next_multiple_of(COLUMN) + LANES;
-            let mut shares = vec![0.0; LANES * line];
+            let mut shares = vec![0.0; k.min(LANES) * line];
             for first in (0..k).step_by(LANES) {
                 let count = LANES.min(k - first);
                 vectorised!({

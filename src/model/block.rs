@@ -33,6 +33,8 @@ pub struct Block<F> {
     pub(crate) responsibilities: Vec<F>,
     /// The expected cost of each row, where supports have several members.
     pub(crate) expected: Vec<f64>,
+    /// The best component of each row, where responsibilities of supports with several members were made.
+    pub(crate) likeliest: Vec<u32>,
     /// Facts that sums need about costs computed as products (E46).
     pub(crate) terms: Option<Terms>,
     /// The rows as one transform for all components whitens them (E52), if a search did so; else none.
@@ -82,18 +84,18 @@ impl<F: Float> Block<F> {
     pub(crate) fn reset(&mut self, rows: usize, supports: &[u32]) {
         self.supports.clear();
         self.supports.extend_from_slice(supports);
-        self.costs.resize(rows * self.stride, F::zero());
+        // A search leaves the padding as it is.
+        self.costs.resize(rows * self.stride, F::INFINITY);
         // NaN left after a search means that the search left out the row.
         let without_cost = F::from_f64(f64::NAN);
         if self.stride == 1 {
             self.costs.fill(without_cost);
         } else {
-            for row in self.costs.chunks_exact_mut(self.stride) {
-                row[0] = without_cost;
-                row[self.width..].fill(F::INFINITY);
-            }
+            let firsts = self.costs.iter_mut().step_by(self.stride);
+            firsts.for_each(|first| *first = without_cost);
         }
         self.expected.clear();
+        self.likeliest.clear();
         self.terms = None;
         self.seen.weights.clear();
         self.others.clear();

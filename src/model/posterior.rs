@@ -82,6 +82,9 @@ impl Likelihood {
     }
 }
 
+/// A product of sums over components does not overflow if it was below this before the last one.
+const LARGEST_PRODUCT: f64 = 1e280;
+
 /// Turns the costs of a block into responsibilities over the supports (E2), and sums up the free energy.
 pub(crate) fn normalise<F: Float>(
     rows: &Rows<F>,
@@ -116,16 +119,25 @@ pub(crate) fn normalise<F: Float>(
         ..Likelihood::default()
     };
     block.expected.clear();
+    block.likeliest.clear();
+    // The sums of rows of one weight, one after the other: the logarithm of their product is the sum of their logarithms.
+    let (mut product, mut of_weight) = (1.0, 0.0);
     for (i, row) in found.iter().enumerate() {
         let weight = rows.weight(i);
         likelihood.weight += weight;
         likelihood.best += weight * row.best;
         // If the best one alone has a share, the sum is 1. If none has, all are equally unlikely.
         if row.sum > 1.0 && row.best.is_finite() {
-            likelihood.spread += weight * row.sum.ln();
+            if weight != of_weight || product > LARGEST_PRODUCT {
+                likelihood.spread += of_weight * f64::ln(product);
+                (product, of_weight) = (1.0, weight);
+            }
+            product *= row.sum;
         }
         block.expected.push(row.expected);
+        block.likeliest.push(row.place);
     }
+    likelihood.spread += of_weight * f64::ln(product);
     likelihood.entries = rows.weight_known(likelihood.weight);
     likelihood
 }
@@ -209,12 +221,48 @@ pub(crate) fn labels<F: Float>(block: &Block<F>, labels: &mut [u32]) {
     if !block.shared {
         return labels.fill(0);
     }
+    if !block.likeliest.is_empty() {
+        return labels.copy_from_slice(&block.likeliest);
+    }
     soft::first_lowest(&block.costs, block.stride, labels);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rows of several weights, whose sums would overflow as one product.
+    #[test]
+    fn the_spread_is_the_sum_of_logarithms() {
+        let (n, k, weights) = (600, 100, [1.0, 1.0, 2.0, 0.0, 0.5]);
+        let mut rows = Rows::<f64>::default();
+        rows.reset(n, 1);
+        rows.weights
+            .extend((0..n).map(|i| weights[i * weights.len() / n]));
+        let mut block = Block::new(k, k);
+        block.reset(n, &[]);
+        let mut spread = 0.0;
+        for i in 0..n {
+            let costs = block.costs_mut(i);
+            for (c, cost) in costs.iter_mut().enumerate() {
+                *cost = 1e-3 * ((i + c) % 7) as f64;
+            }
+            let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
+            let sum: f64 = costs.iter().map(|cost| (2.0 * (best - cost)).exp()).sum();
+            spread += rows.weights[i] * sum.ln();
+        }
+        let log_joint = LogJoint {
+            alpha: 0.0,
+            gamma: 0.0,
+            beta: 2.0,
+        };
+        let found = normalise(&rows, &mut block, log_joint);
+        assert!((found.spread - spread).abs() <= 1e-12 * spread);
+        let mut of_rows = vec![k as u32; n];
+        labels(&block, &mut of_rows);
+        let first = |i: usize| (0..k).find(|c| (i + c).is_multiple_of(7));
+        assert!((0..n).all(|i| Some(of_rows[i] as usize) == first(i)));
+    }
 
     /// Shares that are left out change no sum of the row (E41).
     #[test]

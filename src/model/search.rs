@@ -14,7 +14,7 @@ pub(crate) struct Exact<F> {
     approximate: Vec<F>,
     features: Vec<F>,
     ranking: Ranking<F>,
-    upper: Vec<F>,
+    contenders: Vec<soft::Contenders<F>>,
     reached: Vec<u32>,
     direct: Vec<F>,
     wide: Vec<f64>,
@@ -136,18 +136,26 @@ fn by_products<F: Float>(
     block.terms = Some(terms);
     products.costs(rows, &mut scratch.features, &mut block.costs);
     let errors = &products.errors[..];
-    soft::least_upper(&block.costs, errors, &mut scratch.upper);
     let limit = largest_error::<F>(products.width());
     let is_small = |error: f64| beta * error <= limit;
-    for (i, row) in block.costs.chunks_exact_mut(errors.len()).enumerate() {
-        // Upper bound on the best cost, up to the relative error of the row's costs.
-        let upper = scratch.upper[i].to_f64();
-        let error = products.relative() * upper.max(0.0);
-        let slack = error + products.relative() * REACH / beta;
-        // Up to here a component may be the best one, and up to there it may have a share.
-        let near = F::from_f64(upper + 2.0 * slack);
-        let far = F::from_f64(upper + 2.0 * slack + REACH / beta);
-        let mut exact = is_small(error);
+    // The relative error of a row's costs below an upper bound on the best one, and up to where a component may be the best.
+    let error_below = |upper: f64| products.relative() * upper.max(0.0);
+    let near_of =
+        |upper: f64| upper + 2.0 * (error_below(upper) + products.relative() * REACH / beta);
+    let mut contenders = std::mem::take(&mut scratch.contenders);
+    let near = |upper: F| F::from_f64(near_of(upper.to_f64()));
+    soft::contenders(&block.costs, errors, near, &mut contenders);
+    let rows = block.costs.chunks_exact_mut(errors.len());
+    for (i, (row, found)) in rows.zip(&contenders).enumerate() {
+        let upper = found.upper.to_f64();
+        let mut exact = is_small(error_below(upper));
+        if exact && !has_tight && found.number == 1 {
+            see(row);
+            continue;
+        }
+        let near = F::from_f64(near_of(upper));
+        // Up to there it may have a share.
+        let far = F::from_f64(near_of(upper) + REACH / beta);
         let reach = if exact && !has_tight { near } else { far };
         soft::not_above(row, errors, reach, &mut scratch.reached);
         if exact && has_tight {
@@ -169,6 +177,7 @@ fn by_products<F: Float>(
             see(&scratch.direct);
         }
     }
+    scratch.contenders = contenders;
 }
 
 /// Computes the costs of a row under some components.
