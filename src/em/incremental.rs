@@ -53,7 +53,12 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let assignment = match labels {
             Some(labels) => Assignment::of_labels(&labels, centres.len()),
             None => {
-                let tolerance = phase.rule.tolerance;
+                // Lists would find so little that later searches do not make up for it.
+                let tolerance = if phase.at_random {
+                    0.0
+                } else {
+                    phase.rule.tolerance
+                };
                 let first = Assignment::first(view, centres, near, tolerance)?;
                 let (found, evaluations, seconds) = first;
                 report.add_evaluations(evaluations);

@@ -524,6 +524,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             true => plan.projected(place, &mut context.spent)?,
             false => plan.rows(place),
         };
+        // A phase before would have found components.
+        let at_random = course.number > 0 && candidate.found.is_none();
         // Components of other rows say nothing of these.
         let same = candidate.found.take().filter(|(_, of)| *of == place);
         candidate = course.begin(candidate, plan, context)?;
@@ -558,6 +560,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             stages,
             streams,
             moves: outline.moves,
+            at_random,
             transfers: outline.transfers,
             step: outline.step,
             labels: same.map(|(supports, _)| supports.into_labels()),

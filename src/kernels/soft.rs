@@ -17,6 +17,7 @@ pub(crate) const LOST_NATS: f64 = -60.0 * std::f64::consts::LN_2;
 pub(crate) struct Contenders<F> {
     /// Upper bound on the best cost.
     pub(crate) upper: F,
+    /// How many there are.
     pub(crate) number: usize,
 }
 
@@ -104,7 +105,7 @@ pub(crate) struct Row {
     /// $\sum_c e^{-\beta (s_c - s)}$ with $s$ the lowest cost.
     pub(crate) sum: f64,
     pub(crate) expected: f64,
-    /// The first place with the lowest cost; 0 where none is finite.
+    /// The first place with the lowest cost: 0 where none is finite, and in sums alone, which do not look for it.
     pub(crate) place: u32,
 }
 
