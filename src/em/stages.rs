@@ -30,7 +30,8 @@ pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
     pub(crate) labels: Option<Vec<u32>>,
     /// Whether the variance is known already.
     pub(crate) calibrated: bool,
-    /// Whether the centres are no result of a phase: rows at random, so that centres near each other say little of the rows' nearest.
+    /// Whether the centres are no result of a phase, but rows at random or the means of an iteration from these: then inverted lists of
+    /// near centres miss the nearest of many rows.
     pub(crate) at_random: bool,
     pub(crate) rule: StopRule,
 }

@@ -161,7 +161,7 @@ impl<F: Float> Phase<F> {
     /// With at least 128 columns, if the next phase is on all rows, fewer than 8 times as many, the fit begins at the random rows there.
     /// Otherwise the phase runs. If all rows are at least 4 times as many, its means are compared with those of an iteration from random
     /// rows, for rows that neither has seen. Where they are worse, the fit goes on in the phase on all rows from the means of such an
-    /// iteration on some rows; larger coresets are left out.
+    /// iteration on some rows; larger coresets are left out. From such centres the first search of a phase is over all of them.
     #[must_use]
     pub fn unless_random_rows_do(mut self) -> Self {
         self.outline.unless_random = true;
