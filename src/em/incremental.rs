@@ -53,13 +53,11 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let assignment = match labels {
             Some(labels) => Assignment::of_labels(&labels, centres.len()),
             None => {
-                // Lists would find so little that later searches do not make up for it.
-                let tolerance = if phase.at_random {
-                    0.0
-                } else {
-                    phase.rule.tolerance
+                let first = match phase.at_random {
+                    // Lists would find so little that later searches do not make up for it.
+                    true => Assignment::exhaustive(view, centres)?,
+                    false => Assignment::first(view, centres, near, phase.rule.tolerance)?,
                 };
-                let first = Assignment::first(view, centres, near, tolerance)?;
                 let (found, evaluations, seconds) = first;
                 report.add_evaluations(evaluations);
                 searched = seconds;

@@ -33,7 +33,7 @@ pub struct Block<F> {
     pub(crate) responsibilities: Vec<F>,
     /// The expected cost of each row, where supports have several members.
     pub(crate) expected: Vec<f64>,
-    /// The best component of each row, where responsibilities of supports with several members were made.
+    /// The best component of each row, where responsibilities of all components were made.
     pub(crate) likeliest: Vec<u32>,
     /// Facts that sums need about costs computed as products (E46).
     pub(crate) terms: Option<Terms>,

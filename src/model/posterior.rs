@@ -120,6 +120,9 @@ pub(crate) fn normalise<F: Float>(
     };
     block.expected.clear();
     block.likeliest.clear();
+    if block.shared {
+        block.likeliest.extend(found.iter().map(|row| row.place));
+    }
     // The sums of rows of one weight, one after the other: the logarithm of their product is the sum of their logarithms.
     let (mut product, mut of_weight) = (1.0, 0.0);
     for (i, row) in found.iter().enumerate() {
@@ -135,7 +138,6 @@ pub(crate) fn normalise<F: Float>(
             product *= row.sum;
         }
         block.expected.push(row.expected);
-        block.likeliest.push(row.place);
     }
     likelihood.spread += of_weight * f64::ln(product);
     likelihood.entries = rows.weight_known(likelihood.weight);
