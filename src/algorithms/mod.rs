@@ -153,10 +153,10 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 ///   comparing rows with all means on all columns costs less than projecting them.
 /// - Up to 8 clusters, where split and merge helps little, there are several starts, with up to 32 clusters together. They go
 ///   through the phase on the first coreset. With up to 8,192 rows there is no coreset, and all starts go through the phase on all rows.
-/// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. In the last
-///   phase, on all columns, it is twice the builder's, because an iteration there takes several times as long. On all rows,
-///   if these are fewer than 100,000 of at most 128 columns, or as many numbers, it is less, down to a tenth: iterations take
-///   little time there.
+/// - On coresets the tolerance is three times the builder's: a later phase makes the remaining gain as well. On all rows it is
+///   half of the builder's, and down to a tenth if these are fewer than 50,000 of at most 128 columns, or as many numbers:
+///   iterations take little time there. In the last phase, on all columns, it is twice that of the one before, because an
+///   iteration takes several times as long.
 /// - The phase on the coreset, or what it found, is [left out](Phase::unless_random_rows_do) where random rows do as well: clusters
 ///   that are fitted to few rows in many columns are worth no more than an iteration on all rows.
 /// - Where the phase on all rows would end, single rows are [transferred](Phase::transfers) to other clusters. On coresets
@@ -184,7 +184,7 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));
     // Iterations on few numbers are worth their time.
     let wide = (d as f64 / CHEAP_COLUMNS).max(1.0);
-    let all = (wide * shape.rows as f64 / CHEAP_ROWS).clamp(0.1, 1.0);
+    let all = 0.5 * (wide * shape.rows as f64 / CHEAP_ROWS).clamp(0.2, 1.0);
     let first = phase(PhaseRows::Coreset, 3.0).starts(starts);
     let mut phases = vec![first.unless_random_rows_do()];
     let larger = larger(k, shape.rows / 4).map(Lightweight::new);
@@ -271,11 +271,11 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
 const START_CLUSTERS: usize = 32;
 
 /// With fewer rows than this, and at most that number of columns, the tolerance on all rows is smaller: iterations are cheap.
-const CHEAP_ROWS: f64 = 100_000.0;
+const CHEAP_ROWS: f64 = 50_000.0;
 const CHEAP_COLUMNS: f64 = 128.0;
 
 /// Rounds of split and merge, and of transfers, at most: they end when they gain little.
-const ROUNDS: usize = 20;
+const ROUNDS: usize = 60;
 
 /// How far centres move, in distances to their means.
 const STEP: f64 = 1.5;
