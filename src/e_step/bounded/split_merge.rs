@@ -406,11 +406,11 @@ mod tests {
     use super::*;
     use crate::data::{Data, Dense};
     use crate::e_step::KeptSums;
-    use ndarray::{Array1, Array2, ArrayView2};
+    use ndarray::{Array1, Array2, ArrayView2, Axis};
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// One round from these centres: its bound on the gain, how much the squared distances fell, and how many components each of
-    /// them got rows from.
+    /// One round from these centres: its bound on the gain and how much the squared distances fell, as parts of these, and from how
+    /// many components each of the others got rows.
     fn round(
         x: &Array2<f64>,
         w: &Array1<f64>,
@@ -432,15 +432,16 @@ mod tests {
             from.entry(change.to).or_default().insert(change.from);
         }
         let from = from.values().map(BTreeSet::len).collect();
-        (made.gain, before - sums.squared(&centres), from)
+        let fell = before - sums.squared(&centres);
+        (made.gain / before, fell / before, from)
     }
 
     /// The rows of two components go to the one between them, whose mean follows one of them, or neither: both moves together cost 20,
     /// and each alone 10 / 11. So the second split must gain that.
     #[test]
     fn a_mean_does_not_follow_two_ways() {
-        for (spread, expected) in [(7.5f64, 15.0 - 10.0 / 11.0), (15.0, 2.0 * 30.0 - 20.0)] {
-            let a = spread.sqrt();
+        for (split, expected) in [(15.0f64, 15.0 - 10.0 / 11.0), (30.0, 2.0 * 30.0 - 20.0)] {
+            let (a, expected) = ((split / 2.0).sqrt(), expected / (2.0 * split));
             let x = vec![-1.0, 1.0, 0.0, 100.0 - a, 100.0 + a, 200.0 - a, 200.0 + a];
             let x = Array2::from_shape_vec((7, 1), x).unwrap();
             let w = Array1::from(vec![10.0, 10.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
@@ -461,7 +462,7 @@ mod tests {
             let (n, d, k) = (600, 1 + seed as usize % 4, 20 + seed as usize % 20);
             let x = Array2::from_shape_simple_fn((n, d), || rng.normal() / rng.normal());
             let w = Array1::from_shape_fn(n, |i| [1.0, 0.2, 5.0][i % 3]);
-            let (gain, fell, from) = round(&x, &w, x.slice(ndarray::s![..k, ..]));
+            let (gain, fell, from) = round(&x, &w, x.view().split_at(Axis(0), k).0);
             assert!(fell >= gain * (1.0 - 1e-9), "seed {seed}: {fell} {gain}");
             shared += usize::from(from.iter().any(|components| *components > 1));
             made += usize::from(gain > 0.0);
