@@ -88,7 +88,7 @@ pub(crate) fn split_and_merge<F: Float>(
     made.settled = by(|errors| errors.settled).gain;
     let chosen = by(|errors| errors.loss);
     made.gain = chosen.gain;
-    made.stale = chosen.locked;
+    made.stale = chosen.stale;
     for Pair { split, merged } in chosen.pairs {
         let c = split.component;
         let to_second = |place| assignment.change(place, merged, assignment.members[place].second);
@@ -119,7 +119,7 @@ struct Choice<'a, F> {
     /// Lower bound on the gain of all pairs together.
     gain: f64,
     /// Components with a part in a move: split or merged, or receivers, which get the rows of merged ones.
-    locked: Vec<bool>,
+    stale: Vec<bool>,
 }
 
 /// The splits that gain most, each with the merge of the least `loss` that is left: the loss after receivers' means have followed, and
@@ -133,23 +133,19 @@ fn choose<'a, F: Float>(
     let mut by_loss: Vec<usize> = (0..k).collect();
     by_loss.sort_by(|&a, &b| loss(a)[0].total_cmp(&loss(b)[0]));
     let mut by_loss = by_loss.into_iter();
-    let mut choice = Choice {
-        pairs: Vec::new(),
-        gain: 0.0,
-        locked: vec![false; k],
-    };
+    let (mut pairs, mut total) = (Vec::new(), 0.0);
     // Split or merged; the first move that gives a component rows; and what each move counts on that means follow.
     let (mut moved, mut first, mut follows) = (vec![false; k], vec![None; k], Vec::new());
     let receivers = |l: usize| assignment.members(l).iter().map(|m| m.second as usize);
-    for split in splits {
+    'splits: for split in splits {
         let (c, gain) = (split.component, split.gain);
         if moved[c] || first[c].is_some() {
             continue;
         }
         // A component passed over for this split may be a receiver of it; it is not tried again.
-        let (merged, cost, others) = loop {
+        let (merged, cost, follow, others) = loop {
             let Some(l) = by_loss.next() else {
-                return choice;
+                break 'splits;
             };
             let stays = |r: usize| !moved[r] && r != c;
             if !stays(l) || first[l].is_some() || !receivers(l).all(stays) {
@@ -158,29 +154,33 @@ fn choose<'a, F: Float>(
             let mut others: Vec<usize> = receivers(l).filter_map(|r| first[r]).collect();
             others.sort_unstable();
             others.dedup();
-            let before: f64 = others.iter().map(|pair: &usize| follows[*pair]).sum();
-            let cost = loss(l)[usize::from(!others.is_empty())] + before;
+            let given_back: f64 = others.iter().map(|pair: &usize| follows[*pair]).sum();
+            let [after, before] = loss(l);
+            let (own, follow) = match others.is_empty() {
+                true => (after, before - after),
+                false => (before, 0.0),
+            };
+            let cost = own + given_back;
             if gain > MARGIN * cost {
-                break (l, cost, others);
+                break (l, cost, follow, others);
             }
             if others.is_empty() {
-                return choice;
+                break 'splits;
             }
         };
-        let [after, before] = loss(merged);
-        let alone = others.is_empty();
-        follows.push(if alone { before - after } else { 0.0 });
+        follows.push(follow);
         others.into_iter().for_each(|pair| follows[pair] = 0.0);
-        choice.gain += gain - cost;
+        total += gain - cost;
         (moved[c], moved[merged]) = (true, true);
-        for r in receivers(merged) {
-            first[r].get_or_insert(choice.pairs.len());
-            choice.locked[r] = true;
-        }
-        (choice.locked[c], choice.locked[merged]) = (true, true);
-        choice.pairs.push(Pair { split, merged });
+        receivers(merged).for_each(|r| _ = first[r].get_or_insert(pairs.len()));
+        pairs.push(Pair { split, merged });
     }
-    choice
+    let has_part = |c| moved[c] || Option::is_some(&first[c]);
+    Choice {
+        pairs,
+        gain: total,
+        stale: (0..k).map(has_part).collect(),
+    }
 }
 
 /// Sums over the rows of a component, for split and merge.
