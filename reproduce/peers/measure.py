@@ -56,7 +56,9 @@ class Measured:
 
     def matters(self, peer, step, seed, seeds):
         """Whether this seed is run: long runs have one seed."""
-        if seed == 1 or peer.family == OWN or peer.name == REFERENCE:
+        if peer.name == REFERENCE:
+            return seed <= self.options.reference
+        if seed == 1 or peer.family == OWN:
             return True
         found = self.step(peer, step, seeds)
         return found is None or found.seconds <= self.limit(seeds)

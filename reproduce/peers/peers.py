@@ -2,6 +2,7 @@
 
 import argparse
 import pathlib
+import sys
 
 import environment
 
@@ -9,6 +10,7 @@ import environment
 def arguments():
     parser = argparse.ArgumentParser(fromfile_prefix_chars="@")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--reference", type=int, default=sys.maxsize, metavar="SEEDS", help="of the reference, at most")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--budget", type=float, default=float("inf"), metavar="SECONDS")
     parser.add_argument("--for", dest="time", type=float, default=float("inf"), metavar="SECONDS")

@@ -169,7 +169,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let (rule, likelihood) = (&self.phase.rule, self.likelihood());
         let earlier = &report.free_energies[..report.steps() - 1];
         let settled = || rule.settles(earlier, last, &likelihood);
-        if self.kept.moves > 0 || self.transfers_wait() && settled() {
+        if self.transfers_wait() && settled() {
             return Ok(false);
         }
         let tolerance = rule.tolerance;
@@ -183,8 +183,10 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         if open == 0 || !report.steps().is_multiple_of(every.max(1)) {
             return Ok(false);
         }
-        let (assignment, turn) = (&self.kept.assignment, report.steps());
-        let (missed, evaluations) = assignment.missed(view, centres, lists, open, turn)?;
+        let (assignment, near) = (&self.kept.assignment, lists.list(0).len());
+        let turn = report.steps();
+        let (missed, evaluations) =
+            assignment.missed(view, centres, Some(lists), near, open, turn)?;
         report.add_evaluations(evaluations);
         let gain = 2.0 * (last - before) / likelihood.entries * likelihood.best;
         let by_lists = SOON * gain * (times_as_long(open) - 1.0);

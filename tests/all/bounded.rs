@@ -509,11 +509,11 @@ fn the_best_of_several_starts_goes_on() {
     assert!((2..19).contains(&stuck), "{stuck}");
 }
 
-/// With many centres the first search goes by the coarse quantizer, and a row may miss its nearest centre; few do, and the looks are
-/// far fewer than rows times centres.
+/// With many centres and few columns the first search goes by the coarse quantizer, and a row may miss its nearest centre; few do,
+/// and the looks are far fewer than rows times centres.
 #[test]
 fn the_coarse_quantizer_misses_little() {
-    let x: Array2<f64> = blobs(20_000, 6, 400, 9);
+    let x: Array2<f64> = blobs(20_000, 3, 400, 9);
     let data = Dense::new(x.view()).unwrap();
     let start = seeds(&x, 1_000, 2);
     let fit = |near: usize, iterations: usize| {

@@ -19,12 +19,19 @@ const FULL_LIST_CENTRES: usize = 48;
 /// Length of an inverted list of the first search, per centre on a neighbour list.
 const WIDER: usize = 2;
 
+/// Where the inverted lists of the first search miss more than this share of the error, all rows are compared with all centres: iterations by
+/// lists would find the rest late, and from worse centres.
+const MISSED: f64 = 0.04;
+
 /// A row is far if its squared distance is at least this many times the mean. At most one row in 16 is far, and these can gain
 /// most.
 const FAR_RATIO: f64 = 16.0;
 
 /// At most this many open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
 pub(crate) const DRAWN_ROWS: usize = 1024;
+
+/// A sample is searched in vain where there are fewer than this many times as many rows.
+const SAMPLED: usize = 8;
 
 /// All centres are packed for every point if a point has at least this many rows on average, in at most [`PACKED_COLUMNS`].
 const PACKED_ROWS: usize = 128;
@@ -39,8 +46,8 @@ pub(crate) struct Searched {
 
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40)
-    /// if that is cheaper and there is a tolerance. In that case far rows that may be nearer to a centre outside the list are
-    /// compared with all. Returns the number of distance evaluations as well, and whether the second nearest are known.
+    /// if that is cheaper, there is a tolerance, and the lists miss little. In that case far rows that may be nearer to a centre outside the
+    /// list are compared with all. Returns the number of distance evaluations as well, and whether the second nearest are known.
     pub(crate) fn first(
         view: View<'_, F>,
         centres: &Centres<F>,
@@ -68,9 +75,18 @@ impl<F: Float> Assignment<F> {
             // A few rows very far out hide others: these are far once the mean has fallen.
             let before = std::mem::replace(&mut error, all.squared(view));
             if found.changes.is_empty() || error >= 0.5 * before {
-                return Ok((all, evaluations, true));
+                break;
             }
         }
+        if view.len() >= SAMPLED * DRAWN_ROWS {
+            let (missed, more) = all.missed(view, centres, None, near, view.len(), 0)?;
+            evaluations += more;
+            if missed > MISSED * error {
+                let (all, more, seconds) = Self::exhaustive(view, centres)?;
+                return Ok((all, evaluations + more, seconds));
+            }
+        }
+        Ok((all, evaluations, true))
     }
 
     /// Every row with its nearest centre of all, the number of distance evaluations, and whether the second nearest are known: not
@@ -178,7 +194,9 @@ impl<F: Float> Assignment<F> {
         let (price, far) = (price(open.len()), far(view, error));
         let (mut missed, mut evaluations) = (f64::INFINITY, 0);
         if price > 0.0 {
-            (missed, evaluations) = self.missed(view, centres, lists, open.len(), turn)?;
+            let near = lists.list(0).len();
+            (missed, evaluations) =
+                self.missed(view, centres, Some(lists), near, open.len(), turn)?;
         }
         let pays = missed > price;
         if !pays {
@@ -190,14 +208,15 @@ impl<F: Float> Assignment<F> {
         Ok(found)
     }
 
-    /// How much a search of all centres would lower the squared distances of the rows that their lists do not cover, about `open`:
-    /// estimated by a sample, another one in each turn. Also the number of distance evaluations. A gain counts only as far as no list
-    /// around the row's own centre gives it.
+    /// How much a search of all centres would lower the squared distances of the rows that their lists do not cover, about `open`, or of all
+    /// rows without lists: estimated by a sample, another one in each turn. Also the number of distance evaluations. A gain counts
+    /// only as far as neither the lists give it nor the `near` centres around the row's own.
     pub(crate) fn missed(
         &self,
         view: View<'_, F>,
         centres: &Centres<F>,
-        lists: &NeighbourLists<F>,
+        lists: Option<&NeighbourLists<F>>,
+        near: usize,
         open: usize,
         turn: usize,
     ) -> Result<(f64, u64)> {
@@ -207,12 +226,13 @@ impl<F: Float> Assignment<F> {
             while self.starts[c + 1] <= place {
                 c += 1;
             }
-            let moved = lists.moved[c];
-            if self.members[place].after(moved).is_uncovered(moved) {
+            let moved = lists.map(|lists| lists.moved[c]);
+            let member = &self.members[place];
+            if moved.is_none_or(|moved| member.after(moved).is_uncovered(moved)) {
                 drawn.push(self.change(place, c, c as u32));
             }
         }
-        let (k, near) = (centres.len(), lists.list(0).len());
+        let k = centres.len();
         let all: Vec<u32> = (0..k as u32).collect();
         let gains = parallel::map_blocks(drawn.len(), BATCH_ROWS / 8, |_, range| {
             let drawn = &drawn[range];
@@ -221,7 +241,9 @@ impl<F: Float> Assignment<F> {
             rows.nearest(centres, &mut nearest, &mut least);
             let (mut squared, mut gain) = (Vec::new(), 0.0);
             for (i, row) in drawn.iter().enumerate() {
-                if lists.list(row.from).contains(&nearest[i]) {
+                let own = std::slice::from_ref(&row.from);
+                let listed = lists.map_or(own, |lists| lists.list(row.from));
+                if listed.contains(&nearest[i]) {
                     continue;
                 }
                 // The lists may be old: this one is not.
@@ -405,19 +427,26 @@ mod tests {
         lists.follow(&before, &now);
         let every: Vec<u32> = (0..k as u32).collect();
         let (new, _) = NeighbourLists::new(&now, 2);
-        let mut naive = 0.0;
+        let (mut naive, mut without) = (0.0, 0.0);
         for &c in &every {
             for member in all.members(c as usize) {
                 let least = nearest(member.row, &every);
+                let gain = nearest(member.row, new.list(c)) - least;
+                without += gain;
                 if nearest(member.row, lists.list(c)) > least {
-                    naive += nearest(member.row, new.list(c)) - least;
+                    naive += gain;
                 }
             }
         }
         let (listed, open) = all.left_open(&lists);
         assert_eq!((listed, open), (n, n));
-        let (missed, _) = all.missed(view, &now, &lists, open, 3).unwrap();
+        let (missed, _) = all.missed(view, &now, Some(&lists), 2, open, 3).unwrap();
         assert!((missed - naive).abs() <= 1e-5 * naive, "{missed} {naive}");
+        let (missed, _) = all.missed(view, &now, None, 2, n, 3).unwrap();
+        assert!(
+            (missed - without).abs() <= 1e-5 * without,
+            "{missed} {without}"
+        );
         // Some rows are covered by lists then.
         let (by_lists, _) = all.search(view, &now, &lists, false).unwrap();
         all.apply(&by_lists);
@@ -434,6 +463,26 @@ mod tests {
                 let others = nearest(member.row, &others).sqrt();
                 assert!(f64::from(member.lower) <= others * (1.0 + 1e-5));
             }
+        }
+    }
+
+    /// Iterations by lists find hardly any of what inverted lists miss in many columns, and nearly all in two: only there these are kept.
+    #[test]
+    fn where_inverted_lists_miss_much_the_first_search_is_over_all_centres() {
+        let (n, k, near) = (SAMPLED * DRAWN_ROWS, 2_000, 4);
+        for (d, listed) in [(2, true), (16, false)] {
+            let mut rng = Rng::from_seed(3);
+            let mut random = |n| Array2::from_shape_fn((n, d), |_| rng.normal() as f32);
+            let (x, centres) = (random(n), random(k));
+            let data = Dense::new(x.view()).unwrap();
+            let frame = data.frame();
+            let centres = Centres::enter(centres.view(), &frame);
+            let view = View::new(&data, &frame);
+            let (found, evaluations, _) = Assignment::first(view, &centres, near, 1e-3).unwrap();
+            assert_eq!(evaluations < (n * k) as u64, listed, "{d}: {evaluations}");
+            let (all, ..) = Assignment::exhaustive(view, &centres).unwrap();
+            let more = found.squared(view) / all.squared(view) - 1.0;
+            assert!(listed || more.abs() < 1e-6, "{d}: {more}");
         }
     }
 }
