@@ -82,6 +82,8 @@ impl<F: Float> Assignment<F> {
             let (missed, more) = all.missed(view, centres, None, near, view.len(), 0)?;
             evaluations += more;
             if missed > MISSED * error {
+                // Both together would take twice the memory.
+                drop(all);
                 let (all, more, seconds) = Self::exhaustive(view, centres)?;
                 return Ok((all, evaluations + more, seconds));
             }
