@@ -183,10 +183,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         if open == 0 || !report.steps().is_multiple_of(every.max(1)) {
             return Ok(false);
         }
-        let (assignment, near) = (&self.kept.assignment, lists.list(0).len());
-        let turn = report.steps();
-        let (missed, evaluations) =
-            assignment.missed(view, centres, Some(lists), near, open, turn)?;
+        let (assignment, turn) = (&self.kept.assignment, report.steps());
+        let (missed, evaluations) = assignment.missed(view, centres, lists, open, turn)?;
         report.add_evaluations(evaluations);
         let gain = 2.0 * (last - before) / likelihood.entries * likelihood.best;
         let by_lists = SOON * gain * (times_as_long(open) - 1.0);

@@ -19,8 +19,8 @@ const FULL_LIST_CENTRES: usize = 48;
 /// Length of an inverted list of the first search, per centre on a neighbour list.
 const WIDER: usize = 2;
 
-/// Where the inverted lists of the first search miss more than this share of the error, all rows are compared with all centres: iterations by
-/// lists would find the rest late, and from worse centres.
+/// Where the inverted lists of the first search miss more than this share of the error, all rows are compared with all centres.
+/// Iterations by lists would find the rest late, and from worse centres.
 const MISSED: f64 = 0.04;
 
 /// A row is far if its squared distance is at least this many times the mean. At most one row in 16 is far, and these can gain
@@ -30,7 +30,8 @@ const FAR_RATIO: f64 = 16.0;
 /// At most this many open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
 pub(crate) const DRAWN_ROWS: usize = 1024;
 
-/// A sample is searched in vain where there are fewer than this many times as many rows.
+/// The first search is held against a sample if there are at least this many times as many rows: among fewer the sample takes too large a part of
+/// the time.
 const SAMPLED: usize = 8;
 
 /// All centres are packed for every point if a point has at least this many rows on average, in at most [`PACKED_COLUMNS`].
@@ -79,9 +80,12 @@ impl<F: Float> Assignment<F> {
             }
         }
         if view.len() >= SAMPLED * DRAWN_ROWS {
-            let (missed, more) = all.missed(view, centres, None, near, view.len(), 0)?;
+            let step = view.len().div_ceil(DRAWN_ROWS);
+            let drawn = all.drawn(0, step, |_, _| true);
+            let own = |row: &Change, nearest| row.from == nearest;
+            let (missed, more) = missed_of(view, centres, &drawn, near, own)?;
             evaluations += more;
-            if missed > MISSED * error {
+            if step as f64 * missed > MISSED * error {
                 // Both together would take twice the memory.
                 drop(all);
                 let (all, more, seconds) = Self::exhaustive(view, centres)?;
@@ -196,9 +200,7 @@ impl<F: Float> Assignment<F> {
         let (price, far) = (price(open.len()), far(view, error));
         let (mut missed, mut evaluations) = (f64::INFINITY, 0);
         if price > 0.0 {
-            let near = lists.list(0).len();
-            (missed, evaluations) =
-                self.missed(view, centres, Some(lists), near, open.len(), turn)?;
+            (missed, evaluations) = self.missed(view, centres, lists, open.len(), turn)?;
         }
         let pays = missed > price;
         if !pays {
@@ -210,58 +212,45 @@ impl<F: Float> Assignment<F> {
         Ok(found)
     }
 
-    /// How much a search of all centres would lower the squared distances of the rows that their lists do not cover, about `open`, or of all
-    /// rows without lists: estimated by a sample, another one in each turn. Also the number of distance evaluations. A gain counts
-    /// only as far as neither the lists give it nor the `near` centres around the row's own.
+    /// How much a search of all centres would lower the squared distances of the rows that their lists do not cover, about `open`:
+    /// estimated by a sample, another one in each turn. Also the number of distance evaluations. A gain counts only as far as no list
+    /// around the row's own centre gives it.
     pub(crate) fn missed(
         &self,
         view: View<'_, F>,
         centres: &Centres<F>,
-        lists: Option<&NeighbourLists<F>>,
-        near: usize,
+        lists: &NeighbourLists<F>,
         open: usize,
         turn: usize,
     ) -> Result<(f64, u64)> {
         let step = open.div_ceil(DRAWN_ROWS).max(1);
+        let drawn = self.drawn(turn % step, step, |c, member| {
+            let moved = lists.moved[c];
+            member.after(moved).is_uncovered(moved)
+        });
+        let listed = |row: &Change, nearest| lists.list(row.from).contains(&nearest);
+        let near = lists.list(0).len();
+        let (missed, evaluations) = missed_of(view, centres, &drawn, near, listed)?;
+        Ok((step as f64 * missed, evaluations))
+    }
+
+    /// The open members among those at even steps, as changes to no other component yet.
+    fn drawn(
+        &self,
+        from: usize,
+        step: usize,
+        open: impl Fn(usize, &Member<F>) -> bool,
+    ) -> Vec<Change> {
         let (mut drawn, mut c) = (Vec::new(), 0);
-        for place in (turn % step..self.len()).step_by(step) {
+        for place in (from..self.len()).step_by(step) {
             while self.starts[c + 1] <= place {
                 c += 1;
             }
-            let moved = lists.map(|lists| lists.moved[c]);
-            let member = &self.members[place];
-            if moved.is_none_or(|moved| member.after(moved).is_uncovered(moved)) {
+            if open(c, &self.members[place]) {
                 drawn.push(self.change(place, c, c as u32));
             }
         }
-        let k = centres.len();
-        let all: Vec<u32> = (0..k as u32).collect();
-        let gains = parallel::map_blocks(drawn.len(), BATCH_ROWS / 8, |_, range| {
-            let drawn = &drawn[range];
-            let rows = view.gather(drawn.iter().map(|row| row.row))?;
-            let (mut nearest, mut least) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
-            rows.nearest(centres, &mut nearest, &mut least);
-            let (mut squared, mut gain) = (Vec::new(), 0.0);
-            for (i, row) in drawn.iter().enumerate() {
-                let own = std::slice::from_ref(&row.from);
-                let listed = lists.map_or(own, |lists| lists.list(row.from));
-                if listed.contains(&nearest[i]) {
-                    continue;
-                }
-                // The lists may be old: this one is not.
-                let mut list = all.clone();
-                let from = centres.row(row.from as usize);
-                distance::to_some(from, &centres.values, &all, &mut squared);
-                let of = |c: &u32| squared[*c as usize].to_f64();
-                list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
-                rows.distances_to(i, centres, &list[..near], &mut squared);
-                let listed = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
-                gain += rows.weight(i) * (listed - least[i].to_f64()).max(0.0);
-            }
-            Ok(gain)
-        });
-        let gain: f64 = parallel::all(gains)?.iter().sum();
-        Ok((step as f64 * gain, (drawn.len() * (k + near)) as u64))
+        drawn
     }
 
     /// Searches all centres for these rows: for the nearest and the second nearest, or, faster, for the nearest and a bound of the
@@ -329,6 +318,43 @@ impl<F: Float> Assignment<F> {
         });
         found.concat()
     }
+}
+
+/// How much a search of all centres would lower the squared distances of these rows, and the number of distance evaluations. It counts where the
+/// nearest centre is not listed for the row, and only as far as the `near` centres around the row's own do not give it.
+fn missed_of<F: Float>(
+    view: View<'_, F>,
+    centres: &Centres<F>,
+    drawn: &[Change],
+    near: usize,
+    is_listed: impl Fn(&Change, u32) -> bool + Sync,
+) -> Result<(f64, u64)> {
+    let k = centres.len();
+    let all: Vec<u32> = (0..k as u32).collect();
+    let gains = parallel::map_blocks(drawn.len(), BATCH_ROWS / 8, |_, range| {
+        let drawn = &drawn[range];
+        let rows = view.gather(drawn.iter().map(|row| row.row))?;
+        let (mut nearest, mut least) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+        rows.nearest(centres, &mut nearest, &mut least);
+        let (mut squared, mut gain) = (Vec::new(), 0.0);
+        for (i, row) in drawn.iter().enumerate() {
+            if is_listed(row, nearest[i]) {
+                continue;
+            }
+            // The lists may be old: this one is not.
+            let mut list = all.clone();
+            let from = centres.row(row.from as usize);
+            distance::to_some(from, &centres.values, &all, &mut squared);
+            let of = |c: &u32| squared[*c as usize].to_f64();
+            list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
+            rows.distances_to(i, centres, &list[..near], &mut squared);
+            let listed = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
+            gain += rows.weight(i) * (listed - least[i].to_f64()).max(0.0);
+        }
+        Ok(gain)
+    });
+    let gain: f64 = parallel::all(gains)?.iter().sum();
+    Ok((gain, (drawn.len() * (k + near)) as u64))
 }
 
 /// The nearest of all centres for each of these rows, and a bound of the distance to others; `None` for rows that have no products.
@@ -442,9 +468,11 @@ mod tests {
         }
         let (listed, open) = all.left_open(&lists);
         assert_eq!((listed, open), (n, n));
-        let (missed, _) = all.missed(view, &now, Some(&lists), 2, open, 3).unwrap();
+        let (missed, _) = all.missed(view, &now, &lists, open, 3).unwrap();
         assert!((missed - naive).abs() <= 1e-5 * naive, "{missed} {naive}");
-        let (missed, _) = all.missed(view, &now, None, 2, n, 3).unwrap();
+        let drawn = all.drawn(0, 1, |_, _| true);
+        let own = |row: &Change, nearest| row.from == nearest;
+        let (missed, _) = missed_of(view, &now, &drawn, 2, own).unwrap();
         assert!(
             (missed - without).abs() <= 1e-5 * without,
             "{missed} {without}"
