@@ -30,8 +30,8 @@ const FAR_RATIO: f64 = 16.0;
 /// At most this many open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
 pub(crate) const DRAWN_ROWS: usize = 1024;
 
-/// The first search is held against a sample if there are at least this many times as many rows: among fewer the sample takes too large a part of
-/// the time.
+/// The first search is held against a sample if there are at least this many times as many rows: among fewer the sample takes
+/// too large a part of the time.
 const SAMPLED: usize = 8;
 
 /// All centres are packed for every point if a point has at least this many rows on average, in at most [`PACKED_COLUMNS`].
@@ -47,8 +47,9 @@ pub(crate) struct Searched {
 
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40)
-    /// if that is cheaper, there is a tolerance, and the lists miss little. In that case far rows that may be nearer to a centre outside the
-    /// list are compared with all. Returns the number of distance evaluations as well, and whether the second nearest are known.
+    /// if that is cheaper, there is a tolerance, and the lists miss little. In that case far rows that may be nearer to a centre
+    /// outside the list are compared with all. Returns the number of distance evaluations as well, and whether the second nearest
+    /// are known.
     pub(crate) fn first(
         view: View<'_, F>,
         centres: &Centres<F>,
@@ -320,8 +321,9 @@ impl<F: Float> Assignment<F> {
     }
 }
 
-/// How much a search of all centres would lower the squared distances of these rows, and the number of distance evaluations. It counts where the
-/// nearest centre is not listed for the row, and only as far as the `near` centres around the row's own do not give it.
+/// How much a search of all centres would lower the squared distances of these rows, and the number of distance evaluations. It
+/// counts where the nearest centre is not listed for the row, and only as far as the `near` centres around the row's own do not
+/// give it.
 fn missed_of<F: Float>(
     view: View<'_, F>,
     centres: &Centres<F>,
@@ -496,7 +498,8 @@ mod tests {
         }
     }
 
-    /// Iterations by lists find hardly any of what inverted lists miss in many columns, and nearly all in two: only there these are kept.
+    /// Iterations by lists find hardly any of what inverted lists miss in many columns, and nearly all in two: only there these
+    /// are kept.
     #[test]
     fn where_inverted_lists_miss_much_the_first_search_is_over_all_centres() {
         let (n, k, near) = (SAMPLED * DRAWN_ROWS, 2_000, 4);
