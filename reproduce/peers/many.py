@@ -1,10 +1,11 @@
 """Many clusters: `fast` at several tolerances compared with faiss, from random rows and in two levels, at equal time.
 
-    reproduce/peers/run --many [--tolerances 1e-1,1e-2,1e-3] [--threads 2] SET.npy:K [SET.npy:K ...]
+    reproduce/peers/run --many [--tolerances 1e-1,1e-2,1e-3] [--times 1,2] [--threads 2] SET.npy:K [SET.npy:K ...]
 
-One run each, in turn. faiss from random rows makes as many iterations as end before the run of `fast` does, and twice as many; in two
-levels, with about sqrt(k) clusters in the first, it makes its default, 25, on its samples. Seconds are the time from rows in memory
-to centres. Errors are those of every tenth row, relative to `fast` with the last tolerance."""
+One run each, in turn. faiss from random rows makes as many iterations as end before the last run of `fast` does, and twice as many,
+or as many as other multiples of its time allow (`--times`); in two levels, with about sqrt(k) clusters in the first, it makes its
+default, 25, on its samples. Seconds are the time from rows in memory to centres. Errors are those of every tenth row, relative to
+`fast` with the last tolerance."""
 
 import argparse
 
@@ -14,6 +15,7 @@ import environment
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tolerances", default="1e-1,1e-2,1e-3")
+    parser.add_argument("--times", default="1,2")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("sets", nargs="+", metavar="SET.npy:K")
     return parser.parse_args()
@@ -48,8 +50,8 @@ def runs(rows):
     random = libraries.faiss_k_means("RANDOM")
     environment.settle()
     _, two = random(rows, 2, 1)
-    for most in (seconds, 2 * seconds):
-        iterations = max(1, int(2 * most / two))
+    for times in ARGUMENTS.times.split(","):
+        iterations = max(1, int(2 * float(times) * seconds / two))
         environment.settle()
         centres, taken = random(rows, iterations, 1)
         yield f"faiss, random rows, {iterations}", taken, centres
