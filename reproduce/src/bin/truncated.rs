@@ -6,6 +6,7 @@
 //! those that the program prints, without loading. Run it on an otherwise idle machine.
 
 use clap::Parser;
+use coremix::e_step::Start;
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, algorithms};
@@ -47,6 +48,9 @@ struct Options {
     /// Time by stage of every fit of this crate, too.
     #[arg(long)]
     stages: bool,
+    /// Supports and neighbors of vc-GMM and var-GMM-S start from the seeds.
+    #[arg(long)]
+    from_seeds: bool,
     /// Threads of either program.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -296,15 +300,22 @@ fn fit_ours<T: Element>(
     runs: &mut Runs,
 ) -> Result<()> {
     let (k, seeder) = (set.clusters, AfkMc2::new(chain));
+    let start = match options.from_seeds {
+        true => Start::Seeds,
+        false => Start::Random,
+    };
+    let search = Neighborhood::new(G, G).start(start);
     let started = Instant::now();
     let data = Dense::new(x.view())?;
     let fit: Fit<GaussianMixture<T::Float>> = match algorithm {
         "vc-gmm" => as_published(algorithms::vc_gmm(k, set.coreset, G, G), TOLERANCE)
+            .e_step(search)
             .seeder(seeder)
             .seed(seed)
             .build()?
             .fit(&data)?,
         "var-gmm-s" => as_published(algorithms::var_gmm_s(k, G, G), TOLERANCE)
+            .e_step(search)
             .seeder(seeder)
             .seed(seed)
             .build()?
