@@ -234,7 +234,7 @@ pub(crate) struct Common {
     /// For table: columns that are counts, 0, 1, 2 and so on
     #[arg(long, value_name = "NAME,..")]
     pub(crate) counts: Vec<Names>,
-    /// For table: columns that are categories, numbered from 0 on
+    /// For table: columns that are categories: text, or whole numbers from 0 on
     #[arg(long, value_name = "NAME,..")]
     pub(crate) categories: Vec<Names>,
     /// Fit to columns of deviation 1, for columns of different units. The model is for rows as they are
@@ -259,7 +259,7 @@ pub(crate) struct Common {
     /// Rows that each component has in advance in its mixing proportion [default: 0, and components without rows are discarded]
     #[arg(long, value_name = "X", value_parser = not_negative)]
     pub(crate) prior_proportions: Option<f64>,
-    /// A variance that each column has in addition, as reg_covar of scikit-learn
+    /// A variance that each column of every cluster has in addition, as reg_covar of scikit-learn
     #[arg(long, value_name = "X", value_parser = not_negative)]
     pub(crate) ridge: Option<f64>,
     /// Seed of all random numbers: the same seed gives the same model

@@ -26,7 +26,7 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
     common(&clusters.algorithm, &clusters.common, &[], 0)?
         .clusters(to)
         .boxed::<f64>()?;
-    let opened = rows::for_fit(&clusters.input)?;
+    let opened = rows::for_fit(&clusters.input, &clusters.common)?;
     if !is_quiet() {
         rows::say_columns(&opened)?;
         say("")?;
@@ -51,8 +51,12 @@ fn of_rows<T: Element>(
     // Without a coreset, the rows that are not held out are copied.
     let copies = if own.coreset.is_some() { 1 } else { 2 };
     let room = Room::new(own.memory, (rows.len(), rows.dim()), true).decoder(decoder);
-    let loaded = rows.lists().is_some()
-        || room.holds::<T>(&algorithm.clone().clusters(clusters.to), copies)?;
+    let room = match rows.lists() {
+        // The lists are in memory in any case, and copied once more.
+        Some((_, ids, _)) => room.sparse(ids.len()),
+        None => room,
+    };
+    let loaded = room.holds::<T>(&algorithm.clone().clusters(clusters.to), copies)?;
     if !loaded && own.coreset.is_none() {
         let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";
         return Err(Failure::arguments(hint));
@@ -168,7 +172,7 @@ fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremi
     /// Rows that are read in one batch.
     const BATCH_ROWS: usize = 1 << 12;
     let any = match found::covariances(model) {
-        _ if model.prior_terms() != 0.0 => return Ok(false),
+        _ if model.at_floor().is_empty() => return Ok(false),
         Some(Covariance::Diagonal | Covariance::Full | Covariance::Factors(_)) => true,
         Some(Covariance::Spherical) => false,
         _ => return Ok(false),

@@ -12,6 +12,7 @@ use coremix::m_step::Column;
 use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator, Float};
 use coremix_files::{Keys, ReadAhead, Room, Rows};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,17 +35,18 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     outputs::check(&outputs, &fit.input.rows, fit.over.force)?;
     // Wrong settings are an error before all rows are read.
     algorithm(fit, &[], 0)?.boxed::<f64>()?;
-    let opened = rows::for_fit(&fit.input)?;
+    let opened = rows::for_fit(&fit.input, &fit.common)?;
     outputs::check(&outputs, &opened.files, fit.over.force)?;
     if !is_quiet() {
         rows::say_columns(&opened)?;
     }
     let (columns, weights_and_keys) = (opened.columns, (opened.weights, opened.keys));
+    let texts = opened.texts;
     let decoder = opened.decoder;
     with_rows!(opened.rows, |rows| of_rows(
         fit,
         rows,
-        &columns,
+        (&columns, &texts),
         weights_and_keys,
         decoder,
         cancel
@@ -54,7 +56,7 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
 fn of_rows<T: Element>(
     fit: &Arguments,
     rows: Rows<T>,
-    columns: &[String],
+    (columns, texts): (&[String], &[(String, Vec<String>)]),
     (weights, keys): (Option<Vec<f64>>, Option<Keys>),
     decoder: u64,
     cancel: &Cancel,
@@ -73,7 +75,15 @@ fn of_rows<T: Element>(
         ));
     }
 
-    let notes = notes(fit, rows.len(), columns, &found.sizes)?;
+    let mut notes = notes(fit, rows.len(), columns, &found.sizes)?;
+    if !texts.is_empty() {
+        let texts: BTreeMap<_, _> = texts.iter().cloned().collect();
+        let texts = serde_json::to_string(&texts);
+        notes.push((
+            rows::TEXTS,
+            texts.map_err(|error| Failure::arguments(error.to_string()))?,
+        ));
+    }
     let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();
     if let Some(path) = &fit.model {
         found.model.save_with_notes(path, &notes)?;
@@ -129,9 +139,13 @@ fn fitted<T: Element>(
     }
     let (shape, weighted) = ((rows.len(), rows.dim()), weights.is_some());
     let room = Room::new(fit.common.memory, shape, weighted).decoder(decoder);
-    // Lists of sparse rows are in memory in any case.
     let (algorithm, loaded) = match rows.lists() {
-        Some(_) => (algorithm, true),
+        // The lists are in memory in any case.
+        Some((_, ids, _)) => {
+            let lists = ids.len() * (size_of::<u32>() + size_of::<T::Float>()) + 8 * shape.0;
+            let room = room.sparse(ids.len()).taking(lists as u64);
+            (room.plan::<T>(algorithm, 0)?.0, true)
+        }
         None => room.plan::<T>(algorithm, 1)?,
     };
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
@@ -139,6 +153,10 @@ fn fitted<T: Element>(
     bar.say(format!("checking {} rows of {} columns", shape.0, shape.1));
     let data = rows::data(rows, weights, loaded, &bar)?;
     let data = data.as_data();
+    if !fit.common.categories.is_empty() {
+        let kinds = kinds(&fit.common, columns, shape.1)?;
+        room.check_categories::<T>(&algorithm, (&kinds, data.summary()), loaded)?;
+    }
     let one_variance = has_one_variance(&fit.algorithm, &fit.common);
     rows::warn_of_columns(columns, data.summary(), one_variance);
     let found = estimator.fit_observed(data, &mut |progress| {
@@ -192,7 +210,7 @@ fn prior_of(common: &Common) -> Option<Prior> {
 /// Says that densities are those of no rows at all, where a component has too few for its covariance, and nothing in advance.
 fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
     let few = match found::covariances(&*found.model) {
-        _ if found.model.prior_terms() != 0.0 => return,
+        _ if found.model.at_floor().is_empty() => return,
         Some(Covariance::Full) => found.model.means().ncols(),
         Some(Covariance::Diagonal | Covariance::Spherical | Covariance::Factors(_)) => 1,
         _ => return,

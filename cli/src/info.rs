@@ -89,7 +89,11 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
         "written by",
         format_args!("coremix {}, format {}", found.crate_version, found.format),
     )?;
-    for (name, value) in found.notes.iter().filter(|note| note.0 != rows::COLUMNS) {
+    for (name, value) in found
+        .notes
+        .iter()
+        .filter(|note| note.0 != rows::COLUMNS && note.0 != rows::TEXTS)
+    {
         match name.as_str() {
             SIZES => item(name, in_short(value))?,
             MEMORY => item(
@@ -101,10 +105,26 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
             _ => item(name, value)?,
         }
     }
+    let texts = rows::texts(found);
+    for (column, texts) in &texts {
+        let more = texts.len().saturating_sub(SCREEN_NUMBERS);
+        let more = if more > 0 {
+            format!(", and {more} more")
+        } else {
+            String::new()
+        };
+        let shown = texts[..texts.len().min(SCREEN_NUMBERS)].join(", ");
+        item("categories", format_args!("{column}: {shown}{more}"))?;
+    }
     if means.len() <= SCREEN_NUMBERS {
+        let value = |(j, code): (usize, &f64)| {
+            let texts = names.get(j).and_then(|name| texts.get(name));
+            let text = texts.and_then(|texts| texts.get(*code as usize));
+            text.cloned().unwrap_or_else(|| short(*code))
+        };
         for (c, mean) in means.outer_iter().enumerate() {
-            let numbers: Vec<String> = mean.iter().map(|x| short(*x)).collect();
-            item(&format!("centre {c}"), numbers.join(", "))?;
+            let values: Vec<String> = mean.iter().enumerate().map(value).collect();
+            item(&format!("centre {c}"), values.join(", "))?;
         }
     }
     match &info.parameters {
@@ -119,12 +139,15 @@ fn in_json(name: &str, value: &str) -> serde_json::Value {
     let list = || format!("[{}]", value.replace(' ', ", "));
     let found = match name {
         SIZES => serde_json::from_str(&list()).ok(),
-        rows::COLUMNS | rows::MISSING => serde_json::from_str(value).ok(),
+        rows::COLUMNS | rows::MISSING | rows::TEXTS => serde_json::from_str(value).ok(),
         _ if NUMBERS.contains(&name) => serde_json::from_str(value).ok(),
         _ => None,
     };
     found.unwrap_or_else(|| value.into())
 }
+
+/// Memory for rows that are read at once: the default of fits.
+const MOST: Bytes = Bytes(2 << 30);
 
 /// Most numbers that are printed on the screen.
 const SCREEN_NUMBERS: usize = 100;
@@ -143,7 +166,7 @@ fn in_short(sizes: &str) -> String {
 }
 
 fn of_rows(info: &Info) -> Result<()> {
-    let opened = rows::rows_of(&info.input, Some(Missing::Count))?;
+    let opened = rows::rows_of(&info.input, &[], Some(Missing::Count), MOST)?;
     let missing = opened
         .missing
         .as_ref()

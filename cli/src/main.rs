@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // One line, whatever a file's name is.
-            let text = failure.to_string().replace(['\n', '\r'], " ");
+            let text = outputs::seen(&failure.to_string().replace(['\n', '\r'], " "));
             let text = text.replace(coremix_files::ALLOW, ", or give --missing");
             eprintln!("coremix: {text}");
             ExitCode::from(failure.code())
@@ -36,6 +36,12 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<()> {
     if let Some(threads) = arguments.threads {
+        let most = coremix_files::most_threads();
+        if threads > most {
+            return Err(Failure::arguments(format!(
+                "--threads {threads}: this machine takes {most} at most"
+            )));
+        }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let built = pool.build_global();
         built.map_err(|error| Failure::arguments(format!("--threads: {error}")))?;

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::progress;
 use coremix::{Error, FileFault, ModelInfo, Report};
-use coremix_files::LabelWriter;
+use coremix_files::{LabelWriter, WholeFile};
 use ndarray_npy::NpzReader;
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -80,7 +80,10 @@ fn parts(path: &Path) -> Result<PathBuf> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
-    let folder = folder.map_err(|_| Failure::file(path, "its folder does not exist: make it"))?;
+    let folder = folder.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::file(path, "its folder does not exist: make it"),
+        _ => Failure::file(path, format!("its folder: {error}")),
+    })?;
     match path.file_name() {
         Some(name) if !path.is_dir() => Ok(folder.join(name)),
         _ => Err(Failure::file(path, "must name a file, not a folder")),
@@ -201,23 +204,10 @@ impl Write for StandardOutput {
 }
 
 /// Writes a file under another name, and then renames it. After an error the old file stays.
-pub(crate) fn replace(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
-) -> Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    // A name that nobody else's file has.
-    partial.push(format!(".{}.partial", std::process::id()));
-    let fault = |error| Failure::file(path, error);
-    let all = || {
-        let mut file = BufWriter::new(File::create(&partial).map_err(fault)?);
-        write(&mut file)?;
-        file.flush().map_err(fault)?;
-        fs::rename(&partial, path).map_err(fault)
-    };
-    all().inspect_err(|_| {
-        fs::remove_file(&partial).ok();
-    })
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut WholeFile) -> Result<()>) -> Result<()> {
+    let mut file = WholeFile::create(path)?;
+    write(&mut file)?;
+    Ok(file.finish()?)
 }
 
 /// Prints what something is: its name, and as many lines as its words need.
@@ -234,8 +224,18 @@ pub(crate) fn warn(what: &str) {
     }
 }
 
+/// Text as it is shown: names from files may hold signs that a terminal takes for commands.
+pub(crate) fn seen(text: &str) -> String {
+    let show = |sign: char| match sign.is_control() && sign != '\n' {
+        true => sign.escape_default().collect::<String>(),
+        false => sign.into(),
+    };
+    text.chars().map(show).collect()
+}
+
 /// Prints a line on the standard error, on a line of its own.
 pub(crate) fn note(line: &str) {
+    let line = seen(line);
     progress::aside(|| eprintln!("{line}"));
 }
 
@@ -271,6 +271,7 @@ pub(crate) fn say(text: &str) -> Result<()> {
         note(text);
         return Ok(());
     }
+    let text = seen(text);
     let said = progress::aside(|| writeln!(io::stdout().lock(), "{text}"));
     unless_closed(said, ()).map_err(|error| Failure::file(Path::new("standard output"), error))
 }

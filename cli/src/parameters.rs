@@ -4,10 +4,9 @@ use crate::failure::{Failure, Result};
 use crate::outputs;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float, ModelInfo};
+use coremix_files::WholeFile;
 use ndarray::{Array, Dimension};
 use ndarray_npy::{NpzWriter, WritableElement};
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 
 /// Writes the parameters of a model by their names: `means` (k, d), and those that its family [says](Mixture::parameters).
@@ -25,7 +24,7 @@ pub(crate) fn write(model: &Path, to: &Path) -> Result<()> {
 }
 
 /// Where arrays go.
-type To<'a, 'b> = (&'a mut NpzWriter<&'b mut BufWriter<File>>, &'a Path);
+type To<'a, 'b> = (&'a mut NpzWriter<&'b mut WholeFile>, &'a Path);
 
 fn of_type<F: Float + WritableElement>(model: &Path, (npz, to): To<'_, '_>) -> Result<()> {
     let model: BoxedMixture<F> = Save::load(model)?;

@@ -1,17 +1,18 @@
 //! Rows of files, opened as the arguments say.
 
-use crate::arguments::{Input, Names, Number};
+use crate::arguments::{Common, Input, Names, Number};
 use crate::failure::{Failure, Result};
 use crate::outputs::{item, warn};
 use crate::progress::Bar;
 use coremix::data::{Blocks, Data, Dense, Source, Sparse, Summary};
 use coremix::{Element, Error, FileFault, ModelInfo};
 use coremix_files::{
-    AnySource, ElementType, Format, Found, InMemory, Missing, Opened, Options, ReadAhead, Rows,
-    open, open_all, row_names,
+    AnySource, Bytes, ElementType, Format, Found, InMemory, Missing, Opened, Options, ReadAhead,
+    Rows, open, open_all, row_names,
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -135,8 +136,46 @@ pub(crate) fn data<'a, T: Element>(
 }
 
 /// Opens the files for a fit.
-pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
-    let opened = rows_of(input, None)?;
+pub(crate) fn for_fit(input: &Input, common: &Common) -> Result<Opened> {
+    /// About a column that is there.
+    const NOT_NAMED: &str = "is not among the columns that are read: name it in --columns, too";
+    let opened = rows_of(input, &common.categories, None, common.memory)?;
+    for (option, given) in [
+        ("--counts", &common.counts),
+        ("--categories", &common.categories),
+    ] {
+        for name in names(given) {
+            let mut others = opened.not_used.iter();
+            let holds = others
+                .find(|other| other.0 == name)
+                .map(|other| &other.1[..]);
+            let named = keys(input).contains(&name) || input.weights.as_ref() == Some(&name);
+            let what = match holds {
+                _ if opened.columns.contains(&name) => continue,
+                None if named => "is one of --key and --weights, which no model sees".to_owned(),
+                None if opened.columns.is_empty() => continue,
+                None => {
+                    let others = opened.not_used.iter().map(|other| &other.0);
+                    let all: Vec<&str> = opened
+                        .columns
+                        .iter()
+                        .chain(others)
+                        .map(|name| &**name)
+                        .collect();
+                    let all = all.join(", ");
+                    return Err(Failure::arguments(format!(
+                        "{option} {name}: no such column; they are {all}"
+                    )));
+                }
+                Some("text" | "true or false") if option == "--categories" => NOT_NAMED.into(),
+                Some("durations") => NOT_NAMED.into(),
+                Some(holds) if holds.starts_with("numbers") => NOT_NAMED.into(),
+                Some(holds) => format!("holds {holds}, and must hold numbers"),
+            };
+            let message = format!("{option} {name}: this column {what}");
+            return Err(Failure::arguments(message));
+        }
+    }
     match opened.rows.is_empty() {
         true => Err(Failure::file(&input.rows[0], "there is no row")),
         false => Ok(opened),
@@ -144,8 +183,14 @@ pub(crate) fn for_fit(input: &Input) -> Result<Opened> {
 }
 
 /// The rows of an input, which may be none, with a count of the missing values.
-pub(crate) fn rows_of(input: &Input, missing: Option<Missing>) -> Result<Opened> {
-    let mut options = options(input, &names(&input.columns), None)?;
+pub(crate) fn rows_of(
+    input: &Input,
+    categories: &[Names],
+    missing: Option<Missing>,
+    memory: Bytes,
+) -> Result<Opened> {
+    let options = options(input, &names(&input.columns), None)?;
+    let mut options = options.memory(memory).categories(names(categories));
     if let (Some(missing), false) = (missing, input.drop_missing || input.missing.is_some()) {
         options = options.missing(missing);
     }
@@ -193,6 +238,12 @@ pub(crate) fn column_names(info: &ModelInfo) -> Option<Vec<String>> {
     let lists = || serde_json::from_str(info.note(COLUMNS)?).ok();
     let lists = lists().filter(|names: &Vec<String>| names.len() == 1);
     info.column_names().or(lists)
+}
+
+/// The texts of the columns of a model that were text, in the order of their codes.
+pub(crate) fn texts(info: &ModelInfo) -> BTreeMap<String, Vec<String>> {
+    let texts = info.note(TEXTS).map(serde_json::from_str);
+    texts.and_then(std::result::Result::ok).unwrap_or_default()
 }
 
 /// Whether names are those that columns get which have none.
@@ -310,7 +361,10 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
         _ => asked.clone(),
     };
     let with = |columns: &[String]| {
-        let options = options(input, columns, info.note(MISSING))?.width(info.columns);
+        let mut options = options(input, columns, info.note(MISSING))?.width(info.columns);
+        for (column, texts) in texts(info) {
+            options = options.texts(column, texts);
+        }
         Ok::<_, Failure>(match info.number == "f64" && input.float.is_none() {
             true => options.element(ElementType::F64),
             false => options,
@@ -358,8 +412,9 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     Ok(opened)
 }
 
-/// The note of a model that names its columns, and that with the texts of missing values.
+/// The note of a model that names its columns, that with the texts of its categories, and that with those of missing values.
 pub(crate) const COLUMNS: &str = "columns";
+pub(crate) const TEXTS: &str = "texts";
 pub(crate) const MISSING: &str = "missing";
 
 /// The texts that stand for missing values, if rows may have some.

@@ -5,6 +5,7 @@ use crate::failure::Result;
 use crate::outputs::{item, say, short};
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
+use coremix::m_step::Family;
 use coremix::{BoxedMixture, Element, Save};
 use coremix_files::Rows;
 use std::sync::Arc;
@@ -28,11 +29,16 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     drop(bar);
     let (rows, weight) = (data.len(), data.summary().total_weight);
     let (error, likelihood) = (found.quantization_error, found.log_likelihood);
+    // Codes of categories are labels, which have no distances.
+    let distances = !matches!(
+        Family::of(&*model),
+        Some(Family::Table(_) | Family::Product(_))
+    );
     if score.json {
         let numbers = serde_json::json!({
             "rows": rows,
             "weight": weight,
-            "quantization_error": error,
+            "quantization_error": distances.then_some(error),
             "log_likelihood": likelihood,
         });
         say(&numbers.to_string())?;

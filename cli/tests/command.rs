@@ -351,6 +351,126 @@ fn fits_stay_within_their_memory() {
     }
 }
 
+/// A limit holds for every kind of rows and every family, or the fit is refused before it begins, with what it needs.
+#[cfg(target_os = "linux")]
+#[test]
+fn limits_hold_for_all_kinds_of_rows() {
+    let folder = Folder::new("limits");
+    let put = |name: &str, text: String| fs::write(folder.at(name), text).unwrap();
+    let wide = |columns: usize| {
+        let row = |i: usize| format!("1 {}:1 {}:{i}\n", i * 7 % columns, columns - 1);
+        (0..99).map(row).collect::<String>()
+    };
+    put("wide.svmlight", wide(3_960_001));
+    put("some.svmlight", wide(20_000));
+    // Lines that name columns for which there is no value.
+    let missing = |i: usize| match i % 5 {
+        0 => format!("{},,{}\n", i % 7, i % 3),
+        _ => format!("{},{},{}\n", i % 7, i % 11, i % 3),
+    };
+    let rows = (0..60_000).map(missing).collect::<String>();
+    put("missing.csv", format!("a,b,c\n{rows}"));
+    let rows = (0..60_000)
+        .map(|i| format!("{i},{}\n", i % 3))
+        .collect::<String>();
+    put("ids.csv", format!("id,kind\n{rows}"));
+    write_npy(
+        folder.at("wide.npy"),
+        &Array2::<f32>::from_elem((300, 2_500), 1.5),
+    )
+    .unwrap();
+    write_npy(folder.at("long.npy"), &self::rows(200_000)).unwrap();
+    // Files, arguments, and whether the limit is enough.
+    let table = [
+        ("wide.svmlight", "-k 2 -a k-means", false),
+        ("wide.svmlight", "-k 2", false),
+        ("wide.svmlight", "-k 2 -a gmm", false),
+        ("some.svmlight", "-k 2 -a k-means", true),
+        ("some.svmlight", "-k 3 -a gmm --covariance spherical", true),
+        ("some.svmlight", "-k 3 --metric cosine", true),
+        ("missing.csv", "-k 3 -a gmm --missing", true),
+        ("missing.csv", "-k 3 -a k-means --missing", true),
+        ("wide.npy", "-k 4 -a gmm --covariance full", false),
+        ("wide.npy", "-k 2 -a k-means", true),
+        ("long.npy", "-k 6 -a gmm --covariance full", true),
+        ("long.npy", "-k 6", true),
+        (
+            "ids.csv",
+            "-k 50 -a table --columns id,kind --categories id",
+            false,
+        ),
+        (
+            "ids.csv",
+            "-k 3 -a table --columns id,kind --categories kind",
+            true,
+        ),
+    ];
+    for (file, given, enough) in table {
+        let mut arguments = vec![
+            "fit",
+            file,
+            "-m",
+            "m",
+            "-q",
+            "--force",
+            "--max-iterations",
+            "3",
+        ];
+        arguments.extend(["--threads", "2", "--memory", "96MiB"]);
+        arguments.extend(given.split(' '));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_coremix"));
+        let child = child.current_dir(&folder.0).args(arguments);
+        let mut child = child.stderr(Stdio::piped()).spawn().unwrap();
+        let mut most = 0;
+        let ended = loop {
+            most = most.max(peak(child.id()).unwrap_or(0));
+            if let Some(ended) = child.try_wait().unwrap() {
+                break ended;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let said = std::io::read_to_string(child.stderr.unwrap()).unwrap();
+        println!("{file:<14} {given:<56} {:>4} MiB  {said}", most >> 20);
+        assert_eq!(ended.success(), enough, "{file} {given}: {said}");
+        assert!(
+            enough || said.contains("--memory") && said.contains("MiB"),
+            "{said}"
+        );
+        assert!(most <= 96 << 20, "{file} {given}: {most} bytes");
+    }
+}
+
+/// The content of files and arguments commands neither the terminal, nor the machine.
+#[test]
+fn arguments_and_names_are_only_text() {
+    let folder = Folder::new("text");
+    fs::write(folder.at("r.csv"), "a\x1b[31m,b\x07\n1,2\n2,3\n9,9\n").unwrap();
+    let said = folder.done(&["fit", "r.csv", "-k", "1", "-m", "m"]);
+    assert!(said.contains("a\\u{1b}[31m"), "{said}");
+    let (_, errors) = folder.fails(&["fit", "r.csv", "-k", "1", "-m", "m", "--columns", "\x1b[2J"]);
+    for text in [
+        said,
+        errors,
+        folder.done(&["info", "r.csv"]),
+        folder.done(&["info", "m"]),
+    ] {
+        assert!(
+            text.chars().all(|sign| sign == '\n' || !sign.is_control()),
+            "{text:?}"
+        );
+    }
+    let many = ["20000", "1000000"];
+    for threads in many {
+        let (code, said) = folder.fails(&["info", "r.csv", "--threads", threads]);
+        assert!(code == 2 && said.contains("--threads"), "{said}");
+    }
+    fs::write(folder.at("n.csv"), "a,b\n1,1e308\n2,3\n").unwrap();
+    let (_, said) = folder.fails(&[
+        "fit", "n.csv", "-k", "1", "-m", "m", "-a", "table", "--counts", "b",
+    ]);
+    assert!(said.len() < 200, "{said}");
+}
+
 /// A fit that takes a while, and its state on the disk at any time.
 #[cfg(unix)]
 fn long_fit(model: &str) -> Vec<&str> {
@@ -1068,7 +1188,7 @@ fn columns_of_different_units_are_standardised() {
     // Covariances of gmm are diagonal.
     let (stars, warned) = clusters(&["--standardise"]);
     assert!(stars >= 3 && warned.is_empty(), "{stars} {warned}");
-    assert_eq!(clusters(&[]).1, "");
+    assert!(!clusters(&[]).1.contains("varies"));
     let (_, warned) = clusters(&["--covariance", "tied-spherical"]);
     assert!(warned.contains("\"income\" varies"), "{warned}");
 }
@@ -1196,6 +1316,8 @@ fn files_that_are_no_results_are_not_written_over() {
     fs::copy(folder.at("rows.csv"), folder.at("parts/a.csv")).unwrap();
     put("data.csv", "x,y\n1,2\n3,4\n");
     put("truth.csv", "x,label\n1,0\n2,1\n");
+    put("only.csv", "label\n1\n0\n");
+    write_npy(folder.at("only.npy"), &ndarray::Array1::<u32>::zeros(60)).unwrap();
     put("species.csv", "id,label\nrow-0,setosa\n");
     put("notes.json", "{\"stop\": 1}");
     put("empty", "");
@@ -1225,7 +1347,9 @@ fn files_that_are_no_results_are_not_written_over() {
     let mut other = bytes.clone();
     other[at..at + 7].copy_from_slice(b"foreign");
     fs::write(folder.at("mine.parquet"), other).unwrap();
-    let refused: [&[&str]; 12] = [
+    let refused: [&[&str]; 14] = [
+        &["-l", "only.csv"],
+        &["-l", "only.npy"],
         &["-m", "data.csv"],
         &["-m", "rows.npy"],
         &["-m", "l2.csv"],
@@ -2072,4 +2196,212 @@ fn rows_come_from_the_standard_input() {
         said.contains("standard input: can be read once only"),
         "{said}"
     );
+}
+
+/// Messages speak of what was given: no other options, no advice that was followed.
+#[test]
+fn messages_are_about_what_was_given() {
+    let folder = Folder::new("given");
+    fs::write(folder.at("one.csv"), "x\n1\n-1\n2\n3\n").unwrap();
+    let fit = ["fit", "one.csv", "-k", "2", "-l", "-", "-q"];
+    let (code, said) = folder.fails(&[&fit[..], &["--metric", "cosine"]].concat());
+    assert_eq!(code, 2);
+    assert!(
+        said.contains("number of columns") && said.contains("at least 2"),
+        "{said}"
+    );
+    assert!(!said.contains("--counts"), "{said}");
+    let x = ndarray::array![[1.0, 1.0], [f64::INFINITY, 3.0], [3.0, 2.0]];
+    write_npy(folder.at("i.npy"), &x).unwrap();
+    let (_, said) = folder.fails(&["fit", "i.npy", "-k", "2", "-l", "-", "-q", "--missing"]);
+    assert!(said.contains("row 1: a value is infinite"), "{said}");
+    assert!(!said.contains("--missing"), "{said}");
+    let (_, said) = folder.fails(&["fit", "s3://bucket/x.parquet", "-k", "2", "-l", "-", "-q"]);
+    assert!(
+        said.contains("only addresses of files on this machine"),
+        "{said}"
+    );
+    let address = format!(
+        "file://{}",
+        folder.at("one.csv").canonicalize().unwrap().display()
+    );
+    let found = folder.done(&["fit", &address, "-k", "2", "-l", "-", "-q"]);
+    assert_eq!(found, folder.done(&fit));
+}
+
+#[test]
+fn a_column_that_holds_text_is_not_called_missing() {
+    let folder = Folder::new("text-column");
+    let rows = (0..30).map(|i| format!("{},{},{}\n", 20 + i % 9, ["r", "g", "b"][i % 3], i % 7));
+    fs::write(
+        folder.at("t.csv"),
+        format!("age,colour,visits\n{}", rows.collect::<String>()),
+    )
+    .unwrap();
+    folder.done(&[
+        "fit", "t.csv", "-k", "2", "--key", "colour", "-l", "t.arrow",
+    ]);
+    let table = ["-a", "table", "-k", "2", "-m", "m"];
+    for file in ["t.csv", "t.arrow"] {
+        let given = [&["fit", file, "--counts", "colour"], &table[..]].concat();
+        let (code, said) = folder.fails(&given);
+        assert!(
+            code == 2
+                && said.contains("--counts colour: this column holds text, and must hold numbers"),
+            "{said}"
+        );
+    }
+    let given: [(&[&str], _); 4] = [
+        (
+            &["--columns", "age", "--categories", "colour"],
+            "name it in --columns",
+        ),
+        (
+            &["--columns", "age", "--counts", "label"],
+            "--counts label: no such column; they are age, colour, visits",
+        ),
+        (&["--key", "age", "--counts", "age"], "is one of --key"),
+        (
+            &["--categories", "colour", "--counts", "colour"],
+            "one of --counts already",
+        ),
+    ];
+    for (given, what) in given {
+        let (code, said) = folder.fails(&[&["fit", "t.csv"], given, &table].concat());
+        assert!(code == 2 && said.contains(what), "{given:?} {said}");
+    }
+}
+
+/// The lines of labels and densities of a model's rows.
+fn assigned(folder: &Folder, model: &str, rows: &str, more: &[&str]) -> Vec<String> {
+    let given = [
+        &["assign", model, rows, "-l", "-", "--densities", "-q"],
+        more,
+    ]
+    .concat();
+    let said = folder.done(&given);
+    said.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn categories_that_are_text_are_their_codes() {
+    let folder = Folder::new("text-categories");
+    let mut rng = coremix::stage::Rng::from_seed(4);
+    let texts = ["apple", "10", "crème, \"2\"", "banana"];
+    // Their places in the order of the texts.
+    let codes = [1, 0, 3, 2];
+    let mut rows = Vec::new();
+    for i in 0..240 {
+        let group = i % 2;
+        let draw = (2.0 * rng.uniform()) as usize;
+        let age = 30.0 + 9.0 * group as f64 + rng.normal();
+        rows.push((age, (2 * group + draw) % 4, rng.uniform() < 0.5));
+    }
+    let quoted = |place: usize| format!("\"{}\"", texts[place].replace('"', "\"\""));
+    let table = |rows: &[(f64, usize, bool)], coded: bool| {
+        let mut text = String::from("age,fruit,sold\n");
+        for (age, place, sold) in rows {
+            text += &match coded {
+                true => format!("{age},{},{}\n", codes[*place], u8::from(*sold)),
+                // Blanks around a text do not count.
+                false => format!("{age},{},{sold} \n", quoted(*place)),
+            };
+        }
+        text
+    };
+    fs::write(folder.at("t.csv"), table(&rows, false)).unwrap();
+    fs::write(folder.at("codes.csv"), table(&rows, true)).unwrap();
+    let fit = |rows: &'static str, model: &'static str, more: &[&'static str]| {
+        let given = [
+            "fit", rows, "-m", model, "-a", "table", "-k", "2", "--float", "f64",
+        ];
+        folder.done(&[&given, more].concat())
+    };
+    let kinds = ["--categories", "fruit,sold"];
+    fit("codes.csv", "codes", &kinds);
+    let said = fit("t.csv", "m", &kinds);
+    assert!(said.contains("age, fruit, sold"), "{said}");
+    // The model is that of the codes, in all of its parameters.
+    let [own, coded] = ["m", "codes"].map(|model| {
+        let model: BoxedMixture<f64> = Save::load(folder.at(model)).unwrap();
+        model.to_bytes(&[]).unwrap()
+    });
+    assert!(own == coded);
+    let expected = assigned(&folder, "codes", "codes.csv", &[]);
+    assert_eq!(assigned(&folder, "m", "t.csv", &[]), expected);
+    // So it is for rows in another order, and columns, and of fewer texts.
+    let last: Vec<_> = rows[..50]
+        .iter()
+        .rev()
+        .filter(|row| row.1 != 1)
+        .copied()
+        .collect();
+    fs::write(folder.at("last.csv"), table(&last, false)).unwrap();
+    fs::write(folder.at("last-codes.csv"), table(&last, true)).unwrap();
+    assert_eq!(
+        assigned(&folder, "m", "last.csv", &[]),
+        assigned(&folder, "codes", "last-codes.csv", &[])
+    );
+    // Files of columns: keys are text, as they were.
+    for to in ["t.parquet", "t.arrow"] {
+        let keys = ["--key", "fruit,sold", "--densities", "-l", to];
+        folder.done(&[&["assign", "m", "t.csv", "-q"], &keys[..]].concat());
+    }
+    let given = [
+        "--columns",
+        "log_density,fruit,sold",
+        "--categories",
+        "sold,fruit",
+    ];
+    for file in ["t.parquet", "t.arrow"] {
+        fit(file, "p", &given);
+        let info = ModelInfo::of_file(folder.at("p")).unwrap();
+        let own = ModelInfo::of_file(folder.at("m")).unwrap();
+        assert_eq!(info.note("texts"), own.note("texts"));
+    }
+    assert_eq!(
+        assigned(&folder, "p", "t.parquet", &[]),
+        assigned(&folder, "p", "t.arrow", &[])
+    );
+    // Names in place of codes.
+    let said = folder.done(&["info", "m"]);
+    assert!(
+        said.contains("fruit: 10, apple, banana, crème, \"2\""),
+        "{said}"
+    );
+    assert!(said.contains("sold: false, true"), "{said}");
+    let centre = words(&said, "centre 0").to_owned();
+    assert!(texts.iter().any(|text| centre.contains(text)), "{centre}");
+    let said = folder.done(&["info", "m", "--json"]);
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["notes"]["texts"]["fruit"][2], "banana");
+    // A text that the model does not know is as unlikely under all components: as a code that it does not know.
+    fs::write(folder.at("new.csv"), "fruit,sold,age\nkiwi,TRUE,30\n").unwrap();
+    fs::write(folder.at("new-codes.csv"), "age,fruit,sold\n30,4,1\n").unwrap();
+    assert_eq!(
+        assigned(&folder, "m", "new.csv", &[]),
+        assigned(&folder, "codes", "new-codes.csv", &[])
+    );
+    // An empty field is a missing value.
+    fs::write(
+        folder.at("gap.csv"),
+        "age,fruit,sold\n30,,true\n40,apple,NA\n",
+    )
+    .unwrap();
+    fs::write(folder.at("gap-codes.csv"), "age,fruit,sold\n30,,1\n40,1,\n").unwrap();
+    let (_, said) = folder.fails(&["assign", "m", "gap.csv", "-l", "-"]);
+    assert!(said.contains("column \"fruit\", line 2"), "{said}");
+    assert_eq!(
+        assigned(&folder, "m", "gap.csv", &["--missing"]),
+        assigned(&folder, "codes", "gap-codes.csv", &["--missing"])
+    );
+    // Numbers with one text among them are text.
+    fs::write(
+        folder.at("some.csv"),
+        "age,ward\n1,3\n2,3\n3,4\n4,12\n5,4\n6,4B\n",
+    )
+    .unwrap();
+    fit("some.csv", "s", &["--categories", "ward"]);
+    let said = folder.done(&["info", "s"]);
+    assert!(said.contains("ward: 12, 3, 4, 4B"), "{said}");
 }

@@ -4,12 +4,14 @@ use crate::choice::{self, Column, Columns, Holds};
 use crate::fault::{at, invalid};
 use crate::numbers::{Kind, NULL, Number, UNSOUND, nothing, put_bytes, readable};
 use crate::options::Options;
+use crate::texts::Texts;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_schema::DataType;
 use std::io;
+use std::sync::Arc;
 
 /// How batches of a table become rows of numbers of one type.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ struct Read {
     /// Its place in a batch.
     place: usize,
     column: Column,
+    /// Its texts, where they are categories.
+    texts: Option<Texts>,
 }
 
 impl Conversion {
@@ -34,9 +38,20 @@ impl Conversion {
         let each = columns.features(options).map_err(invalid)?.into_iter();
         let each = each.map(|place| {
             let column = columns.each[place].clone();
+            let texts = options.texts.get(&column.name).cloned();
+            if texts.is_some() && column.holds != Holds::Words {
+                let (name, words) = (column.name, column.words);
+                let what =
+                    format!("column {name:?} holds {words}, where others, or a model, have texts");
+                return Err(invalid(what));
+            }
             let kind = column.holds.kind().ok_or("does not hold numbers".into());
             match kind.and_then(|kind| readable::<T>(kind, options.rounded)) {
-                Ok(()) => Ok(Read { place, column }),
+                Ok(()) => Ok(Read {
+                    place,
+                    column,
+                    texts,
+                }),
                 Err(what) => Err(invalid(format!("column {:?} {what}", column.name))),
             }
         });
@@ -101,7 +116,13 @@ impl Conversion {
                     continue;
                 }
                 Holds::Lists(_) => lists(array, self.dim, name, first)?,
-                _ => (ArrayRef::clone(array), 1),
+                _ => match &read.texts {
+                    Some(texts) => (
+                        Arc::new(texts.codes(array).map_err(invalid)?) as ArrayRef,
+                        1,
+                    ),
+                    None => (ArrayRef::clone(array), 1),
+                },
             };
             let filled = fill(&*values, out, stride, self.lenient);
             filled.map_err(|(place, what)| at(name, first + place / each.max(1), what))?;
@@ -121,7 +142,7 @@ impl Conversion {
         for (place, read) in self.columns.iter().enumerate() {
             let (kind, bytes) = bytes_of(read.place)?;
             put_bytes(kind, &bytes, &mut out[place..], stride, self.lenient)
-                .map_err(|i| at(&read.column.name, first + i / each, UNSOUND))?;
+                .map_err(|(i, what)| at(&read.column.name, first + i / each, what))?;
         }
         Ok(())
     }
@@ -213,5 +234,5 @@ fn fill<T: Number>(
     }
     let data = array.to_data();
     let bytes = &data.buffers()[0][data.offset() * kind.size()..][..data.len() * kind.size()];
-    put_bytes(kind, bytes, out, stride, lenient).map_err(|place| (place, UNSOUND))
+    put_bytes(kind, bytes, out, stride, lenient)
 }

@@ -14,6 +14,8 @@ pub(crate) enum Holds {
     Asked(Kind),
     /// Text that may be numbers, but was not where it was looked at: read if it is asked for.
     Text,
+    /// Text, or true and false: read as codes of categories.
+    Words,
     Other,
 }
 
@@ -24,6 +26,7 @@ impl Holds {
                 return Self::Asked(numbers);
             }
             Some(numbers) => return Self::Numbers(numbers),
+            None if ["text", "true or false"].contains(&&*words(kind)) => return Self::Words,
             None => {}
         }
         let (DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) =
@@ -40,11 +43,19 @@ impl Holds {
         self.kind().is_some() && self.kind() == other.kind() && is_list(self) == is_list(other)
     }
 
+    /// Whether a column of this name can be read.
+    fn is_read(self, name: &str, options: &Options) -> bool {
+        match self {
+            Self::Words => options.texts.contains_key(name),
+            _ => self.kind().is_some(),
+        }
+    }
+
     /// The kind of its numbers.
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
             Self::Numbers(kind) | Self::Asked(kind) | Self::Lists(kind) => Some(kind),
-            Self::Text => Some(Kind::F64),
+            Self::Text | Self::Words => Some(Kind::F64),
             Self::Other => None,
         }
     }
@@ -177,7 +188,7 @@ impl Columns {
                 Holds::Lists(_) if names.len() > 1 => Err(format!(
                     "column {name:?} holds lists: it must be the only column that is read"
                 )),
-                Holds::Other => {
+                holds if !holds.is_read(name, options) => {
                     let words = &self.each[place].words;
                     Err(format!(
                         "column {name:?} does not hold numbers, but {words}"
@@ -201,6 +212,7 @@ impl Columns {
         for place in (0..self.each.len()).filter(|place| !named.contains(place)) {
             match self.each[place].holds {
                 Holds::Numbers(_) => each.push(place),
+                _ if options.texts.contains_key(&self.each[place].name) => each.push(place),
                 Holds::Lists(_) => lists.push(place),
                 _ => {}
             }

@@ -4,12 +4,13 @@ use crate::ReadAt;
 use crate::choice::{Column, Columns, Holds};
 use crate::fault::invalid;
 use crate::keys::Keys;
-use crate::numbers::{ALLOW, Kind, Number, nothing};
+use crate::numbers::{ALLOW, Kind, Number, nothing, readable};
 use crate::options::{Missing, Options};
 use crate::plain::{self, plain};
 use crate::pool::{Cursor, Pool};
 use crate::source::{opened, source};
 use crate::table::ReadFrom;
+use crate::texts::Texts;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
@@ -28,7 +29,7 @@ use std::sync::Arc;
 ///
 /// Lines end with `\n`, `\r` or both. A blank line is none, but a missing value where there is one column; blank lines at the
 /// end are none in any case. A first line that is a field shorter than the others, as R writes it, does not name the first
-/// column. A delimiter may end all lines. Text that is compressed by gzip, or not UTF-8 ([`Options::encoding`]), is read from
+/// column. A delimiter may end all lines, or the first one. A line before it may say the delimiter, as `sep=;` for Excel. Text that is compressed by gzip, or not UTF-8 ([`Options::encoding`]), is read from
 /// a temporary file ([`Options::spool`]).
 ///
 /// A few readers wait at the rows that were read last, so that each block of rows is parsed once in a pass.
@@ -50,6 +51,8 @@ pub struct CsvFile<T> {
     path: String,
     /// The fields that are read: their places in a line.
     fields: Vec<usize>,
+    /// The texts of each of them, where they are categories.
+    texts: Vec<Option<Texts>>,
     /// The place of every [`STEP`]th row.
     places: Vec<u64>,
     len: usize,
@@ -101,18 +104,28 @@ impl Dialect {
             ',' => b';',
             _ => b',',
         };
-        let delimiter = options.delimiter.unwrap_or(usual);
         if options.thousands == Some(decimal) {
             return Err(invalid("the decimal sign cannot separate thousands too"));
         }
         let (mut mark, mut end) = ([0; 3], bytes.len());
         let marked = end >= 3 && bytes.read_at(0, &mut mark).is_ok() && mark == *b"\xef\xbb\xbf";
-        let start = if marked { 3 } else { 0 };
+        let mut start = if marked { 3 } else { 0 };
+        let mut line = Vec::new();
+        let from = ReadFrom {
+            bytes: Arc::clone(&bytes),
+            at: start,
+        };
+        from.take(16).read_to_end(&mut line)?;
+        let said = said_delimiter(&line);
+        start += said.map_or(0, |(_, length)| length);
+        let said = said.map(|(delimiter, _)| delimiter);
+        let delimiter = options.delimiter.or(said).unwrap_or(usual);
         let mut piece = Vec::new();
         while end > start {
             piece.resize((end - start).min(PIECE) as usize, 0);
             bytes.read_at(end - piece.len() as u64, &mut piece)?;
-            let last = piece.iter().rposition(|byte| !b"\r\n".contains(byte));
+            // Ctrl-Z ends a file of DOS.
+            let last = piece.iter().rposition(|byte| !b"\r\n\x1a".contains(byte));
             end -= (piece.len() - last.map_or(0, |last| last + 1)) as u64;
             if last.is_some() {
                 break;
@@ -164,11 +177,20 @@ impl Dialect {
         number.is_some_and(|number| number.parse::<f64>().is_ok_and(|x| !x.is_nan()))
     }
 
-    fn number<T: Number>(&self, field: &[u8]) -> std::result::Result<T, String> {
+    /// The number of a field, or the code of its text.
+    fn number<T: Number>(
+        &self,
+        field: &[u8],
+        texts: Option<&Texts>,
+    ) -> std::result::Result<T, String> {
         let text = text(field).ok_or(NOT_UTF_8)?;
         let is_finite = |number: &T| coremix::Float::is_finite(number.widen());
-        let found = self.plain(text).map(|number| T::from_str(&number));
-        let stands = !self.options.missing_texts.is_empty() && self.is_missing(text);
+        let found = match texts {
+            Some(texts) => Some(Ok(T::nearest(texts.code(text)))),
+            None => self.plain(text).map(|number| T::from_str(&number)),
+        };
+        let own = texts.is_some() || !self.options.missing_texts.is_empty();
+        let stands = own && self.is_missing(text);
         if let (Some(Ok(number)), false) = (&found, stands)
             && is_finite(number)
         {
@@ -201,14 +223,28 @@ impl Dialect {
 
     /// Whether a program writes a value that is missing so, or options say it.
     fn is_missing(&self, text: &str) -> bool {
-        let own = || {
-            self.options
-                .missing_texts
-                .iter()
-                .any(|own| own.trim() == text)
-        };
-        is_missing(text) || own()
+        stands_for_missing(text, &self.options)
     }
+}
+
+/// Whether a text stands for a missing value.
+pub(crate) fn stands_for_missing(text: &str, options: &Options) -> bool {
+    is_missing(text) || options.missing_texts.iter().any(|own| own.trim() == text)
+}
+
+/// The delimiter that a first line such as `sep=;` says, as Excel writes it, and the length of this line.
+fn said_delimiter(text: &[u8]) -> Option<(u8, u64)> {
+    let length = text.iter().position(|byte| b"\r\n".contains(byte))?;
+    let pair = usize::from(text[length..].starts_with(b"\r\n"));
+    let line = &text[..length];
+    let quoted = line
+        .strip_prefix(b"\"")
+        .and_then(|line| line.strip_suffix(b"\""));
+    let (name, sign) = quoted.unwrap_or(line).split_at_checked(4)?;
+    let [sign] = sign else { return None };
+    let says =
+        name.eq_ignore_ascii_case(b"sep=") && sign.is_ascii() && !sign.is_ascii_alphanumeric();
+    says.then_some((*sign, (length + 1 + pair) as u64))
 }
 
 const NOT_UTF_8: &str = "not text in UTF-8: give its encoding, such as windows-1252";
@@ -336,6 +372,12 @@ impl Lines {
             made += written;
             self.count += ended;
             match found {
+                ReadRecordResult::InputEmpty if made as u64 > plain::RECORD => {
+                    return Err(invalid(format!(
+                        "line {}: its record is longer than 16 MiB: is a quote never closed?",
+                        self.line()
+                    )));
+                }
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull => self.text.resize(2 * self.text.len(), 0),
                 ReadRecordResult::OutputEndsFull => self.ends.resize(2 * self.ends.len(), 0),
@@ -495,6 +537,17 @@ impl Text {
             rows.iter_mut().for_each(|row| drop(row.pop()));
             first.truncate(first.len() - usize::from(ends(&first)));
         }
+        // A delimiter at the end of the names alone.
+        let width = rows.first().map_or(0, Vec::len);
+        let shorter = width > 0 && width < first.len() && rows.iter().all(|row| row.len() == width);
+        if shorter && options.header != Some(false) && first.len() == width + 1 && ends(&first) {
+            first.pop();
+        } else if shorter && options.header != Some(false) && width > 1 {
+            let (line, names) = (plain::line(&*how.bytes, start)?, first.len());
+            return Err(invalid(format!(
+                "line {line} has {names} names, and the lines below it {width} fields: name as many columns as there are"
+            )));
+        }
         // R does not name the column of the names of rows. Below one name there may be other signs, and decimal commas.
         let other_sign = first.iter().flatten().any(|sign| b";\t|".contains(sign));
         let commas = how.delimiter == b',' && rows.iter().all(|row| how.is_number(&row[0]));
@@ -559,6 +612,11 @@ impl<T: Number> CsvFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let text = Text::new(bytes, options)?;
         let fields = text.columns.features(options).map_err(invalid)?;
+        let own = |place: &usize| options.texts.get(&text.columns.each[*place].name).cloned();
+        let texts: Vec<_> = fields.iter().map(own).collect();
+        if texts.iter().any(Option::is_some) {
+            readable::<T>(Kind::F64, options.rounded).map_err(invalid)?;
+        }
         let (mut lines, mut places) = (text.lines(), Vec::new());
         loop {
             let row = lines.row;
@@ -577,6 +635,7 @@ impl<T: Number> CsvFile<T> {
             dim: fields.len(),
             may_miss: options.lenient::<T>()?,
             fields,
+            texts,
             pool: Pool::new(2 * PIECE),
             of: std::marker::PhantomData,
         })
@@ -592,9 +651,9 @@ impl<T: Number> CsvFile<T> {
                 }
                 for out in out.chunks_exact_mut(self.dim) {
                     lines.expect()?;
-                    for (place, out) in self.fields.iter().zip(out) {
+                    for ((place, texts), out) in self.fields.iter().zip(&self.texts).zip(out) {
                         let name = &self.text.columns.each[*place].name;
-                        let number = lines.how.number(lines.field(*place));
+                        let number = lines.how.number(lines.field(*place), texts.as_ref());
                         *out = number.map_err(|what| lines.fault(name, &what))?;
                     }
                 }

@@ -118,6 +118,11 @@ impl Keys {
         whole.map_err(|error| fault(&self.path, error))
     }
 
+    /// The batches that were not read yet.
+    pub(crate) fn batches(self) -> impl Iterator<Item = Result<RecordBatch>> {
+        self.rest.map(Ok).into_iter().chain(self.batches)
+    }
+
     /// Keys whose batches are changed, to columns of this schema.
     pub(crate) fn map(
         self,

@@ -41,6 +41,7 @@ mod sparse;
 mod spool;
 mod svmlight;
 mod table;
+mod texts;
 mod vectors;
 mod write;
 
@@ -55,11 +56,13 @@ pub use numbers::{ALLOW, ElementType, Number};
 pub use open::{AnySource, KeyColumns, Opened, Rows, open, open_all};
 pub use options::{Format, Missing, Options};
 pub use parquet::ParquetFile;
-pub use pool::drop_decoders;
+pub use pool::{drop_decoders, most_threads};
 pub use read_ahead::ReadAhead;
 pub use room::Room;
 pub use source::InMemory;
 pub use spool::{Batches, Spool};
 pub use table::{OnDisk, ReadAt};
 pub use vectors::{VectorFile, VectorFormat};
+#[doc(hidden)]
+pub use write::Output as WholeFile;
 pub use write::{LabelWriter, NpyNumber, NpyWriter};

@@ -1,7 +1,7 @@
 //! Rows of an `.npy` file.
 
 use crate::fault::{damaged, fault, invalid};
-use crate::numbers::{ElementType, Kind, Number, UNSOUND, put_bytes, readable};
+use crate::numbers::{ElementType, Kind, Number, put_bytes, readable};
 use crate::source::source;
 use crate::table::{Layout, OnDisk, ReadAt, Table};
 use coremix::Result;
@@ -72,7 +72,7 @@ pub(crate) fn vector<T: Number>(bytes: &Vec<u8>) -> io::Result<Vec<T>> {
     readable::<T>(header.kind, false).map_err(invalid)?;
     let mut found = vec![T::default(); header.shape[0]];
     put_bytes(header.kind, numbers, &mut found, 1, false)
-        .map_err(|place| invalid(format!("number {place}: {UNSOUND}")))?;
+        .map_err(|(place, what)| invalid(format!("number {place}: {what}")))?;
     Ok(found)
 }
 

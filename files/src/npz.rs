@@ -14,14 +14,15 @@ use zip::result::ZipError;
 
 /// The number of columns, and the smallest element type of fits that holds all values.
 pub(crate) fn about(bytes: &Arc<dyn ReadAt>) -> io::Result<(usize, ElementType)> {
-    let shape = vector::<f64>(bytes, "shape")?;
+    let shape = vector::<f64>(bytes, "shape", SHORT)?;
     let &[_, columns] = &shape[..] else {
         return Err(invalid(format!(
             "a matrix of {} axes; it must have 2",
             shape.len()
         )));
     };
-    let element = npy::element_of(&member(bytes, "data")?)?;
+    let start = member(bytes, "data", |_| Ok(SHORT))?;
+    let element = npy::element_of(&start)?;
     Ok((columns as usize, element.max(ElementType::F32)))
 }
 
@@ -32,7 +33,9 @@ pub(crate) fn rows<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> Res
 }
 
 fn read<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<SparseRows<T>> {
-    let format = member(bytes, "format")?;
+    let format = whole(bytes, "format", SHORT)?;
+    // Each is there as it is stored and as numbers, and then as lists that grow.
+    let most = options.memory.map_or(u64::MAX, |memory| memory / 4);
     // Text of one byte for each sign, or of four.
     let letters: Vec<u8> = format.into_iter().filter(|byte| *byte != 0).collect();
     if !letters.ends_with(b"csr") {
@@ -41,16 +44,16 @@ fn read<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Spa
             "a sparse matrix of the format {own:?}: save it by rows, as X.tocsr() has them"
         )));
     }
-    let shape = vector::<f64>(bytes, "shape")?;
-    let starts = vector::<f64>(bytes, "indptr")?;
-    let ids = vector::<f64>(bytes, "indices")?;
-    let data = member(bytes, "data")?;
+    let shape = vector::<f64>(bytes, "shape", SHORT)?;
+    let starts = vector::<f64>(bytes, "indptr", most)?;
+    let ids = vector::<f64>(bytes, "indices", most)?;
+    let data = whole(bytes, "data", most)?;
     npy::check::<T>(&data, options.rounded)?;
     let values = npy::vector::<f64>(&data)?;
-    let whole = |x: &f64| *x as usize;
-    let starts: Vec<usize> = starts.iter().map(whole).collect();
+    let count = |x: &f64| *x as usize;
+    let starts: Vec<usize> = starts.iter().map(count).collect();
     let fits = shape.len() == 2
-        && starts.len() == whole(&shape[0]).saturating_add(1)
+        && starts.len() == count(&shape[0]).saturating_add(1)
         && starts[0] == 0
         && starts.is_sorted()
         && starts.last() == Some(&ids.len())
@@ -59,7 +62,8 @@ fn read<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Spa
     if !fits {
         return Err(damaged("its lists are not those of rows"));
     }
-    let (mut rows, mut row) = (SparseRows::new(whole(&shape[1])), Vec::new());
+    let (mut rows, mut row) = (SparseRows::new(count(&shape[1])), Vec::new());
+    rows = rows.within(options.memory);
     for (i, places) in starts.windows(2).enumerate() {
         let places = places[0]..places[1];
         row.clear();
@@ -75,14 +79,34 @@ fn read<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Spa
     Ok(rows)
 }
 
-/// The numbers of an array of one axis.
-fn vector<T: Number>(bytes: &Arc<dyn ReadAt>, name: &str) -> io::Result<Vec<T>> {
+/// The numbers of an array of one axis, with a largest number of bytes.
+fn vector<T: Number>(bytes: &Arc<dyn ReadAt>, name: &str, most: u64) -> io::Result<Vec<T>> {
     let named = |error: io::Error| invalid(format!("{name}: {error}"));
-    npy::vector(&member(bytes, name)?).map_err(named)
+    npy::vector(&whole(bytes, name, most)?).map_err(named)
 }
 
-/// The bytes of an array.
-fn member(bytes: &Arc<dyn ReadAt>, name: &str) -> io::Result<Vec<u8>> {
+/// Bytes of an array that says what the matrix is, at most, and of the start of another one.
+const SHORT: u64 = 1 << 16;
+
+/// All bytes of an array: they may be many more than the file has.
+fn whole(bytes: &Arc<dyn ReadAt>, name: &str, most: u64) -> io::Result<Vec<u8>> {
+    member(bytes, name, |size| match size <= most {
+        true => Ok(size),
+        false => {
+            let mib = size.div_ceil(1 << 20);
+            Err(invalid(format!(
+                "{name}: an array of {mib} MiB, which has no room in memory: allow more"
+            )))
+        }
+    })
+}
+
+/// The first bytes of an array: as many as are chosen for the size that the archive says.
+fn member(
+    bytes: &Arc<dyn ReadAt>,
+    name: &str,
+    choose: impl FnOnce(u64) -> io::Result<u64>,
+) -> io::Result<Vec<u8>> {
     let other = |error: ZipError| match error {
         ZipError::FileNotFound => invalid(format!(
             "has no array {name:?}, and so is no sparse matrix as scipy.sparse.save_npz writes it: save one array as .npy"
@@ -90,8 +114,9 @@ fn member(bytes: &Arc<dyn ReadAt>, name: &str) -> io::Result<Vec<u8>> {
         error => damaged(error),
     };
     let mut archive = ZipArchive::new(ReadFrom::start(bytes)).map_err(other)?;
-    let mut file = archive.by_name(&format!("{name}.npy")).map_err(other)?;
+    let file = archive.by_name(&format!("{name}.npy")).map_err(other)?;
+    let size = choose(file.size())?;
     let mut found = Vec::new();
-    file.read_to_end(&mut found)?;
+    file.take(size).read_to_end(&mut found)?;
     Ok(found)
 }

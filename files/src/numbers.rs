@@ -123,14 +123,14 @@ macro_rules! kinds {
         })+
 
         /// Puts numbers, as little-endian bytes, to every `stride`-th place; the first one that is not sound otherwise, unless
-        /// it is NaN and may be.
+        /// it is NaN and may be, and what is wrong with it.
         pub(crate) fn put_bytes<T: Number>(
             kind: Kind,
             bytes: &[u8],
             out: &mut [T],
             stride: usize,
             lenient: bool,
-        ) -> Result<(), usize> {
+        ) -> Result<(), (usize, &'static str)> {
             match kind {
                 $(Kind::$kind => {
                     let values = bytes.as_chunks().0.iter();
@@ -232,8 +232,9 @@ pub(crate) fn readable<T: Number>(kind: Kind, lossy: bool) -> Result<(), String>
 }
 
 /// Why a number cannot be read.
-pub(crate) const UNSOUND: &str =
-    "a value is NaN, infinite, or an integer beyond 2^53: mend it, or allow missing values";
+pub(crate) const UNSOUND: &str = "a value is infinite, or an integer beyond 2^53: mend it";
+/// Why NaN cannot be read.
+const IS_NAN: &str = "a value is NaN: mend it, or allow missing values";
 /// Why a value that is not there cannot be read.
 pub(crate) const NULL: &str = "a null: fill it in, or take the row out, or allow missing values";
 /// Why missing values cannot be read.
@@ -246,7 +247,7 @@ fn put<S: Stored, T: Number>(
     out: &mut [T],
     stride: usize,
     lenient: bool,
-) -> Result<(), usize> {
+) -> Result<(), (usize, &'static str)> {
     // No branch for each number.
     let mut sound = true;
     let mut put = |(out, x): (&mut T, S)| {
@@ -263,7 +264,10 @@ fn put<S: Stored, T: Number>(
     if sound {
         return Ok(());
     }
-    let (mut values, nan) = (values, |x: S| AsPrimitive::<f64>::as_(x).is_nan());
-    let wrong = values.position(|x| !(x.sound() || lenient && nan(x)));
-    wrong.map_or(Ok(()), Err)
+    let nan = |x: S| AsPrimitive::<f64>::as_(x).is_nan();
+    let mut values = values.enumerate();
+    match values.find(|(_, x)| !(x.sound() || lenient && nan(*x))) {
+        Some((place, x)) => Err((place, if nan(x) { IS_NAN } else { UNSOUND })),
+        None => Ok(()),
+    }
 }

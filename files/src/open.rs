@@ -1,6 +1,6 @@
 //! One entry for files of all formats.
 
-use crate::choice::Columns;
+use crate::choice::{Columns, Holds};
 use crate::csv::{self, CsvFile};
 use crate::fault::{fault, guarded};
 use crate::ipc::{self, ArrowFile};
@@ -17,10 +17,12 @@ use crate::source::{self, Made, by_parts};
 use crate::sparse::SparseRows;
 use crate::svmlight;
 use crate::table::Until;
+use crate::texts::{Distinct, Texts};
 use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
 use half::f16;
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
@@ -124,6 +126,8 @@ pub struct Opened {
     pub columns: Vec<String>,
     /// The columns that are neither of these nor weights or keys: their names, and what they hold, such as `text`.
     pub not_used: Vec<(String, String)>,
+    /// The texts of the columns whose text is read as codes, in the order of the codes: [`Options::categories`].
+    pub texts: Vec<(String, Vec<String>)>,
     /// Whether the first line of text was taken for names, where some of it are numbers and [`Options::header`] does not say.
     pub guessed_header: Option<bool>,
     /// The values that are missing, if [`Options::missing`] asks for them.
@@ -157,7 +161,7 @@ pub struct Opened {
 /// [`Error::File`](coremix::Error::File) for a file that cannot be read, is damaged, or does not have such columns; and
 /// where files differ in their columns.
 pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Opened> {
-    let path = path.as_ref();
+    let path = &*local(path.as_ref())?;
     let files = files_of(path, options)?;
     let parts = files.iter().map(|file| Part::open(file, path, options));
     opened(parts.collect::<Result<_>>()?, files.clone(), options)
@@ -171,8 +175,10 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
     if files.iter().filter(|file| is_input(file)).count() > 1 {
         return Err(fault(INPUT, "can be read once only"));
     }
+    let files = files.iter().map(|file| local(file).map(Cow::into_owned));
+    let files: Vec<PathBuf> = files.collect::<Result<_>>()?;
     let parts = files.iter().map(|file| Part::open(file, file, options));
-    opened(parts.collect::<Result<_>>()?, files.to_vec(), options)
+    opened(parts.collect::<Result<_>>()?, files.clone(), options)
 }
 
 /// The rows of bytes in a format that has columns.
@@ -208,6 +214,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         }
         options.width = options.width.max(columns);
     }
+    options.texts.extend(texts(&parts, &options)?);
     let mut tables = parts.iter().zip(parts.iter().map(|part| &part.columns));
     if let Some((part, Some(columns))) = tables.find(|table| table.1.is_some()) {
         guessed_header = part.guessed.then_some(columns.named);
@@ -267,6 +274,10 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     };
     let weights = weights(&parts, options, dropped)?;
     let columns = options.columns.clone().unwrap_or_default();
+    let texts = options.texts.iter();
+    let texts = texts.filter(|(column, _)| columns.contains(column));
+    let texts = texts.map(|(column, texts)| (column.clone(), texts.in_order()));
+    let texts = texts.collect();
     let key_columns = KeyColumns {
         options: options.clone(),
         dropped: dropped.clone(),
@@ -278,12 +289,56 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         keys: key_columns.read()?,
         key_columns,
         files,
+        texts,
         guessed_header,
         missing,
         columns,
         not_used,
         decoder,
     })
+}
+
+/// The texts of the columns that are categories, if some of what they hold is no number.
+fn texts(parts: &[Part], options: &Options) -> Result<Vec<(String, Texts)>> {
+    let is_csv = |part: &Part| matches!(part.format, Format::Csv | Format::CsvGz);
+    let may_be = |part: &Part, name: &str| match part.holds(name) {
+        Some(Holds::Words | Holds::Text) => true,
+        holds => holds.is_some() && is_csv(part),
+    };
+    let mut own = options.clone();
+    own.keys.clone_from(&options.categories);
+    own.keys.retain(|name| {
+        let is_read = options
+            .columns
+            .as_ref()
+            .is_none_or(|columns| columns.contains(name));
+        let known = options.texts.contains_key(name);
+        is_read && !known && parts.iter().any(|part| may_be(part, name))
+    });
+    if own.keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found: Vec<Distinct> = own.keys.iter().map(|_| Distinct::default()).collect();
+    for part in parts.iter().filter(|part| part.columns.is_some()) {
+        for batch in part.keys(&own)?.batches() {
+            let batch = batch?;
+            for (place, (name, found)) in own.keys.iter().zip(&mut found).enumerate() {
+                let fields = is_csv(part) && part.folders.find(name).is_none();
+                let is_missing = |text: &str| fields && csv::stands_for_missing(text, options);
+                found.is_text |= part.holds(name) == Some(Holds::Words);
+                found.see(
+                    &batch,
+                    place,
+                    is_missing,
+                    options.memory.unwrap_or(u64::MAX),
+                )?;
+            }
+        }
+    }
+    let found = own.keys.into_iter().zip(found);
+    Ok(found
+        .filter_map(|(name, found)| Some((name, found.coded()?)))
+        .collect())
 }
 
 /// The key columns of files that are open, or none.
@@ -307,6 +362,37 @@ impl KeyColumns {
     pub fn read(&self) -> Result<Option<Keys>> {
         keys(&self.parts, &self.options, &self.dropped)
     }
+}
+
+/// The path of an address such as `file:///data/points.csv`; other paths as they are.
+///
+/// # Errors
+/// [`Error::File`] for an address of another kind.
+pub(crate) fn local(path: &Path) -> Result<Cow<'_, Path>> {
+    let text = path.to_string_lossy();
+    let Some((scheme, place)) = text.split_once("://").filter(|_| !path.exists()) else {
+        return Ok(path.into());
+    };
+    let sign = |sign: char| sign.is_ascii_alphanumeric() || "+-.".contains(sign);
+    if scheme.is_empty() || !scheme.chars().all(sign) {
+        return Ok(path.into());
+    }
+    let place = place.strip_prefix("localhost").unwrap_or(place);
+    if !scheme.eq_ignore_ascii_case("file") || !place.starts_with('/') {
+        let what = "only addresses of files on this machine are read, such as file:///data/points.csv: copy it here, or pipe it, as \
+                    `curl ADDRESS | coremix fit -`";
+        return Err(fault(&text, what));
+    }
+    let (mut bytes, mut rest) = (Vec::new(), place.as_bytes());
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| byte == b'%');
+        let code =
+            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
+        rest = if code.is_some() { &after[2..] } else { after };
+        bytes.push(code.unwrap_or(byte));
+    }
+    let place = String::from_utf8(bytes).map_err(|_| fault(&text, "is not text in UTF-8"))?;
+    Ok(PathBuf::from(place).into())
 }
 
 /// The files that a path names, in the order of their names.
@@ -447,6 +533,12 @@ impl Part {
 
     fn fault(&self, what: impl fmt::Display) -> Error {
         fault(&self.bytes.name(), what)
+    }
+
+    /// The content of a column.
+    fn holds(&self, name: &str) -> Option<Holds> {
+        let mut each = self.columns.iter().flat_map(|columns| &columns.each);
+        each.find(|one| one.name == name).map(|one| one.holds)
     }
 
     fn has_rows(&self) -> bool {

@@ -1,9 +1,11 @@
 //! Options for reading files.
 
-use crate::VectorFormat;
 use crate::fault::invalid;
 use crate::numbers::{ElementType, NO_NAN, Number};
+use crate::texts::Texts;
+use crate::{Bytes, VectorFormat};
 use coremix::Cancel;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -102,6 +104,9 @@ macro_rules! options {
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub(crate) columns: Option<Vec<String>>,
+    /// Columns whose text is read as codes, and the codes that are known.
+    pub(crate) categories: Vec<String>,
+    pub(crate) texts: BTreeMap<String, Texts>,
     pub(crate) weight: Option<String>,
     pub(crate) keys: Vec<String>,
     pub(crate) element: Option<ElementType>,
@@ -120,6 +125,8 @@ pub struct Options {
     pub(crate) width: usize,
     pub(crate) spool: Option<PathBuf>,
     pub(crate) cancel: Option<Cancel>,
+    /// Bytes for rows that are in memory in any case.
+    pub(crate) memory: Option<u64>,
 }
 
 impl Options {
@@ -142,6 +149,28 @@ impl Options {
     #[must_use]
     pub fn columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
         self.columns = Some(columns.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Columns that are categories: where they hold text, or true and false, it is read as codes, 0, 1 and so on, in the order of
+    /// the texts of all files, which [`open`](crate::open) goes through for it: [`Opened::texts`](crate::Opened::texts). Blanks
+    /// around a text do not count, nor do capitals of true and false. Numbers are read as they are.
+    #[must_use]
+    pub fn categories<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
+        self.categories = columns.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// A column whose text is read as codes: the places of its texts among these. Other texts get the number of all of these,
+    /// which is no code.
+    #[must_use]
+    pub fn texts<T: Into<String>>(
+        mut self,
+        column: impl Into<String>,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let texts = Texts::new(texts.into_iter().map(Into::into));
+        self.texts.insert(column.into(), texts);
         self
     }
 
@@ -216,4 +245,6 @@ options! {
     spool(folder: impl Into<PathBuf>) = Some(folder.into());
     /// A flag that ends reading, also while [`open`](crate::open) goes through the files: from then on every read is an error.
     cancel(cancel: &Cancel) = Some(cancel.clone());
+    /// The memory for rows that are read at once, such as lists of sparse rows: files that take more are an error.
+    memory(limit: Bytes) = Some(limit.0);
 }

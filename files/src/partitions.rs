@@ -59,7 +59,7 @@ fn decoded(name: &str) -> String {
 }
 
 impl Folders {
-    fn find(&self, name: &str) -> Option<&Option<String>> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Option<String>> {
         let found = self.0.iter().find(|folder| folder.0 == name);
         found.map(|folder| &folder.1)
     }
@@ -91,7 +91,9 @@ impl Folders {
             Some(None) if options.lenient => Ok(Some(nothing())),
             Some(value) => {
                 let text = value.as_deref().unwrap_or(NULL);
-                let value = T::from_str(text).ok();
+                let texts = options.texts.get(name).filter(|_| value.is_some());
+                let code = texts.map(|texts| T::nearest(texts.code(text)));
+                let value = code.or_else(|| T::from_str(text).ok());
                 let value = value.filter(|value| coremix::Float::is_finite(value.widen()));
                 let rule = format!("not a number of type {}", T::TYPE);
                 let wrong = || format!("its folder {name:?} is {text:?}, {rule}");

@@ -4,9 +4,9 @@ use crate::fault::invalid;
 use crate::options::{Format, Options};
 use crate::table::{OnDisk, ReadAt, ReadFrom};
 use encoding_rs::{DecoderResult, Encoding, UTF_8};
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,6 +30,9 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const HEAD: u64 = 256;
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 16;
+
+/// Bytes of a record of text, at most: a quote that is never closed would hold all of a file.
+pub(crate) const RECORD: u64 = 16 << 20;
 
 /// The format of a file without a name, by its first bytes: text, if nothing else.
 pub(crate) fn format_of(bytes: &Arc<dyn ReadAt>) -> io::Result<Format> {
@@ -76,7 +79,7 @@ pub(crate) fn plain(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Arc
     let open = |packed: bool| -> Box<dyn Read> {
         let from = ReadFrom::start(&bytes);
         match packed {
-            true => Box::new(MultiGzDecoder::new(BufReader::new(from))),
+            true => Box::new(Members(Some(GzDecoder::new(BufReader::new(from))))),
             false => Box::new(from),
         }
     };
@@ -107,6 +110,34 @@ pub(crate) fn plain(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Arc
     match packed || other.is_some() {
         true => spooled(&bytes.name(), options, &mut open(packed), other),
         false => Ok(bytes),
+    }
+}
+
+/// The parts of a gzip file, one after the other. Zeros may follow each part, as tapes and blocks are filled up with.
+struct Members<R>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(part) = &mut self.0 {
+            let read = part.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let mut rest = self.0.take().map(GzDecoder::into_inner);
+            while let Some(more) = &mut rest {
+                let ahead = more.fill_buf()?;
+                let zeros = ahead.iter().take_while(|byte| **byte == 0).count();
+                if ahead.is_empty() {
+                    rest = None;
+                } else if zeros == 0 {
+                    break;
+                } else {
+                    more.consume(zeros);
+                }
+            }
+            self.0 = rest.map(GzDecoder::new);
+        }
+        Ok(0)
     }
 }
 

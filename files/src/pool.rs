@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -55,6 +56,14 @@ static ALL: Mutex<All> = Mutex::new(All {
 /// [`ReadAhead`](crate::ReadAhead) follows them, and one more is read ahead.
 fn few() -> usize {
     std::thread::available_parallelism().map_or(1, |threads| threads.get().min(16)) + 1
+}
+
+/// The threads that may be asked for: more than this machine can use take memory, and minutes to start.
+#[doc(hidden)]
+#[must_use]
+pub fn most_threads() -> usize {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    threads.saturating_mul(8).max(256)
 }
 
 /// Bytes that cursors take where one takes this number: while rows are read once, one after the other, or by all threads. For

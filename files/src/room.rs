@@ -2,6 +2,8 @@
 
 use crate::Bytes;
 use crate::pool::bytes_of_cursors;
+use coremix::data::Summary;
+use coremix::m_step::Column;
 use coremix::{Algorithm, Element, Error, Float, Result};
 
 /// Bytes that are there in any case: the program, blocks of rows, and rows that are read ahead.
@@ -32,6 +34,8 @@ pub struct Room {
     decoder: Option<u64>,
     rows: usize,
     columns: usize,
+    /// Values of sparse rows.
+    stored: Option<usize>,
 }
 
 impl Room {
@@ -52,6 +56,22 @@ impl Room {
             decoder: None,
             rows,
             columns,
+            stored: None,
+        }
+    }
+
+    /// The room that is left by sparse rows with this number of stored values, whose lists are in memory in any case.
+    #[must_use]
+    pub fn sparse(mut self, stored: usize) -> Self {
+        self.stored = Some(stored);
+        self
+    }
+
+    fn peak<F: Float>(self, algorithm: &Algorithm) -> Result<usize> {
+        let shape = (self.rows, self.columns);
+        match self.stored {
+            Some(stored) => algorithm.peak_memory_of_sparse::<F>(shape, stored),
+            None => algorithm.peak_memory::<F>(self.rows, self.columns),
         }
     }
 
@@ -98,7 +118,7 @@ impl Room {
     /// # Errors
     /// As [`Algorithm::peak_memory`].
     pub fn holds<T: Element>(self, algorithm: &Algorithm, copies: usize) -> Result<bool> {
-        let beside = algorithm.peak_memory::<T::Float>(self.rows, self.columns)?;
+        let beside = self.peak::<T::Float>(algorithm)?;
         Ok(self.of_rows(copies * size_of::<T>()).saturating_add(beside) <= self.split(true).1)
     }
 
@@ -116,7 +136,7 @@ impl Room {
             "vc-gmm" | "lwcs-k-means" => (algorithm, "give more, or ask for a smaller coreset"),
             _ => (algorithm, "give more; fast and vc-gmm need less"),
         };
-        let mut needed = algorithm.peak_memory::<F>(self.rows, self.columns)?;
+        let mut needed = self.peak::<F>(&algorithm)?;
         if self.decoder.is_some() && matches!(&*name, "var-gmm-s" | "d-gmm") {
             // They read rows by component.
             needed = needed.saturating_add(self.of_rows(size_of::<F>()));
@@ -144,8 +164,34 @@ impl Room {
         }
     }
 
+    /// An error if the room does not hold a table of these kinds of columns with the categories that rows of this summary have at most,
+    /// one for each row or for each code in the range of a column, and the rows if they are loaded.
+    ///
+    /// # Errors
+    /// As [`within`](Self::within).
+    pub fn check_categories<T: Element>(
+        self,
+        algorithm: &Algorithm,
+        (kinds, of): (&[Column], &Summary),
+        loaded: bool,
+    ) -> Result<()> {
+        let count = |(kind, (low, high)): (&Column, &(f64, f64))| match kind {
+            Column::Category(_) => {
+                Column::Category(self.rows.min((high - low + 1.0).max(1.0) as usize))
+            }
+            kind => *kind,
+        };
+        let counted: Vec<Column> = kinds.iter().zip(&of.range).map(count).collect();
+        let rows = if loaded { size_of::<T>() } else { 0 };
+        let room = self.taking(self.of_rows(rows) as u64);
+        let counted = algorithm.clone().columns(counted);
+        room.within::<T::Float>(counted).map(drop)
+    }
+
     fn of_rows(self, each: usize) -> usize {
-        let numbers = self.rows.saturating_mul(self.columns);
+        let dense = self.rows.saturating_mul(self.columns);
+        // A value, and its column.
+        let numbers = self.stored.map_or(dense, |stored| stored.saturating_mul(2));
         numbers.saturating_mul(each)
     }
 

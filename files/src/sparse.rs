@@ -14,6 +14,8 @@ pub(crate) struct SparseRows<T: Number> {
     starts: Vec<usize>,
     ids: Vec<u32>,
     values: Vec<T::Float>,
+    /// Values, at most.
+    most: usize,
 }
 
 impl<T: Number> SparseRows<T> {
@@ -24,7 +26,16 @@ impl<T: Number> SparseRows<T> {
             starts: vec![0],
             ids: Vec::new(),
             values: Vec::new(),
+            most: usize::MAX,
         }
+    }
+
+    /// At most as many values as have room in a limit of memory while lists grow.
+    pub(crate) fn within(self, memory: Option<u64>) -> Self {
+        // A list that grows is there three times, at its old length and at twice that.
+        let each = 3 * (size_of::<u32>() + size_of::<T::Float>()) as u64;
+        let most = memory.map_or(usize::MAX, |memory| (memory / each) as usize);
+        Self { most, ..self }
     }
 
     /// Adds a row: its columns, in any order, and their values. Several of one column are added up.
@@ -40,7 +51,12 @@ impl<T: Number> SparseRows<T> {
             self.values.push(T::Float::from_f64(sum));
         }
         self.starts.push(self.ids.len());
-        Ok(())
+        match self.ids.len() > self.most {
+            true => Err(invalid(
+                "does not fit in memory with those before: allow more",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// All rows of several files, in their order, if all are sparse: `dim` columns each, unless there are no rows.

@@ -3,11 +3,11 @@
 use crate::fault::{fault, guarded, invalid};
 use crate::numbers::{ElementType, Kind, Number, readable};
 use crate::options::Options;
-use crate::plain::plain;
+use crate::plain::{RECORD, plain};
 use crate::sparse::SparseRows;
 use crate::table::{ReadAt, ReadFrom};
 use coremix::Result;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 /// The text of a file, at any place, and its number of columns: one more than the largest that is named.
@@ -31,7 +31,7 @@ pub(crate) const ELEMENT: ElementType = ElementType::F64;
 pub(crate) fn rows<T: Number>(text: &Arc<dyn ReadAt>, options: &Options) -> Result<SparseRows<T>> {
     let named = |error| fault(&text.name(), error);
     readable::<T>(Kind::F64, options.rounded).map_err(|what| fault(&text.name(), what))?;
-    let mut rows = SparseRows::new(options.width);
+    let mut rows = SparseRows::new(options.width).within(options.memory);
     guarded(|| lines(text, |row| rows.push(row))).map_err(named)?;
     Ok(rows)
 }
@@ -45,8 +45,12 @@ fn lines(
     let (mut line, mut row) = (String::new(), Vec::new());
     for number in 1.. {
         line.clear();
-        if from.read_line(&mut line)? == 0 {
+        let length = from.by_ref().take(RECORD).read_line(&mut line)?;
+        if length == 0 {
             break;
+        }
+        if length as u64 == RECORD {
+            return Err(invalid(format!("line {number}: it is longer than 16 MiB")));
         }
         let entries = line.split('#').next().unwrap_or_default();
         let mut fields = entries.split_ascii_whitespace();

@@ -1,7 +1,7 @@
 //! Rows of numbers in a file, wherever in it they lie.
 
 use crate::fault::{fault, invalid};
-use crate::numbers::{Kind, Number, UNSOUND, put_bytes, readable};
+use crate::numbers::{Kind, Number, put_bytes, readable};
 use coremix::{Cancel, Result};
 use std::fs::File;
 use std::io;
@@ -274,7 +274,7 @@ impl<T: Number> Table<T> {
                     continue;
                 }
                 put_bytes(self.kind, &bytes, out, columns, self.may_miss)
-                    .map_err(|i| unsound(first + i / each, column + i % each))?;
+                    .map_err(|(i, what)| unsound(first + i / each, column + i % each, what))?;
             }
         }
         Ok(())
@@ -292,12 +292,12 @@ impl<T: Number> Table<T> {
                 return Err(invalid(what));
             }
             put_bytes(self.kind, numbers, out, 1, self.may_miss)
-                .map_err(|column| unsound(row, column))?;
+                .map_err(|(column, what)| unsound(row, column, what))?;
         }
         Ok(())
     }
 }
 
-fn unsound(row: usize, column: usize) -> io::Error {
-    invalid(format!("column {column}, row {row}: {UNSOUND}"))
+fn unsound(row: usize, column: usize, what: &str) -> io::Error {
+    invalid(format!("column {column}, row {row}: {what}"))
 }

@@ -53,7 +53,7 @@ pub(crate) fn by_name(control: &Control, bytes: &mut Bytes<'_>) -> Algorithm {
             _ => own.tolerance(bytes.real()),
         };
         // A setting that the algorithm does not have would be all that is tried.
-        if !matches!(with.boxed::<f64>(), Err(Error::Unknown { .. })) {
+        if !matches!(with.boxed::<f64>(), Err(Error::Setting { .. })) {
             algorithm = with;
         }
     }

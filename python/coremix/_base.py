@@ -492,7 +492,8 @@ class CoremixEstimator(Parameters, BaseEstimator):
     def medoids(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
         """The row of ``X`` that is nearest to the mean of each cluster: row numbers (n_clusters,), -1 for a cluster without rows.
 
-        The rows of a cluster are those that :meth:`predict` gives its number. Rows whose ``sample_weight`` is 0 are left out.
+        The rows of a cluster are those that :meth:`predict` gives its number. Rows whose ``sample_weight`` is 0, and rows without any value, are
+        left out. A missing value is taken to be as far from the mean as the variance of the cluster says.
         """
         rows = self._ask(X)
         weights = batch_weights(sample_weight, rows)
@@ -525,8 +526,8 @@ class CoremixEstimator(Parameters, BaseEstimator):
     def explain(self, columns: Iterable[Any] | None = None, top: int = 5) -> list[dict[str, Any]]:
         """The columns that set each cluster apart: those in which its mean is farthest from the mean of all rows.
 
-        A difference is counted in standard deviations of the column over all rows of the fit. ``pandas.DataFrame(...)`` of
-        the result is a table.
+        A difference is counted in standard deviations of the column over all rows of the fit, which are brought to length 1 first
+        where the fit was by cosine. ``pandas.DataFrame(...)`` of the result is a table.
 
         Parameters
         ----------
@@ -570,10 +571,10 @@ class CoremixEstimator(Parameters, BaseEstimator):
         """A predictor of one row at a time, in microseconds: ``predictor(row)`` is the label of a row (n_features,).
 
         ``predictor.nearest(row)`` also has the distance to the mean of that component, and ``predictor.log_density(row)`` the
-        log-density. An array of float64 or float32 is read as it is.
+        log-density. An array of float64 or float32 is read as it is. With ``allow_missing`` the row may lack values.
         """
         check_is_fitted(self, "_model")
-        return self._model.predictor()
+        return self._model.predictor(bool(getattr(self, "allow_missing", False)))
 
     def to_arrow(self, what: Literal["centres", "labels"]) -> _coremix.Arrow:
         """A result of the fit for ``pyarrow.array``, ``polars.from_arrow`` and all else that reads the Arrow C data interface.

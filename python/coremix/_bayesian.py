@@ -71,7 +71,7 @@ class BayesianGaussianMixture(CarefulMixture, CoremixProcess):
     max_iter : int or None, default=None
         Most iterations. None: 1,000.
     tol : float or None, default=None
-        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-5.
+        The fit ends when what the lower bound has still to gain is at most about this per row. None: 1e-4.
     mean_prior : array of shape (n_features,), float or None, default=None
         Where means are expected. None: the mean of the rows.
     mean_precision_prior : float or None, default=None
@@ -125,7 +125,7 @@ random_state, verbose, callback
         "mean": "mean_prior",
         "scale": "covariance_prior",
     }
-    _tolerance: ClassVar[float] = 1e-5
+    _tolerance: ClassVar[float] = 1e-4
 
     n_components: int = field(default=10, kw_only=False)
     weight_concentration_prior: float | None = None
@@ -172,7 +172,7 @@ class DirichletProcess(OfSeeds, CoremixProcess):
     refined : bool, default=False
         Start at the means of ``fast``, not at seeds of k-means++.
     tol : float or None, default=None
-        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-5.
+        As in :class:`BayesianGaussianMixture`. None: 1e-4.
     max_iter : int or None, default=None
         Most iterations. None: 1,000.
     coreset_size, n_init, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, random_state, \

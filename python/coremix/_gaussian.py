@@ -27,14 +27,15 @@ class GaussianMixture(CarefulMixture):
         Rows that each covariance has in advance, with the variances of the columns divided by ``n_components ** (2 / n_features)``. 1 is
         advised with ``"full"`` and ``"tied"`` where components may have few rows: then none collapses. 0: maximum likelihood.
     reg_covar : float, default=0.0
-        Covariances have this variance more in every column, as in scikit-learn, where the default is 1e-6. Here it is a prior, so that
-        the lower bound does not fall: with several components narrow ones are a little less likely.
+        Covariances have this variance more in every column, as in scikit-learn, where the default is 1e-6. Rows count as known with
+        this variance, so that the lower bound does not fall: ``predict`` and ``predict_proba`` follow from the expected costs of the
+        fit, ``score`` and ``score_samples`` from the parameters.
     n_init : int or "auto", default=1
         Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None
         Most iterations. None: 200.
     tol : float or None, default=None
-        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-4.
+        The fit ends when what the lower bound has still to gain is at most about this per row. None: 1e-4.
     coreset_size : int or None, default=None
         Fits on a lightweight coreset of this number of draws. None: on all rows.
     init_params : {"kmeans", "k-means++"}, default="kmeans"
@@ -130,7 +131,7 @@ class VcGmm(OfTruncated, CoremixMixture):
     n_factors : int or None, default=None
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
-        As in :class:`GaussianMixture`. None: 1e-3.
+        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-3.
     n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
         As in :class:`GaussianMixture`.
@@ -226,7 +227,7 @@ class KMeansCPrime(OfSeeds, CoremixMixture):
     n_factors : int or None, default=None
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
-        As in :class:`GaussianMixture`. None: 1e-3.
+        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-3.
     greedy : bool, default=False
         Several candidates for each seed of k-means++.
     refined : bool, default=False

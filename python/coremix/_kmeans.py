@@ -153,9 +153,9 @@ class KMeans(OfChains, OfSeeds, CoremixKMeans):
     tol : float or None, default=None
         The fit ends when an iteration gains less than about this share of the quantization error. None: 1e-3, or less
         where iterations take little time.
-    stop_rule : {"per-coordinate", "relative-to-free-energy", "remaining"} or None, default=None
-        What a gain is compared to ([E19] of the equations), in words of Rust. None: "remaining" for ``fast``, "per-coordinate"
-        for the others.
+    stop_rule : {"per-coordinate", "relative-to-free-energy", "remaining", "remaining-per-row"} or None, default=None
+        What a gain is compared to ([E19] of the equations), in words of Rust. None: "remaining" for ``fast``, "remaining-per-row"
+        where all components share each row, "per-coordinate" for the others.
     standardise : bool, default=False
         Fits columns of deviation 1, for columns in different units. Centres are in the units of the columns all the same, and the
         model takes rows as they are; distances and ``inertia_`` are those of the standardised columns.

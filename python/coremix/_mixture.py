@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _coremix
 from ._base import CoremixEstimator, seed_of, threads_of
-from ._input import Rows, kept, weights_of
+from ._input import Rows, kept, unmasked, weights_of
 from ._parameters import OfMixture, OfStart
 from ._sklearn import DensityMixin, issparse
 
@@ -215,7 +215,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         the known values, and the mean of the others is ``weights_ @ means_``.
         """
         check_is_fitted(self, "_model")
-        known = np.asarray(values, dtype=np.float64)
+        known = np.asarray(unmasked(values, "values"), dtype=np.float64)
         if known.ndim != 1:
             raise ValueError(f"values have the shape {known.shape}, expected (n_columns,): one for each column")
         return self._part(self._model.part(self._places("columns", columns), known.tolist()))
@@ -250,7 +250,10 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         return part.set_params(**kept)
 
     def to_sklearn(self) -> Any:
-        """A fitted mixture of scikit-learn with the same predictions: what other tools know, such as exporters to ONNX."""
+        """A fitted mixture of scikit-learn with the same predictions: what other tools know, such as exporters to ONNX.
+
+        With ``reg_covar`` the densities are the same, and shares of components that overlap are nearly so.
+        """
         check_is_fitted(self, "_model")
         from ._convert import mixture
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 RandomState: TypeAlias = int | np.random.RandomState | None
 Callback: TypeAlias = Callable[[dict[str, Any]], object]
 Covariance: TypeAlias = Literal["full", "tied", "diag", "spherical", "tied-spherical", "factors"]
-StopRule: TypeAlias = Literal["per-coordinate", "relative-to-free-energy", "remaining"]
+StopRule: TypeAlias = Literal["per-coordinate", "relative-to-free-energy", "remaining", "remaining-per-row"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

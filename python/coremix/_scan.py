@@ -189,9 +189,11 @@ def _stream(rows: Any, columns: list[str] | None) -> Any:
     if _is_lazy(rows):
         if not hasattr(rows, "collect_batches"):
             raise TypeError("this version of polars has no LazyFrame.collect_batches: take a newer one, or write a file by sink_parquet")
-        return iter(rows.collect_batches(chunk_size=ROWS, maintain_order=True))
+        return map(_batch, rows.collect_batches(chunk_size=ROWS, maintain_order=True))
     if hasattr(rows, "__arrow_c_stream__") and _module(rows) != "pandas":
-        return rows
+        from ._input import narrow
+
+        return narrow(rows)
     if isinstance(rows, np.ndarray):
         raise TypeError("an array is in memory: give it to the estimator as it is")
     if _is_batch(rows):
@@ -217,10 +219,14 @@ def _batch(batch: Any) -> Any:
             from ._input import rows_alone
 
             return rows_alone(batch), [str(name) for name in batch.columns]
-        return pyarrow.Table.from_pandas(batch, preserve_index=False)
+        from ._input import with_zeros
+
+        return pyarrow.Table.from_pandas(with_zeros(batch), preserve_index=False)
+    from ._input import narrow, rows_alone
+
+    batch = narrow(batch)
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
         return batch
-    from ._input import rows_alone
 
     return rows_alone(batch), None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar, Literal, NoReturn, Self
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from . import _coremix
+from ._base import threads_of
+from ._input import Rows
 from ._mixture import CoremixMixture
 from ._parameters import Covariance
 
@@ -21,12 +23,14 @@ class CoremixTable(CoremixMixture):
 
     variances_: NDArray[np.float64]
     probabilities_: dict[int, NDArray[np.float64]]
+    categories_: dict[int, NDArray[np.float64]]
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         self.__dict__.pop("covariances_", None)
         super()._set_parameters(parameters)
         self.variances_ = parameters["variances"]
         self.probabilities_ = parameters["probabilities"]
+        self.categories_ = parameters["codes"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -44,14 +48,18 @@ class TableMixture(CoremixTable):
     counts : sequence of int or str, default=()
         The columns that are counts, 0, 1, 2 and so on: by their numbers, or by their names.
     categories : sequence of int or str, default=()
-        The columns that are categories, numbered from 0 on, such as :class:`sklearn.preprocessing.OrdinalEncoder` makes.
-        There are as many as the largest number says. All other columns are numbers.
+        The columns that are categories, as codes: whole numbers from 0 on, such as years, ZIP codes, or what
+        :class:`sklearn.preprocessing.OrdinalEncoder` makes. Codes are labels: those that occur are counted, and others give the same
+        mixture. One that no row of the fit had is as unlikely in all components, one in 10^12. All other columns are numbers.
     covariance_type : {"full", "tied", "diag", "spherical", "factors"} or None, default=None
-        The covariance of the numbers, as in :class:`GaussianMixture`. None: each number has a variance of its own, with half a row in
-        advance, as counts and categories have.
+        The covariance of the numbers, as in :class:`GaussianMixture`. None: each number has a variance of its own.
     n_factors : int or None, default=None
         The number of factors, fewer than numbers.
-    prior_rows, reg_covar : float, default=0.0
+    prior_rows : float, default=0.0
+        Rows of the whole data that each component has in advance, in each column, in rows of mean weight: 0.5 keeps probabilities from
+        0, and variances of few rows from their floor. With a ``covariance_type``, numbers have it as in :class:`GaussianMixture`. 0:
+        maximum likelihood.
+    reg_covar : float, default=0.0
         As in :class:`GaussianMixture`, for the covariance of the numbers.
     n_init : int or "auto", default="auto"
         Restarts; the best one is kept. "auto": 8.
@@ -69,15 +77,17 @@ class TableMixture(CoremixTable):
     weights_ : ndarray of shape (n_components,)
         The mixing proportions.
     means_ : ndarray of shape (n_components, n_features)
-        The means of numbers and counts.
+        The means of numbers, the rates of counts, and the likeliest category.
     variances_ : ndarray of shape (n_components, n_features)
-        The variances of numbers, and the rates of counts.
+        The variances of numbers, the rates of counts, and the probability that two categories differ.
     precisions_, precisions_cholesky_ : ndarray of shape (n_components, n_features)
         The inverses of ``variances_``, and their roots.
     covariances_, loadings_, noise_variance_ : ndarray
         With a ``covariance_type``: of the numbers, in the order of their columns, as in :class:`GaussianMixture`.
     probabilities_ : dict of int to ndarray of shape (n_components, n_categories)
         The probabilities of the categories, by the number of their column.
+    categories_ : dict of int to ndarray of shape (n_categories,)
+        Their codes, in the same order: those that occurred in the fit.
     lower_bound_, converged_, n_iter_, report_, n_features_in_, feature_names_in_
         As in :class:`GaussianMixture`.
 
@@ -142,6 +152,54 @@ class TableMixture(CoremixTable):
     def precisions_(self) -> NDArray[np.float64]:
         """The inverses of ``variances_``."""
         return 1 / self.variances_
+
+    def _merges(self, rows: Any) -> bool:
+        # A prior is in rows of mean weight, and merged rows have the weight of several.
+        return super()._merges(rows) and not self.prior_rows
+
+    def impute(self, X: Rows, *, expected: bool = False) -> NDArray[np.floating]:
+        """The rows of ``X`` with every missing value filled in: shape (n_samples, n_features).
+
+        Numbers are as expected, given what is known of the row. Counts are the whole numbers nearest to that, or with ``expected`` what is
+        expected itself, and categories are the likeliest. So a fit takes the result. NaN stands for missing values only with
+        ``allow_missing``.
+        """
+        rows = self._ask(X)
+        return self._model.impute(rows, threads_of(self.n_jobs), expected=bool(expected))
+
+    def explain(self, columns: Iterable[Any] | None = None, top: int = 5) -> list[dict[str, Any]]:
+        """The columns that set each cluster apart: those of the largest :meth:`divergences`.
+
+        Parameters
+        ----------
+        columns : names of the columns or None
+            None: the names that the rows of the fit had, else column numbers.
+        top : int, default=5
+            The number of columns of each cluster, the largest divergence first.
+
+        Returns
+        -------
+        list of dict
+            ``cluster``, ``column``, ``divergence`` (in nats), ``mean`` (as in ``means_``: of a category the likeliest) and ``share`` (the
+            probability of that category; None in other columns).
+        """
+        apart = self.divergences()
+        names = list((self._column_names() or range(apart.shape[1])) if columns is None else columns)
+        if len(names) != apart.shape[1]:
+            raise ValueError(f"columns: {len(names)} names for {apart.shape[1]} columns")
+        order = np.argsort(-apart, axis=1, kind="stable")[:, : max(int(top), 0)]
+        shares = {j: own.max(axis=1) for j, own in self.probabilities_.items()}
+        return [
+            {
+                "cluster": c,
+                "column": names[j],
+                "divergence": float(apart[c, j]),
+                "mean": float(self.means_[c, j]),
+                "share": float(shares[j][c]) if j in shares else None,
+            }
+            for c, own in enumerate(order)
+            for j in own
+        ]
 
     def divergences(self) -> NDArray[np.float64]:
         """How much each column sets each component apart from the whole mixture, in nats: shape (n_components, n_features).

@@ -1,9 +1,10 @@
 //! Questions about many clusters: the likeliest few of each row, and a row that stands for each.
 
+use crate::distances::check_distances;
 use crate::errors::raise;
 use crate::input::{Input, Number};
-use coremix::data::{Data, Rows};
-use coremix::ndarray::Array2;
+use coremix::data::{Data, RowKind, Rows};
+use coremix::ndarray::{Array2, ArrayView1};
 use coremix::{Cancel, Error, Float, Mixture, Result};
 use numpy::IntoPyArray;
 use pyo3::exceptions::PyIndexError;
@@ -30,17 +31,24 @@ impl Medoids {
         data: &dyn Data<F>,
         number: usize,
     ) -> Result<()> {
+        check_distances(model)?;
         let labels = model.predict(data)?;
+        let of_missing = of_missing(model, data);
         let starts: Vec<usize> = (0..data.len()).step_by(BLOCK).collect();
         let nearest = |&first: &usize| -> Result<Self> {
             let mut own = Self::new(self.0.len());
             let (mut rows, mut squared) = (Rows::default(), Vec::new());
             let last = data.len().min(first + BLOCK);
             data.load(first..last, model.frame(), &mut rows)?;
-            for row in (first..last).filter(|row| data.weight(*row) > 0.0) {
+            let knows = |row: &usize| data.weight(*row) > 0.0 && rows.known(row - first) > 0;
+            for row in (first..last).filter(knows) {
                 let label = labels[row];
                 rows.distances_to(row - first, model.centres(), &[label], &mut squared);
-                own.put(label as usize, number + row, squared[0].to_f64());
+                let missing = match of_missing.get(label as usize) {
+                    Some(of_one) => (data.dim() - rows.known(row - first)) as f64 * of_one,
+                    None => 0.0,
+                };
+                own.put(label as usize, number + row, squared[0].to_f64() + missing);
             }
             Ok(own)
         };
@@ -71,6 +79,21 @@ impl Medoids {
         let row = |found: &Option<(usize, f64)>| found.map_or(-1, |(row, _)| row as i64);
         self.0.iter().map(row).collect()
     }
+}
+
+/// The mean variance of a column of each component, in the unit of squared distances: a missing value is expected to be that far
+/// from the mean. None where no value can be missing.
+fn of_missing<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Vec<f64> {
+    if data.kind() != RowKind::Partial {
+        return Vec::new();
+    }
+    let frame = model.frame();
+    let of_row = |row: ArrayView1<'_, f64>| {
+        let columns = row.iter().enumerate();
+        let all: f64 = columns.map(|(j, v)| frame.enter_product(j, j, *v)).sum();
+        all / row.len() as f64
+    };
+    model.variances().outer_iter().map(of_row).collect()
 }
 
 /// Some of the rows, as an array (ids, d).

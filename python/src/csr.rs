@@ -5,8 +5,9 @@ use coremix::data::{Source, Sparse};
 use coremix::ndarray::ArrayView1;
 use coremix::{Float, Result};
 use numpy::PyReadonlyArray1;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::any::Any;
 use std::borrow::Cow;
 use std::io;
 use std::marker::PhantomData;
@@ -48,12 +49,18 @@ impl Csr {
         };
         // A negative start becomes one beyond all values, which is refused.
         let place = |start: &i64| usize::try_from(*start).unwrap_or(usize::MAX);
-        Ok(Self {
+        let rows = Self {
             starts: starts.as_array().iter().map(place).collect(),
             ids: ids.as_array().to_vec(),
             values,
             dim: columns,
-        })
+        };
+        match rows.are_lists() {
+            true => Ok(rows),
+            false => Err(PyValueError::new_err(
+                "X is no matrix in compressed rows: indptr must begin with 0, not fall, and end with the length of indices and data",
+            )),
+        }
     }
 
     fn __len__(&self) -> usize {
@@ -80,19 +87,33 @@ impl Csr {
 }
 
 impl Csr {
+    /// Whether each row has its place in the lists: all else is checked where rows are read.
+    fn are_lists(&self) -> bool {
+        let values = match &self.values {
+            Values::F32(values) => values.len(),
+            Values::F64(values) => values.len(),
+        };
+        (self.starts.first(), self.starts.last()) == (Some(&0), Some(&values))
+            && self.starts.is_sorted()
+            && values == self.ids.len()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)
+    }
+
+    /// Number of the values that are stored.
+    pub(crate) fn stored(&self) -> usize {
+        self.ids.len()
     }
 
     pub(crate) fn is_double(&self) -> bool {
         matches!(self.values, Values::F64(_))
     }
 
-    /// Where the values of these rows are, or none where there is no such place: the core says what is wrong.
+    /// Where the values of these rows are.
     fn places(&self, rows: &Range<usize>) -> Range<usize> {
-        let all = self.ids.len();
-        let (first, last) = (self.starts[rows.start], self.starts[rows.end]);
-        first.min(all)..last.min(all).max(first.min(all))
+        self.starts[rows.start]..self.starts[rows.end]
     }
 
     fn values<F: Float>(&self, places: Range<usize>) -> Vec<F> {
@@ -111,19 +132,23 @@ impl Csr {
         weights: Option<ArrayView1<'a, f64>>,
     ) -> Result<Known<'a, F>> {
         let all = *rows == (0..self.len());
-        let places = if all {
-            0..self.ids.len()
-        } else {
-            self.places(rows)
-        };
+        let places = self.places(rows);
         let starts: Cow<'_, [usize]> = match all {
             true => Cow::Borrowed(&self.starts),
             false => {
                 let own = self.starts[rows.start..=rows.end].iter();
-                own.map(|start| start.wrapping_sub(places.start)).collect()
+                own.map(|start| start - places.start).collect()
             }
         };
-        let (ids, values) = (&self.ids[places.clone()], self.values::<F>(places));
+        let of_this_type = match &self.values {
+            Values::F32(values) => (values as &dyn Any).downcast_ref::<Vec<F>>(),
+            Values::F64(values) => (values as &dyn Any).downcast_ref::<Vec<F>>(),
+        };
+        let ids = &self.ids[places.clone()];
+        let values: Cow<'_, [F]> = match of_this_type {
+            Some(values) => Cow::Borrowed(&values[places]),
+            None => Cow::Owned(self.values::<F>(places)),
+        };
         Ok(match weights {
             Some(weights) => Box::new(Sparse::weighted(
                 self.dim,

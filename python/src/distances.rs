@@ -1,12 +1,41 @@
 //! Distances of rows to all means.
 
 use coremix::data::{Data, Rows};
+use coremix::m_step::{Column, Family, PartMixture, TableMixture};
 use coremix::ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use coremix::{Error, Float, Mixture, Result};
 use rayon::prelude::*;
 
 /// Rows that a thread takes at a time.
 const BLOCK: usize = 256;
+
+/// Whether columns are categories, whose codes are labels.
+pub(crate) fn has_codes<F: Float>(model: &dyn Mixture<F>) -> bool {
+    let coded = |table: &TableMixture<F>| {
+        let mut columns = table.columns().iter();
+        columns.any(|column| matches!(column, Column::Category(_)))
+    };
+    match Family::of(model) {
+        Some(Family::Table(own)) => coded(own),
+        Some(Family::Product(own)) => own.parts().any(|(_, part)| match part {
+            PartMixture::Table(own) => coded(own),
+            _ => false,
+        }),
+        _ => false,
+    }
+}
+
+/// An error for columns of categories: their codes are labels.
+pub(crate) fn check_distances<F: Float>(model: &dyn Mixture<F>) -> Result<()> {
+    if !has_codes(model) {
+        return Ok(());
+    }
+    Err(Error::Parameter {
+        name: "distances",
+        value: "of rows with categories".to_owned(),
+        rule: "their codes are labels, which have none: score_samples and predict_proba say how well a row fits",
+    })
+}
 
 /// The distances of each row to all means (n, k), or to these means of each row (n, m), in the data's own unit: directly, so that
 /// small ones are not lost.
@@ -23,6 +52,7 @@ pub(crate) fn distances<F: Float>(
             found: data.dim(),
         });
     }
+    check_distances(model)?;
     let (frame, centres) = (model.frame(), model.centres());
     let every: Vec<u32> = (0..centres.len() as u32).collect();
     let mut blocks: Vec<_> = all.axis_chunks_iter_mut(Axis(0), BLOCK).collect();

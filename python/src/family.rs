@@ -126,6 +126,7 @@ fn put_columns<'a, F: Number>(
     found: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let (py, by_column) = (found.py(), PyDict::new(found.py()));
+    let codes = PyDict::new(py);
     let mut kinds = vec!["number"; d];
     for (own, places) in tables {
         for (j, column) in own.columns().iter().enumerate() {
@@ -135,6 +136,8 @@ fn put_columns<'a, F: Number>(
                 Column::Category(_) => {
                     let probabilities = own.probabilities(j).map_err(crate::errors::raise)?;
                     by_column.set_item(place, probabilities.into_pyarray(py))?;
+                    let own = own.codes(j).map_err(crate::errors::raise)?;
+                    codes.set_item(place, own.to_vec().into_pyarray(py))?;
                     "category"
                 }
                 _ => "number",
@@ -142,5 +145,6 @@ fn put_columns<'a, F: Number>(
         }
     }
     found.set_item("kinds", kinds)?;
+    found.set_item("codes", codes)?;
     found.set_item("probabilities", by_column)
 }

@@ -7,11 +7,12 @@ use crate::memory::{Made, within};
 use crate::model::{Model, OfType};
 use crate::progress::{At, Callback};
 use crate::report::report;
-use crate::settings::{algorithm, limit};
-use coremix::data::{Data, Dense, Sketch, Source as _};
+use crate::settings::{algorithm, kinds, limit};
+use coremix::data::{Data, Dense, Sketch, Source as _, Summary};
+use coremix::m_step::Column;
 use coremix::ndarray::{Array1, ArrayView1};
 use coremix::{Algorithm, BoxedMixture, Cancel, Estimator, Fit, Report, Result, Save};
-use coremix_files::{Bytes, row_names};
+use coremix_files::{Bytes, Room, row_names};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -37,7 +38,8 @@ struct Found {
     weight: f64,
     /// Number of distinct rows, if equal ones were merged.
     distinct: Option<usize>,
-    /// Weighted means and variances of all columns; of a sketch they are in other coordinates, so None.
+    /// Weighted means and variances of all columns, of rows of length 1 for a model of these; of a sketch they are in other coordinates, so
+    /// None.
     columns: Option<(Vec<f64>, Vec<f64>)>,
     /// Columns that seem to name the rows, and why.
     row_names: Vec<(usize, &'static str)>,
@@ -78,6 +80,7 @@ pub(crate) fn fit<'py>(
         None => Ok(()),
     };
     let memory = limit(settings)?;
+    let kinds = kinds(settings)?;
     let preparation = Preparation { merge, sketch };
     let fitted = x.watched(py, &cancel, threads, look, |rows| {
         let task = Task {
@@ -86,6 +89,7 @@ pub(crate) fn fit<'py>(
             algorithm: &algorithm,
             preparation,
             memory,
+            kinds,
             names: columns.as_deref().unwrap_or_default(),
             cancel: &cancel,
         };
@@ -119,6 +123,8 @@ struct Task<'a, 'x> {
     preparation: Preparation,
     /// Its limit, if there is one.
     memory: Option<Bytes>,
+    /// The kinds of columns of a table.
+    kinds: Vec<Column>,
     /// The names of the columns, if they have some.
     names: &'a [String],
     cancel: &'a Cancel,
@@ -140,6 +146,7 @@ impl Task<'_, '_> {
                 None => {
                     let may_miss = F::read(self.rows).may_miss();
                     let data = owned(merged.rows, Some(merged.weights), may_miss)?;
+                    self.check_categories(&algorithm, &*data)?;
                     self.of_dense(&*estimator, &*data, callback)
                 }
             };
@@ -156,7 +163,20 @@ impl Task<'_, '_> {
             true => self.rows.loaded(self.weights),
             false => self.rows.data(self.weights),
         };
-        self.of_dense(&*estimator, &*data?, callback)
+        let data = data?;
+        self.check_categories(&algorithm, &*data)?;
+        self.of_dense(&*estimator, &*data, callback)
+    }
+
+    /// An error if a table in memory has more categories than the limit allows.
+    fn check_categories<F: Number>(&self, algorithm: &Algorithm, data: &dyn Data<F>) -> Result<()> {
+        let limit = self.memory.filter(|_| !self.kinds.is_empty());
+        let Some(limit) = limit else {
+            return Ok(());
+        };
+        let room = Room::beside(limit, (data.len(), data.dim()));
+        let of = data.summary();
+        room.check_categories::<F>(algorithm, (&self.kinds, of), false)
     }
 
     /// The algorithm in the limit of memory, and whether rows of a scan are loaded.
@@ -210,7 +230,10 @@ impl Task<'_, '_> {
             sizes,
             weight,
             distinct: None,
-            columns: Some((data.summary().mean.clone(), data.summary().variance.clone())),
+            columns: Some(match fit.model.frame().has_directions() {
+                true => columns(&Summary::of_directions(data)?),
+                false => columns(data.summary()),
+            }),
             row_names: row_names(self.names, data.summary()),
         };
         Ok((fit.model, found))
@@ -240,6 +263,11 @@ impl Task<'_, '_> {
         };
         Ok((model, found))
     }
+}
+
+/// Means and variances.
+fn columns(summary: &Summary) -> (Vec<f64>, Vec<f64>) {
+    (summary.mean.clone(), summary.variance.clone())
 }
 
 /// The weight of the rows that the free energy is about.

@@ -524,6 +524,14 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Number of the values that sparse rows store.
+    pub(crate) fn stored(&self) -> Option<usize> {
+        match &self.of {
+            Of::Csr(csr, _) => Some(csr.stored()),
+            _ => None,
+        }
+    }
+
     /// Rows and columns.
     pub(crate) fn shape(&self) -> (usize, usize) {
         let columns = match &self.of {

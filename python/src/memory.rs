@@ -59,6 +59,7 @@ pub(crate) fn within<F: Number>(
         let bytes = numbers.saturating_mul(each);
         let bytes = bytes.saturating_add(made.map_or(0, |made| made.bytes));
         let room = Room::beside(limit, shape).taking(bytes as u64);
+        let room = rows.stored().map_or(room, |stored| room.sparse(stored));
         return Ok((room.within::<F>(algorithm)?, false));
     };
     let peak = || algorithm.peak_memory::<F>(shape.0, shape.1);

@@ -198,9 +198,10 @@ impl Model {
         Ok(labels.into_pyarray(py))
     }
 
-    /// Predicts one row at a time.
-    fn predictor(slf: Bound<'_, Self>) -> Predictor {
-        Predictor::new(slf.py(), slf.unbind())
+    /// Predicts one row at a time; NaN stands for `missing` values, if there may be some.
+    #[pyo3(signature = (missing=false))]
+    fn predictor(slf: Bound<'_, Self>, missing: bool) -> Predictor {
+        Predictor::new(slf.py(), slf.unbind(), missing)
     }
 
     /// The posteriors of all components for the rows of `x` (n, k), on this number of `threads`.
@@ -223,13 +224,14 @@ impl Model {
         })
     }
 
-    /// The rows of `x` (n, d) with what is missing filled in by what is expected, on this number of `threads`.
-    #[pyo3(signature = (x, threads=0))]
+    /// The rows of `x` (n, d) with what is missing filled in, on this number of `threads`: in a table by data, or by what is `expected`.
+    #[pyo3(signature = (x, threads=0, *, expected=false))]
     fn impute<'py>(
         &self,
         py: Python<'py>,
         x: &Bound<'py, PyAny>,
         threads: usize,
+        expected: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
@@ -240,7 +242,8 @@ impl Model {
                     true => Dense::with_missing(&known)?,
                     false => Dense::batch(&known)?,
                 };
-                all.slice_mut(s![part, ..]).assign(&model.impute(&known)?);
+                let filled = if expected { model.expected(&known)? } else { model.impute(&known)? };
+                all.slice_mut(s![part, ..]).assign(&filled);
                 Ok(())
             })?;
             Ok(all.into_pyarray(py).into_any())

@@ -1,5 +1,6 @@
 //! Predictions of one row at a time, without what arrays of rows need: conversions, threads, signals.
 
+use crate::distances::check_distances;
 use crate::errors::raise_in;
 use crate::input::{Input, Number};
 use crate::model::{Model, OfType};
@@ -33,9 +34,13 @@ struct Asked<F: Float> {
 }
 
 impl<F: Float> Asked<F> {
-    fn of(of: Py<Model>, model: fn(&OfType) -> Option<&BoxedMixture<F>>) -> Self {
+    fn of(of: Py<Model>, model: fn(&OfType) -> Option<&BoxedMixture<F>>, missing: bool) -> Self {
+        let predictor = OneRow::new(Held { of, model });
         Self {
-            predictor: OneRow::new(Held { of, model }),
+            predictor: match missing {
+                true => predictor.with_missing(),
+                false => predictor,
+            },
             row: Vec::new(),
         }
     }
@@ -62,6 +67,9 @@ enum OfNumber {
     Double(Asked<f64>),
 }
 
+/// The integers below are numbers of type `f64`.
+const EXACT: f64 = (1u64 << 53) as f64;
+
 /// A row by the type of its numbers.
 enum Row<'py> {
     F32(PyReadonlyArray1<'py, f32>),
@@ -86,7 +94,8 @@ impl<'py> Row<'py> {
             }
         }
         if (x.is_exact_instance_of::<PyList>() || x.is_exact_instance_of::<PyTuple>())
-            && let Ok(values) = x.extract()
+            && let Ok(values) = x.extract::<Vec<f64>>()
+            && values.iter().all(|x| x.abs() < EXACT)
         {
             return Ok(Self::Other(values));
         }
@@ -103,6 +112,7 @@ impl<'py> Row<'py> {
 #[pyclass(frozen, module = "coremix._coremix")]
 pub(crate) struct Predictor {
     of: Py<Model>,
+    missing: bool,
     own: Mutex<OfNumber>,
 }
 
@@ -124,19 +134,30 @@ macro_rules! ask {
 #[pymethods]
 impl Predictor {
     #[new]
-    pub(crate) fn new(py: Python<'_>, model: Py<Model>) -> Self {
+    #[pyo3(signature = (model, missing=false))]
+    pub(crate) fn new(py: Python<'_>, model: Py<Model>, missing: bool) -> Self {
+        let of = model.clone_ref(py);
         let own = match &model.get().0 {
-            OfType::Single(_) => OfNumber::Single(Asked::of(model.clone_ref(py), |of| match of {
-                OfType::Single(model) => Some(model),
-                OfType::Double(_) => None,
-            })),
-            OfType::Double(_) => OfNumber::Double(Asked::of(model.clone_ref(py), |of| match of {
-                OfType::Double(model) => Some(model),
-                OfType::Single(_) => None,
-            })),
+            OfType::Single(_) => OfNumber::Single(Asked::of(
+                of,
+                |of| match of {
+                    OfType::Single(model) => Some(model),
+                    OfType::Double(_) => None,
+                },
+                missing,
+            )),
+            OfType::Double(_) => OfNumber::Double(Asked::of(
+                of,
+                |of| match of {
+                    OfType::Double(model) => Some(model),
+                    OfType::Single(_) => None,
+                },
+                missing,
+            )),
         };
         Self {
             own: Mutex::new(own),
+            missing,
             of: model,
         }
     }
@@ -148,6 +169,11 @@ impl Predictor {
 
     /// The likeliest component of `row`, and the distance to its mean.
     fn nearest(&self, row: &Bound<'_, PyAny>) -> PyResult<(u32, f64)> {
+        let checked = match &self.of.get().0 {
+            OfType::Single(model) => check_distances(&**model),
+            OfType::Double(model) => check_distances(&**model),
+        };
+        checked.map_err(|error| raise_in(error, None))?;
         let (label, squared) = ask!(self, row, |own, row| own.predict(row))?;
         Ok((label, squared.sqrt()))
     }
@@ -162,8 +188,8 @@ impl Predictor {
     }
 
     /// Pickled as its model.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (Py<Model>,)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (Py<Model>, bool)) {
         let of = slf.get().of.clone_ref(slf.py());
-        (slf.get_type().into_any(), (of,))
+        (slf.get_type().into_any(), (of, slf.get().missing))
     }
 }

@@ -125,7 +125,7 @@ impl Scan {
     ) -> PyResult<Self> {
         let (cancel, memory) = (Cancel::new(), bytes_of("memory", memory)?);
         let chosen = Chosen::of(options)?;
-        let cancelled = chosen.options.clone().cancel(&cancel);
+        let cancelled = chosen.options.clone().cancel(&cancel).memory(memory);
         let opened = interruptible(py, &cancel, || match &paths[..] {
             [one] => open(one, &cancelled),
             several => open_all(several, &cancelled),

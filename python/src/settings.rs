@@ -52,11 +52,7 @@ pub(crate) fn algorithm(
             "process" => algorithm.process(process(value.cast()?, names)?),
             "prior" => algorithm.prior(prior(value.cast()?, names)?),
             "covariance" => algorithm.covariance(covariance(own, &value)?),
-            "columns" => {
-                let kinds: Vec<Bound<'_, PyAny>> = value.extract()?;
-                let kinds = kinds.iter().map(|kind| one_of(own, kind, &COLUMNS));
-                algorithm.columns(kinds.collect::<PyResult<_>>()?)
-            }
+            "columns" => algorithm.columns(kinds_in(own, &value)?),
             "metric" => algorithm.metric(one_of(own, &value, &METRICS)?),
             "stop_rule" => algorithm.stop_rule(one_of(own, &value, &STOP_RULES)?),
             "centres" => {
@@ -72,6 +68,18 @@ pub(crate) fn algorithm(
         };
     }
     Ok(algorithm)
+}
+
+/// The kinds of columns among settings, if there are some.
+pub(crate) fn kinds(settings: &Bound<'_, PyDict>) -> PyResult<Vec<Column>> {
+    let given = settings.get_item("columns")?;
+    given.map_or(Ok(Vec::new()), |kinds| kinds_in("columns", &kinds))
+}
+
+fn kinds_in(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {
+    let kinds: Vec<Bound<'_, PyAny>> = value.extract()?;
+    let kinds = kinds.iter().map(|kind| one_of(name, kind, &COLUMNS));
+    kinds.collect()
 }
 
 /// The limit of memory among settings, if there is one.
@@ -122,10 +130,11 @@ const COLUMNS: [(&str, Column); 3] = [
 const METRICS: [(&str, Metric); 2] = [("euclidean", Metric::Euclidean), ("cosine", Metric::Cosine)];
 
 /// The names of stop rules.
-const STOP_RULES: [(&str, Rule); 3] = [
+const STOP_RULES: [(&str, Rule); 4] = [
     ("per-coordinate", Rule::PerCoordinate),
     ("relative-to-free-energy", Rule::RelativeToFreeEnergy),
     ("remaining", Rule::Remaining),
+    ("remaining-per-row", Rule::RemainingPerRow),
 ];
 
 /// The kind of covariances that a name means.

@@ -5,41 +5,27 @@ use crate::input::{Input, Number, Rows, Weights};
 use coremix::coreset::OnePass;
 use coremix::data::Source as _;
 use coremix::ndarray::{Array1, Array2, ArrayView1};
-use coremix::{Cancel, Error, Result};
+use coremix::{Cancel, Error, Float as _, Result};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
 
-/// Rows of either number type.
-#[derive(Clone, Serialize, Deserialize)]
-enum OfType {
-    Single(OnePass<f32>),
-    Double(OnePass<f64>),
-}
-
-/// A coreset of at most this number of rows of all that were pushed ([`OnePass`]). The first rows decide how many columns there are, and
-/// whether numbers are kept as float64 or float32.
+/// A coreset of at most this number of rows of all that were pushed ([`OnePass`]). The first rows decide how many columns there are. All
+/// numbers are kept as float64, so that later batches may be of any type.
 #[pyclass(module = "coremix._coremix")]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Stream {
     /// Draws of the coreset.
     #[pyo3(get)]
     size: usize,
     seed: u64,
-    coreset: Option<OfType>,
+    coreset: Option<OnePass<f64>>,
     /// Batches that came.
     batches: u64,
-}
-
-/// Does something with rows of either number type: `$of` is the coreset.
-macro_rules! each {
-    ($stream:expr, $of:ident => $do:expr) => {
-        match $stream {
-            OfType::Single($of) => $do,
-            OfType::Double($of) => $do,
-        }
-    };
+    /// Whether one of them was of float64.
+    is_double: bool,
 }
 
 #[pymethods]
@@ -51,6 +37,7 @@ impl Stream {
             seed,
             coreset: None,
             batches: 0,
+            is_double: false,
         }
     }
 
@@ -66,12 +53,9 @@ impl Stream {
         let weights = weights.as_ref().map(|weights| weights.as_array());
         let (begun, cancel) = (self.coreset.clone(), Cancel::new());
         let coreset = x.work(py, &cancel, threads, |rows| {
-            let mut coreset = match begun {
-                Some(begun) => begun,
-                None if rows.is_double() => OfType::Double(self.start(rows)?),
-                None => OfType::Single(self.start(rows)?),
-            };
-            each!(&mut coreset, own => push(own, rows, weights, &cancel))?;
+            let start = || OnePass::new(rows.shape().1, self.size, self.seed);
+            let mut coreset = begun.map_or_else(start, Ok)?;
+            push(&mut coreset, rows, weights, &cancel)?;
             Ok(coreset)
         })?;
         let coreset = coreset.map_err(|mut error| match row_of(&mut error) {
@@ -85,13 +69,13 @@ impl Stream {
         })?;
         self.coreset = Some(coreset);
         self.batches += 1;
+        self.is_double |= x.is_double();
         Ok(())
     }
 
     /// All of it as bytes, for pickling: what goes on from there has the bits of what was never stopped.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let state = (self.size, self.seed, &self.coreset, self.batches);
-        let bytes = postcard::to_stdvec(&state);
+        let bytes = postcard::to_stdvec(self);
         let bytes = bytes.map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -100,42 +84,28 @@ impl Stream {
     #[staticmethod]
     fn of_state(state: &[u8]) -> PyResult<Self> {
         let wrong = |error| PyValueError::new_err(format!("rows of partial_fit: {error}"));
-        let (size, seed, coreset, batches) = postcard::from_bytes(state).map_err(wrong)?;
-        Ok(Self {
-            size,
-            seed,
-            coreset,
-            batches,
-        })
+        postcard::from_bytes(state).map_err(wrong)
     }
 
     /// Number of rows that came.
     #[getter]
     fn rows(&self) -> usize {
-        let Some(coreset) = &self.coreset else {
-            return 0;
-        };
-        each!(coreset, own => own.rows())
+        self.coreset.as_ref().map_or(0, OnePass::rows)
     }
 
-    /// The rows of the coreset so far (at most `size`, d), and their weights.
+    /// The rows of the coreset so far (at most `size`, d), and their weights: in float32 if all batches have such numbers.
     fn coreset<'py>(
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
-        let Some(coreset) = self.coreset.clone() else {
-            return Err(raise(Error::Empty { what: "stream" }));
+        let none = || raise(Error::Empty { what: "stream" });
+        let coreset = self.coreset.clone().ok_or_else(none)?;
+        let (rows, weights) = coreset.finish().map_err(raise)?;
+        let rows = match self.is_double || rows.iter().any(|x| x.abs() > f32::LIMIT) {
+            true => rows.into_pyarray(py).into_any(),
+            false => rows.mapv(|x| x as f32).into_pyarray(py).into_any(),
         };
-        each!(coreset, own => {
-            let (rows, weights) = own.finish().map_err(raise)?;
-            Ok((rows.into_pyarray(py).into_any(), weights.into_pyarray(py)))
-        })
-    }
-}
-
-impl Stream {
-    fn start<F: Number>(&self, rows: &Rows<'_>) -> Result<OnePass<F>> {
-        OnePass::new(rows.shape().1, self.size, self.seed)
+        Ok((rows, weights.into_pyarray(py)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Thread pools by their size.
 
 use pyo3::PyResult;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +26,11 @@ pub(crate) fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
 }
 
 fn new(threads: usize) -> PyResult<Arc<ThreadPool>> {
+    let most = coremix_files::most_threads();
+    if threads > most {
+        let what = format!("n_jobs = {threads}: this machine takes {most} threads at most");
+        return Err(PyValueError::new_err(what));
+    }
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| PyRuntimeError::new_err(format!("no threads could start: {e}")))?;
     Ok(Arc::new(pool))

@@ -3,6 +3,8 @@
 use coremix::Cancel;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -31,8 +33,10 @@ pub(crate) fn watched<T: Send>(
     thread::scope(|scope| {
         let (done, waiting) = channel();
         scope.spawn(move || {
+            // A panic, which no `except Exception` would catch, becomes an exception like any other.
+            let found = catch_unwind(AssertUnwindSafe(work));
             // Nobody waits any more only after a panic of the other side.
-            let _ = done.send(work());
+            let _ = done.send(found);
         });
         let waiting = Mutex::new(waiting);
         let wait = |time| {
@@ -43,7 +47,7 @@ pub(crate) fn watched<T: Send>(
         };
         loop {
             match wait(EVERY) {
-                Ok(found) => return Ok(found),
+                Ok(found) => return found.map_err(|panic| defect(&*panic)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(PyRuntimeError::new_err("the work ended without a result"));
@@ -56,4 +60,12 @@ pub(crate) fn watched<T: Send>(
             }
         }
     })
+}
+
+/// The exception for a panic.
+fn defect(panic: &(dyn Any + Send)) -> PyErr {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    let what = owned.or_else(|| panic.downcast_ref::<&str>().copied());
+    let what = what.unwrap_or("nothing is known of it");
+    PyRuntimeError::new_err(format!("a defect of coremix, please report it: {what}"))
 }

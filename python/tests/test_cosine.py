@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from coremix import KMeans, LazyKMeans, LwcsKMeans, Model
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
@@ -76,3 +77,27 @@ def test_what_does_not_go_together_is_told(rays):
         KMeans(6, metric="cosine").fit(X).to_sklearn()
     with pytest.raises(ValueError, match="columns"):
         KMeans(2, metric="cosine").fit(X[:, :1])
+
+
+@pytest.mark.parametrize("of", ["dense", "sparse", "weighted", "float32", "batches", "lloyd"])
+def test_explain_is_about_rows_of_length_1(rays, of):
+    X, _ = rays
+    rows, weights = (X.astype(np.float32) if of == "float32" else X), np.ones(len(X))
+    if of == "sparse":
+        rows = sp.csr_matrix(np.where(np.random.default_rng(0).random(X.shape) < 0.3, X, 0))
+    if of == "weighted":
+        weights = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
+    kmeans = KMeans(6, metric="cosine", algorithm="lloyd" if of == "lloyd" else "fast", random_state=1, merge_rows=of == "float32")
+    if of == "batches":
+        kmeans.partial_fit(X[:999]).partial_fit(X[999:]).finish()
+    else:
+        kmeans.fit(rows, sample_weight=weights)
+    own = normalize(rows.toarray() if of == "sparse" else rows).astype(np.float64)
+    mean = np.average(own, axis=0, weights=weights)
+    deviation = np.sqrt(np.average((own - mean) ** 2, axis=0, weights=weights))
+    expected = (kmeans.cluster_centers_ - mean) / deviation
+    found = np.zeros_like(expected)
+    for line in kmeans.explain(top=20):
+        found[line["cluster"], line["column"]] = line["difference"]
+        assert line["overall"] == pytest.approx(mean[line["column"]], rel=1e-5, abs=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

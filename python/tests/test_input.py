@@ -1,7 +1,9 @@
 """Arrays in every number type and memory order give the same fit, and are not copied."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import coremix
@@ -155,3 +157,82 @@ def test_a_row_of_weight_0_and_density_0_is_absent(kind):
     assert model.score_samples(far)[-1] == model.score(far) == -np.inf
     for ask in [model.score, model.bic, model.aic]:
         assert ask(far, sample_weight=weights) == pytest.approx(ask(x, sample_weight=weights[:50]), rel=1e-12)
+
+
+BIG = 2**60 + np.arange(6).reshape(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        (BIG, "row 0, column 0: 1152921504606846976 "),
+        (np.where(np.arange(6).reshape(3, 2) == 3, BIG, 5).astype(np.uint64), "row 1, column 1: "),
+        (-np.where(np.arange(6).reshape(3, 2) == 4, BIG, 5), "row 2, column 0: -"),
+        (np.array([[2**53, 1], [2, 2**53 + 1]]), "row 1, column 1: 9007199254740993 "),
+        (np.array([[-(2**63), 1], [2, 3]]), "row 0, column 0: -9223372036854775808 "),
+        ([[1, 0.5], [2**60 + 1, 2]], "row 1, column 0: "),
+        ([[1, 2**80], [2, 3]], "row 0, column 1: "),
+        (BIG.astype(object), "row 0, column 0: "),
+        (np.ma.array(BIG), "row 0, column 0: "),
+        (pd.DataFrame({"x": [0.5, 1, 2], "id": BIG[:, 0]}), "row 0, column 'id': "),
+        (pd.DataFrame({"id": [1, 2**60, None]}, dtype="Int64"), "row 1, column 'id': "),
+        (pd.DataFrame({"id": pd.arrays.SparseArray([0, 0, 2**60 + 1])}), "row 2, column 'id': "),
+        (sp.csr_matrix([[0, 0, 0], [0, 2, 2**60]]), "row 1, column 2: "),
+        (np.array(["2020-01-01", "2021-01-01"], "M8[ns]")[:, None], "row 0, column 0: 2020-01-01"),
+    ],
+)
+def test_integers_that_float64_does_not_hold(rows, place):
+    """Arrow and files refuse them as well."""
+    d = rows.shape[1] if hasattr(rows, "shape") else len(rows[0])
+    told = f"^X: {place}.*is an integer beyond 2\\^53"
+    for estimator in (coremix.KMeans(2, random_state=0), coremix.GaussianMixture(2, covariance_type="diag", random_state=0)):
+        with pytest.raises(ValueError, match=told):
+            estimator.fit(rows)
+        known = estimator.fit(np.random.default_rng(0).normal(size=(50, d)))
+        asks = [known.predict, known.score, known.medoids, known.predict_top, known._model.predict]
+        for ask in asks if sp.issparse(rows) else [*asks, known.partial_fit]:
+            with pytest.raises(ValueError, match=told):
+                ask(rows)
+
+
+def test_integers_of_weights_rows_and_parameters_that_float64_does_not_hold(X):
+    weights = np.full(len(X), 2**53)
+    weights[7] += 1
+    for given in (weights, weights.tolist(), pd.Series(weights)):
+        with pytest.raises(ValueError, match=r"^sample_weight: row 7: 9007199254740993 is an integer beyond 2\^53"):
+            coremix.KMeans(2).fit(X, sample_weight=given)
+    with pytest.raises(ValueError, match="^init: row 1, column 0: "):
+        coremix.KMeans(2, init=[[0] * X.shape[1], [2**60] * X.shape[1]]).fit(X)
+    model = coremix.GaussianMixture(2, covariance_type="full", random_state=0).fit(X)
+    with pytest.raises(ValueError, match="^values: row 0: "):
+        model.condition([0], [2**60 + 1])
+    ask = coremix.KMeans(2, random_state=0).fit(X).predictor()
+    for row in (np.full(X.shape[1], 2**60), [2**60 + 1] * X.shape[1], (2**60,) * X.shape[1]):
+        with pytest.raises(ValueError, match="integer beyond"):
+            ask(row)
+    assert ask([2.0**60] * X.shape[1]) == ask(np.full(X.shape[1], 2.0**60))
+
+
+def test_integers_that_float64_holds(X):
+    rows = np.c_[np.arange(8) * 2**50, [2**53, -(2**53), 0, 1, 2, 3, 4, 5]]
+    found = [coremix.KMeans(2, random_state=0).fit(x).cluster_centers_ for x in (rows, rows.astype(float), rows.tolist(), 2.0 * rows)]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(2 * found[0], found[3])
+    coremix.KMeans(2, random_state=0).fit([[2.0**70, 1], [1, 2], [3, 4]])
+
+
+def test_integers_of_128_bits():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": [1.0, 2, 9], "b": [3, 4, 5]})
+    expected = coremix.KMeans(2, random_state=0).fit(frame).cluster_centers_
+    for kind in (pl.Int128, pl.UInt128):
+        wide = frame.cast({"b": kind})
+        for rows in (wide, wide.lazy(), coremix.scan([wide])):
+            np.testing.assert_array_equal(coremix.KMeans(2, random_state=0).fit(rows).cluster_centers_, expected)
+        with pytest.raises(ValueError, match=r"'b'.*1180591620717411303424"):
+            coremix.KMeans(2).fit(wide.with_columns(pl.lit(2**70, dtype=kind).alias("b")))
+        with pytest.raises(ValueError, match=r'column "b" is an integer beyond 2\^53'):
+            coremix.KMeans(2).fit(wide.with_columns(pl.lit(2**60, dtype=kind).alias("b")))
+    with pytest.raises(ValueError, match="X is a column"):
+        coremix.KMeans(2).fit(frame["a"])

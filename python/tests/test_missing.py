@@ -163,6 +163,46 @@ def test_without_the_setting_it_is_an_error(estimator):
             getattr(fitted, ask)(X)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("estimator", TAKE + PROCESSES + [coremix.TableMixture(6)], ids=repr)
+def test_one_row_at_a_time_may_lack_values(estimator, dtype):
+    X, whole = holes(dtype, n_samples=400)
+    X[3] = np.nan
+    fitted = of(estimator).fit(X)
+    one, labels = pickle.loads(pickle.dumps(fitted.predictor())), fitted.predict(X)
+    assert [one(row) for row in X] == labels.tolist()
+    assert [one(row.tolist()) for row in X[:9]] == labels[:9].tolist()
+    assert np.isfinite([one.nearest(row)[1] for row in X]).all()
+    densities = fitted._model.log_densities(fitted._ask(X))
+    np.testing.assert_allclose([one.log_density(row) for row in X], densities, rtol=1e-5, atol=1e-5)
+    bad = X[5].copy()
+    bad[2] = np.inf
+    with pytest.raises(ValueError, match="column 2"):
+        one(bad)
+    with pytest.raises(ValueError, match="NaN"):
+        of(estimator).set_params(allow_missing=False).fit(whole).predictor()(X[3])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("kind", ["spherical", "diag", "full"])
+def test_medoids_are_rows_that_know_something(kind, share):
+    """A missing value is as far from the mean as the variance says: near rows that know much come first."""
+    X, _ = holes(share=share, n_samples=300)
+    X[::7] = np.nan
+    mixture = of(coremix.GaussianMixture(4, covariance_type=kind, prior_rows=1)).fit(X)
+    variances = np.array([matrix.diagonal().mean() for matrix in matrices_of(mixture)])
+    missing = np.isnan(X)
+    far = np.nansum((X[:, None] - mixture.means_) ** 2, axis=2) + missing.sum(axis=1, keepdims=True) * variances
+    far[missing.all(axis=1)] = np.inf
+    labels, medoids = mixture.predict(X), mixture.medoids(X)
+    for c, medoid in enumerate(medoids):
+        own = np.where(labels == c, far[:, c], np.inf)
+        least = own.min()
+        assert medoid == -1 if np.isinf(least) else own[medoid] == pytest.approx(least)
+    nothing = np.full((5, X.shape[1]), np.nan)
+    assert (mixture.medoids(nothing) == -1).all()
+
+
 @pytest.mark.parametrize("estimator", REFUSE, ids=repr)
 def test_some_need_all_values(estimator):
     X, whole = holes()

@@ -166,7 +166,9 @@ def test_stop_rules():
         for rule in [None, "per-coordinate", "relative-to-free-energy", "remaining"]
     }
     assert fits[None] == fits["per-coordinate"] <= fits["remaining"]
-    with pytest.raises(ValueError, match="stop_rule = \"soon\": must be 'per-coordinate', 'relative-to-free-energy' or 'remaining'"):
+    soft = [coremix.GaussianMixture(3, stop_rule=rule, random_state=0).fit(X).n_iter_ for rule in [None, "remaining-per-row"]]
+    assert soft[0] == soft[1]
+    with pytest.raises(ValueError, match="stop_rule = \"soon\": must be 'per-coordinate', 'relative-to-free-energy', 'remaining' or 'remaining-per-row'"):
         coremix.KMeans(2, stop_rule="soon").fit(X)
 
 

@@ -208,3 +208,20 @@ def test_a_callback_can_ask_its_own_estimator():
     model = coremix.KMeans(3, random_state=0, callback=callback).partial_fit(X)
     assert len(model.finish().cluster_centers_) == 3
     assert found and set(found) == {(False, 3)}
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.float16, np.float32, np.int64, np.float64])
+def test_the_type_of_the_first_batch_does_not_round_later_ones(dtype):
+    """Unix times after small numbers: whatever comes first, as if all were float64."""
+    rng = np.random.default_rng(0)
+    first, later = rng.integers(0, 100, (700, 2)).astype(dtype), 1.7e9 + rng.integers(0, 100, (700, 2))
+    settings = {"coreset_size": 500, "random_state": 0}
+    parts = coremix.KMeans(4, **settings).partial_fit(first).partial_fit(later).partial_fit(first[:9])
+    wide = coremix.KMeans(4, **settings).partial_fit(first.astype(float)).partial_fit(later).partial_fit(first[:9].astype(float))
+    assert parts.cluster_centers_.dtype == np.float64
+    np.testing.assert_array_equal(parts.cluster_centers_, wide.cluster_centers_)
+    alone = coremix.KMeans(2, random_state=0).partial_fit(first)
+    alone = pickle.loads(pickle.dumps(alone))
+    assert alone.cluster_centers_.dtype == (np.float32 if first.itemsize <= 4 else np.float64)
+    alone.partial_fit(np.array([[1.7e9 + 1, 0], [1.7e9 + 1, 0]]))
+    assert alone.cluster_centers_.max() == 1.7e9 + 1

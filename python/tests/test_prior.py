@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn.mixture
 from conftest import blobs
+from sklearn.exceptions import ConvergenceWarning
 
 import coremix
 
@@ -26,6 +27,53 @@ def test_reg_covar_is_that_of_scikit_learn(kind):
         theirs.fit(X)
         np.testing.assert_allclose(ours.covariances_, theirs.covariances_, atol=2e-2 * np.abs(theirs.covariances_).max())
         assert ours.score(X) == pytest.approx(theirs.score(X), abs=1e-3)
+
+
+@pytest.mark.parametrize("columns", [1, 4, 16, 64])
+@pytest.mark.parametrize("rows", ["equal", "narrow", "zeros"])
+@pytest.mark.parametrize("kind", [*KINDS, "factors"])
+def test_equal_and_narrow_rows_keep_their_weight(kind, rows, columns):
+    rng = np.random.default_rng(0)
+    if kind == "factors" and columns == 1:
+        pytest.skip("factors are fewer than columns")
+    if rows == "zeros":
+        X = np.exp(rng.normal(size=(560, columns)) + 3)
+        X[:200] = 0
+    else:
+        X = rng.normal(size=(560, columns))
+        X[500:] = 30 + (0.01 * X[500:] if rows == "narrow" else 0)
+    tol = 1e-6 if kind == "factors" else 1e-10
+    settings = {"covariance_type": kind, "reg_covar": 1e-3, "tol": tol, "max_iter": 2_000, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("error", message=".* floor", category=ConvergenceWarning)
+        ours = coremix.GaussianMixture(2, **settings, n_factors=1 if kind == "factors" else None).fit(X)
+    for phase in ours.report_["phases"]:
+        energies = np.array(phase["free_energies"])
+        assert (np.diff(energies) >= -1e-9 * np.maximum(np.abs(energies[:-1]), 560)).all()
+    assert ours.lower_bound_ <= ours.score(X) + 1e-9
+    if kind == "factors":
+        least = (ours.noise_variance_ + (ours.loadings_**2).sum(axis=2)).min()
+        assert least == pytest.approx(1e-3, rel=0.2) or rows == "zeros" and least > 0.99e-3
+        return
+    theirs = sklearn.mixture.GaussianMixture(2, **settings, means_init=ours.means_, weights_init=ours.weights_)
+    theirs.precisions_init = ours.precisions_
+    theirs.fit(X)
+    np.testing.assert_allclose(ours.weights_, theirs.weights_, atol=1e-4)
+    scale = np.abs(theirs.covariances_).max()
+    np.testing.assert_allclose(ours.covariances_, theirs.covariances_, rtol=1e-3, atol=1e-5 * scale if rows == "zeros" else 1e-9)
+
+
+def test_reg_covar_of_a_table_is_added_to_each_component():
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(500, 3)), rng.normal(size=(60, 3)) + [40, 0, 0]]
+    for kind in ["full", "tied", "diag", "spherical"]:
+        without, ridge = (
+            coremix.TableMixture(2, covariance_type=kind, random_state=0, tol=1e-10, reg_covar=more).fit(X) for more in (0, 0.1)
+        )
+        order = [np.argsort(one.weights_) for one in (without, ridge)]
+        more = ridge.variances_[order[1]] - without.variances_[order[0]]
+        np.testing.assert_allclose(more, 0.1, atol=1e-6)
 
 
 def test_prior_rows_keep_covariances_proper():

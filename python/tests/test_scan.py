@@ -566,7 +566,7 @@ def test_errors_name_the_file_the_row_and_the_column(tmp_path, memory):
     x[150_001, 2] = np.inf
     path = parquet(tmp_path, x)
     rows = coremix.scan(path, memory=memory)
-    expected = 'rows.parquet: column "x2", row 150001: a value is NaN, infinite'
+    expected = 'rows.parquet: column "x2", row 150001: a value is infinite'
     calls = [
         clone(good).fit,
         clone(good).partial_fit,
@@ -984,3 +984,31 @@ def test_refusals_are_those_of_the_command(tmp_path):
         coremix.DGmm(5, memory="70MiB").fit(coremix.scan(path))
     assert found.returncode == 2
     assert found.stderr.strip() == "coremix: --memory " + str(raised.value).removeprefix("memory = ")
+
+
+def test_files_stay_what_they_are(tmp_path):
+    x = np.random.default_rng(1).normal(size=(60, 2))
+    model = coremix.KMeans(2).fit(x)
+    path = tmp_path / "m"
+    for mode in [0o600, 0o644]:
+        path.touch()
+        path.chmod(mode)
+        model.save(path)
+        assert path.stat().st_mode & 0o777 == mode
+    os.mkfifo(tmp_path / "pipe")
+    read = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    model.save(tmp_path / "pipe")
+    reader.join()
+    assert read == [path.read_bytes()] and (tmp_path / "pipe").is_fifo()
+    model.save("/dev/null")
+    assert Path("/dev/null").is_char_device()
+    # The truth of others is no older file of labels.
+    np.save(tmp_path / "truth.npy", np.zeros(60, np.uint32))
+    (tmp_path / "truth.csv").write_text("label\n" + "1\n" * 60)
+    for name in ["truth.npy", "truth.csv"]:
+        with pytest.raises(FileExistsError):
+            model.assign(x, tmp_path / name)
+    for _ in range(2):
+        model.assign(x, tmp_path / "own.npy")

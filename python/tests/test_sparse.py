@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from coremix import (
@@ -16,6 +17,7 @@ from coremix import (
     SparsifiedGmm,
     TableMixture,
     VcGmm,
+    scan,
 )
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -151,3 +153,159 @@ def test_what_cannot_be_fitted_is_told(rows):
         KMeans(3).fit(sparse[:0])
     with pytest.raises(ValueError):
         KMeans(3).fit(sparse.astype(complex))
+
+
+def test_frames_of_pandas_with_sparse_columns():
+    """Few numbers are fitted as those of a frame, many as those of a sparse matrix; names of columns stay."""
+    few = pd.get_dummies(pd.Series(list("abcabcaab")), sparse=True, dtype=float)
+    mixed = few.assign(x=np.arange(9.0), y=pd.arrays.SparseArray([7.0] * 8 + [1], fill_value=7.0))
+    for frame in (few, mixed, mixed[["y"]], few.astype(pd.SparseDtype(bool))):
+        for estimator in (KMeans(2, random_state=0), GaussianMixture(2, covariance_type="full", random_state=0)):
+            found, dense = clone(estimator).fit(frame), clone(estimator).fit(frame.astype(float))
+            np.testing.assert_array_equal(found.predict(frame), dense.predict(frame.astype(float)))
+            assert found.feature_names_in_.tolist() == list(frame.columns)
+            np.testing.assert_array_equal(found._model.predict(frame), found.predict(frame))
+    rows = sp.random(20_000, 60, 0.03, random_state=0, format="csr")
+    many = pd.DataFrame.sparse.from_spmatrix(rows, columns=[f"c{j}" for j in range(60)])
+    found, expected = KMeans(4, random_state=0).fit(many), KMeans(4, random_state=0).fit(rows)
+    np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
+    np.testing.assert_array_equal(found.predict(many), expected.labels_)
+    assert found.explain(top=1)[0]["column"].startswith("c")
+    with pytest.raises(ValueError, match="in this order"):
+        found.predict(many[many.columns[::-1]])
+    # A value that is not stored is missing in this frame.
+    holes = pd.DataFrame({"a": pd.arrays.SparseArray([np.nan, 1, 2, 9]), "b": pd.arrays.SparseArray([1.0, 1, 0, 7], fill_value=0)})
+    with pytest.raises(ValueError, match='row 0, column "a" is NaN'):
+        KMeans(2).fit(holes)
+    assert KMeans(2, allow_missing=True, random_state=0).fit(holes).impute(holes)[0, 0] > 0
+    assert KMeans(2, random_state=0).fit(scan([few])).feature_names_in_.tolist() == list("abc")
+
+
+def _cut(X):
+    X.data = X.data[:-5]
+
+
+def _cut_indices(X):
+    X.indices = X.indices[:-5]
+
+
+def _negative(X):
+    X.indices[3] = -1
+
+
+def _beyond(X):
+    X.indices[3] = 10**6
+
+
+def _falling(X):
+    X.indptr[5] = X.indptr[9] + 3
+
+
+def _too_long(X):
+    X.indptr[-1] += 100
+
+
+def _late(X):
+    X.indptr[0] = 2
+
+
+def _of_floats(X):
+    X.indices = X.indices.astype(float)
+
+
+def _of_objects(X):
+    X.data = X.data.astype(object)
+
+
+def _of_two_axes(X):
+    X.data = X.data.reshape(-1, 1)
+
+
+def _of_fewer_columns(X):
+    X._shape = (X.shape[0], 10)
+
+
+WRONG = [_cut, _cut_indices, _negative, _beyond, _falling, _too_long, _late, _of_floats, _of_objects, _of_two_axes, _of_fewer_columns]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("columns", [100, 50_000])
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_lists_that_are_no_matrix_are_errors(wrong, columns, form):
+    def made():
+        return sp.random(60, columns, density=20 / columns, format="csr", random_state=1).asformat(form)
+
+    model = KMeans(3, random_state=1).fit(made())
+    for ask in [KMeans(3).fit, GaussianMixture(2, covariance_type="diag").fit, model.predict, model.score, model.transform]:
+        X = made()
+        wrong(X)
+        if form == "csc" and wrong is _of_fewer_columns:
+            continue
+        # Never a panic, which is no Exception, and never a crash of scipy.
+        with pytest.raises((ValueError, TypeError)):
+            ask(X)
+
+
+def test_native_lists_are_checked():
+    from coremix import _coremix
+
+    for starts, ids, values in [([0, 2, 5], 3, 3), ([0, 2, 3], 3, 2), ([], 0, 0), ([1, 3], 3, 3), ([0, 3, 2, 3], 3, 3), ([0, -1, 3], 3, 3)]:
+        lists = np.array(starts, np.int64), np.arange(ids, dtype=np.uint32), np.ones(values)
+        with pytest.raises(ValueError, match="no matrix in compressed rows"):
+            _coremix.Csr(*lists, 10)
+
+
+def test_sparse_fits_have_a_limit():
+    X = sp.csr_array((np.ones(99), np.arange(99) * 40_000, np.arange(100)), shape=(99, 3_960_001))
+    for model in [KMeans(2, memory="64MiB"), KMeans(2, algorithm="lloyd", memory="64MiB"), GaussianMixture(2, covariance_type="diag", memory="64MiB")]:
+        with pytest.raises(ValueError, match="memory = 64 MiB, where .* needs"):
+            model.fit(X)
+
+
+FAR = [
+    KMeans(4, algorithm="lloyd"),
+    KMeans(4, algorithm="lloyd", metric="cosine"),
+    *(GaussianMixture(4, covariance_type=kind) for kind in ("tied-spherical", "spherical", "diag")),
+    KMeansCPrime(4),
+]
+
+
+@pytest.mark.parametrize("far", [0, 1, 1e3, 1e6, 1.7e9])
+@pytest.mark.parametrize("estimator", FAR, ids=repr)
+def test_columns_far_from_0_have_the_fits_of_dense_rows(rows, estimator, far):
+    X, labels = rows
+    X = X[:, :1_500].copy()
+    noise = np.random.default_rng(3).normal(size=(800, 3))
+    # A constant, a column of all rows, one below 0 and one of a group; explicit zeros.
+    X[:, 100] = far
+    X[:, 101] = far + 3 * labels + noise[:, 0]
+    X[:, 102] = -far - 20 * labels - np.abs(noise[:, 1])
+    X[:, 103] = np.where(labels == 2, far + noise[:, 2], 0)
+    sparse = sp.csr_array(X + (np.arange(1_500) == 500)).tocsr()
+    sparse.data[sparse.indices == 500] -= 1
+    name = "init" if isinstance(estimator, KMeans) else "means_init"
+    means = np.stack([X[labels == c][:20].mean(axis=0) for c in range(4)])
+    options = {name: means, "max_iter": 6, "tol": 0, "random_state": 1, "merge_rows": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dense = clone(estimator).set_params(**options).fit(X)
+        own = clone(estimator).set_params(**options).fit(sparse)
+    np.testing.assert_array_equal(own.predict(sparse), dense.predict(X))
+    energies = np.array(own.report_["free_energies"])
+    # One of them may not see that nothing changes any more.
+    pairs = list(zip(energies, dense.report_["free_energies"], strict=False))
+    np.testing.assert_allclose(*zip(*pairs, (energies[-1], dense.report_["free_energies"][-1]), strict=True), rtol=1e-9)
+    assert (np.diff(energies) >= -1e-9 * np.maximum(np.abs(energies[1:]), 800)).all()
+
+
+@pytest.mark.parametrize("rows", [100, 3_000])
+def test_stored_nan_is_an_error_at_every_size(rows):
+    X = sp.random(rows, 400, density=0.02, random_state=1, format="csr")
+    good = KMeans(3, allow_missing=True, random_state=0).fit(X)
+    X.data[3] = np.nan
+    place = rf"row {X.tocoo().row[3]}, column {X.indices[3]} is NaN.*toarray"
+    for missing in (False, True):
+        with pytest.raises(ValueError, match=place):
+            KMeans(3, allow_missing=missing).fit(X)
+    with pytest.raises(ValueError, match=place):
+        good.predict(X)

@@ -80,8 +80,18 @@ def test_missing_values():
     labels = mixture.predict(holes)
     order = [np.bincount(labels[group == g], minlength=3).argmax() for g in range(3)]
     assert np.mean(np.array(order)[group] == labels) > 0.9
-    filled = mixture.impute(holes)
+    filled, expected = mixture.impute(holes), mixture.impute(holes, expected=True)
     assert not np.isnan(filled).any()
+    TableMixture(3, counts=[2], categories=[1]).fit(filled)
+    # By the posteriors: the likeliest category, and the nearest count.
+    shares, missing = mixture.predict_proba(holes), np.isnan(holes)
+    likeliest = mixture.categories_[1][(shares @ mixture.probabilities_[1]).argmax(axis=1)]
+    np.testing.assert_array_equal(filled[missing[:, 1], 1], likeliest[missing[:, 1]])
+    np.testing.assert_array_equal(expected[missing[:, 1], 1], likeliest[missing[:, 1]])
+    counts = (shares @ mixture.variances_[:, 2])[missing[:, 2]]
+    np.testing.assert_allclose(expected[missing[:, 2], 2], counts, rtol=1e-9)
+    np.testing.assert_array_equal(filled[missing[:, 2], 2], counts.round())
+    np.testing.assert_array_equal(filled[:, [0, 3]], expected[:, [0, 3]])
 
 
 @pytest.mark.parametrize(
@@ -229,3 +239,108 @@ def test_priors_are_those_of_the_numbers():
     assert with_rows.report_["at_floor"] == 0
     ridge = TableMixture(1, covariance_type="full", reg_covar=2.0, **settings).fit(X)
     np.testing.assert_allclose(ridge.covariances_[0], np.cov(X[:, [0, 2]].T, bias=True) + 2 * np.eye(2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("codes", [[1, 2, 3, 4], [1998, 2004, 2011, 2024], [501, 10001, 60601, 94110], [94110, 7, 60601, 501]])
+@pytest.mark.parametrize("kind", [None, "full"])
+def test_codes_are_labels(codes, kind):
+    X, _ = table(600)
+    Y = X.copy()
+    Y[:, 1] = np.array(codes)[X[:, 1].astype(int)]
+    settings = {"counts": [2], "categories": [1], "covariance_type": kind, "merge_rows": False, "random_state": 0}
+    one, other = TableMixture(3, **settings).fit(X), TableMixture(3, **settings).fit(Y)
+    assert one.bic(X) == pytest.approx(other.bic(Y), rel=1e-9)
+    np.testing.assert_array_equal(one.predict(X), other.predict(Y))
+    np.testing.assert_array_equal(other.categories_[1], sorted(codes))
+    places = np.searchsorted(sorted(codes), codes)
+    np.testing.assert_allclose(other.probabilities_[1][:, places], one.probabilities_[1], atol=1e-9)
+
+
+def test_rows_of_an_identifier_are_few_categories(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=500), rng.choice(10**15, 500, replace=False)]
+    mixture = TableMixture(2, categories=[1], random_state=0).fit(X)
+    assert mixture.probabilities_[1].shape == (2, 500)
+    mixture.save(tmp_path / "model.cmx")
+    again = TableMixture.load(tmp_path / "model.cmx")
+    np.testing.assert_array_equal(again.categories_[1], np.sort(X[:, 1]))
+    np.testing.assert_array_equal(again.score_samples(X), mixture.score_samples(X))
+
+
+@pytest.mark.parametrize("kind", [None, "full"])
+@pytest.mark.parametrize("column, value", [(2, -1.5), (2, 0.5), (1, 1.5), (1, -1)])
+def test_models_take_what_fits_take(kind, column, value):
+    X, _ = table(300)
+    mixture = TableMixture(2, counts=[2], categories=[1], covariance_type=kind, allow_missing=True, random_state=0).fit(X)
+    bad = X.copy()
+    bad[7, column] = value
+    say = f"row 7, column {column} is {value}; it must be"
+    for ask in ("predict", "predict_proba", "predict_top", "score", "score_samples", "impute", "bic", "sizes"):
+        with pytest.raises(ValueError, match=say):
+            getattr(mixture, ask)(bad)
+    for ask in (mixture.predictor(), mixture.predictor().log_density):
+        with pytest.raises(ValueError, match="it must be"):
+            ask(bad[7])
+    # A category that was not seen is as unlikely in all components.
+    unseen, without = X[:1].copy(), X[:1].copy()
+    unseen[0, 1], without[0, 1] = 17, np.nan
+    np.testing.assert_allclose(mixture.score_samples(unseen), mixture.score_samples(without) - 27.6)
+    np.testing.assert_allclose(mixture.predict_proba(unseen), mixture.predict_proba(without))
+
+
+def test_codes_have_no_distances():
+    X, _ = table(300)
+    mixture = TableMixture(2, counts=[2], categories=[1], random_state=0).fit(X)
+    for ask in (lambda: mixture.medoids(X), lambda: mixture.predict_top(X, 2, return_distance=True)):
+        with pytest.raises(ValueError, match="labels"):
+            ask()
+    with pytest.raises(ValueError, match="distances"):
+        mixture.predictor().nearest(X[0])
+    assert mixture.predictor()(X[0]) == mixture.predict(X[:1])[0]
+    # Numbers and counts have.
+    numbers = TableMixture(2, counts=[1], random_state=0).fit(X[:, [0, 2]])
+    assert (numbers.medoids(X[:, [0, 2]]) >= 0).all()
+    found = mixture.explain(top=2)
+    apart = mixture.divergences()
+    assert [e["column"] for e in found[:2]] == np.argsort(-apart[0])[:2].tolist()
+    assert found[0]["divergence"] == apart[0].max()
+    likeliest = {e["cluster"]: e for e in mixture.explain(["year", "kind", "visits", "noise"], top=4) if e["column"] == "kind"}
+    for c, own in likeliest.items():
+        assert own["mean"] == mixture.categories_[1][mixture.probabilities_[1][c].argmax()] == mixture.means_[c, 1]
+        assert own["share"] == mixture.probabilities_[1][c].max()
+
+
+def test_priors_are_asked_for():
+    X = np.repeat([[0.0], [1.0], [2.0]], [719, 280, 1], axis=0)
+    shares = np.array([0.719, 0.28, 0.001])
+    for unit in (1, 1e-3, 1e-300 * 1e20, 1e100):
+        weights = np.full(1000, unit)
+        for rows in (0, 0.5, 40):
+            mixture = TableMixture(1, categories=[0], prior_rows=rows, random_state=0).fit(X, sample_weight=weights)
+            np.testing.assert_allclose(mixture.probabilities_[0][0], shares, rtol=1e-9)
+    Z, _ = table(400)
+    weights = np.random.default_rng(1).random(400) + 0.5
+    for rows in (0, 2):
+        settings = {"counts": [2], "categories": [1], "prior_rows": rows, "tol": 1e-9, "max_iter": 1000, "random_state": 0}
+        one = TableMixture(3, **settings).fit(Z, sample_weight=weights)
+        other = TableMixture(3, **settings).fit(Z, sample_weight=weights / weights.sum())
+        # Restarts that end alike may change their order.
+        same, turned = np.argsort(one.means_[:, 0]), np.argsort(other.means_[:, 0])
+        np.testing.assert_allclose(one.probabilities_[1][same], other.probabilities_[1][turned], atol=1e-4)
+        np.testing.assert_allclose(one.variances_[same], other.variances_[turned], rtol=1e-3)
+    assert (one.probabilities_[1] > 1e-4).all()
+
+
+@pytest.mark.parametrize("value", [3.25, 0.0, 1e6])
+def test_a_constant_number_is_told(value):
+    X = np.c_[np.random.default_rng(0).normal(size=600), np.full(600, value)]
+    with pytest.warns(UserWarning, match="floor"):
+        mixture = TableMixture(1, random_state=0).fit(X)
+    assert mixture.report_["at_floor"] == 1
+
+
+def test_categories_have_a_limit():
+    rows = np.stack([np.arange(60_000) % 7, np.arange(60_000)], axis=1).astype(float)
+    model = TableMixture(50, categories=[1], memory="64MiB")
+    with pytest.raises(ValueError, match="memory = 64 MiB, where table needs"):
+        model.fit(rows)

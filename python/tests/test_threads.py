@@ -175,3 +175,9 @@ def test_the_gil_stays_off():
     check = "import sys, coremix; sys.exit(sys._is_gil_enabled())"
     done = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", check], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("threads", [20_000, 1_000_000])
+def test_threads_are_bounded(threads):
+    with pytest.raises(ValueError, match=f"n_jobs = {threads}: this machine takes"):
+        coremix.KMeans(2, n_jobs=threads).fit(np.eye(4))

@@ -114,7 +114,8 @@ settings! {
     covariance: Covariance,
     /// The kinds of the columns, of `table`. Default: all are numbers.
     columns: Vec<Column>,
-    /// Rows that components have in advance, as [`Builder::prior`]. Default: none. In a `table` they are for the covariances of its numbers.
+    /// Rows that components have in advance, as [`Builder::prior`]. Default: none. In a `table` they are for all columns
+    /// ([`Table::prior_rows`]), and a ridge and the like for the covariances of its numbers.
     prior: Prior,
     /// How rows are compared. Default: by distances.
     metric: Metric,
@@ -299,6 +300,26 @@ impl Algorithm {
     /// # Errors
     /// Without a number of clusters, or with none.
     pub fn peak_memory<F: Float>(&self, rows: usize, columns: usize) -> Result<usize> {
+        self.peak::<F>((rows, columns), None)
+    }
+
+    /// As [`peak_memory`](Self::peak_memory), for [sparse](crate::data::Sparse) rows with this number of stored values in all.
+    ///
+    /// # Errors
+    /// As `peak_memory`.
+    pub fn peak_memory_of_sparse<F: Float>(
+        &self,
+        (rows, columns): (usize, usize),
+        stored: usize,
+    ) -> Result<usize> {
+        self.peak::<F>((rows, columns), Some(stored))
+    }
+
+    fn peak<F: Float>(
+        &self,
+        (rows, columns): (usize, usize),
+        stored: Option<usize>,
+    ) -> Result<usize> {
         let (s, clusters) = (&self.settings, self.number()?);
         positive("clusters", clusters)?;
         let entry = Self::entry::<F>(self.name);
@@ -309,6 +330,7 @@ impl Algorithm {
             clusters,
         };
         let sizes = Sizes::of::<F>(shape);
+        let sizes = stored.map_or(sizes, |stored| sizes.sparse(stored));
         let of_fast = |limit: Option<usize>| {
             let phases: Vec<Phase<F>> = match limit {
                 Some(limit) => own::phases_within(limit, self.copies(8.0))(shape),
@@ -436,11 +458,15 @@ impl Algorithm {
             (Made::Gaussian(builder), Some(kind)) => self.built(builder.covariance(kind)),
             (Made::Gaussian(builder), None) => self.built(builder),
             (Made::Dirichlet(builder), _) => self.built(builder),
-            (Made::Table(builder), None) if prior.is_none() => self.built(builder),
             (Made::Table(builder), kind) => {
+                let rows = prior.map_or(0.0, |prior| prior.rows);
+                let table = Table::new(self.settings.columns.clone().unwrap_or_default());
+                let table = table.prior_rows(rows);
+                if kind.is_none() && prior.is_none_or(|prior| prior == Prior::new(rows)) {
+                    return self.built(builder.m_step(table));
+                }
                 let numbers = Gaussian::new(kind.unwrap_or(Covariance::Diagonal));
                 let numbers = prior.map_or(numbers, |prior| numbers.prior(prior));
-                let table = Table::new(self.settings.columns.clone().unwrap_or_default());
                 self.built(builder.m_step(table.numbers(numbers)))
             }
         }
@@ -474,7 +500,8 @@ impl Algorithm {
             warm_start warm: &self.warm => warm;
         }
         if s.greedy == Some(true) {
-            builder = builder.seeder(KMeansPlusPlus::greedy());
+            let columns = s.columns.as_deref().unwrap_or_default();
+            builder = own::seeded_by(columns, KMeansPlusPlus::greedy(), builder);
         }
         if let (Some(true), Some(k)) = (s.refined, s.clusters) {
             let standardise = s.standardise.unwrap_or_default();

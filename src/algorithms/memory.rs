@@ -11,6 +11,8 @@ pub(super) struct Sizes {
     shape: Shape,
     /// Bytes of a number of the data.
     number: f64,
+    /// Values of a row, where only those that are not 0 are stored.
+    stored: Option<f64>,
     /// Per row where rows have bounds: members are there up to four times while they are sorted, and change once.
     bounds: f64,
 }
@@ -27,6 +29,9 @@ const MODELS: usize = 8;
 /// Bytes per row for pairs of components that share the row, until these are summed up: most on few rows and components.
 const PAIRS: f64 = 200.0;
 
+/// Bytes per column while sparse rows are summed up, some blocks at a time.
+const SUMMARY: f64 = 800.0;
+
 const FIXED_BYTES: f64 = (1 << 20) as f64;
 
 impl Sizes {
@@ -34,8 +39,22 @@ impl Sizes {
         Self {
             shape,
             number: size_of::<F>() as f64,
+            stored: None,
             bounds: (4 * size_of::<Member<F>>() + size_of::<Change>()) as f64,
         }
+    }
+
+    /// For rows with this number of stored values in all.
+    pub(super) fn sparse(self, stored: usize) -> Self {
+        let stored = Some(stored as f64 / self.shape.rows.max(1) as f64);
+        Self { stored, ..self }
+    }
+
+    /// Bytes of a row.
+    fn row(self) -> f64 {
+        let of_sparse = |stored: f64| stored * (self.number + size_of::<u32>() as f64);
+        let dense = self.number * self.shape.columns as f64;
+        self.stored.map_or(dense, of_sparse)
     }
 
     /// Bytes per row of a label and a support of `members` components; full supports are not stored (`members` = 0).
@@ -57,15 +76,21 @@ impl Sizes {
         } = self.shape;
         let (d, k) = (columns as f64, clusters as f64);
         let own = k * own;
-        let shards = em::shards(rows, clusters, own as usize);
+        let of_all = if self.stored.is_some() { k * d } else { 0.0 };
+        let shards = em::shards(rows, clusters, own.max(of_all) as usize);
         let numbers = 2.0 * k * (d + 1.0) + own;
-        numbers * (shards + MODELS) as f64 * size_of::<f64>() as f64 + FIXED_BYTES
+        let summary = if self.stored.is_some() {
+            SUMMARY * d
+        } else {
+            0.0
+        };
+        numbers * (shards + MODELS) as f64 * size_of::<f64>() as f64 + summary + FIXED_BYTES
     }
 
     /// Blocks of rows with their costs, of all threads: no phase may depend on it.
     pub(super) fn blocks(self) -> f64 {
-        let wide = self.shape.columns as f64 + self.shape.clusters.min(BLOCK) as f64;
-        (2 * parallel::threads() * BLOCK) as f64 * wide * self.number
+        let costs = self.shape.clusters.min(BLOCK) as f64 * self.number;
+        (2 * parallel::threads() * BLOCK) as f64 * (self.row() + costs)
     }
 
     /// A coreset: its rows, and what it is drawn by.
@@ -75,7 +100,7 @@ impl Sizes {
     }
 
     fn selected(self, draws: usize) -> f64 {
-        draws as f64 * (self.number * self.shape.columns as f64 + CHOSEN)
+        draws as f64 * (self.row() + CHOSEN)
     }
 
     fn drawing(self, draws: usize) -> f64 {

@@ -14,8 +14,8 @@ use crate::coreset::Lightweight;
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::{PhaseRows, Rule};
 use crate::fit::{Builder, Clusterer, Columns, MeansOf, Phase, Shape};
-use crate::m_step::{Column, Covariance, DirichletProcess, Table, VonMisesFisher};
-use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus};
+use crate::m_step::{Column, Covariance, DirichletProcess, MStep, Table, VonMisesFisher};
+use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, InColumns, KMeansPlusPlus};
 use memory::Sizes;
 
 /// k-means (Lloyd) from k-means++ seeds.
@@ -315,9 +315,23 @@ const TABLE_RESTARTS: usize = 8;
 /// Numbers that have a covariance together: `.m_step(Table::new(columns).numbers(Gaussian::new(Covariance::Full)))`
 /// ([`Table::numbers`]).
 pub fn table<F: Float>(clusters: usize, columns: Vec<Column>) -> Builder<F, Table> {
-    gmm(clusters)
-        .m_step(Table::new(columns))
-        .restarts(TABLE_RESTARTS)
+    let builder = seeded_by(&columns, KMeansPlusPlus::new(), gmm(clusters));
+    builder.m_step(Table::new(columns)).restarts(TABLE_RESTARTS)
+}
+
+/// With seeds by distances, but not of codes, which are labels: rows are drawn by weight where there is nothing else.
+fn seeded_by<F: Float, M: MStep<F>>(
+    columns: &[Column],
+    seeder: KMeansPlusPlus,
+    builder: Builder<F, M>,
+) -> Builder<F, M> {
+    let coded = |column: &Column| matches!(column, Column::Category(_));
+    if !columns.iter().any(coded) {
+        return builder.seeder(seeder);
+    }
+    let columns = (0..columns.len()).filter(|j| !coded(&columns[*j]));
+    let columns = columns.collect();
+    builder.seeder(InColumns { columns, seeder })
 }
 
 /// The Dirichlet process mixture of Gaussians with full precision matrices (\[DP\] Alg. 1 without its coreset), truncated
@@ -328,13 +342,13 @@ pub fn table<F: Float>(clusters: usize, columns: Vec<Column>) -> Builder<F, Tabl
 /// likeliest components share a point. Cost $n T$, where an evaluation takes $D^2$ operations instead of $D$.
 ///
 /// Components that are not needed are merged with others ([E51](crate::equations#e51)), with full supports. It has its own
-/// defaults: a tolerance of 1e-5, with at most 1,000 iterations. Where clusters overlap, components that share several of them
+/// defaults: a tolerance of 1e-4, with at most 1,000 iterations. Where clusters overlap, components that share several of them
 /// change slowly. For the density alone a larger tolerance is enough.
 pub fn dp_gmm<F: Float>(truncation: usize, concentration: f64) -> Builder<F, DirichletProcess> {
     k_means(truncation)
         .e_step(Exhaustive::all())
         .named()
         .m_step(DirichletProcess::new(concentration))
-        .tolerance(1e-5)
+        .tolerance(1e-4)
         .max_iterations(1_000)
 }

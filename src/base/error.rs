@@ -96,7 +96,7 @@ pub enum Error {
         limit: f64,
     },
     /// A number that is none of its [kind of column](crate::m_step::Column).
-    #[error("data: row {row}, column {column} is {value}; it must be {kind}")]
+    #[error("data: row {row}, column {column} is {}; it must be {kind}", brief(*value))]
     NotOfKind {
         /// Row of the first such number, from 0.
         row: usize,
@@ -121,7 +121,7 @@ pub enum Error {
         others: f64,
     },
     /// A weight that is negative, NaN or infinite.
-    #[error("weight of row {row} is {value}; weights must be finite and not negative")]
+    #[error("weight of row {row} is {}; weights must be finite and not negative", brief(*value))]
     Weight {
         /// Row of the first such weight, from 0.
         row: usize,
@@ -242,12 +242,17 @@ impl Error {
         value: impl std::fmt::Display,
         rule: &'static str,
     ) -> Self {
-        Self::Parameter {
-            name,
-            value: value.to_string(),
-            rule,
-        }
+        let text = value.to_string();
+        // A number of very many digits.
+        let long = text.parse().ok().filter(|_| text.len() > 24);
+        let value = long.map_or(text, brief);
+        Self::Parameter { name, value, rule }
     }
+}
+
+/// A number without the zeros of a very large or small one.
+fn brief(x: f64) -> String {
+    format!("{x:?}").trim_end_matches(".0").to_owned()
 }
 
 pub(crate) fn ensure(holds: bool, wrong: impl FnOnce() -> Error) -> Result<()> {

@@ -22,11 +22,15 @@ fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
 
 /// As above, of whole tasks: each is worked on by one thread alone.
 fn tasks(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    (0..n).into_par_iter().for_each(|i| {
-        let before = ALONE.replace(true);
-        f(i);
-        ALONE.set(before);
-    });
+    (0..n).into_par_iter().for_each(|i| alone(|| f(i)));
+}
+
+/// A task that this thread does alone, as one must that others may wait for.
+pub(crate) fn alone<T>(task: impl FnOnce() -> T) -> T {
+    let before = ALONE.replace(true);
+    let done = task();
+    ALONE.set(before);
+    done
 }
 
 thread_local! {

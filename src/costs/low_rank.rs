@@ -27,16 +27,17 @@ pub(crate) struct Factored<F> {
     maps: Vec<F>,
     /// $L_c$ (k, q, q).
     lower: Vec<f64>,
-    /// Addends of determinants and proportions (k).
+    /// Addends of determinants, a ridge and proportions (k).
     added: Vec<f64>,
 }
 
 impl<F: Float> Factored<F> {
-    /// For loadings (k, q, d), padded, variances (k, d) and what is added to the costs of each component.
+    /// For loadings (k, q, d), padded, variances (k, d), a ridge (d) or none, and what is added to the costs of each component.
     pub(crate) fn new(
         unit: f64,
         loadings: &[F],
         noise: &[f64],
+        ridge: &[f64],
         dim: usize,
         penalty: impl Fn(usize) -> f64 + Sync,
         watch: Watch<'_>,
@@ -54,7 +55,11 @@ impl<F: Float> Factored<F> {
                     *to = F::from_f64(x / v.sqrt() * unit.sqrt());
                 }
             }
-            Ok((lower, unit * volume + penalty(c)))
+            let of_ridge = ridge.iter().zip(noise).enumerate().map(|(j, (r, v))| {
+                let along = rows[j..].iter().step_by(wide).map(|x| x * x);
+                r / v * (1.0 - along.sum::<f64>())
+            });
+            Ok((lower, unit * (volume + of_ridge.sum::<f64>()) + penalty(c)))
         });
         let mut precisions = vec![F::zero(); k * wide];
         for (to, noise) in precisions
@@ -120,6 +125,7 @@ pub struct LowRank<'m, F: Float> {
     pub(crate) loadings: &'m [F],
     /// Variances besides factors (k, d).
     pub(crate) noise: &'m [f64],
+    pub(crate) ridge: &'m [f64],
     /// Added by proportions (k).
     pub(crate) penalties: &'m [f64],
 }

@@ -24,6 +24,7 @@ use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::data::{Data, RowKind};
 use crate::rows::{Centres, Linear, Rows};
+use ndarray::ArrayView1;
 use std::fmt;
 
 /// The costs of rows under the components of a model. With $\beta$ nats for a cost of 1, and constants that all components share,
@@ -64,6 +65,25 @@ pub trait OwnCost<F: Float>: Sync {
     /// of others are an error.
     fn are_of_known(&self) -> bool {
         false
+    }
+    /// An error for the first row that holds what the family does not take; that of the block has the number `first`. Rows of weight 0
+    /// may hold anything. By default all numbers are taken.
+    ///
+    /// # Errors
+    /// [`Error::NotOfKind`](crate::Error::NotOfKind), for example.
+    fn takes(&self, _rows: &Rows<F>, _first: usize) -> Result<()> {
+        Ok(())
+    }
+    /// The value that replaces a missing one of a column, where components have these shares, and this is expected; `whole`: as data, and not
+    /// as an expectation. By default what is expected.
+    fn datum(
+        &self,
+        _column: usize,
+        _shares: ArrayView1<'_, F>,
+        expected: f64,
+        _whole: bool,
+    ) -> f64 {
+        expected
     }
 }
 
@@ -112,6 +132,14 @@ impl<'m, F: Float> Cost<'m, F> {
         match self {
             Self::Squared(_) | Self::Scaled(_) | Self::Whitened(_) | Self::LowRank(_) => true,
             Self::Own(own) => own.are_of_known(),
+        }
+    }
+
+    /// Costs of any other form, if these are such.
+    pub(crate) fn own(&self) -> Option<&'m dyn OwnCost<F>> {
+        match self {
+            Self::Own(own) => Some(*own),
+            _ => None,
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) struct Observed<'m> {
     pub(crate) means: Option<&'m [f64]>,
     /// Added to what determinants add (k).
     pub(crate) penalties: &'m [f64],
+    pub(crate) ridge: &'m [f64],
     pub(crate) unit: f64,
 }
 
@@ -136,6 +137,10 @@ impl Expects for Observed<'_> {
         (self.penalties.len(), self.transform(0).mean.len())
     }
 
+    fn ridge(&self) -> &[f64] {
+        self.ridge
+    }
+
     fn given(&self, c: usize, pattern: &Pattern<'_>) -> Given {
         let own = self.transform(c);
         let precision = self.precisions[c % self.precisions.len()].get(|| own.precision());
@@ -232,6 +237,7 @@ mod tests {
                 precisions: &vec![Cached::default(); number],
                 means: (number == 1).then_some(&means[..]),
                 penalties: &[0.5, f64::INFINITY, -1.0],
+                ridge: &[0.1; 6],
                 unit: 0.7,
             };
             let (mut all, mut some) = (Vec::new(), Vec::new());

@@ -95,6 +95,10 @@ impl<F: Float> Expects for LowRank<'_, F> {
         (self.components(), self.dim())
     }
 
+    fn ridge(&self) -> &[f64] {
+        self.ridge
+    }
+
     fn given(&self, c: usize, pattern: &Pattern<'_>) -> KnownFactors {
         // A column of zeros, where nothing is known.
         let wide = pattern.known.len().max(1);

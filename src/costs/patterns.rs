@@ -9,7 +9,7 @@ use crate::rows::Rows;
 
 /// Rows of a block that know the same coordinates.
 pub(crate) struct Pattern<'a> {
-    pub(super) known: &'a [u32],
+    pub(crate) known: &'a [u32],
     pub(crate) missing: Vec<u32>,
     /// Their numbers in the block.
     pub(crate) rows: Vec<usize>,
@@ -92,6 +92,40 @@ pub(crate) trait Expects {
     /// The cost of a row with this form.
     fn cost<F: Float>(&self, c: usize, given: (&Pattern<'_>, &Self::Given), form: f64) -> F;
 
+    /// The variance (d) that coordinates are known with (E59); none without a ridge.
+    fn ridge(&self) -> &[f64];
+
+    /// Each known coordinate apart from a mean by the deviation of its ridge, and all others at the mean: rows of a pattern whose squares
+    /// are what a ridge adds.
+    fn noise<'p>(&self, c: usize, pattern: &'p Pattern<'_>) -> impl Iterator<Item = Vec<f64>> + 'p {
+        let mean: Vec<f64> = self.mean(c).collect();
+        let deviations = self.ridge().iter().map(|r| r.sqrt());
+        let apart: Vec<f64> = deviations.zip(&mean).map(|(r, m)| m + r).collect();
+        let known = pattern.known.iter().filter(|_| !apart.is_empty());
+        let places: Vec<u32> = known.copied().collect();
+        places.into_iter().map(move |own| {
+            let values = pattern.known.iter().map(|&j| match j == own {
+                true => apart[j as usize],
+                false => mean[j as usize],
+            });
+            values.collect()
+        })
+    }
+
+    /// The addend of a ridge to the form of each row of a pattern: the trace of (E59), in the unit of costs.
+    fn form_of_noise(&self, c: usize, given: (&Pattern<'_>, &Self::Given)) -> f64 {
+        let (mut u, mut x) = (vec![0.0; self.shape().1], Vec::new());
+        let rows = self.noise(c, given.0);
+        let forms = rows.map(|values| {
+            let row = Known {
+                ids: given.0.known,
+                values: &values[..],
+            };
+            self.form(c, given, row, (&mut u, &mut x))
+        });
+        forms.sum()
+    }
+
     /// The forms of all rows under all components, shown to `see` with the row, the component and what is given.
     fn forms<F: Float>(
         &self,
@@ -104,9 +138,10 @@ pub(crate) trait Expects {
             let mut given = None;
             for c in 0..k {
                 let given = (&pattern, self.next_given(c, &pattern, &mut given));
+                let noise = self.form_of_noise(c, given);
                 for &i in &pattern.rows {
                     let form = self.form(c, given, entries.row(i), (&mut u, &mut x));
-                    see(i, c, given, form);
+                    see(i, c, given, form + noise);
                 }
             }
         }
@@ -123,7 +158,7 @@ pub(crate) trait Expects {
             let c = c as usize;
             let given = (&pattern, self.next_given(c, &pattern, &mut given));
             let form = self.form(c, given, row, (&mut u, &mut x));
-            self.cost::<F>(c, given, form)
+            self.cost::<F>(c, given, form + self.form_of_noise(c, given))
         }));
     }
 

@@ -5,7 +5,8 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::io::{all_finite, rule, serde_through};
 use crate::kernels::distance::{self, Scaled as Scales};
-use crate::kernels::{sparse, stride, zeros};
+use crate::kernels::zeros::{Origin, Seen};
+use crate::kernels::{sparse, stride};
 use crate::rows::{Centres, Linear, Part, Rows};
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +52,7 @@ struct ByColumn<F> {
     totals: Vec<F>,
     /// Factors and terms by coordinate: (d, 2, k), padded with zeros to a [`stride`] of k.
     by_coordinate: Cached<Vec<F>>,
-    at_zero: Cached<Vec<f64>>,
+    origins: Cached<Vec<Origin>>,
 }
 
 impl Factor {
@@ -114,7 +115,7 @@ impl<F: Float> Scaled<F> {
             terms,
             totals,
             by_coordinate: Cached::default(),
-            at_zero: Cached::default(),
+            origins: Cached::default(),
         });
         let of_component = |c| Factor {
             added: added(c),
@@ -208,8 +209,8 @@ impl<F: Float> ByColumn<F> {
                 .by_coordinate
                 .get(|| sparse::by_coordinate([&self.factors, &self.terms], centres.dim(), k));
             if known.others_are_zero {
-                let (centres, at_zero) = (centres.by_coordinate(), self.at_zero(centres));
-                return zeros::to_all::<F, true>(known, centres, scales, at_zero, out);
+                let seen = self.seen_by_sparse(centres, known.whole);
+                return seen.to_all::<true>(known, centres.by_coordinate(), scales, out);
             }
             return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
         }
@@ -222,20 +223,26 @@ impl<F: Float> ByColumn<F> {
             let (factors, terms) = (&self.factors[..], &self.terms[..]);
             let (scales, dim) = (Scales { factors, terms }, centres.dim());
             if known.others_are_zero {
-                let (row, values, at_zero) = (known.row(i), &centres.values, self.at_zero(centres));
-                return zeros::scaled_to_some(row, values, dim, factors, at_zero, ids, out);
+                let seen = self.seen_by_sparse(centres, known.whole);
+                return seen.to_some(known, i, ids, out);
             }
             return sparse::scaled_to_some(known.row(i), &centres.values, dim, scales, ids, out);
         }
         distance::scaled_to_some(rows.row(i), &centres.values, self.of_rows(), ids, out);
     }
 
-    /// The costs of the origin (k). Made when first asked for.
-    fn at_zero(&self, centres: &Centres<F>) -> &[f64] {
-        let (factors, terms) = (&self.factors[..], &self.terms[..]);
-        let scales = Scales { factors, terms };
-        self.at_zero
-            .get(|| zeros::at_zero(&centres.values, centres.dim(), scales))
+    /// The centres as sparse rows see them, all of which have the coordinates `whole`: those of their frame.
+    fn seen_by_sparse<'a>(&'a self, centres: &'a Centres<F>, whole: &[u32]) -> Seen<'a, F> {
+        let (values, factors, dim) = (&centres.values, Some(&self.factors[..]), centres.dim());
+        let terms = |c| &self.terms[c * stride(dim)..][..dim];
+        let added = |c| terms(c).iter().map(|x| x.to_f64()).sum();
+        let make = || Origin::of_all(values, factors, added, dim, whole);
+        Seen {
+            dim,
+            centres: values,
+            factors,
+            origins: self.origins.get(make),
+        }
     }
 
     /// For rows that know every coordinate.

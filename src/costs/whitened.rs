@@ -441,6 +441,7 @@ mod tests {
             precisions: &[],
             means: None,
             penalties: &added,
+            ridge: &[],
             unit: 1.0,
         };
         let cost = Whitened::each(&added, observed);

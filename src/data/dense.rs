@@ -340,8 +340,10 @@ impl<F: Float> Dense<'static, F> {
         weights: Vec<f64>,
     ) -> Result<Self> {
         let (dim, summary) = (data.dim(), data.summary());
-        // The unit of the frame makes no number too large; it is a power of two, so that the way there and back is exact.
-        let frame = Frame::new(&vec![0.0; dim], summary.max_abs());
+        // A unit other than 1 only where numbers would be clamped: it is a power of two, so that the way there and back is exact, but
+        // the smallest numbers have no room below it.
+        let widest = summary.max_abs() / Frame::<F>::most().to_f64();
+        let frame = Frame::new(&vec![0.0; dim], widest.max(1.0));
         let mut values = vec![F::zero(); rows.len() * dim];
         let read = parallel::map_chunks(&mut values, BLOCK * dim, |_, places, out| {
             let mut block = Rows::default();

@@ -83,7 +83,7 @@ impl<'a, F: Float> Guarded<'a, F> {
             ));
         }
         match directions {
-            true => checked.directions = Some(directions_of(data)?),
+            true => checked.directions = Some(Summary::of_directions(data)?),
             false => checked.check_outliers()?,
         }
         Ok(checked)
@@ -193,14 +193,6 @@ impl<'a, F: Float> Guarded<'a, F> {
                 "row {row} is loaded with weight {found}: it must be {known}"
             ))
         })
-    }
-}
-
-/// The summary of rows once each is brought to length 1.
-fn directions_of<F: Float>(data: &dyn Data<F>) -> Result<Summary> {
-    match data.special().directions {
-        Some(known) => known.sum_up(),
-        None => Summary::of_loaded(data, &Frame::sphere(data.dim())),
     }
 }
 

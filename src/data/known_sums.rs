@@ -99,16 +99,13 @@ impl KnownSums {
         });
     }
 
-    /// Counts zeros for the coordinates that rows do not know, and 0 into every range.
+    /// Counts zeros for the coordinates that rows do not know.
     pub(super) fn with_zeros(mut self) -> Self {
-        for known in &mut self.known {
+        for known in (self.known.iter_mut()).filter(|known| known.rows < self.rows) {
             let zeros = Known {
                 rows: self.rows - known.rows,
                 // Weights that are summed in another order may differ in their last bits.
-                weight: match known.rows < self.rows {
-                    true => (self.weight - known.weight).max(0.0),
-                    false => 0.0,
-                },
+                weight: (self.weight - known.weight).max(0.0),
                 low: 0.0,
                 high: 0.0,
                 ..Known::NONE

@@ -95,6 +95,16 @@ pub(super) fn check_frame<F: Float>(has_missing: bool, frame: &Frame<F>) -> Resu
     require(suits, "rows", "known in part", rule)
 }
 
+/// Loads one row, of which some values are missing.
+pub(crate) fn load_row<F: Float>(row: &[F], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
+    check_frame(true, frame)?;
+    for (column, x) in row.iter().enumerate().filter(|(_, x)| !is_missing(**x)) {
+        sound_value("data", (0, column), x.to_f64(), F::LIMIT)?;
+    }
+    fill(std::iter::once((1.0, row)), frame, into);
+    Ok(())
+}
+
 /// Loads rows of stored numbers, each with its weight, in the coordinates of `frame`.
 pub(super) fn fill<'a, T: Element>(
     rows: impl Iterator<Item = (f64, &'a [T])>,

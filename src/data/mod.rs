@@ -20,6 +20,7 @@ pub use crate::rows::{Basis, Centres, Frame, Rows};
 pub use blocks::{Blocks, Lists, Source};
 pub use dense::Dense;
 pub(crate) use guarded::Guarded;
+pub(crate) use missing::load_row;
 pub(crate) use of_columns::OfColumns;
 pub(crate) use projected::Residual;
 pub use projected::Subspace;

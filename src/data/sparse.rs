@@ -123,7 +123,10 @@ impl<'a, F: Float> Sparse<'a, F> {
 
     /// Checks the rows, and sums them up: as they are, or as a frame of directions has them.
     fn summary_in(&self, frame: Option<&Frame<F>>) -> Result<Summary> {
-        let blocks = parallel::map_blocks(self.len(), BLOCK, |_, rows| {
+        /// Each has sums of all columns.
+        const PARTS: usize = 8;
+        let size = self.len().div_ceil(PARTS).max(BLOCK);
+        let blocks = parallel::map_blocks(self.len(), size, |_, rows| {
             let mut sums = KnownSums::new(self.dim);
             for n in rows {
                 let weight = self.weight(n);
@@ -169,21 +172,39 @@ impl<'a, F: Float> Sparse<'a, F> {
         frame: &Frame<F>,
         into: &mut Rows<F>,
     ) {
+        /// With more coordinates that every row has, a block of rows becomes dense.
+        const MANY: usize = 4;
         let most = Frame::most();
-        if !frame.keeps_zeros() {
-            // Zeros are other numbers there: a block of rows becomes dense.
-            let weights: Vec<usize> = rows.collect();
-            return self.fill_dense(&weights, frame, into);
+        let is_whole = |j: &u32| frame.offset[*j as usize] != F::zero();
+        // Zeros are other numbers there.
+        let whole: Vec<u32> = (0..self.dim as u32).filter(is_whole).collect();
+        if frame.basis().is_some() || MANY * whole.len() > self.dim {
+            let rows: Vec<usize> = rows.collect();
+            return self.fill_dense(&rows, frame, into);
         }
-        into.reset_sparse(frame);
+        into.reset_sparse(frame, whole.clone());
+        let (mut known, mut entered) = (Vec::new(), Vec::new());
         for n in rows {
             let (ids, values) = self.row(n);
             let factor = factor(Some(frame), values);
-            let enter = |(&j, &x): (&u32, &F)| {
-                let x = F::from_f64(x.to_f64() * factor);
-                clamped(x * frame.scale[j as usize], most)
+            let enter = |j: u32, x: F| {
+                let (x, j) = (F::from_f64(x.to_f64() * factor), j as usize);
+                clamped((x - frame.offset[j]) * frame.scale[j], most)
             };
-            into.push(self.weight(n), ids, ids.iter().zip(values).map(enter));
+            let pairs = || ids.iter().zip(values);
+            if whole.is_empty() {
+                into.push(self.weight(n), ids, pairs().map(|(j, x)| enter(*j, *x)));
+                continue;
+            }
+            let stored = |j: &u32| ids.binary_search(j).map_or(F::zero(), |at| values[at]);
+            known.clone_from(&whole);
+            entered.clear();
+            entered.extend(whole.iter().map(|j| enter(*j, stored(j))));
+            for (j, x) in pairs().filter(|(j, _)| !is_whole(j)) {
+                known.push(*j);
+                entered.push(enter(*j, *x));
+            }
+            into.push(self.weight(n), &known, entered.iter().copied());
         }
     }
 

@@ -110,10 +110,17 @@ impl Summary {
         })
     }
 
-    /// Sums up rows as this frame has them, all of whose coordinates are known.
-    pub(super) fn of_loaded<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Self> {
+    /// The summary of the rows once each is brought to length 1, as a fit of [directions](crate::Builder::directions) has them.
+    ///
+    /// # Errors
+    /// As [`Data::load`], and rows with missing values.
+    pub fn of_directions<F: Float>(data: &dyn Data<F>) -> Result<Self> {
+        if let Some(known) = data.special().directions {
+            return known.sum_up();
+        }
+        let (n, dim) = (data.len(), data.dim());
+        let frame = &Frame::sphere(dim);
         data.check(frame)?;
-        let (n, dim) = (data.len(), frame.dim());
         Self::from_blocks(
             n,
             dim,

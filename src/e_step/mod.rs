@@ -22,7 +22,7 @@ mod similarity_sampling;
 
 pub use bounded::Bounded;
 pub(crate) use bounded::{
-    Assignment, Bounds, Change, KeptSums, Member, NeighbourLists, RowsInOrder,
+    Assignment, Bounds, Change, KeptSums, Member, NeighbourLists, Offset, RowsInOrder,
 };
 pub use exhaustive::Exhaustive;
 pub(crate) use exhaustive::bounds_may_pay;

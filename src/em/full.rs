@@ -9,9 +9,9 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
 use crate::base::rng::Purpose;
-use crate::data::{Centres, Rows};
+use crate::data::{Centres, RowKind, Rows};
 use crate::e_step::bounded::{cells_pay, moves};
-use crate::e_step::{Bounds, PerShard, RowsInOrder};
+use crate::e_step::{Assignment, Bounds, Offset, PerShard, RowsInOrder};
 use crate::io::{FileFault, all_counts, rule};
 use crate::m_step::{MStep, Moments};
 use crate::model::Mixture;
@@ -29,6 +29,9 @@ pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
     /// The sums for the next M-step.
     statistics: Option<Moments>,
     merges: Merges,
+    /// Rounds of split and merge that are left, and the rows by component after this search, for the next one.
+    moves: usize,
+    assignment: Option<Assignment<F>>,
     /// Rows for components without mass, after this search.
     vacant: Option<Filled<F>>,
     /// Whether the next pass computes the costs of the supports there are.
@@ -99,7 +102,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         // The first search knows no variance yet; it starts it. Where responsibilities do not depend on it, that is the search
         // before the first M-step.
         let stages = &pass.phase.stages;
-        pass.again = stages.width > 1 || stages.m_step.needs().searches_first;
+        pass.again = stages.width > 1 || stages.m_step.needs().searches_first || pass.completes();
         if pass.again {
             let found = pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
             pass.phase.calibrate(&found);
@@ -136,6 +139,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             pass.merges = Merges::Tried;
         }
         (pass.supports, pass.searches) = (supports, saved.searches);
+        pass.moves = saved.moves.min(pass.moves);
         pass.wanted = saved.wanted;
         (pass.phase.calibrated, pass.again) = (saved.calibrated, saved.again);
         Ok(pass)
@@ -151,6 +155,11 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             true => 0,
             false => phase.stages.restricted_steps(),
         };
+        let stages = &phase.stages;
+        let moves = match stages.e_step.bounds() {
+            Some(_) if stages.has_free_centres() => phase.moves,
+            _ => 0,
+        };
         Self {
             phase,
             restricted,
@@ -158,6 +167,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             searches: 0,
             statistics: None,
             merges: Merges::NotYet,
+            moves,
+            assignment: None,
             vacant: None,
             again: false,
             probes: Vec::new(),
@@ -271,7 +282,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let (stages, rule) = (&self.phase.stages, &self.phase.rule);
         let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
         let in_time = stages.search.compares_all() || stages.width == 1 && settles();
-        let more = report.zero_mass > 0 && report.steps() < rule.max_iterations;
+        let more = report.zero_mass > 0 && self.moves == 0 && report.steps() < rule.max_iterations;
         let sums = self.statistics.as_ref();
         let Some(sums) = sums.filter(|_| more && in_time && stages.has_free_centres()) else {
             return Ok(None);
@@ -365,12 +376,47 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         Ok(())
     }
 
+    /// A round of split and merge. The sums are taken once more, for the components that rows have after it.
+    fn split_and_merge(
+        &mut self,
+        mut assignment: Assignment<F>,
+        report: &mut PhaseReport,
+    ) -> Result<()> {
+        let (phase, mut centres) = (&self.phase, self.phase.centres().clone());
+        let Some(sums) = &self.statistics else {
+            return Ok(());
+        };
+        let offset = |c| Offset {
+            mass: sums.mass(c),
+            distance: sums.offset(c),
+        };
+        let offsets: Vec<Offset> = (0..centres.len()).map(offset).collect();
+        let squared = assignment.squared(phase.view());
+        let (made, over) =
+            phase.split_and_merge(&mut centres, &mut assignment, &offsets, squared, report)?;
+        self.moves = if over { 0 } else { self.moves - 1 };
+        if made.changes.is_empty() {
+            return Ok(());
+        }
+        self.supports = Supports::of_labels(assignment.labels(), centres.len());
+        self.phase.stages.place(centres)?;
+        self.run(Mode::Sum, self.phase.model().log_joint(), report)?;
+        Ok(())
+    }
+
     /// Keeps the centres of the last search before they move, for the bounds.
     fn remember(&mut self) {
         if let Some(kept) = &mut self.kept {
             let centres = self.phase.stages.model.centres();
             kept.before.get_or_insert_with(|| centres.clone());
         }
+    }
+
+    /// Whether sums may have values that the model expects of rows that lack them.
+    fn completes(&self) -> bool {
+        let SetUp { data, stages, .. } = &self.phase;
+        let sums = stages.m_step.statistics(&stages.model);
+        data.kind() == RowKind::Partial && sums.further() > 0
     }
 
     fn step(&mut self, restricted: bool) -> Result<()> {
@@ -387,7 +433,16 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult> {
         // The searches before the first M-step have found supports already: their costs are computed under the new variance.
-        let mode = match std::mem::take(&mut self.again) {
+        let again = std::mem::take(&mut self.again);
+        if self.moves > 0 {
+            // Moves go by the second nearest centres as well.
+            let (view, centres) = (self.phase.view(), self.phase.centres());
+            let (found, evaluations, _) = Assignment::exhaustive(view, centres)?;
+            report.add_evaluations(evaluations);
+            self.supports = Supports::of_labels(found.labels(), centres.len());
+            self.assignment = Some(found);
+        }
+        let mode = match again || self.assignment.is_some() {
             true => Mode::Sum,
             false => Mode::SearchAndSum,
         };
@@ -403,7 +458,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         let mut found = SearchResult {
             likelihood,
             free_energy: self.phase.free_energy(&likelihood),
-            pending: report.steps() <= self.restricted,
+            pending: report.steps() <= self.restricted || self.moves > 0,
         };
         self.merges = self.merges(&found, report);
         self.vacant = self.vacant(&found, report)?;
@@ -411,7 +466,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         Ok(found)
     }
 
-    /// Components merge. They split, and rows are transferred, where rows have bounds ([`IncrementalPass`](super::IncrementalPass)).
+    /// Components merge, or split and merge. Rows are transferred where they have bounds ([`IncrementalPass`](super::IncrementalPass)).
     ///
     /// The sums are taken once more, with what merges need: in each pass that would take up to half of the time.
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
@@ -420,6 +475,9 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
             self.supports.give(&rows);
             self.remember();
             return self.phase.stages.place(centres);
+        }
+        if let Some(assignment) = self.assignment.take() {
+            return self.split_and_merge(assignment, report);
         }
         if self.kept.is_none() {
             self.keep_bounds(report)?;
@@ -482,6 +540,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
             kept: self.kept.as_ref().map(Cow::Borrowed).map(Box::new),
             wanted: self.wanted,
             searches: self.searches,
+            moves: self.moves,
             calibrated: self.phase.calibrated,
             again: self.again,
             tried: self.merges == Merges::Tried,

@@ -2,14 +2,13 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::saved::{IncrementalState, SavedPass, SavedPhase};
+use super::stages::SMALL_GAIN;
 use super::vacant::{self, Filled};
 use super::{Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::rng::Purpose;
 use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
-use crate::e_step::bounded::split_merge::split_and_merge;
 use crate::e_step::bounded::{DRAWN_ROWS, time_of_all, time_of_lists};
 use crate::e_step::{Assignment, Change, KeptSums, NeighbourLists};
 use crate::io::{FileFault, rule};
@@ -39,10 +38,6 @@ const GAIN: f64 = 1e-2;
 /// Before that, it must gain this share of what iterations by lists would gain in its time: part of that is on the way to what it finds
 /// at once, and the sooner it finds it, the fewer of them are needed.
 const SOON: f64 = 0.25;
-
-/// Moves end after a round whose bound on the gain is at most this share of the error, or the tolerance, up to ten times as
-/// much.
-const SMALL_GAIN: f64 = 2e-3;
 
 impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// From the components of the rows where they are known, or from the nearest centres; this first search starts the variance.
@@ -360,35 +355,25 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         }
         self.exactly = true;
         let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
-        // A smaller gain is not worth the evaluations of a round. The error outside a subspace cannot be lowered, so it does
-        // not count.
-        let tolerance = self.phase.rule.tolerance;
-        let little = tolerance.clamp(SMALL_GAIN, 10.0 * SMALL_GAIN);
-        let little = little * self.kept.sums.squared(&centres);
-        let offsets = self.kept.sums.offsets(&centres);
-        let rng = |c| {
-            let streams = &self.phase.streams;
-            streams.at(Purpose::Moves, report.iterations, c)
-        };
-        let made = split_and_merge(view, &mut centres, &self.kept.assignment, &offsets, rng)?;
-        report.add_evaluations(made.evaluations);
-        // While means are still on their way, most merges cannot be sure to pay.
-        let over = made.gain <= little && made.settled <= little;
-        let moves = if over { 0 } else { self.kept.moves - 1 };
+        let IncrementalState {
+            assignment,
+            sums,
+            moves,
+            ..
+        } = &mut self.kept;
+        let (offsets, squared) = (sums.offsets(&centres), sums.squared(&centres));
+        let phase = &self.phase;
+        let (made, over) =
+            phase.split_and_merge(&mut centres, assignment, &offsets, squared, report)?;
+        *moves = if over { 0 } else { *moves - 1 };
         if made.changes.is_empty() {
             if !over {
                 // The next round goes by distances too: new lists, and a search of all rows.
                 self.kept.lists = None;
             }
-            self.kept.moves = moves;
             return Ok(());
         }
-        let IncrementalState {
-            assignment, sums, ..
-        } = &mut self.kept;
-        assignment.apply(&made.changes);
         sums.renew(view, &centres, assignment, &made.stale)?;
-        self.kept.moves = moves;
         self.move_to_means(&mut centres, &made.stale)?;
         self.place(centres)
     }

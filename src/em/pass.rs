@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::parallel::{self, Spare};
 use crate::base::rng::Rng;
-use crate::data::{Data, Rows};
+use crate::data::{Data, RowKind, Rows};
 use crate::e_step::Search;
 use crate::kernels::soft;
 use crate::model::Mixture;
@@ -21,6 +21,11 @@ const FEWEST_SHARDS: usize = 8;
 
 /// Further sums of all shards together, at most: 1 GiB.
 const MOST_NUMBERS: usize = 1 << 27;
+
+/// Sums of one kind for all shards of sparse rows together, at most, unless these would be fewer than [`FEWEST_SPARSE`]: the rows may
+/// take far less memory.
+const MOST_SPARSE: usize = 1 << 22;
+const FEWEST_SPARSE: usize = 4;
 
 /// Beyond [`FEWEST_SHARDS`], a shard has at least this many rows per component, so that clearing and merging its sums costs
 /// little.
@@ -194,7 +199,11 @@ pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, further: usize)
         true => further.max(k * dim),
         false => further,
     };
-    n.div_ceil(shards(n, k, of_all))
+    let most = match data.kind() {
+        RowKind::Sparse => (MOST_SPARSE / (k * dim)).max(FEWEST_SPARSE),
+        _ => MOST_SHARDS,
+    };
+    n.div_ceil(shards(n, k, of_all).min(most))
         .next_multiple_of(search::block_rows(k, dim))
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct SavedFull<'a, F: Float> {
     pub(super) kept: Option<Box<Cow<'a, Kept<F>>>>,
     pub(super) wanted: bool,
     pub(super) searches: usize,
+    pub(super) moves: usize,
     pub(super) calibrated: bool,
     pub(super) again: bool,
     pub(super) tried: bool,

@@ -6,15 +6,20 @@ use super::{Ended, StopRule, Supports};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
-use crate::base::rng::{Rng, Streams};
+use crate::base::rng::{Purpose, Rng, Streams};
 use crate::data::{Data, Subspace, View};
-use crate::e_step::{EStep, Search};
+use crate::e_step::bounded::split_merge::{self, SplitMerge};
+use crate::e_step::{Assignment, EStep, Offset, Search};
 use crate::io::{FileFault, rule};
 use crate::m_step::{MStep, Moments, SecondMoments};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 use crate::rows::Centres;
 use std::borrow::Cow;
+
+/// Moves end after a round whose bound on the gain is at most this share of the error, or the tolerance, up to ten times as
+/// much.
+pub(super) const SMALL_GAIN: f64 = 2e-3;
 
 /// The parts that every pass of a phase needs.
 pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
@@ -64,6 +69,27 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
 
     pub(super) fn free_energy(&self, likelihood: &Likelihood) -> f64 {
         likelihood.free_energy(self.model().log_joint()) + self.model().prior_terms()
+    }
+
+    /// A round of split and merge (E37) after a search of every row. Rows and centres follow, and it says whether rounds are over.
+    pub(super) fn split_and_merge(
+        &self,
+        centres: &mut Centres<F>,
+        assignment: &mut Assignment<F>,
+        offsets: &[Offset],
+        squared: f64,
+        report: &mut PhaseReport,
+    ) -> Result<(SplitMerge, bool)> {
+        // A smaller gain is not worth the evaluations of a round. The error outside a subspace cannot be lowered, so it does
+        // not count.
+        let little = self.rule.tolerance.clamp(SMALL_GAIN, 10.0 * SMALL_GAIN) * squared;
+        let rng = |c| self.streams.at(Purpose::Moves, report.iterations, c);
+        let made = split_merge::split_and_merge(self.view(), centres, assignment, offsets, rng)?;
+        assignment.apply(&made.changes);
+        report.add_evaluations(made.evaluations);
+        // While means are still on their way, most merges cannot be sure to pay.
+        let over = made.gain <= little && made.settled <= little;
+        Ok((made, over))
     }
 
     /// Starts the variance (E8), if nothing is known of it yet.
@@ -178,6 +204,11 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         let what = || format!("the free energy is {free_energy}: it must be finite");
         let fault = || Error::stage(self.m_step.name(), what());
         ensure(free_energy.is_finite(), fault)
+    }
+
+    /// Whether all components share each row.
+    pub(crate) fn shares_all(&self) -> bool {
+        self.width == self.model.components()
     }
 
     pub(super) fn restricted_steps(&self) -> usize {

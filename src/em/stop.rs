@@ -2,13 +2,12 @@
 
 use super::SearchResult;
 use crate::model::posterior::Likelihood;
-use std::ops::Range;
 
 /// Why a phase or a fit ended. None of these loses the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Stop {
-    /// The change of the free energy fell to the tolerance (E19; see
+    /// The gain of the free energy, or the gain that is left, fell to the tolerance (E19, E43; see
     /// [`tolerance`](crate::Builder::tolerance)).
     Converged,
     /// The iterations allowed were used up.
@@ -56,14 +55,22 @@ pub enum Rule {
     /// with $\rho$ held between 0.5 and 0.95. Fits that gain little in each of many iterations go on longer than by
     /// [`PerCoordinate`](Self::PerCoordinate), others as long.
     Remaining,
+    /// This rest in nats per row:
+    ///
+    /// $$\frac{\rho}{1 - \rho} |\Delta_t| \le \frac{\text{tolerance}}{2} W, \qquad W = \sum_n w_n$$
+    ///
+    /// with $\rho$ held between 0.5 and 0.99. It asks for half of the tolerance, because the ratio comes nearer to 1 in most fits: then
+    /// about the tolerance is left.
+    RemainingPerRow,
 }
 
-/// Limits of the ratio of two changes: a very small ratio may be chance, and near 1 the estimated rest has no bound.
-const RATIOS: Range<f64> = 0.5..0.95;
+/// A ratio of two changes that is smaller may be chance.
+const LEAST_RATIO: f64 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StopRule {
-    pub(crate) rule: Rule,
+    /// None: that of the search.
+    pub(crate) rule: Option<Rule>,
     /// Largest change of the free energy that counts as settled, in units of what the rule compares to.
     pub(crate) tolerance: f64,
     pub(crate) max_iterations: usize,
@@ -90,7 +97,8 @@ impl StopRule {
 
     /// Whether the free energy counts as settled with `last`, after the searches before (E19).
     pub(crate) fn settles(&self, before: &[f64], last: f64, likelihood: &Likelihood) -> bool {
-        self.rule.settles(self.tolerance, before, last, likelihood)
+        let rule = self.rule.unwrap_or_default();
+        rule.settles(self.tolerance, before, last, likelihood)
     }
 }
 
@@ -108,20 +116,19 @@ impl Rule {
         let [earlier @ .., before] = before else {
             return false;
         };
-        let change = (last - before).abs();
-        let (change, unit) = match self {
-            Self::PerCoordinate => (change, likelihood.entries / 2.0),
-            Self::RelativeToFreeEnergy => (change, last.abs().max(likelihood.weight)),
-            // Nothing remains, and there is no ratio.
-            Self::Remaining if change == 0.0 => return true,
-            Self::Remaining => {
-                let ratio = |e: &f64| change / (before - e).abs();
-                let ratio = earlier.last().map_or(RATIOS.end, ratio);
-                let ratio = ratio.clamp(RATIOS.start, RATIOS.end);
-                (change * ratio / (1.0 - ratio), likelihood.entries / 2.0)
-            }
+        let change = last - before;
+        let (most, unit) = match self {
+            Self::PerCoordinate => (LEAST_RATIO, likelihood.entries / 2.0),
+            Self::RelativeToFreeEnergy => (LEAST_RATIO, last.abs().max(likelihood.weight)),
+            Self::Remaining => (0.95, likelihood.entries / 2.0),
+            Self::RemainingPerRow => (0.99, likelihood.weight / 2.0),
         };
-        change <= tolerance * unit
+        // Two changes of different signs are rounding.
+        let ratio = |e: &f64| change / (before - e);
+        let ratio = earlier.last().map_or(most, ratio);
+        // Two changes of 0 have no ratio.
+        let ratio = ratio.max(LEAST_RATIO).min(most);
+        change.abs() * ratio / (1.0 - ratio) <= tolerance * unit
     }
 }
 
@@ -143,7 +150,7 @@ mod tests {
             pending,
         };
         let rule = StopRule {
-            rule,
+            rule: Some(rule),
             tolerance,
             max_iterations: 3,
         };
@@ -182,12 +189,38 @@ mod tests {
         }
     }
 
+    /// Changes that fall by one rate leave what the rule says, whatever the rate is, and a plateau is no end.
+    #[test]
+    fn what_is_left_is_known_at_any_rate() {
+        let likelihood = Likelihood {
+            weight: 100.0,
+            entries: 4e4,
+            ..Likelihood::default()
+        };
+        let settles = |before: &[f64], last: f64| {
+            Rule::RemainingPerRow.settles(1e-2, before, last, &likelihood)
+        };
+        for rate in [0.6f64, 0.9, 0.98] {
+            let left: Vec<f64> = (0..2_000).map(|t| 300.0 * rate.powi(t)).collect();
+            let f: Vec<f64> = left.iter().map(|left| -left).collect();
+            let end = (1..f.len()).find(|&t| settles(&f[..t], f[t])).unwrap();
+            assert!(
+                left[end] <= 0.5 + 1e-9 && left[end - 1] > 0.5 - 1e-9,
+                "{rate}: {end}"
+            );
+        }
+        assert!(!settles(&[0.0, 0.1], 0.25));
+        // Rounding goes up and down.
+        assert!(settles(&[0.0, 0.1], 0.05));
+    }
+
     #[test]
     fn tolerance_zero_waits_until_nothing_changes() {
         for rule in [
             Rule::PerCoordinate,
             Rule::RelativeToFreeEnergy,
             Rule::Remaining,
+            Rule::RemainingPerRow,
         ] {
             assert_eq!(decide(rule, 0.0, &[-5.0, -4.999_999], false), None);
             for same in [&[-5.0, -5.0][..], &[-5.0, -5.0, -5.0], &[-6.0, -5.0, -5.0]] {

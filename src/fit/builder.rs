@@ -91,7 +91,7 @@ impl<F: Float> Clusterer<F> {
                 checkpoint: None,
                 warm: None,
                 rule: StopRule {
-                    rule: Rule::default(),
+                    rule: None,
                     tolerance: 1e-3,
                     max_iterations: 200,
                 },
@@ -182,16 +182,16 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// $$|F_t - F_{t-1}| \le \frac{\text{tolerance}}{2} \sum_n w_n D_n$$
     ///
-    /// In every phase, after its last round of split and merge; times the [factor](Phase::tolerance_factor) of the phase.
+    /// Where all components share each row it is what $F$ has still to gain, in nats per row ([`Rule::RemainingPerRow`]). In every phase, after its last round of split and merge; times the [factor](Phase::tolerance_factor) of the phase.
     pub fn tolerance(mut self, tolerance: f64) -> Self {
         self.0.settings.rule.tolerance = tolerance;
         self
     }
 
-    /// The rule by which a change of the free energy counts as small. Default [`Rule::PerCoordinate`];
-    /// [`Rule::RelativeToFreeEnergy`] is that of the papers, at a tolerance of 1e-4.
+    /// The rule by which a change of the free energy counts as small. Default: [`Rule::RemainingPerRow`] where all components share
+    /// each row, else [`Rule::PerCoordinate`]; [`Rule::RelativeToFreeEnergy`] is that of the papers, at a tolerance of 1e-4.
     pub fn stop_rule(mut self, rule: Rule) -> Self {
-        self.0.settings.rule.rule = rule;
+        self.0.settings.rule.rule = Some(rule);
         self
     }
 

@@ -15,7 +15,7 @@ use crate::data::{Centres, Data, Frame, Guarded, View};
 use crate::em::trace;
 use crate::em::{
     self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, Progress,
-    Report, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
+    Report, Rule, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
 };
 use crate::io::{self, FileFault};
 use crate::m_step::{Coordinates, MStep, Started};
@@ -551,7 +551,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             resumed.map_err(|fault| settings.fault(fault))?;
         }
         let _span = trace::phase(&report);
+        let soft = stages.shares_all().then_some(Rule::RemainingPerRow);
         let rule = StopRule {
+            rule: settings.rule.rule.or(soft),
             tolerance: settings.rule.tolerance * outline.factor,
             ..settings.rule
         };

@@ -6,10 +6,17 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes a file in the folder of `path`, and renames it when all of it is on the disk.
+/// Writes a file in the folder of `path`, and renames it when all of it is on the disk: it has the mode of the one it replaces. A
+/// device or a pipe takes what is written, and stays.
 pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+    if is_special(path) {
+        return fill(&mut File::options().write(true).open(path)?);
+    }
     let (mut file, temporary) = create_temporary(path)?;
-    let written = fill(&mut file).and_then(|()| file.sync_all());
+    let mode = fs::metadata(path).map(|there| there.permissions());
+    let kept = mode.map_or(Ok(()), |mode| file.set_permissions(mode));
+    let written = kept.and_then(|()| fill(&mut file));
+    let written = written.and_then(|()| file.sync_all());
     drop(file);
     let written = written.and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
@@ -23,6 +30,9 @@ pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -
 
 /// Whether a file can be written there. Removes files that killed processes have left in its folder.
 pub(crate) fn prepare(path: &Path) -> Result<()> {
+    if is_special(path) {
+        return Ok(());
+    }
     let (file, temporary) = create_temporary(path)?;
     drop(file);
     fs::remove_file(&temporary)?;
@@ -40,6 +50,11 @@ pub(crate) fn prepare(path: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether it is a device, a pipe or the like.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 /// A new file in the same folder, with a name that nobody else has: not another process, not another thread.

@@ -20,6 +20,8 @@ pub(crate) struct Entries<'a, F> {
     pub(crate) values: &'a [F],
     /// Whether coordinates that are not there are 0; otherwise nothing is known of them.
     pub(crate) others_are_zero: bool,
+    /// The coordinates that every row has, and begins with, where the others are 0.
+    pub(crate) whole: &'a [u32],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -257,6 +259,7 @@ mod tests {
                 ids: &ids,
                 values: &values,
                 others_are_zero: false,
+                whole: &[],
             };
             let naive = |i: usize, c: usize, scaled: bool| -> f64 {
                 let Known { ids, values } = rows.row(i);

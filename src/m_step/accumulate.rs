@@ -29,12 +29,9 @@ impl<F: Float> Rows<F> {
         };
         if known.others_are_zero {
             for (i, row) in known.rows().enumerate() {
-                for (c, q) in block.members(i) {
-                    let share = self.weights[i] * q;
-                    if share > 0.0 {
-                        moments.add_sparse(c as usize, share, row);
-                    }
-                }
+                let shares = block.members(i).map(|(c, q)| (c, self.weights[i] * q));
+                let shares = shares.filter(|(_, share)| *share > 0.0);
+                moments.add_sparse(row, shares, centres);
             }
             return;
         }

@@ -4,7 +4,7 @@ use crate::base::float::Float;
 use crate::base::sort;
 use crate::costs::observed::Observed;
 use crate::costs::patterns::{Expects, Pattern, patterns};
-use crate::kernels::sparse::Entries;
+use crate::kernels::sparse::{Entries, Known};
 use crate::kernels::stride;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
@@ -67,6 +67,23 @@ impl Moments {
                 let share: f64 = alike.iter().map(|member| member.2).sum();
                 let (missing, second) =
                     (&pattern.missing, &mut self.second[place * size..][..size]);
+                for values in observed.noise(c, pattern) {
+                    let (mut u, row) = (
+                        vec![0.0; dim],
+                        Known {
+                            ids: pattern.known,
+                            values: &values[..],
+                        },
+                    );
+                    observed.complete(c, (pattern, given), row, (&mut u, &mut x));
+                    for (i, row) in second.chunks_exact_mut(dim).enumerate() {
+                        let pairs = row.iter_mut().zip(&u[..=i]);
+                        pairs.for_each(|(sum, x)| *sum += share * u[i] * x);
+                    }
+                }
+                // The M-step adds the ridge to all columns of all rows.
+                let columns = second.iter_mut().step_by(dim + 1).zip(observed.ridge);
+                columns.for_each(|(sum, ridge)| *sum -= share * ridge);
                 let (rest, share) = (given.rest(missing.len()), observed.unit * share);
                 for (&a, row) in missing.iter().zip(rest.chunks_exact(missing.len().max(1))) {
                     let lower = missing.iter().zip(row).take_while(|(b, _)| **b <= a);

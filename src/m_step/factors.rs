@@ -14,8 +14,9 @@ use crate::base::simd::vectorised;
 use crate::base::sort;
 use crate::costs::LowRank;
 use crate::costs::low_rank::Factored;
-use crate::costs::observed_factors::Rest;
-use crate::costs::patterns::{Expects, patterns};
+use crate::costs::observed_factors::{KnownFactors, Rest};
+use crate::costs::patterns::{Expects, Pattern, patterns};
+use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
@@ -165,8 +166,15 @@ pub(super) fn accumulate<F: Float>(
                     }),
                 }
             }
+            let share = alike.iter().map(|member| member.2).sum();
+            add_noise(
+                known,
+                c,
+                (pattern, given.as_ref().map(|own| &own.1)),
+                share,
+                sums,
+            );
             if let Some((_, given)) = given.filter(|_| !pattern.missing.is_empty()) {
-                let share = alike.iter().map(|member| member.2).sum();
                 let rest = known.rest(c, (pattern, &given));
                 add_rest(&rest, &pattern.missing, share, c, sums);
             }
@@ -187,6 +195,49 @@ fn add_rest(rest: &Rest, missing: &[u32], share: f64, c: usize, sums: &mut Momen
             sums[j as usize] += share * product;
         }
     }
+}
+
+/// Adds what rows of a pattern with this share in component `c` have more where they are known with a ridge (E59): nothing to their mass
+/// and first moments.
+fn add_noise<F: Float>(
+    known: LowRank<'_, F>,
+    c: usize,
+    (pattern, given): (&Pattern<'_>, Option<&KnownFactors>),
+    share: f64,
+    sums: &mut Moments,
+) {
+    if known.ridge.is_empty() {
+        return;
+    }
+    let wide = stride(sums.dim);
+    let map = known.factored.map(c);
+    let mut z = Vec::new();
+    let first = sums.first_mut(c).to_vec();
+    let mut add = |u: &[f64]| add_rows::<F, 1>(&[(0, 0, share)], u, map, c, sums);
+    match given {
+        Some(given) => known.noise(c, pattern).for_each(|values| {
+            let (mut u, row) = (
+                vec![0.0; wide],
+                Known {
+                    ids: pattern.known,
+                    values: &values[..],
+                },
+            );
+            known.complete(
+                c,
+                (pattern, given),
+                row,
+                (&mut u[..known.centres.dim()], &mut z),
+            );
+            add(&u);
+        }),
+        None => known.ridge.iter().enumerate().for_each(|(j, ridge)| {
+            let mut u = vec![0.0; wide];
+            u[j] = ridge.sqrt();
+            add(&u);
+        }),
+    }
+    sums.first_mut(c).copy_from_slice(&first);
 }
 
 /// Adds `R` rows with their shares, given as differences from the mean of component `c`.
@@ -243,16 +294,14 @@ fn add_up<const R: usize>(sums: &mut [f64], rows: [&[f64]; R], factors: [f64; R]
     }
 }
 
-/// The means over its rows that a component has, in coordinates $b$ of its factors in which their posterior covariance is $I$.
+/// The means over its rows that a component has, in coordinates $b = B u$ of its factors in which their posterior covariance is $I$.
 struct Own {
     /// Means of differences $u$ from the mean, and of their squares (d), padded.
     first: Array1<f64>,
     second: Array1<f64>,
-    /// Means of $b u^T$ (q, d), padded.
+    /// Means of $b u^T$, and $B$ (q, d), padded. Means of $b$ and of $b b^T$ follow.
     products: Array2<f64>,
-    /// Means of $b$ (q), and of $b b^T$ (q, q): both follow from the others, for $b$ is linear in $u$.
-    along: Array1<f64>,
-    pairs: Array2<f64>,
+    map: Array2<f64>,
 }
 
 impl Own {
@@ -266,14 +315,25 @@ impl Own {
             false => products.into_iter().map(|x| x / mass / scale).collect(),
         };
         let mean = |sums: &[f64]| sums.iter().map(|x| x / mass).collect::<Array1<f64>>();
-        let (first, products) = (mean(sums.first(c)), by_factor(products, wide));
         Self {
+            first: mean(sums.first(c)),
             second: mean(&sums.second()[c * wide..][..wide]),
-            along: map.dot(&first),
-            pairs: products.dot(&map.t()),
-            first,
-            products,
+            products: by_factor(products, wide),
+            map,
         }
+    }
+
+    /// The means of $u^2$ (d) and of $b u^T$ (q, d) about a mean that is `step` (d) further.
+    fn about(&self, step: &Array1<f64>) -> (Array1<f64>, Array2<f64>) {
+        let mut products = self.products.clone();
+        let along = self.map.dot(&self.first).into_iter();
+        let (rest, across) = (&self.first - step, self.map.dot(step));
+        for ((mut row, along), across) in products.rows_mut().into_iter().zip(along).zip(across) {
+            row.scaled_add(-along, step);
+            row.scaled_add(-across, &rest);
+        }
+        let second = &self.second + &(step * &(step - 2.0 * &self.first));
+        (second, products)
     }
 }
 
@@ -291,74 +351,54 @@ struct Next<F> {
     least: Vec<f64>,
 }
 
-/// The M-step of a component with mass: the regression of its rows on 1 and their expected factors, whose coefficients are the new
-/// mean and, in the coordinates $b$, the new loadings. These are put into `loadings`, turned so that factors are independent given a
-/// row, the strongest first. The variances besides factors are (d) means over rows, to which a `prior` adds.
+/// The M-step of a component with mass: its mean is that of its rows, and its factors may have any covariance, which new loadings
+/// take over (E58). They are put into `loadings`, turned so that factors are independent given a row, the strongest first. The
+/// variances besides factors are (d) means over rows, to which a `prior` adds.
 fn updated<F: Float>(
     own: &Own,
-    lower: &[f64],
     mean: &[F],
     loadings: &mut [F],
     prior: impl Iterator<Item = impl Fn(f64) -> f64>,
     watch: Watch<'_>,
 ) -> Result<Next<F>> {
     check(watch)?;
-    let q = own.along.len();
-    let along = own.along.view().insert_axis(Axis(1));
-    // The regression about the mean, Q V^T = T: expected products of factors are those of expected ones, and their covariance.
-    let expected = &own.pairs + &Array2::<f64>::eye(q);
-    let mut matrix = (&expected - &along.dot(&along.t()))
-        .into_raw_vec_and_offset()
-        .0;
-    let mut slopes = &own.products - &along.dot(&own.first.view().insert_axis(Axis(0)));
-    let values = slopes.as_slice_mut().expect("rows one after the other");
-    match linalg::cholesky(&mut matrix, q, None)? {
-        true => {
-            linalg::forward(&matrix, q, values, mean.len());
-            linalg::backward(&matrix, q, values, mean.len());
-        }
-        false => values.fill(0.0),
-    }
-    let step = &own.first - &own.along.dot(&slopes);
-    // A mean is rounded to the type of the data, and variances are about that.
-    let moved = mean.iter().zip(&step);
+    let moved = mean.iter().zip(&own.first);
     let moved = moved.map(|(m, step)| F::from_f64(m.to_f64() + step));
     let moved: Vec<F> = moved.collect();
+    // A mean is rounded to the type of the data, and all else is about that.
     let steps = moved.iter().zip(mean);
     let steps = steps.map(|(new, old)| new.to_f64() - old.to_f64());
-    let step = Array1::from_iter(steps);
-    let terms = expected.dot(&slopes) - 2.0 * &own.products
-        + 2.0 * along.dot(&step.view().insert_axis(Axis(0)));
-    let explained = (terms * &slopes).sum_axis(Axis(0));
-    let noise = &own.second + &(&step * &(&step - 2.0 * &own.first)) + explained;
+    let (second, mut found) = own.about(&steps.collect());
+    let q = found.nrows();
+    let mut expected = (found.dot(&own.map.t()) + Array2::<f64>::eye(q))
+        .into_raw_vec_and_offset()
+        .0;
+    let values = found.as_slice_mut().expect("rows one after the other");
+    match linalg::cholesky(&mut expected, q, None)? {
+        true => linalg::forward(&expected, q, values, mean.len()),
+        false => values.fill(0.0),
+    }
+    let noise = second - (&found * &found).sum_axis(Axis(0));
     let noise = noise.iter().zip(prior).map(|(v, with)| with(*v));
     let noise: Vec<f64> = noise.collect();
     let least = own.second.iter().take(noise.len());
     let least = least.map(|s| (LEAST_SHARE * s).max(f64::MIN_POSITIVE));
-    let next = Next {
+    let least: Vec<f64> = least.collect();
+    let held = noise.iter().zip(&least).map(|(v, least)| v.max(*least));
+    let turned = turn(&found, &held.collect::<Vec<f64>>())?;
+    let turned = turned.iter().map(|x| F::from_f64(*x));
+    loadings.iter_mut().zip(turned).for_each(|(w, x)| *w = x);
+    Ok(Next {
         mean: moved,
-        least: least.collect(),
         noise,
-    };
-    let held = next
-        .noise
-        .iter()
-        .zip(&next.least)
-        .map(|(v, least)| v.max(*least));
-    let turned = turn(&slopes, lower, &held.collect::<Vec<f64>>())?;
-    loadings
-        .iter_mut()
-        .zip(&turned)
-        .for_each(|(w, x)| *w = F::from_f64(*x));
-    Ok(next)
+        least,
+    })
 }
 
-/// Takes loadings from the coordinates $b$ back, $W = V L^T$, and turns them so that $W^T \Psi^{-1} W$ is diagonal. Rows of few
-/// distinct values leave fewer factors than there are: for the others, which would stay 0, it starts very small ones.
-fn turn(slopes: &Array2<f64>, lower: &[f64], noise: &[f64]) -> Result<Array2<f64>> {
-    let q = slopes.nrows();
-    let lower = ArrayView2::from_shape((q, q), lower).expect("q x q numbers");
-    let loadings = lower.dot(slopes);
+/// Turns loadings (q, d) so that $W^T \Psi^{-1} W$ is diagonal. Rows of few distinct values leave fewer factors than there are: for
+/// the others, which would stay 0, it starts very small ones.
+fn turn(loadings: &Array2<f64>, noise: &[f64]) -> Result<Array2<f64>> {
+    let q = loadings.nrows();
     let mut scaled = loadings.clone();
     for mut row in scaled.rows_mut() {
         row.iter_mut().zip(noise).for_each(|(x, v)| *x /= v.sqrt());
@@ -368,7 +408,7 @@ fn turn(slopes: &Array2<f64>, lower: &[f64], noise: &[f64]) -> Result<Array2<f64
     let mut order: Vec<usize> = (0..q).collect();
     order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
     let axes = by_factor(vectors, q).select(Axis(0), &order);
-    let mut turned = axes.dot(&loadings);
+    let mut turned = axes.dot(loadings);
     for (place, mut row) in turned.rows_mut().into_iter().enumerate() {
         let value = values[order[place]];
         if value.is_nan() || value < VANISHED {
@@ -385,7 +425,8 @@ fn scale<F: Float>(sums: &Moments, model: &mut GaussianMixture<F>, shared: f64) 
     let explained = model.costs.factored().map_or(0.0, |factored| {
         let of = parallel::map(model.theta.k(), |c| {
             let own = Own::of(sums, sums.products[c].clone(), factored, c);
-            sums.mass(c) * (own.pairs.diag().sum() - own.along.dot(&own.along))
+            let (_, products) = own.about(&own.first);
+            sums.mass(c) * (&products * &own.map).sum()
         });
         of.iter().sum::<f64>() / (sums.mass.iter().sum::<f64>() * model.theta.dim() as f64)
     });
@@ -431,7 +472,7 @@ pub(super) fn update<F: Float>(
         return model.renew(cancel);
     };
     if mixing == Mixing::Learned {
-        model.theta.proportions = model.theta.likeliest_proportions(&sums.mass);
+        model.theta.proportions = model.theta.prior.proportions_of(&sums.mass);
     }
     // Products may take most of the memory: each is given back once it is used.
     let (mut products, mut loadings) = (
@@ -449,11 +490,10 @@ pub(super) fn update<F: Float>(
         }
         let (own, mass) = (Own::of(&sums, products, factored, c), sums.mass(c));
         let prior = (0..dim).map(|j| {
-            let (known, rows) = theta.prior.of_column(theta.share(c), j);
+            let (known, rows) = theta.prior.of_column(j);
             move |variance: f64| (mass * variance + known) / (mass + rows)
         });
-        let (lower, mean) = (factored.lower(c), theta.centres.row(c));
-        updated(&own, lower, mean, loadings, prior, cancel).map(Some)
+        updated(&own, theta.centres.row(c), loadings, prior, cancel).map(Some)
     });
     let next = parallel::all(next)?;
     model.move_centres().update(|c, row| {

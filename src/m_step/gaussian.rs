@@ -193,7 +193,7 @@ impl Gaussian {
 }
 
 /// Below this part of the second moment about a mean before it moved, the rest has too few digits.
-const ROUNDING: f64 = 1e-9;
+pub(super) const ROUNDING: f64 = 1e-9;
 
 /// Second moments about a fixed point are kept from pass to pass up to this many roundings of shares in the variance of the
 /// narrowest direction.
@@ -248,13 +248,19 @@ impl<F: Float> MStep<F> for Gaussian {
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
-        theta.prior = Advance::of(self.prior, theta.k(), &theta.frame, data)?;
-        // The unit is this variance itself: so far costs are exactly the squared distances.
+        theta.prior = Advance::of(self.prior, self.covariance, theta.k(), &theta.frame, data)?;
+        // The unit is this variance itself: so far costs are exactly the squared distances, and of rows with a ridge the expected ones.
         theta.set_all(variance.max(least));
-        let goes_on = match before {
+        let at_seeds = theta.clone();
+        let mut goes_on = match before {
             Some(before) => self.carry_over(&before.theta, &mut theta, data)?,
             None => false,
         };
+        // Under components that are narrower than a ridge allows no row would have a share.
+        let is_narrow = |c| theta.ridge_trace(c) > theta.dim() as f64;
+        if self.covariance.factors() == 0 && (0..theta.k()).any(is_narrow) {
+            (theta, goes_on) = (at_seeds, false);
+        }
         let model = GaussianMixture::new(theta, data.cancel())?;
         Ok(Started { model, goes_on })
     }
@@ -271,7 +277,12 @@ impl<F: Float> MStep<F> for Gaussian {
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let theta = &mut model.theta;
-        let variance = theta.with_prior(first.best, first.entries);
+        // The costs of one variance are squared distances alone.
+        let squared = match self.covariance.is_one_variance() {
+            true => first.best + first.entries * theta.prior.ridge_of(0),
+            false => first.best,
+        };
+        let variance = theta.with_prior(squared, first.entries);
         // The variance of the data may be that of one far value.
         if variance > 0.0 {
             theta.least_variance = theta.least_variance.min(resolved_beside::<F>(variance));
@@ -339,7 +350,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let (dim, mass) = (model.theta.dim(), &sums.mass);
         let one = restricted || self.covariance.is_one_variance();
         if self.mixing == Mixing::Learned && !one {
-            model.theta.proportions = model.theta.likeliest_proportions(mass);
+            model.theta.proportions = model.theta.prior.proportions_of(mass);
         }
         // The new variances where there is mass, and the one that all would share.
         let (mut variances, shared, rounding) = match self.covariance.has_pairs() {
@@ -347,21 +358,24 @@ impl<F: Float> MStep<F> for Gaussian {
             false => {
                 let squared = sums.about_new_means(model.move_centres());
                 let mut variances = model.theta.spread.clone();
+                let mut noise = 0.0;
                 let per_component = self.covariance.numbers(1, dim);
                 for (place, variance) in variances.iter_mut().enumerate() {
                     let (c, j) = (place / per_component, place % per_component);
                     let (squared, mass) = sums.second_of(&squared, c, j);
-                    let (prior, share) = (&model.theta.prior, model.theta.share(c));
+                    let prior = &model.theta.prior;
                     let (known, rows) = match per_component {
-                        1 => prior.of_all(share, 1),
-                        _ => prior.of_column(share, j),
+                        1 => prior.of_all(1),
+                        _ => prior.of_column(j),
                     };
+                    let own = mass * prior.ridge_of(j);
+                    noise += own;
                     if mass + rows > 0.0 {
-                        *variance = (squared + known) / (mass + rows);
+                        *variance = (squared + own + known) / (mass + rows);
                     }
                 }
                 let (squared, entries) = sums.squares_of_all(&squared);
-                let shared = model.theta.with_prior(squared, entries);
+                let shared = model.theta.with_prior(squared + noise, entries);
                 (variances, shared, Vec::new())
             }
         };
@@ -397,23 +411,20 @@ impl<F: Float> MStep<F> for Gaussian {
             return model.renew(cancel);
         }
         // A component without mass keeps its covariance.
-        let rows = theta.prior.of_column(0.0, 0).1;
+        let rows = theta.prior.rows;
         let keeps = |c: usize| !self.covariance.is_tied() && mass[c] + rows <= 0.0;
-        let matrices = variances.chunks_exact(dim * dim).enumerate();
-        let next = matrices.map(|(c, matrix)| match keeps(c) {
-            true => theta.least_of(c).to_vec(),
-            false => theta.next_least(c, matrix, &rounding[c * dim..][..dim]),
+        let next = parallel::map(variances.len() / (dim * dim), |c| match keeps(c) {
+            true => Ok((theta.least_of(c).to_vec(), theta.own(c).to_vec())),
+            false => {
+                let matrix = &variances[c * dim * dim..][..dim * dim];
+                theta.held(c, matrix, &rounding[c * dim..][..dim], cancel)
+            }
         });
-        theta.least_variances = next.collect::<Vec<_>>().concat();
+        let (least, triangles): (Vec<_>, Vec<_>) = parallel::all(next)?.into_iter().unzip();
+        (theta.least_variances, theta.spread) = (least.concat(), triangles.concat());
         let narrowest = theta.least_variances.iter().copied();
         let narrowest = narrowest.fold(f64::INFINITY, f64::min);
-        let mut variances = clamped(variances, theta, cancel)?;
-        for (c, own) in variances.chunks_exact_mut(dim * dim).enumerate() {
-            if keeps(c) {
-                own.copy_from_slice(theta.own(c));
-            }
-        }
-        (theta.spread, theta.unit) = (variances, shared.max(narrowest));
+        theta.unit = shared.max(narrowest);
         model.renew(cancel)
     }
 }
@@ -452,6 +463,11 @@ fn move_means<F: Float>(
             parallel::map(k, |c| sums.about(c, &steps[c * dim..][..dim])),
         ),
     };
+    for (matrix, mass) in matrices.iter_mut().zip(&masses) {
+        let columns = matrix.iter_mut().step_by(dim + 1);
+        let noise = columns.zip(&model.theta.prior.ridge);
+        noise.for_each(|(x, r)| *x += mass * r);
+    }
     let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
     let shared = model.theta.with_prior(traces.sum(), total * dim as f64);
     // Sums about the mean of the data are never about the means: they keep what digits they have.
@@ -462,8 +478,8 @@ fn move_means<F: Float>(
     let mut rounding = Vec::with_capacity(masses.len() * dim);
     let before = sums.second().chunks_exact(dim * dim);
     let of_components = matrices.iter_mut().zip(before).zip(masses);
-    for (c, ((matrix, before), mass)) in of_components.enumerate() {
-        let known = |j| model.theta.prior.of_column(model.theta.share(c), j);
+    for ((matrix, before), mass) in of_components {
+        let known = |j| model.theta.prior.of_column(j);
         let columns = matrix.iter_mut().step_by(dim + 1).enumerate();
         columns.for_each(|(j, x)| *x += known(j).0);
         let with_prior = (mass + known(0).1).max(f64::MIN_POSITIVE);

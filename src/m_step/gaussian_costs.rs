@@ -46,13 +46,20 @@ impl<F: Float> Costs<F> {
         let penalties: Vec<f64> = (0..k).map(|c| theta.proportions.penalty(c, unit)).collect();
         let round = theta.isotropic(unit) == *variances && penalties.iter().all(|p| *p == 0.0);
         let whitenings = whitenings(theta, round, watch)?;
-        // A variance gives the square of a difference a factor, and adds a term.
-        let relative = |variance: f64| (unit / variance, unit * (variance / unit).ln());
-        // Determinants and proportions add this to squared distances.
+        // A variance gives the square of a difference a factor, and adds a term; a square is larger by what it is known with (E59).
+        let relative = |variance: f64, j: usize| {
+            let factor = unit / variance;
+            let of_ridge = factor * theta.prior.ridge_of(j);
+            (factor, unit * (variance / unit).ln() + of_ridge)
+        };
+        // Determinants, a ridge and proportions add this to squared distances.
         let log_dets = || whitenings.iter().cycle().map(Whitening::log_det);
-        let added = || (log_dets().zip(&penalties)).map(|(log_det, own)| unit * log_det + own);
+        let own = |(c, (log_det, penalty)): (usize, (f64, &f64))| {
+            unit * (log_det + theta.ridge_trace(c)) + penalty
+        };
+        let added = || log_dets().zip(&penalties).enumerate().map(own);
         let of_component = |c: usize| {
-            let (factor, per_coordinate) = relative(variances[c]);
+            let (factor, per_coordinate) = relative(variances[c], 0);
             Factor {
                 factor,
                 per_coordinate,
@@ -64,11 +71,14 @@ impl<F: Float> Costs<F> {
             Covariance::TiedSpherical => Form::Squared,
             Covariance::Factors(_) if !theta.loadings.is_empty() => {
                 let (loadings, penalty) = (&theta.loadings, |c: usize| penalties[c]);
+                let ridge = &theta.prior.ridge;
                 Form::Factors(Factored::new(
-                    unit, loadings, variances, dim, penalty, watch,
+                    unit, loadings, variances, ridge, dim, penalty, watch,
                 )?)
             }
-            Covariance::Tied | Covariance::Full | Covariance::Factors(_) if round => {
+            Covariance::Tied | Covariance::Full | Covariance::Factors(_)
+                if round && theta.prior.ridge.is_empty() =>
+            {
                 Form::Scaled(Box::new(Scaled::new(centres(), |_| Factor::ONE)))
             }
             Covariance::Tied => {
@@ -83,7 +93,7 @@ impl<F: Float> Costs<F> {
             }
             Covariance::Spherical => Form::Scaled(Box::new(Scaled::new(centres(), of_component))),
             Covariance::Diagonal | Covariance::Factors(_) => {
-                let of = |c: usize, j: usize| relative(variances[c * dim + j]);
+                let of = |c: usize, j: usize| relative(variances[c * dim + j], j);
                 let scaled = Scaled::by_column(centres(), of, |c| penalties[c]);
                 Form::Scaled(Box::new(scaled))
             }
@@ -122,6 +132,7 @@ impl<F: Float> Costs<F> {
                 centres,
                 loadings: &theta.loadings,
                 noise: &theta.spread,
+                ridge: &theta.prior.ridge,
                 penalties: &self.penalties,
             }),
             Form::Tied(shared) => Cost::Whitened(Whitened::shared(shared, self.observed(theta))),
@@ -136,6 +147,7 @@ impl<F: Float> Costs<F> {
             precisions: &self.precisions,
             means: theta.covariance.is_tied().then_some(&theta.exact_means[..]),
             penalties: &self.penalties,
+            ridge: &theta.prior.ridge,
             unit: theta.unit,
         }
     }

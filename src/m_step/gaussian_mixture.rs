@@ -10,6 +10,7 @@ use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::{Float, held_in_range};
 use crate::base::linalg::{self, Cholesky};
+use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::costs::Cost;
 use crate::data::Summary;
@@ -31,6 +32,8 @@ pub struct GaussianMixture<F> {
     pub(super) costs: Costs<F>,
     /// The means that were given, or the centres out of the frame: few updates of a fit are asked for them.
     means: Cached<Array2<F>>,
+    /// Without a ridge, made when densities are asked for.
+    plain: Cached<Box<Self>>,
 }
 
 impl<F: Float> GaussianMixture<F> {
@@ -123,6 +126,7 @@ impl<F: Float> GaussianMixture<F> {
             costs: Costs::new(&theta, watch)?,
             theta,
             means: Cached::default(),
+            plain: Cached::default(),
         })
     }
 
@@ -134,11 +138,20 @@ impl<F: Float> GaussianMixture<F> {
     /// With costs that follow from other variances.
     pub(super) fn renew(&mut self, watch: Watch<'_>) -> Result<()> {
         self.costs = Costs::new(&self.theta, watch)?;
+        self.plain = Cached::default();
         Ok(())
+    }
+
+    /// With the densities of the parameters for costs.
+    pub(super) fn without_ridge(&self) -> Self {
+        let mut theta = self.theta.clone();
+        theta.prior.ridge.clear();
+        parallel::alone(|| Self::whole(theta))
     }
 
     pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
         self.means = Cached::default();
+        self.plain = Cached::default();
         self.theta.means = None;
         &mut self.theta.centres
     }
@@ -346,11 +359,16 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         &self.theta.frame
     }
 
-    /// From costs in units of a variance to log-joints (E1, E31, E33).
+    /// From costs in units of a variance to log-joints (E1, E31, E33). Costs of one variance are squared distances alone, without a ridge.
     fn log_joint(&self) -> LogJoint {
+        let ridge = match self.theta.covariance.is_one_variance() {
+            true => self.theta.prior.ridge_of(0) / self.theta.unit,
+            false => 0.0,
+        };
+        let volume = (2.0 * PI * self.theta.unit).ln();
         LogJoint {
             alpha: -(self.theta.k() as f64).ln(),
-            gamma: self.theta.frame.log_density_shift() - 0.5 * (2.0 * PI * self.theta.unit).ln(),
+            gamma: self.theta.frame.log_density_shift() - 0.5 * (volume + ridge),
             beta: 0.5 / self.theta.unit,
         }
     }
@@ -358,6 +376,12 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     /// The logarithm of the [prior](crate::m_step::Prior) density, less that at its mode.
     fn prior_terms(&self) -> f64 {
         self.theta.prior_terms()
+    }
+
+    fn plain(&self) -> Option<&dyn Mixture<F>> {
+        let has_ridge = !self.theta.prior.ridge.is_empty();
+        let make = || Box::new(self.without_ridge());
+        has_ridge.then(|| &**self.plain.get(make) as _)
     }
 
     fn means(&self) -> Array2<F> {

@@ -1,10 +1,11 @@
 //! Weighted statistics of components: what a block of rows adds to an M-step.
 
 use crate::base::float::Float;
-use crate::base::parallel;
+use crate::base::{parallel, sort};
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use crate::rows::Centres;
+use std::ops::Range;
 
 /// Which second moments a component family needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,8 +48,8 @@ pub struct Moments {
     first: Vec<f64>,
     pub(crate) kind: SecondMoments,
     pub(super) second: Vec<f64>,
-    /// Whether moments are about the origin, as those of sparse rows are, and not about the centres.
-    about_origin: bool,
+    /// Whether coordinates that rows do not have are 0, and are yet to be added.
+    others_are_zero: bool,
     /// Whether second moments of all components together are about their means.
     pub(super) about_means: bool,
     /// Whether second moments of coordinates may be sums in the type of the data, and whether they are.
@@ -60,14 +61,30 @@ pub struct Moments {
     pub(crate) scatter_known: bool,
     /// The weight of the rows that they are of, if they do not depend on responsibilities; else 0.
     pub(super) scatter_weight: f64,
-    /// First moments of sparse rows, one after the other, while they are few: component, coordinate and what is added to it.
-    listed: Vec<(u32, u32, f64)>,
+    /// Sparse rows that are yet to be added, while they take less memory than sums of all coordinates.
+    waiting: Vec<Waiting>,
     own: Vec<f64>,
     /// The sums of the parts of a product, each of its columns.
     pub(super) parts: Vec<Self>,
     /// (k): the products of differences from the mean with each factor (q, d), padded, of components met; none for the others.
     pub(super) products: Vec<Vec<f64>>,
     factors: usize,
+}
+
+/// Sparse rows, with their shares.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Waiting {
+    ids: Vec<u32>,
+    values: Vec<f64>,
+    /// Component, share, and where the entries of the row are.
+    shares: Vec<(u32, f64, Range<usize>)>,
+}
+
+impl Waiting {
+    fn row(&self, entries: &Range<usize>) -> impl Iterator<Item = (usize, f64)> {
+        let ids = self.ids[entries.clone()].iter().map(|j| *j as usize);
+        ids.zip(self.values[entries.clone()].iter().copied())
+    }
 }
 
 /// The sums of [`Moments`], to be added to.
@@ -104,14 +121,14 @@ impl Moments {
             first: vec![0.0; stride(dim)],
             kind,
             second: vec![0.0; second],
-            about_origin: false,
+            others_are_zero: false,
             about_means: false,
             may_be_narrow: false,
             narrow: false,
             whitened: false,
             scatter_known: false,
             scatter_weight: 0.0,
-            listed: Vec::new(),
+            waiting: Vec::new(),
             own: Vec::new(),
             parts: Vec::new(),
             products: Vec::new(),
@@ -208,6 +225,17 @@ impl Moments {
             self.first.resize(self.first.len() + stride, 0.0);
         }
         self.places[c] as usize * stride
+    }
+
+    /// How far the mean of component `c` is from its centre: not known, so infinite, where rows know different coordinates.
+    pub(crate) fn offset(&self, c: usize) -> f64 {
+        if !self.observed.is_empty() {
+            return f64::INFINITY;
+        }
+        let mass = Some(self.mass[c]).filter(|mass| *mass > 0.0);
+        let mass = mass.unwrap_or(f64::INFINITY);
+        let squared = self.first(c).iter().map(|first| (first / mass).powi(2));
+        squared.sum::<f64>().sqrt()
     }
 
     /// Gives component `c` a mass and a first moment (d, or padded) in place of what it has.
@@ -357,73 +385,120 @@ impl Moments {
         row: Known<'_, F>,
         centres: &Centres<F>,
     ) {
+        let values = row.values.iter().map(|x| x.to_f64());
+        let ids = row.ids.iter().map(|j| *j as usize);
+        self.add_known(c, share, ids.zip(values), centres);
+    }
+
+    #[inline(always)]
+    fn add_known<F: Float>(
+        &mut self,
+        c: usize,
+        share: f64,
+        known: impl Iterator<Item = (usize, f64)>,
+        centres: &Centres<F>,
+    ) {
         self.track_observed();
         self.mass[c] += share;
         let (centre, start) = (centres.row(c), c * stride(self.dim));
         let first = self.place(c);
-        for (&j, &x) in row.ids.iter().zip(row.values) {
-            let (j, place) = (j as usize, start + j as usize);
-            let t = x.to_f64() - centre[j].to_f64();
+        for (j, x) in known {
+            let place = start + j;
+            let t = x - centre[j].to_f64();
             self.observed[place] += share;
             self.first[first + j] += share * t;
             self.add_second(c, place, share * (t * t));
         }
     }
 
-    /// Adds a row whose coordinates are 0 where they are not there: about the origin, until all are [settled](Self::settle).
-    pub(super) fn add_sparse<F: Float>(&mut self, c: usize, share: f64, row: Known<'_, F>) {
-        /// Rows have so much fewer values than there are coordinates of all components that sums of all would cost more.
-        const FEW: usize = 16;
-        self.about_origin = true;
-        self.mass[c] += share;
-        let stride = stride(self.dim);
-        let (start, few) = (c * stride, self.mass.len() * stride / FEW);
-        // A part that has sums of all has them from then on.
-        if self.first.len() == stride && self.listed.len() + row.ids.len() <= few {
-            for (&j, x) in row.ids.iter().zip(row.values) {
-                let x = x.to_f64();
-                self.listed.push((c as u32, j, share * x));
-                self.add_second(c, start + j as usize, share * (x * x));
+    /// Adds a row whose coordinates are 0 where they are not there, with its shares of components. The zeros come
+    /// [at last](Self::settle).
+    pub(super) fn add_sparse<F: Float>(
+        &mut self,
+        row: Known<'_, F>,
+        shares: impl Iterator<Item = (u32, f64)>,
+        centres: &Centres<F>,
+    ) {
+        self.others_are_zero = true;
+        if !self.observed.is_empty() {
+            return shares.for_each(|(c, share)| self.add_entries(c as usize, share, row, centres));
+        }
+        self.waiting.resize_with(1, Waiting::default);
+        let waiting = &mut self.waiting[0];
+        let start = waiting.ids.len();
+        waiting.ids.extend_from_slice(row.ids);
+        waiting.values.extend(row.values.iter().map(|x| x.to_f64()));
+        let entries = start..waiting.ids.len();
+        (waiting.shares).extend(shares.map(|(c, share)| (c, share, entries.clone())));
+        // In numbers of 8 bytes.
+        let numbers = 3 * waiting.ids.len() / 2 + 4 * waiting.shares.len();
+        if numbers > 2 * self.mass.len() * stride(self.dim) {
+            for waiting in std::mem::take(&mut self.waiting) {
+                for (c, share, entries) in &waiting.shares {
+                    self.add_known(*c as usize, *share, waiting.row(entries), centres);
+                }
             }
-            return;
-        }
-        self.add_listed();
-        let first = self.place(c);
-        for (&j, x) in row.ids.iter().zip(row.values) {
-            let (j, x) = (j as usize, x.to_f64());
-            self.first[first + j] += share * x;
-            self.add_second(c, start + j, share * (x * x));
         }
     }
 
-    /// Adds what is listed to the sums, in its order.
-    fn add_listed(&mut self) {
-        for (c, j, x) in std::mem::take(&mut self.listed) {
-            let first = self.place(c as usize);
-            self.first[first + j as usize] += x;
-        }
-    }
-
-    /// Turns sums about the origin into sums about these centres.
+    /// Adds the rows that wait, and the zeros of all, about these centres.
+    ///
+    /// The mass of the rows that lack a coordinate is a difference. Where none does, both masses are sums of the same numbers in the
+    /// same order, and nothing is left of it.
     pub(crate) fn settle<F: Float>(&mut self, centres: &Centres<F>) {
-        if !std::mem::take(&mut self.about_origin) {
+        if !std::mem::take(&mut self.others_are_zero) {
             return;
         }
-        let stride = stride(self.dim);
-        for c in (0..self.mass.len()).filter(|c| centres.len() > *c) {
-            let mass = self.mass[c];
-            if mass <= 0.0 {
-                continue;
+        let (stride, dim) = (stride(self.dim), self.dim);
+        let (waiting, observed) = (
+            std::mem::take(&mut self.waiting),
+            std::mem::take(&mut self.observed),
+        );
+        let places = || {
+            let all = (0..).zip(&waiting);
+            all.flat_map(|(w, own)| {
+                (0..)
+                    .zip(&own.shares)
+                    .map(move |(s, share)| (share.0, (w, s)))
+            })
+        };
+        let (starts, shares) = sort::sorted(self.mass.len(), (0_usize, 0_usize), places);
+        let width = match self.kind {
+            SecondMoments::PerComponent => 1,
+            SecondMoments::PerCoordinate => stride,
+            _ => 0,
+        };
+        let mut second = self.second.chunks_exact_mut(width.max(1));
+        let sums = self
+            .mass
+            .iter_mut()
+            .zip(self.first[stride..].chunks_exact_mut(stride));
+        let sums = sums.map(|sums| (sums, second.by_ref().next().filter(|_| width > 0)));
+        parallel::map_parts(sums.collect(), |c, ((mass, first), second)| {
+            let mut none = [0.0];
+            let second = second.unwrap_or(&mut none);
+            let last = second.len() - 1;
+            let (centre, mut known) = (centres.row(c), vec![0.0; stride]);
+            if !observed.is_empty() {
+                known.copy_from_slice(&observed[c * stride..][..stride]);
             }
-            let first = self.place(c);
-            let row = centres.row(c)[..self.dim].iter().enumerate();
-            for (j, mu) in row.filter(|(_, mu)| **mu != F::zero()) {
-                let (mu, sum) = (mu.to_f64(), self.first[first + j]);
-                self.first[first + j] = sum - mass * mu;
-                self.add_second(c, c * stride + j, mu * (mass * mu - 2.0 * sum));
+            let mut add = |j: usize, share: f64, x: f64| {
+                let t = x - centre[j].to_f64();
+                first[j] += share * t;
+                second[j.min(last)] += share * (t * t);
+            };
+            for (w, s) in &shares[starts[c]..starts[c + 1]] {
+                let (_, share, entries) = &waiting[*w].shares[*s];
+                *mass += share;
+                for (j, x) in waiting[*w].row(entries) {
+                    known[j] += share;
+                    add(j, *share, x);
+                }
             }
-        }
-        self.second.iter_mut().for_each(|x| *x = x.max(0.0));
+            for j in (0..dim).filter(|j| centre[*j] != F::zero()) {
+                add(j, *mass - known[j], 0.0);
+            }
+        });
     }
 
     /// Adds the mass, first and second moment of some rows to coordinate `j` of component `c`.
@@ -490,7 +565,7 @@ impl Moments {
         add_all(&mut total.observed, &parts, |part| &part.observed);
         add_all(&mut total.second, &parts, |part| &part.second);
         add_all(&mut total.own, &parts, |part| &part.own);
-        total.about_origin = parts.iter().any(|part| part.about_origin);
+        total.others_are_zero = parts.iter().any(|part| part.others_are_zero);
         total.about_means = parts.iter().any(|part| part.about_means);
         total.narrow = parts.iter().any(|part| part.narrow);
         total.whitened = parts.iter().any(|part| part.whitened);
@@ -509,9 +584,7 @@ impl Moments {
             }
         });
         for part in &mut parts {
-            for (c, j, x) in part.listed.drain(..) {
-                total.first[(1 + c as usize) * stride + j as usize] += x;
-            }
+            total.waiting.append(&mut part.waiting);
         }
         total = total.with_factors(parts[0].factors);
         total.merge_products(&mut parts);
@@ -550,7 +623,7 @@ impl Moments {
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.fill(0.0);
-        self.about_origin = false;
+        self.others_are_zero = false;
         (self.about_means, self.narrow) = (false, false);
         (self.whitened, self.scatter_known, self.scatter_weight) = (false, false, 0.0);
         self.own.fill(0.0);

@@ -293,6 +293,7 @@ fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f
     let added: Vec<f64> = (0..K).map(|c| c as f64 / 8.0).collect();
     let shared = Shared::new(&components[0], &means, &added);
     let observed = Observed {
+        ridge: &[],
         transforms: &components,
         precisions: &[Cached::default()],
         means: Some(&means),

@@ -177,22 +177,33 @@ impl<F: Float> Parameters<F> {
             .unwrap_or_else(|below| below)
     }
 
-    /// The least variances that the covariance (d, d) of component `c` is clamped at (E52), after one with the triangle there
-    /// is, which must be among those allowed: or the step could lower the free energy. Variances below `rounding` (d) have no
-    /// digits.
-    pub(super) fn next_least(&self, c: usize, matrix: &[f64], rounding: &[f64]) -> Vec<f64> {
+    /// The least variances that the covariance (d, d) of component `c` is clamped at (E52), and the triangle that follows. The
+    /// triangle there is must be among those allowed, or be no better: or the step could lower the free energy. Variances below
+    /// `rounding` (d) have no digits.
+    pub(super) fn held(
+        &self,
+        c: usize,
+        matrix: &[f64],
+        rounding: &[f64],
+        watch: Watch<'_>,
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
         let mut next = self.floors(c);
         let variances = matrix.iter().step_by(self.dim() + 1).zip(rounding);
         for (least, (variance, rounding)) in next.iter_mut().zip(variances) {
             *least = least.max(LEAST_SHARE * variance).max(*rounding);
         }
+        let found = linalg::whitening(matrix, &next, watch)?;
         // The sum of the eigenvalues of the precision, in these units, is at least the largest.
-        if dot(&next, &self.precisions(c)) > 1.0 {
-            for (least, before) in next.iter_mut().zip(self.least_of(c)) {
-                *least = least.min(*before);
-            }
+        if dot(&next, &self.precisions(c)) <= 1.0
+            || fit_of(&found, matrix, self.dim()) >= fit_of(self.own(c), matrix, self.dim())
+        {
+            return Ok((next, found));
         }
-        next
+        for (least, before) in next.iter_mut().zip(self.least_of(c)) {
+            *least = least.min(*before);
+        }
+        let found = linalg::whitening(matrix, &next, watch)?;
+        Ok((next, found))
     }
 
     /// The precisions (d) of the columns of component `c`, given all others; or the one of all.
@@ -218,16 +229,8 @@ impl<F: Float> Parameters<F> {
 
     /// One variance for all, from a sum of squares and the mass that it is over, with the rows of the prior.
     pub(super) fn with_prior(&self, squared: f64, mass: f64) -> f64 {
-        let (known, rows) = self.prior.of_all(1.0, self.number_of_covariances());
+        let (known, rows) = self.prior.of_all(self.number_of_covariances());
         (squared + known) / (mass + rows)
-    }
-
-    /// The share of the rows that the covariance of component `c` is of.
-    pub(super) fn share(&self, c: usize) -> f64 {
-        match self.covariance.is_tied() {
-            true => 1.0,
-            false => self.proportions.values[c],
-        }
     }
 
     /// The logarithm of the determinant of the covariance of component `c` in `dim` coordinates.
@@ -462,6 +465,19 @@ impl<F: Float> Parameters<F> {
         let equal = "must be the unit of costs, and proportions equal";
         rule(plain, "variances", equal)
     }
+}
+
+/// Twice the mean log-density of rows whose covariance has this lower half, up to a constant, under that of a triangle $M$:
+/// $2 \ln |M| - \operatorname{tr} M S M^T$.
+fn fit_of(triangle: &[f64], matrix: &[f64], dim: usize) -> f64 {
+    let of_row = |(i, row): (usize, &[f64])| {
+        let along = |a: usize| {
+            let across: f64 = (0..a).map(|b| matrix[a * dim + b] * row[b]).sum();
+            row[a] * (matrix[a * (dim + 1)] * row[a] + 2.0 * across)
+        };
+        2.0 * row[i].ln() - (0..=i).map(along).sum::<f64>()
+    };
+    triangle.chunks_exact(dim).enumerate().map(of_row).sum()
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

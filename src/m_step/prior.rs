@@ -1,6 +1,7 @@
 //! A prior of Gaussian components: rows in advance.
 
-use super::{variance_floor, variances_of};
+use super::proportions::Proportions;
+use super::{Covariance, variance_floor, variances_of};
 use crate::base::error::{Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -39,7 +40,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    rows: f64,
+    pub(crate) rows: f64,
     variance: Option<f64>,
     proportions: f64,
     ridge: f64,
@@ -82,12 +83,12 @@ impl Prior {
         }
     }
 
-    /// Besides, covariances have about this variance more in every column, in the data's own unit, squared: a prior as strong as the
-    /// rows, which are seen as if they had noise. $\Sigma_c = S_c / m_c + (W \pi_c / m_c) \thinspace \epsilon I$, where
-    /// $W \pi_c$ is $m_c$, exactly with one component, or one covariance for all, and else up to shares of narrow components that fall.
+    /// Besides, covariances have this variance more in every column, in the data's own unit, squared: $\Sigma_c = S_c / m_c + \epsilon
+    /// I$, whatever the mass $m_c$. This is the ridge of other programs, such as `reg_covar` of scikit-learn.
     ///
-    /// This is the ridge of other programs, such as `reg_covar` of scikit-learn, as a part of the free energy: added as it is
-    /// to the maximum of the likelihood, a ridge may lower that.
+    /// Rows count as known with this variance. So the cost of a row under a component is its expected cost, $-\ln p(c, y) + \frac
+    /// \epsilon 2 \operatorname{tr} \Sigma_c^{-1}$, from which responsibilities, labels and the free energy follow, in the fit and in
+    /// predictions alike. Densities are those of the parameters.
     #[must_use]
     pub const fn ridge(self, variance: f64) -> Self {
         Self {
@@ -127,15 +128,14 @@ pub(super) struct Advance {
     pub(super) variances: Vec<f64>,
     /// Rows of each component in the mixing proportions.
     pub(super) proportions: f64,
-    /// (d), in the unit of the frame, squared; or none.
+    /// (d), in the unit of the frame, squared; or none. All are alike where a component has one variance.
     pub(super) ridge: Vec<f64>,
-    /// The total weight of the rows.
-    pub(super) weight: f64,
 }
 
 impl Advance {
     pub(super) fn of<F: Float>(
         prior: Option<Prior>,
+        kind: Covariance,
         k: usize,
         frame: &Frame<F>,
         data: &dyn Data<F>,
@@ -161,31 +161,40 @@ impl Advance {
         });
         let variances: Vec<f64> = variances.collect::<Result<_>>()?;
         let ridge = (0..frame.dim()).map(|j| enter(j, "ridge", prior.ridge, 0.0));
-        let ridge: Vec<f64> = ridge.collect::<Result<_>>()?;
+        let mut ridge: Vec<f64> = ridge.collect::<Result<_>>()?;
+        if !kind.is_by_column() {
+            ridge = vec![ridge.iter().sum::<f64>() / ridge.len() as f64; ridge.len()];
+        }
         let some = |there: bool, values| if there { values } else { Vec::new() };
         Ok(Self {
             rows: prior.rows,
             variances: some(prior.rows > 0.0, variances),
             proportions: prior.proportions,
             ridge: some(prior.ridge > 0.0, ridge),
-            weight: data.summary().total_weight,
         })
     }
 
-    /// The sum of squares in coordinate `j`, and the mass, that the prior adds to the covariance of components of this share.
-    pub(super) fn of_column(&self, share: f64, j: usize) -> (f64, f64) {
-        let at = |values: &[f64]| values.get(j).copied().unwrap_or(0.0);
-        let squares = self.rows * at(&self.variances) + share * self.weight * at(&self.ridge);
-        (squares, self.rows)
+    /// The sum of squares in coordinate `j`, and the mass, that the rows add to a covariance.
+    pub(super) fn of_column(&self, j: usize) -> (f64, f64) {
+        let variance = self.variances.get(j).copied().unwrap_or(0.0);
+        (self.rows * variance, self.rows)
     }
 
     /// As above, in all coordinates together, to `number` covariances.
-    pub(super) fn of_all(&self, share: f64, number: usize) -> (f64, f64) {
-        let total = self.variances.iter().sum::<f64>();
-        let ridge = self.ridge.iter().sum::<f64>();
+    pub(super) fn of_all(&self, number: usize) -> (f64, f64) {
         let rows = number as f64 * self.rows;
-        let squares = rows * total + share * self.weight * ridge;
+        let squares = rows * self.variances.iter().sum::<f64>();
         (squares, rows * self.variances.len() as f64)
+    }
+
+    /// The mixing proportions that follow from masses.
+    pub(super) fn proportions_of(&self, masses: &[f64]) -> Proportions {
+        Proportions::learned(masses.iter().map(|mass| mass + self.proportions))
+    }
+
+    /// The ridge of coordinate `j`, or 0.
+    pub(super) fn ridge_of(&self, j: usize) -> f64 {
+        self.ridge.get(j).copied().unwrap_or(0.0)
     }
 
     /// An error of the section that holds what no prior has.
@@ -205,8 +214,6 @@ impl Advance {
         };
         all_finite("ridge", &self.ridge, count)?;
         let positive = self.ridge.iter().all(|ridge| *ridge >= 0.0);
-        rule(positive, "ridge", "must not be negative")?;
-        let sound = self.weight >= 0.0 && self.weight.is_finite();
-        rule(sound, "prior", "must have a weight")
+        rule(positive, "ridge", "must not be negative")
     }
 }

@@ -156,9 +156,17 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
     }
 
     /// The log-densities of a block of rows, in nats, for densities in the data's own unit, of a family whose densities do not
-    /// follow from costs and [`log_joint`](Self::log_joint). `None` by default: they do.
+    /// follow from costs and [`log_joint`](Self::log_joint). By default they do, unless there is a [`plain`](Self::plain) model.
     #[doc(hidden)]
-    fn own_log_densities(&self, _rows: &Rows<F>) -> Option<Vec<f64>> {
+    fn own_log_densities(&self, rows: &Rows<F>) -> Option<Vec<f64>> {
+        let plain = self.plain()?;
+        Some(predict::densities(&facts::Facts::of(plain), rows))
+    }
+
+    /// The model whose densities are those of this one, where these costs are expected ones of rows with a ridge
+    /// ([E59](crate::equations#e59)). `None` by default: densities follow from costs.
+    #[doc(hidden)]
+    fn plain(&self) -> Option<&dyn Mixture<F>> {
         None
     }
 
@@ -176,9 +184,15 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
     }
 
     /// Rows with [missing values](crate::data::Dense::with_missing), of which the missing ones are filled in with their
-    /// expectation under the known ones, $\sum_c q_{nc} E[y_{nj} | c]$ (n, d); known ones are as they were.
+    /// expectation under the known ones, $\sum_c q_{nc} E[y_{nj} | c]$ (n, d); known ones are as they were. In a
+    /// [table](crate::m_step::Table) they are such data as a fit takes: a count is the nearest whole number, and a category the likeliest.
     fn impute(&self, data: &Dense<'_, F>) -> Result<Array2<F>> {
-        predict::impute(&facts::Facts::of(self), &self.means(), data)
+        predict::impute(&facts::Facts::of(self), &self.means(), data, true)
+    }
+
+    /// As [`impute`](Self::impute), with expectations of counts that need not be whole. Categories have none, and are the likeliest.
+    fn expected(&self, data: &Dense<'_, F>) -> Result<Array2<F>> {
+        predict::impute(&facts::Facts::of(self), &self.means(), data, false)
     }
 
     /// The log-density below which rows with at most this share of the weight lie, for a share between 0 and 1: rows that are
@@ -225,7 +239,8 @@ pub type BoxedMixture<F> = Box<dyn Mixture<F>>;
 pub struct Score {
     /// The likeliest component of each row (n).
     pub labels: Array1<u32>,
-    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ ([E22](crate::equations#e22)), in the data's own unit, squared.
+    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ ([E22](crate::equations#e22)), in the data's own unit, squared. Codes of
+    /// categories are labels, so it says nothing where columns have some.
     pub quantization_error: f64,
     /// $\sum_n w_n \ln p(y_n \mid \theta)$, in nats.
     pub log_likelihood: f64,
@@ -287,6 +302,9 @@ impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
     }
     fn own_log_densities(&self, rows: &Rows<F>) -> Option<Vec<f64>> {
         (**self).own_log_densities(rows)
+    }
+    fn plain(&self) -> Option<&dyn Mixture<F>> {
+        (**self).plain()
     }
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         (**self).sample(n, seed)

@@ -3,7 +3,7 @@
 use crate::base::error::{Error, Result, positive, require};
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::costs::Cost;
+use crate::costs::{Cost, OwnCost};
 use crate::data::{Data, Dense, Guarded};
 use crate::kernels::soft;
 use crate::model::Score;
@@ -97,39 +97,41 @@ pub(crate) fn truncated_responsibilities<F: Float>(
 }
 
 /// The rows with what is missing filled in, from the responsibilities of all components, and what each expects: its mean, unless
-/// that depends on what is known.
+/// that depends on what is known. `whole`: with what may be data.
 #[inline(never)]
 pub(crate) fn impute<F: Float>(
     model: Model<'_, F>,
     means: &Array2<F>,
     data: &Dense<'_, F>,
+    whole: bool,
 ) -> Result<Array2<F>> {
     let mut filled = data.points().to_owned();
     check(model, data)?;
-    if data.kind().is_dense() {
-        return Ok(filled);
-    }
+    let mut rows = Rows::default();
     // Some rows at a time: shares are as many as rows times components.
-    for mut part in filled.axis_chunks_iter_mut(Axis(0), PART_ROWS) {
+    for (number, mut part) in (0..).zip(filled.axis_chunks_iter_mut(Axis(0), PART_ROWS)) {
+        let first = number * PART_ROWS;
+        data.load(first..first + part.nrows(), model.frame, &mut rows)?;
+        check_rows(model, &rows, first)?;
+        if data.kind().is_dense() {
+            continue;
+        }
         let known = part.to_owned();
         let known = known.as_slice().expect("rows in order");
         let known = Dense::of_block(known, means.ncols(), None, true);
-        let (shares, mut rows) = (responsibilities(model, &known)?, Rows::default());
-        known.load(0..known.len(), model.frame, &mut rows)?;
+        let shares = responsibilities(model, &known)?;
         for (i, mut row) in part.outer_iter_mut().enumerate() {
-            let (shares, completed) = (shares.row(i), completed(model, &rows, i, shares.row(i)));
-            if let Some(completed) = completed {
-                let missing = row
-                    .iter_mut()
-                    .zip(completed)
-                    .filter(|(x, _)| !x.is_finite());
-                missing.for_each(|(x, expected)| *x = expected);
-                continue;
-            }
+            let shares = shares.row(i);
+            let completed = completed(model, &rows, i, shares);
             for (j, x) in row.iter_mut().enumerate().filter(|(_, x)| !x.is_finite()) {
                 let terms = shares.iter().zip(means.column(j));
-                let expected = terms.map(|(share, mean)| share.to_f64() * mean.to_f64());
-                *x = F::from_f64(expected.sum());
+                let terms = terms.map(|(share, mean)| share.to_f64() * mean.to_f64());
+                let expected = match &completed {
+                    Some(completed) => completed[j].to_f64(),
+                    None => terms.sum(),
+                };
+                let datum = |own: &dyn OwnCost<F>| own.datum(j, shares, expected, whole);
+                *x = F::from_f64(model.cost.own().map_or(expected, datum));
             }
         }
     }
@@ -288,7 +290,9 @@ pub(crate) fn quantization_error<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<f64> {
-    let blocks = by_blocks(model, data, |rows| error_of(model.centres, rows))?;
+    // Sums have the order of those of a score.
+    let size = rows_of_costs(model);
+    let blocks = by_blocks_of(size, model, data, |rows| error_of(model.centres, rows))?;
     in_data_unit(model.frame, blocks.into_iter())
 }
 
@@ -331,6 +335,12 @@ fn check<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<()> {
     model.cost.check(data)
 }
 
+/// Whether the model takes what these rows hold, of which the first has this number.
+fn check_rows<F: Float>(model: Model<'_, F>, rows: &Rows<F>, first: usize) -> Result<()> {
+    let own = model.cost.own();
+    own.map_or(Ok(()), |own| own.takes(rows, first))
+}
+
 /// `work` on every block of rows, results in order: none, where there are no rows.
 fn by_blocks<F: Float, T: Send>(
     model: Model<'_, F>,
@@ -361,7 +371,9 @@ fn by_blocks_of<F: Float, T: Send>(
     let data = Guarded::new(data, None)?;
     parallel::all(parallel::map_blocks(data.len(), size, |_, range| {
         let mut rows = Rows::default();
+        let first = range.start;
         data.load(range, model.frame, &mut rows)?;
+        check_rows(model, &rows, first)?;
         Ok(work(&rows))
     }))
 }

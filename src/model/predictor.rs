@@ -2,7 +2,7 @@
 
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
-use crate::data::check_rows;
+use crate::data::{check_rows, load_row};
 use crate::kernels::select;
 use crate::model::facts::Facts;
 use crate::model::{Mixture, predict};
@@ -17,6 +17,7 @@ pub struct Predictor<F, M> {
     row: Rows<F>,
     ids: Vec<u32>,
     costs: Vec<F>,
+    may_miss: bool,
 }
 
 impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
@@ -26,13 +27,22 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
             row: Rows::default(),
             ids: (0..model.components() as u32).collect(),
             costs: Vec::new(),
+            may_miss: false,
             model,
         }
     }
 
+    /// For rows in which values may be missing: NaN stands for a value that is not known, as in
+    /// [`Dense::with_missing`](crate::data::Dense::with_missing).
+    #[must_use]
+    pub fn with_missing(self) -> Self {
+        let may_miss = true;
+        Self { may_miss, ..self }
+    }
+
     /// The label of a row (d), as [`Mixture::predict`] finds it, and the squared distance to the mean of that component, in the
-    /// data's own unit, squared. Only the first call allocates memory; with full or tied covariances and models of a
-    /// sketch, all take some vectors of d numbers. Errors are those of [`Dense::new`](crate::data::Dense::new) and `predict`.
+    /// data's own unit, squared. Only the first call allocates memory; with full or tied covariances, models of a
+    /// sketch and missing values, all take some vectors of d numbers. Errors are those of [`Dense::new`](crate::data::Dense::new) and `predict`.
     pub fn predict(&mut self, row: &[F]) -> Result<(u32, f64)> {
         self.load(row)?;
         let (mut label, mut cost) = ([0], [F::zero()]);
@@ -50,10 +60,14 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
 
     fn load(&mut self, row: &[F]) -> Result<()> {
         same_columns("data", self.model.frame().dim(), row.len())?;
+        if self.may_miss && row.iter().any(|x| x.to_f64().is_nan()) {
+            return load_row(row, self.model.frame(), &mut self.row);
+        }
         check_rows(aview1(row).insert_axis(Axis(0)), None, "data", F::LIMIT, 0)?;
         self.row.reset(1, row.len());
         self.row.weights.push(1.0);
         (self.model.frame()).enter(row.iter().copied(), &mut self.row.values);
-        Ok(())
+        let own = self.model.cost().own();
+        own.map_or(Ok(()), |own| own.takes(&self.row, 0))
     }
 }

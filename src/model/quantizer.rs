@@ -29,9 +29,10 @@ impl<F: Float> CoarseQuantizer<F> {
     pub(crate) fn of(centres: &Centres<F>) -> Self {
         let number = ((centres.len() as f64).sqrt() as usize).max(1);
         let mut found = Self::with(centres, centres.evenly(number), 0);
+        let rows = Rows::of_padded(&centres.values, centres.dim());
         for _ in 0..STEPS {
             let mut points = found.points;
-            points.move_to_means(&centres.values, |_| 1.0, &found.nearest);
+            points.move_to_means(&rows, |_| 1.0, &found.nearest);
             found = Self::with(centres, points, found.evaluations);
         }
         // If some centres are far out, too few points are left among most centres: their cells are too wide.

@@ -30,11 +30,13 @@ enum Kind<F> {
     Ragged {
         /// (n + 1): where the entries of each row start; the last one is where they end.
         starts: Vec<usize>,
-        /// The coordinates that are known, ascending in each row.
+        /// The coordinates that are known, ascending in each row, after the `whole` ones.
         ids: Vec<u32>,
         /// The mean of the data, in the frame, padded: it stands for coordinates that are not known. `None` where coordinates
         /// that are not there are 0, and so are known.
         mean: Option<Arc<[F]>>,
+        /// The coordinates that every row has, and begins with, where the others are 0.
+        whole: Vec<u32>,
         /// The logarithm of the factor of each column, less their mean: none, where the factors are equal.
         log_scales: Arc<[f64]>,
     },
@@ -93,15 +95,22 @@ impl<F: Float> Rows<F> {
     /// Removes all rows. Ragged rows are then [pushed](Self::push) one by one.
     pub(crate) fn reset_ragged(&mut self, frame: &Frame<F>) {
         let mean = Some(Arc::clone(&frame.mean));
-        self.reset_to(frame.dim(), mean, frame.log_scales());
+        self.reset_to(frame.dim(), mean, Vec::new(), frame.log_scales());
     }
 
-    /// As [`reset_ragged`](Self::reset_ragged), for rows whose coordinates are 0 where they are not there.
-    pub(crate) fn reset_sparse(&mut self, frame: &Frame<F>) {
-        self.reset_to(frame.dim(), None, Arc::default());
+    /// As [`reset_ragged`](Self::reset_ragged), for rows whose coordinates are 0 where they are not there. All begin with the
+    /// coordinates `whole`.
+    pub(crate) fn reset_sparse(&mut self, frame: &Frame<F>, whole: Vec<u32>) {
+        self.reset_to(frame.dim(), None, whole, Arc::default());
     }
 
-    fn reset_to(&mut self, dim: usize, mean: Option<Arc<[F]>>, log_scales: Arc<[f64]>) {
+    fn reset_to(
+        &mut self,
+        dim: usize,
+        mean: Option<Arc<[F]>>,
+        whole: Vec<u32>,
+        log_scales: Arc<[f64]>,
+    ) {
         self.dim = dim;
         self.values.clear();
         self.weights.clear();
@@ -116,6 +125,7 @@ impl<F: Float> Rows<F> {
             starts,
             ids,
             mean,
+            whole,
             log_scales,
         };
     }
@@ -137,12 +147,17 @@ impl<F: Float> Rows<F> {
         match &self.kind {
             Kind::Dense { .. } => None,
             Kind::Ragged {
-                starts, ids, mean, ..
+                starts,
+                ids,
+                mean,
+                whole,
+                ..
             } => Some(Entries {
                 starts,
                 ids,
                 values: &self.values,
                 others_are_zero: mean.is_none(),
+                whole,
             }),
         }
     }
@@ -283,18 +298,25 @@ impl<F: Float> Rows<F> {
     #[doc(alias = "row")]
     #[must_use]
     pub fn coordinates(&self, i: usize) -> Cow<'_, [F]> {
-        let Kind::Ragged { mean, .. } = &self.kind else {
+        let mean = match &self.kind {
+            Kind::Ragged { mean, .. } => mean.as_deref(),
+            Kind::Dense { .. } => None,
+        };
+        self.coordinates_or(i, mean.unwrap_or_default())
+    }
+
+    /// Row `i` as a centre, where coordinates that it does not know are those of a padded row.
+    pub(crate) fn coordinates_or(&self, i: usize, others: &[F]) -> Cow<'_, [F]> {
+        let Some(entries) = self.entries() else {
             return Cow::Borrowed(self.row(i));
         };
-        let mut centre = match mean {
-            Some(mean) => mean.to_vec(),
-            None => vec![F::zero(); stride(self.dim)],
+        let mut centre = match entries.others_are_zero {
+            true => vec![F::zero(); stride(self.dim)],
+            false => others.to_vec(),
         };
-        if let Some(entries) = self.entries() {
-            let Known { ids, values } = entries.row(i);
-            for (&j, &x) in ids.iter().zip(values) {
-                centre[j as usize] = x;
-            }
+        let Known { ids, values } = entries.row(i);
+        for (&j, &x) in ids.iter().zip(values) {
+            centre[j as usize] = x;
         }
         Cow::Owned(centre)
     }

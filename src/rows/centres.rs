@@ -1,13 +1,14 @@
 //! A set of centres in the coordinates of a frame.
 
-use super::Frame;
 use super::linear::{Linear, Part, Seen};
+use super::{Frame, Rows};
 use crate::base::cached::Cached;
 use crate::base::float::{Float, held_in_range};
 use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
-use crate::kernels::zeros::NonZeros;
-use crate::kernels::{distance, sparse, stride, zeros};
+use crate::kernels::sparse::Known;
+use crate::kernels::zeros::{self, NonZeros, Origin};
+use crate::kernels::{distance, sparse, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
 /// `k` centres in `d` dimensions, in the coordinates of a [`Frame`], padded.
@@ -17,7 +18,7 @@ pub struct Centres<F> {
     pub(crate) values: Vec<F>,
     by_coordinate: Cached<Vec<F>>,
     non_zeros: Cached<Option<NonZeros<F>>>,
-    norms: Cached<Vec<f64>>,
+    origins: Cached<Vec<Origin>>,
     expanded: Cached<Box<Expanded<F>>>,
     products: Cached<Box<Linear<F>>>,
 }
@@ -120,7 +121,7 @@ impl<F: Float> Centres<F> {
             values,
             by_coordinate: Cached::default(),
             non_zeros: Cached::default(),
-            norms: Cached::default(),
+            origins: Cached::default(),
             expanded: Cached::default(),
             products: Cached::default(),
         }
@@ -224,10 +225,15 @@ impl<F: Float> Centres<F> {
         own.as_ref()
     }
 
-    /// The squared norms (k), as sparse rows need them. Made when first asked for.
-    pub(crate) fn norms(&self) -> &[f64] {
-        let rows = || self.values.chunks_exact(stride(self.dim));
-        self.norms.get(|| rows().map(zeros::norm).collect())
+    /// The centres as sparse rows see them, all of which have the coordinates `whole`: those of their frame.
+    pub(crate) fn seen_by_sparse(&self, whole: &[u32]) -> zeros::Seen<'_, F> {
+        let make = || Origin::of_all(&self.values, None, |_| 0.0, self.dim, whole);
+        zeros::Seen {
+            dim: self.dim,
+            centres: &self.values,
+            factors: None,
+            origins: self.origins.get(make),
+        }
     }
 
     /// The centres as rows see them that expand distances (E21). Made when first asked for.
@@ -271,27 +277,41 @@ impl<F: Float> Centres<F> {
         self.values[c * stride..(c + 1) * stride].copy_from_slice(row);
     }
 
-    /// Moves every centre to the weighted mean of the padded rows with its label; one without any stays.
+    /// Moves every centre to the weighted mean of the rows with its label, and each of its coordinates to that of the rows that know
+    /// it; where there is none, it stays.
     pub(crate) fn move_to_means(
         &mut self,
-        rows: &[F],
+        rows: &Rows<F>,
         weight: impl Fn(usize) -> f64,
         labels: &[u32],
     ) {
         let stride = stride(self.dim);
         let (mut mass, mut sums) = (vec![0.0; self.len()], vec![0.0; self.values.len()]);
-        for ((i, row), &label) in rows.chunks_exact(stride).enumerate().zip(labels) {
-            let weight = weight(i);
+        let entries = rows.entries();
+        let lacks = entries.as_ref().is_some_and(|rows| !rows.others_are_zero);
+        let mut known = vec![0.0; if lacks { sums.len() } else { 0 }];
+        for (i, &label) in labels.iter().enumerate() {
+            let (weight, first) = (weight(i), label as usize * stride);
             mass[label as usize] += weight;
-            let sums = &mut sums[label as usize * stride..][..stride];
-            for (sum, x) in sums.iter_mut().zip(row) {
-                *sum += weight * x.to_f64();
+            let Some(entries) = &entries else {
+                for (sum, x) in sums[first..][..stride].iter_mut().zip(rows.row(i)) {
+                    *sum += weight * x.to_f64();
+                }
+                continue;
+            };
+            let Known { ids, values } = entries.row(i);
+            for (&j, x) in ids.iter().zip(values) {
+                sums[first + j as usize] += weight * x.to_f64();
             }
+            let places = ids.iter().take(known.len());
+            places.for_each(|j| known[first + *j as usize] += weight);
         }
         self.update(|c, centre| {
-            if mass[c] > 0.0 {
-                for (mu, sum) in centre.iter_mut().zip(&sums[c * stride..]) {
-                    *mu = F::from_f64(sum / mass[c]);
+            for (j, mu) in centre.iter_mut().enumerate() {
+                let place = c * stride + j;
+                let mass = *known.get(place).unwrap_or(&mass[c]);
+                if mass > 0.0 {
+                    *mu = F::from_f64(sums[place] / mass);
                 }
             }
         });
@@ -309,7 +329,7 @@ impl<F: Float> Centres<F> {
     fn forget(&mut self) {
         self.by_coordinate = Cached::default();
         self.non_zeros = Cached::default();
-        self.norms = Cached::default();
+        self.origins = Cached::default();
         self.expanded = Cached::default();
         self.products = Cached::default();
     }

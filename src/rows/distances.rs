@@ -47,13 +47,15 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
-            let (turned, norms) = (|| centres.by_coordinate(), || centres.norms());
+            let turned = || centres.by_coordinate();
             if !known.others_are_zero {
                 return sparse::to_all::<F, false>(known, turned(), &[], centres.len(), out);
             }
-            return match centres.non_zeros() {
-                Some(lists) => zeros::to_lists(known, lists, norms(), out),
-                None => zeros::to_all::<F, false>(known, turned(), &[], norms(), out),
+            let seen = centres.seen_by_sparse(known.whole);
+            let lists = || centres.non_zeros();
+            return match known.whole.is_empty().then(lists).flatten() {
+                Some(lists) => seen.to_lists(known, lists, out),
+                None => seen.to_all::<false>(known, turned(), &[], out),
             };
         }
         let expanded = centres.expanded();
@@ -230,10 +232,11 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
-            let (row, values, dim) = (known.row(i), &centres.values, self.dim);
             return match known.others_are_zero {
-                true => zeros::to_some(row, values, dim, centres.norms(), ids, out),
-                false => sparse::to_some(row, values, dim, ids, out),
+                true => centres
+                    .seen_by_sparse(known.whole)
+                    .to_some(known, i, ids, out),
+                false => sparse::to_some(known.row(i), &centres.values, self.dim, ids, out),
             };
         }
         distance::to_some(self.row(i), &centres.values, ids, out);

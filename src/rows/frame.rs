@@ -66,17 +66,19 @@ impl<F: Float> Frame<F> {
         Self::with_exponent(&vec![0.0; dim], 0).of_length_one()
     }
 
+    /// Whether it is that of directions in `dim` columns, for data of any mean.
+    pub(crate) fn is_sphere(&self, dim: usize) -> bool {
+        let mean = Arc::clone(&self.mean);
+        let sphere = Self::sphere(dim);
+        *self == Self { mean, ..sphere }
+    }
+
     /// This frame for rows that are brought to length 1 first.
     pub(crate) fn of_length_one(self) -> Self {
         Self {
             first: First::Length,
             ..self
         }
-    }
-
-    /// Whether zeros stay zeros, and each value depends on its row by a factor at most.
-    pub(crate) fn keeps_zeros(&self) -> bool {
-        self.basis().is_none() && self.offset.iter().all(|offset| *offset == F::zero())
     }
 
     /// A frame from an offset (d), which is taken for the mean as well, and the width of the widest column.
@@ -206,7 +208,8 @@ impl<F: Float> Frame<F> {
     /// Whether these are the numbers that the data has.
     pub(crate) fn is_raw(&self) -> bool {
         let one_unit = self.own_scale().is_none() && self.exponent == 0;
-        self.is_by_column() && self.keeps_zeros() && one_unit
+        let at_origin = self.offset.iter().all(|offset| *offset == F::zero());
+        self.is_by_column() && at_origin && one_unit
     }
 
     /// Whether rows enter column by column.

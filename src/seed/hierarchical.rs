@@ -1,7 +1,7 @@
 //! Hierarchical k-means++ on weighted data: D^2 sampling by rejection, where a seed is near the rows of its own cell
 //! alone.
 
-use super::{Cumulated, Seeder, Seeds};
+use super::{Cumulated, KMeansPlusPlus, Seeder, Seeds};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
@@ -25,6 +25,9 @@ use crate::data::{Centres, Rows, View};
 /// which draws it from the distribution as it is now (rejection sampling, as in Cohen-Addad, Lattanzi, Norouzi-Fard, Sohler,
 /// Svensson, NeurIPS 2020). A round ends early when few proposals are accepted.
 ///
+/// Up to 256 seeds of rows that lack values, or of sparse rows, are those of [`KMeansPlusPlus::greedy`]: distances of text differ
+/// so little that later iterations seldom leave where they begin.
+///
 /// ```
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
@@ -47,6 +50,9 @@ impl HierarchicalKMeansPlusPlus {
 
 impl Stage for HierarchicalKMeansPlusPlus {}
 
+/// Up to this number of seeds, those of ragged rows are the best of several candidates each.
+const GREEDY: usize = 256;
+
 /// Seeds of a cell that is cut: with 16, rows near the edges of cells cost some percent of the potential.
 const CUT: usize = 32;
 
@@ -66,6 +72,9 @@ const TASK_PROPOSALS: usize = 32;
 impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
     #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        if view.data.is_sparse() && k <= GREEDY {
+            return KMeansPlusPlus::greedy().seed(view, k, rng);
+        }
         let first = Cumulated::new((0..view.len()).map(|n| view.data.weight(n))).draw(rng);
         let mut cells = Cells::new(view, first)?;
         let more = |seeds: usize| seeds.saturating_mul(GROWTH).min(k);

@@ -1,12 +1,12 @@
 //! k-means++ (Arthur, Vassilvitskii 2007), on weighted data, with greedy candidates as an option.
 
-use super::{Seeder, Seeds, by_weight};
+use super::{Seeder, Seeds, Uniform, by_weight};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::{Centres, Rows, View};
+use crate::data::{Centres, Data, Frame, OfColumns, Rows, View};
 
 /// Each seed is a row drawn in proportion to its weighted squared distance to the nearest seed so far
 /// ([E17](crate::equations#e17); Arthur, Vassilvitskii, SODA 2007): n distance evaluations per seed and candidate.
@@ -77,9 +77,31 @@ impl<F: Float> Seeder<F> for KMeansPlusPlus {
     }
 }
 
+/// As k-means++, by distances in these columns alone, of data in its own numbers: those of others mean nothing.
+#[derive(Debug)]
+pub(crate) struct InColumns {
+    pub(crate) columns: Vec<usize>,
+    pub(crate) seeder: KMeansPlusPlus,
+}
+
+impl Stage for InColumns {}
+
+impl<F: Float> Seeder<F> for InColumns {
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        let mut columns = self.columns.clone();
+        columns.retain(|j| *j < view.data.dim());
+        if columns.is_empty() {
+            return Uniform.seed(view, k, rng);
+        }
+        let data = OfColumns::new(view.data, view.frame, &columns);
+        let frame = Frame::raw(data.summary())?;
+        let (seeds, rows) = (self.seeder).draw(View::new(&data, &frame), k, None, rng)?;
+        Seeds::at_rows(view, &rows, seeds.evaluations)?.complete(view, &rows, k, rng)
+    }
+}
+
 impl KMeansPlusPlus {
     /// Draws seeds until there are `k`, `first` among them.
-    #[inline(never)]
     pub(crate) fn choose<F: Float>(
         &self,
         view: View<'_, F>,
@@ -87,6 +109,19 @@ impl KMeansPlusPlus {
         first: Option<&Centres<F>>,
         rng: &mut Rng,
     ) -> Result<Seeds<F>> {
+        let (seeds, rows) = self.draw(view, k, first, rng)?;
+        seeds.complete(view, &rows, k, rng)
+    }
+
+    /// As above, until all rows coincide with seeds; with the rows that became some.
+    #[inline(never)]
+    fn draw<F: Float>(
+        &self,
+        view: View<'_, F>,
+        k: usize,
+        first: Option<&Centres<F>>,
+        rng: &mut Rng,
+    ) -> Result<(Seeds<F>, Vec<usize>)> {
         let candidates = match self.candidates {
             Some(candidates) => candidates.min(view.len()),
             None => 2 + (k as f64).ln() as usize,
@@ -117,7 +152,7 @@ impl KMeansPlusPlus {
             centres,
             evaluations,
         };
-        seeds.complete(view, &rows, k, rng)
+        Ok((seeds, rows))
     }
 }
 

@@ -13,6 +13,7 @@ mod uniform;
 pub use afk_mc2::AfkMc2;
 pub use given::Given;
 pub use hierarchical::HierarchicalKMeansPlusPlus;
+pub(crate) use k_means_plus_plus::InColumns;
 pub use k_means_plus_plus::KMeansPlusPlus;
 pub use uniform::Uniform;
 

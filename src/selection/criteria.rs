@@ -69,7 +69,7 @@ impl Criteria {
         if total.is_nan() || total <= 0.0 {
             return Err(Error::TotalWeight { total });
         }
-        let complete = predict::classify(&Facts::of(model), data)?;
+        let complete = predict::classify(&Facts::of(model.plain().unwrap_or(model)), data)?;
         Ok(Self {
             sample_size: total,
             free_parameters: model.free_parameters(),

@@ -47,7 +47,8 @@ where
             let what =
                 || format!("{of}: the free energy is {energy}, the log-likelihood {likelihood}");
             law::<M>(energy <= likelihood + slack, what)?;
-            law::<M>(width < k || energy >= likelihood - slack, what)?;
+            let bounds = width < k || fit.model.plain().is_some();
+            law::<M>(bounds || energy >= likelihood - slack, what)?;
         }
     }
     let trial = Trial {

@@ -910,7 +910,7 @@ where
     let seeded = algorithms::fast(k).seed(1).max_iterations(0).build()?;
     let seeded = seeded.fit(&sketch)?.model.quantization_error(&sketch)?;
     assert!(fit.model.quantization_error(&sketch)? < 0.95 * seeded);
-    // Bit for bit the same phases with a search over all components.
+    // At least as good as these phases with a search over all components, without moves.
     let factor = (n as f64 / 50_000.0).clamp(0.1, 1.0);
     let exhaustive = algorithms::fast(k)
         .seed(1)
@@ -924,7 +924,7 @@ where
         })
         .build()?
         .fit(&sketch)?;
-    assert_eq!(fit.model, exhaustive.model);
-    assert_eq!(fit.report.free_energies, exhaustive.report.free_energies);
+    let [moved, plain] = [&fit, &exhaustive].map(|fit| fit.model.quantization_error(&sketch));
+    assert!(moved? <= 1.001 * plain?);
     Ok(())
 }

@@ -358,6 +358,62 @@ fn blocks_have_the_same_bits() {
     assert!(fit(&blocks) == fit(&Dense::new(&x).unwrap()));
 }
 
+/// Rows of very different sizes: those of a coreset keep all their digits, however far the largest is.
+#[test]
+fn selected_rows_keep_small_numbers() {
+    struct Rows(Array2<f32>);
+    impl Source for Rows {
+        type Element = f32;
+        fn len(&self) -> usize {
+            self.0.nrows()
+        }
+        fn dim(&self) -> usize {
+            self.0.ncols()
+        }
+        fn read(&self, first: usize, out: &mut [f32]) -> io::Result<()> {
+            let from = first * self.dim();
+            out.copy_from_slice(&self.0.as_slice().unwrap()[from..from + out.len()]);
+            Ok(())
+        }
+    }
+    for (d, sizes) in [(65, -24..12), (8, -30..15), (3, 0..17)] {
+        let mut x = blobs::<f32>(155, d, 5, 4);
+        for (n, mut row) in x.outer_iter_mut().enumerate() {
+            row *= 10f32.powi(sizes.start + (n % sizes.len()) as i32);
+        }
+        let blocks = Blocks::new(Rows(x.clone())).unwrap();
+        let dense = Dense::new(&x).unwrap();
+        let fit = |data: &dyn Data<f32>| {
+            let fit = algorithms::spherical_k_means(3).coreset(Lightweight::new(80));
+            fit.seed(1).build().unwrap().fit(data).unwrap().model
+        };
+        assert!(fit(&blocks) == fit(&dense), "{d}");
+    }
+}
+
+/// The variances of a sharp component: A / kappa across its direction, (d - 1) / (2 kappa^2) along it.
+#[test]
+fn variances_of_sharp_components_are_positive() {
+    for (d, within) in [(2, 0.0), (3, 1e-5), (3, 1e-4), (20, 0.0), (20, 1e-3)] {
+        let mut rng = coremix::stage::Rng::from_seed(3);
+        let mut x = Array2::from_shape_fn((60, d), |_| within * rng.normal());
+        x.column_mut(0).fill(1.0);
+        let fit = algorithms::gmm(1).m_step(VonMisesFisher::new()).build();
+        let model = fit.unwrap().fit(&Dense::new(&x).unwrap()).unwrap().model;
+        let (kappa, variances) = (model.concentrations()[0], model.variances());
+        assert!(close(variances[[0, 1]] * kappa, 1.0, 1e-3));
+        let along = (d as f64 - 1.0) / (2.0 * kappa * kappa);
+        // The direction is not quite the first column.
+        let tilt = 1.0 - model.means()[[0, 0]].powi(2);
+        let expected = along + tilt.max(0.0) / kappa;
+        assert!(
+            (variances[[0, 0]] / expected - 1.0).abs() < 0.1,
+            "{d} {within}: {variances}"
+        );
+        assert!(variances.iter().all(|variance| *variance > 0.0));
+    }
+}
+
 /// The mean of drawn rows is as long as the concentration says, in the direction of the component, and what is fitted to them is
 /// near.
 #[test]

@@ -304,3 +304,66 @@ fn what_lists_miss_is_found_early() {
     assert!(listed.0 < 1.0105 * exact.0, "{}", listed.0 / exact.0);
     assert!(listed.1 < 0.35 * exact.1, "{}", listed.1 / exact.1);
 }
+
+/// The quantization errors of `fast` and of the best of three k-means, with F that rises in all phases of `fast`.
+fn beside_k_means(data: &dyn Data<f64>, clusters: usize, seed: u64) -> [f64; 2] {
+    let error = |builder: Builder<f64>| {
+        let fit = builder.seed(seed).build().unwrap().fit(data).unwrap();
+        rises_in_phases("ragged", &fit.report, data.len() as f64, rounding::<f64>());
+        fit.model.quantization_error(data).unwrap()
+    };
+    let three = algorithms::k_means(clusters).restarts(3);
+    [algorithms::fast(clusters), three].map(error)
+}
+
+fn no_worse(errors: &[[f64; 2]], most: f64) {
+    let all = |i: usize| errors.iter().map(|errors| errors[i]).sum::<f64>();
+    assert!(all(0) <= most * all(1), "{errors:?}");
+    for [fast, three] in errors {
+        assert!(*fast <= 1.005 * three, "{errors:?}");
+    }
+}
+
+/// Centres that share a cluster, or two clusters, are moved where values are missing, too.
+#[test]
+fn missing_values_do_not_keep_centres_where_they_are() {
+    for missing in [0.1, 0.3] {
+        let errors = (0..6).map(|seed| {
+            let (n, d, k) = (3_000, 8, 12);
+            let (mut x, mut rng) = (blobs::<f64>(n, d, k, seed), Rng::from_seed(seed));
+            x.mapv_inplace(|x| if rng.uniform() < missing { f64::NAN } else { x });
+            beside_k_means(&Dense::with_missing(&x).unwrap(), k, seed)
+        });
+        no_worse(&errors.collect::<Vec<_>>(), 0.97);
+    }
+}
+
+/// Rows of words, two thirds of them of a topic: of length 1.
+#[test]
+fn sparse_rows_leave_local_optima() {
+    let (n, d, k) = (3_000, 600, 15);
+    let errors = (0..6).map(|seed| {
+        let mut rng = Rng::from_seed(seed);
+        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in 0..n {
+            let mut words: Vec<u32> = (0..30)
+                .map(|word| match word % 3 {
+                    0 => (rng.uniform().powi(3) * d as f64) as u32,
+                    _ => (row % k * 40 + rng.below(40)) as u32,
+                })
+                .collect();
+            words.sort_unstable();
+            words.dedup();
+            values.extend(words.iter().map(|_| (words.len() as f64).sqrt().recip()));
+            columns.extend(words);
+            starts.push(columns.len());
+        }
+        let data = Sparse::new(d, starts, columns, values).unwrap();
+        same_on_threads("sparse rows", &[2], || {
+            let fit = algorithms::fast::<f64>(k).build().unwrap().fit(&data);
+            fit.unwrap().model
+        });
+        beside_k_means(&data, k, seed)
+    });
+    no_worse(&errors.collect::<Vec<_>>(), 0.99);
+}

@@ -360,6 +360,22 @@ fn one_search_scores_where_the_nearest_is_the_likeliest() {
     assert_eq!(own.report.evaluations.scoring, 2 * 40 * 3);
 }
 
+/// The error of a score is that of the question for it, in all digits.
+#[test]
+fn errors_are_summed_in_one_order() {
+    for (n, d, k) in [(700, 3, 2), (3_000, 40, 9), (1_500, 3, 900)] {
+        let x = blobs::<f32>(n, d, 7, 1);
+        let data = Dense::new(x.view()).unwrap();
+        let kinds = [Covariance::TiedSpherical, Covariance::Diagonal];
+        for kind in kinds {
+            let fit = algorithms::gmm(k).covariance(kind).max_iterations(2);
+            let mut fit = fit.build().unwrap().fit(&data).unwrap();
+            let score = fit.score(&data).unwrap().quantization_error;
+            assert_eq!(score, fit.model.quantization_error(&data).unwrap());
+        }
+    }
+}
+
 /// The weight of rows below a threshold is at most the share asked for, and with the next row it is more.
 #[test]
 fn thresholds_leave_this_share_below() {

@@ -143,6 +143,136 @@ fn sparse_rows_are_fitted_as_dense_ones() {
     fits_are_those_of_dense_rows::<f32>(2e-4);
 }
 
+/// Rows in both forms. Explicit zeros are among the stored values, and rows without any.
+fn with_columns<F: Float>(
+    groups: usize,
+    column: impl Fn(usize, usize, f64) -> Option<f64>,
+) -> Text<F> {
+    let (mut text, mut rng) = (text::<F>(300, 40, groups, 7), Rng::from_seed(9));
+    (text.starts, text.ids, text.values) = (vec![0], Vec::new(), Vec::new());
+    for (n, mut row) in text.dense.outer_iter_mut().enumerate() {
+        for (j, x) in row.iter_mut().enumerate() {
+            let given = if j < 3 {
+                column(n, j, rng.normal())
+            } else {
+                None
+            };
+            *x = given.map_or(*x, F::from_f64);
+            if given.is_some() || *x != F::zero() || (n + j) % 17 == 0 {
+                text.ids.push(j as u32);
+                text.values.push(*x);
+            }
+        }
+        text.starts.push(text.ids.len());
+    }
+    text
+}
+
+/// Columns far from 0: that every row has, some of them, those of a group; constants, and columns below 0. Fits are those of dense
+/// rows, and the free energy does not fall.
+fn rows_far_from_the_origin_are_those_of_dense_rows<F: Float>(offsets: &[f64], within: f64) {
+    const GROUPS: usize = 4;
+    let w = Array1::from_shape_fn(300, |n| 0.5 + (n % 3) as f64);
+    type Column = fn(usize, usize, f64, f64) -> Option<f64>;
+    let columns: [(&str, Column); 5] = [
+        ("constant", |_, j, far, _| (j == 1).then_some(far)),
+        ("of all", |n, _, far, x| {
+            Some(far + 3.0 * (n % GROUPS) as f64 + x)
+        }),
+        ("below 0", |n, _, far, x| {
+            Some(-far - 30.0 * (n % GROUPS) as f64 - x.abs())
+        }),
+        ("of a group", |n, j, far, x| {
+            (j == 1 && n % GROUPS == 2).then_some(far + x)
+        }),
+        ("one of several", |n, j, far, _| {
+            (n % GROUPS == j).then_some(far)
+        }),
+    ];
+    for (&far, (what, column)) in offsets
+        .iter()
+        .flat_map(|far| columns.iter().map(move |c| (far, c)))
+    {
+        let text = with_columns::<F>(GROUPS, |n, j, x| column(n, j, far, x));
+        let (sparse, dense) = (text.data(&w), Dense::weighted(&text.dense, &w).unwrap());
+        assert_eq!(sparse.frame().unit(), dense.frame().unit());
+        let given = text.dense.select(ndarray::Axis(0), &[40, 41, 42, 43]);
+        for (kind, soft, directions) in [
+            (Covariance::TiedSpherical, false, false),
+            (Covariance::TiedSpherical, true, false),
+            (Covariance::Spherical, true, false),
+            (Covariance::Diagonal, true, false),
+            (Covariance::TiedSpherical, false, true),
+        ] {
+            let name = format!("{what} {far}, {kind:?}, soft {soft}, directions {directions}");
+            let fit = |data: &dyn Data<F>| {
+                let builder = match soft {
+                    true => algorithms::gmm::<F>(GROUPS),
+                    false => algorithms::k_means::<F>(GROUPS),
+                };
+                let seeds = Given::new(given.view());
+                let builder = builder
+                    .seeder(seeds)
+                    .covariance(kind)
+                    .directions(directions);
+                let builder = builder.max_iterations(6).tolerance(0.0);
+                builder.build().unwrap().fit(data).unwrap()
+            };
+            let (one, other) = (fit(&sparse), fit(&dense));
+            rises_in_phases(&name, &one.report, w.sum(), rounding::<F>());
+            let [a, b] = [&one, &other].map(|fit| *fit.report.free_energies.last().unwrap());
+            // These are the digits that values have next to the deviation of 1 of a group.
+            let digits = 16.0 * f64::EPSILON * far;
+            assert!(
+                (a - b).abs() <= within.max(digits) * b.abs().max(1e3),
+                "{name}: {a} {b}"
+            );
+            let labels = [&one.model, &other.model].map(|model| model.predict(&sparse).unwrap());
+            assert_eq!(labels[0], labels[1], "{name}");
+            assert_eq!(labels[0], other.model.predict(&dense).unwrap(), "{name}");
+            let densities = one.model.log_densities(&sparse).unwrap();
+            let mut predictor = one.model.predictor();
+            for n in (0..300).step_by(7).filter(|_| !directions) {
+                let row = text.dense.row(n).to_vec();
+                let (a, b) = (densities[n], predictor.log_density(&row).unwrap());
+                assert!(
+                    (a - b).abs() <= 1e3 * within * (40.0 + b.abs()),
+                    "{name}: {a} {b}"
+                );
+            }
+            assert!(on(3, || fit(&sparse)).model == one.model, "{name}");
+        }
+    }
+}
+
+#[test]
+fn rows_far_from_the_origin_are_fitted_as_dense_ones() {
+    rows_far_from_the_origin_are_those_of_dense_rows::<f64>(&[0.0, 1.0, 1e3, 1e6, 1.7e9], 1e-9);
+    rows_far_from_the_origin_are_those_of_dense_rows::<f32>(&[0.0, 1.0, 1e3], 1e-5);
+}
+
+/// Random sparse rows without groups, of which components shrink to few: F does not fall, and is that of dense rows.
+#[test]
+fn variances_near_their_floors_are_those_of_dense_rows() {
+    let (text, w) = (text::<f64>(500, 60, 60, 5), Array1::from_elem(500, 1.0));
+    let (sparse, dense) = (text.data(&w), Dense::new(&text.dense).unwrap());
+    let fit = |data: &dyn Data<f64>| {
+        let builder = algorithms::gmm::<f64>(8)
+            .covariance(Covariance::Diagonal)
+            .seed(2);
+        builder
+            .max_iterations(40)
+            .build()
+            .unwrap()
+            .fit(data)
+            .unwrap()
+    };
+    let (one, other) = (fit(&sparse), fit(&dense));
+    rises_in_phases("floors", &one.report, 500.0, rounding::<f64>());
+    let [a, b] = [&one, &other].map(|fit| *fit.report.free_energies.last().unwrap());
+    assert!((a - b).abs() <= 1e-9 * b.abs(), "{a} {b}");
+}
+
 /// All algorithms that take such rows, on coresets too; groups are found again.
 #[test]
 fn all_searches_take_sparse_rows() {

@@ -127,6 +127,8 @@ impl Footer {
     pub(super) fn decoder(&self, columns: &ProjectionMask, numbers: usize) -> u64 {
         /// Chunks up to this size are no larger than pages are.
         const CHUNK: u64 = 1 << 20;
+        /// The reader of a column.
+        const READER: u64 = 24 << 10;
         let schema = self.parquet().file_metadata().schema_descr();
         let leaves = (0..schema.num_columns()).filter(|leaf| columns.leaf_included(*leaf));
         let groups = self.parquet().row_groups();
@@ -155,6 +157,7 @@ impl Footer {
         };
         // Numbers of 8 bytes, and whether each is there.
         let batch = (numbers as u64).saturating_mul(12);
+        let of_leaf = |leaf| READER.saturating_add(of_leaf(leaf));
         leaves.map(of_leaf).fold(batch, u64::saturating_add)
     }
 
@@ -220,6 +223,11 @@ impl Footer {
         match leaves.find(fails) {
             Some(leaf) => {
                 let name = schema.column(leaf).path().string();
+                if error.to_string().contains("Disabled feature") {
+                    return invalid(format!(
+                        "column {name:?} is compressed in a way that is not read: write it with zstd, snappy, gzip or lz4"
+                    ));
+                }
                 damaged(format!("column {name:?}: {error}"))
             }
             None => damaged(error),

@@ -4,6 +4,7 @@ use super::npy::{self, NpyWriter};
 use super::output::Output;
 use crate::fault::{fault, guarded, invalid, of_rows};
 use crate::keys::Keys;
+use crate::plain::RECORD;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array};
 use arrow_csv::WriterBuilder;
 use arrow_ipc::reader::FileReader as ArrowReader;
@@ -19,7 +20,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fmt;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -146,9 +147,9 @@ impl LabelWriter {
         })
     }
 
-    /// Whether a file holds labels that this type wrote, as far as the file tells: a Parquet or Arrow file says so, an `.npy` file has one
-    /// `u32` for each row, and a CSV file has no columns but `label`, with whole numbers, and some of those called `others`, such
-    /// as its keys.
+    /// Whether a file holds labels that this type wrote, as far as the file tells: a Parquet, Arrow or `.npy` file says so, and a CSV
+    /// file has no columns but `label`, with whole numbers, and at least one of those called `others`, such as its keys. Labels
+    /// alone may be anyone's.
     #[must_use]
     pub fn wrote(path: impl AsRef<Path>, others: &[&str]) -> bool {
         let path = path.as_ref();
@@ -170,7 +171,7 @@ impl LabelWriter {
                         .is_some_and(|own| own == MARK.1)
                 }),
             _ => {
-                let mut rows = csv::Reader::from_reader(file);
+                let mut rows = csv::Reader::from_reader(file.take(RECORD));
                 let names = rows.headers().cloned().unwrap_or_default();
                 let known = |name: &str| name == "label" || others.contains(&name);
                 let place = names.iter().position(|name| name == "label");
@@ -179,7 +180,7 @@ impl LabelWriter {
                     let is_whole = |row: csv::StringRecord| row[place].parse::<u32>().is_ok();
                     first.is_none_or(|row| row.is_ok_and(is_whole))
                 };
-                names.iter().all(known) && place.is_some_and(is_label)
+                names.len() > 1 && names.iter().all(known) && place.is_some_and(is_label)
             }
         }
     }

@@ -6,3 +6,4 @@ mod output;
 
 pub use labels::LabelWriter;
 pub use npy::{NpyNumber, NpyWriter};
+pub use output::Output;

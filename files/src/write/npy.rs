@@ -57,6 +57,8 @@ pub struct NpyWriter<T> {
 
 /// Bytes of the header: room for every number of rows.
 const HEADER: usize = 128;
+/// The last bytes of the header. Other writers have a blank for the tab, so it tells whose a file is.
+const END: &[u8] = b"\t\n";
 
 fn header(name: &str, rows: u64, dim: Option<usize>) -> Vec<u8> {
     let shape = match dim {
@@ -67,12 +69,12 @@ fn header(name: &str, rows: u64, dim: Option<usize>) -> Vec<u8> {
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     header.extend(((HEADER - 10) as u16).to_le_bytes());
     header.extend(text.as_bytes());
-    header.resize(HEADER - 1, b' ');
-    header.push(b'\n');
+    header.resize(HEADER - END.len(), b' ');
+    header.extend(END);
     header
 }
 
-/// Whether a file begins as one of one such number for each row.
+/// Whether a file begins as one that was written here, of one such number for each row.
 pub(super) fn is_of_numbers<T: NpyNumber>(file: &mut impl Read) -> bool {
     let mut start = [0; HEADER];
     let text = file.read_exact(&mut start).ok();

@@ -93,16 +93,21 @@ fn lists_of_other_lengths() {
 
 #[test]
 fn numbers_that_are_none() {
-    for (value, at) in [
-        (f64::NAN, 321),
-        (f64::INFINITY, 321),
-        (f64::NEG_INFINITY, 321),
+    // Only where it helps is there the advice to allow missing values.
+    for (value, what) in [
+        (f64::NAN, "a value is NaN: mend it, or allow missing values"),
+        (
+            f64::INFINITY,
+            "a value is infinite, or an integer beyond 2^53: mend it",
+        ),
+        (
+            f64::NEG_INFINITY,
+            "a value is infinite, or an integer beyond 2^53: mend it",
+        ),
     ] {
-        let values: Vec<f64> = (0..N).map(|i| if i == at { value } else { 1.0 }).collect();
-        wrong(
-            Arc::new(Float64Array::from(values.clone())),
-            "a value is NaN, infinite",
-        );
+        let values = (0..N).map(|i| if i == 321 { value } else { 1.0 });
+        let values: Vec<f64> = values.collect();
+        wrong(Arc::new(Float64Array::from(values.clone())), what);
         let text: String = values.iter().map(|x| format!("{x}\n")).collect();
         let file = CsvFile::<f64>::over(format!("x\n{text}").into_bytes(), &Options::new());
         check_named(file.unwrap(), 321, "line 323", "NaN or infinite");
@@ -123,6 +128,22 @@ fn numbers_that_are_none() {
             "a value is NaN",
         );
     }
+}
+
+/// Where missing values are allowed already, no error says to allow them.
+#[test]
+fn no_advice_that_was_followed() {
+    let x = ndarray::array![[1.0, f64::NAN], [f64::INFINITY, 2.0]];
+    let path = tempfile::Builder::new().suffix(".npy").tempfile().unwrap();
+    ndarray_npy::write_npy(path.path(), &x).unwrap();
+    let options = Options::new().missing(coremix_files::Missing::Keep);
+    let error = coremix_files::open(path.path(), &options).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("column 0, row 1: a value is infinite"),
+        "{text}"
+    );
+    assert!(!text.contains("allow missing"), "{text}");
 }
 
 #[test]

@@ -86,7 +86,8 @@ fn labels_are_known_by_what_is_in_them() {
             let mut writer = LabelWriter::create(&path, None, &[]).unwrap();
             writer.write(&vec![7; rows], &[]).unwrap();
             writer.finish().unwrap();
-            assert!(LabelWriter::wrote(&path, &[]), "{ending}");
+            // Labels alone in CSV may be anyone's.
+            assert_eq!(LabelWriter::wrote(&path, &[]), ending != "csv", "{ending}");
         }
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[1..bytes.len() - 1]).unwrap();
@@ -101,8 +102,9 @@ fn labels_are_known_by_what_is_in_them() {
     assert!(!LabelWriter::wrote(path("x.npy"), &[]));
     assert!(!LabelWriter::wrote(path("rows.npy"), &[]));
     for (text, is_own) in [
-        ("label\n", true),
-        ("label\n3\n", true),
+        ("label\n", false),
+        ("label\n3\n", false),
+        ("label,score\n3,0.5\n", true),
         ("id,label\na,3\n", true),
         ("id,label,score\na,3,0.5\n", true),
         ("label,id\n3,a\n", true),
@@ -119,6 +121,68 @@ fn labels_are_known_by_what_is_in_them() {
         assert_eq!(found, is_own, "{text}");
     }
     assert!(!LabelWriter::wrote(folder.path(), &[]));
+}
+
+/// The labels of others, as NumPy writes them.
+#[test]
+fn truth_is_no_file_of_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("labels.npy");
+    let mut writer = NpyWriter::<u32>::numbers(&path).unwrap();
+    writer.write(&[3; 90]).unwrap();
+    writer.finish().unwrap();
+    assert!(LabelWriter::wrote(&path, &[]));
+    let mut bytes = std::fs::read(&path).unwrap();
+    assert_eq!(&bytes[HEADER - 2..HEADER], b"\t\n");
+    bytes[HEADER - 2] = b' ';
+    std::fs::write(&path, bytes).unwrap();
+    assert!(!LabelWriter::wrote(&path, &[]));
+}
+
+/// A file keeps its mode, a pipe stays one, and what killed writers have left goes.
+#[cfg(unix)]
+#[test]
+fn files_stay_what_they_are() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str| {
+        let mut writer = LabelWriter::create(at(name), None, &[]).unwrap();
+        writer.write(&[1, 2], &[]).unwrap();
+        writer.finish().unwrap();
+    };
+    for mode in [0o600, 0o640, 0o666] {
+        std::fs::write(at("l.csv"), "label\n").unwrap();
+        let own = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(at("l.csv"), own).unwrap();
+        write("l.csv");
+        let found = at("l.csv").metadata().unwrap().permissions().mode();
+        assert_eq!(found & 0o777, mode);
+    }
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe.csv"))
+        .status();
+    if made.is_ok_and(|made| made.success()) {
+        let path = at("pipe.csv");
+        let reader = std::thread::spawn(move || std::fs::read_to_string(path).unwrap());
+        write("pipe.csv");
+        assert_eq!(reader.join().unwrap(), "label\n1\n2\n");
+        assert!(at("pipe.csv").metadata().unwrap().file_type().is_fifo());
+    }
+    // Another one that writes to the same name is left alone.
+    let other = LabelWriter::create(at("l.csv"), None, &[]).unwrap();
+    let names = [
+        ".l.csv.coremix-aB3dE9.tmp",
+        ".l.csv.backup.tmp",
+        ".m.csv.coremix-aB3dE9.tmp",
+    ];
+    names
+        .iter()
+        .for_each(|name| std::fs::write(at(name), "x").unwrap());
+    write("l.csv");
+    assert_eq!(names.map(|name| at(name).exists()), [false, true, true]);
+    other.finish().unwrap();
+    assert_eq!(std::fs::read_to_string(at("l.csv")).unwrap(), "label\n");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use coremix::Float as _;
 use coremix::data::{Dense, Source, Sparse};
 use coremix::prelude::*;
 use coremix_files::{
-    AnySource, ElementType, LabelWriter, Missing, Number, Opened, Options, Rows, open, open_all,
+    AnySource, Bytes, ElementType, LabelWriter, Missing, Number, Opened, Options, Rows, open,
+    open_all,
 };
 use ndarray::{Array1, Array2};
 use ndarray_npy::{WritableElement, WriteNpyExt};
@@ -182,6 +183,26 @@ fn rows_are_those_that_were_written() {
     assert_eq!(opened.rows.element(), ElementType::F32);
     let expected = ndarray::array![[0.0, 0.0, -3.0], [4.0, 0.0, 0.0]];
     assert_eq!(matrix(&opened), expected);
+}
+
+/// Lists that have no room are an error before they are read.
+#[test]
+fn lists_stay_within_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (csr, _) = rows(7_000, 30, 2);
+    let npz = folder.path().join("a.npz");
+    fs::write(&npz, csr.npz()).unwrap();
+    let text = folder.path().join("a.svmlight");
+    fs::write(&text, "1 3:1 5:2\n".repeat(20_000)).unwrap();
+    for path in [npz, text] {
+        assert!(open(&path, &Options::new().memory(Bytes(64 << 20))).is_ok());
+        let refused = open(&path, &Options::new().memory(Bytes(100 << 10))).unwrap_err();
+        let said = refused.to_string();
+        assert!(
+            said.contains("memory") && said.contains("allow more"),
+            "{said}"
+        );
+    }
 }
 
 /// Fits are those of sparse rows in memory, and labels those of the model.

@@ -3,7 +3,9 @@
 use crate::common::{all, below, seeded};
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
-use coremix_files::{AnySource, CsvFile, Format, Missing, Opened, Options, open, open_all};
+use coremix_files::{
+    AnySource, CsvFile, ElementType, Format, Missing, Opened, Options, open, open_all,
+};
 use ndarray::{Array2, array};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -264,6 +266,131 @@ fn delimiters_and_comments() {
     assert!(error.contains("line 3 has 1 fields"), "{error}");
 }
 
+/// Lines of Excel, signs of DOS, and a header that ends with a delimiter.
+#[test]
+fn what_other_programs_add() {
+    let two = array![[1.0, 2.0], [3.0, 4.0]];
+    let plain = Options::new();
+    let given = plain.clone().delimiter(b';');
+    let decimal = plain.clone().decimal(',');
+    for (text, options) in [
+        ("sep=;\nx;y\n1;2\n3;4\n", &plain),
+        ("sep=;\r\nx;y\r\n1;2\r\n3;4\r\n", &given),
+        ("\u{feff}SEP=;\rx;y\r1;2\r3;4", &plain),
+        ("\"sep=|\"\nx|y\n1|2\n3|4\n", &plain),
+        ("sep=\t\nx\ty\n1\t2\n3\t4\n", &plain),
+        ("sep=,\nx,y\n1,2\n3,4\n", &plain),
+        ("sep=;\n1;2\n3;4\n", &plain),
+        ("sep=|\nx|y\n1,0|2,0\n3,0|4,0\n", &decimal),
+        ("x,y\r\n1,2\r\n3,4\r\n\u{1a}", &plain),
+        ("x,y\n1,2\n3,4\u{1a}", &plain),
+        ("x,y\n1,2\n3,4\n\u{1a}\n\u{1a}\r\n", &plain),
+        ("x,y,\n1,2\n3,4\n", &plain),
+        ("sep=;\nx;y;\n1;2\n3;4\n\u{1a}", &plain),
+    ] {
+        let (names, found, _) = of(text, options);
+        assert_eq!(found, two, "{text:?}");
+        assert!(
+            names == ["x", "y"] || names == ["column_1", "column_2"],
+            "{names:?}"
+        );
+    }
+    // The line is counted, and keys are found below it.
+    let error = fails("sep=;\nx;y\n1;2\n3;a\n", &plain);
+    assert!(error.contains("column \"y\", line 4: \"a\""), "{error}");
+    let mut found = opened("sep=;\nid;x;y\na;1;2\nb;3;4\n", &plain.clone().key("id")).unwrap();
+    assert_eq!(keys(&mut found, 2), [Some("a".into()), Some("b".into())]);
+    // A name is no sign, and a sign within the text is none.
+    assert_eq!(of("sep=x\n1\n3\n", &plain).0, ["sep=x"]);
+    let error = fails("x,y\n1,2\n\u{1a}3,4\n", &plain);
+    assert!(error.contains("line 3"), "{error}");
+    // One name too many, and with a delimiter that is not this one.
+    let error = fails("x,y,z\n1,2\n3,4\n", &plain);
+    assert!(
+        error.contains("line 1 has 3 names, and the lines below it 2 fields"),
+        "{error}"
+    );
+    let error = fails("x,y,z\n1;2\n3;4\n", &plain);
+    assert!(error.contains("is the delimiter right?"), "{error}");
+}
+
+/// Addresses: those of files on this machine are opened.
+#[test]
+fn addresses() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a b%.csv");
+    std::fs::write(&path, "x,y\n1,2\n3,4\n").unwrap();
+    let below = folder.path().display();
+    let expected = array![[1.0, 2.0], [3.0, 4.0]];
+    for address in [
+        format!("file://{below}/a%20b%25.csv"),
+        format!("FILE://localhost{below}/a b%25.csv"),
+        format!("file://{below}/*.csv"),
+        format!("file://{below}"),
+    ] {
+        assert_eq!(
+            rows(open(&address, &Options::new()).unwrap()),
+            expected,
+            "{address}"
+        );
+    }
+    let both = [format!("file://{below}/a%20b%25.csv").into(), path.clone()];
+    let found = open_all(&both, &Options::new()).unwrap();
+    assert_eq!(
+        (found.rows.len(), &found.files[..]),
+        (4, &[path.clone(), path][..])
+    );
+    for address in [
+        "s3://bucket/x.parquet",
+        "https://example.org/x.csv",
+        "gs://bucket/*.csv",
+        "abfss://a@b.dfs.core.windows.net/x",
+        "file://elsewhere/x.csv",
+        "hf://datasets/a/b",
+    ] {
+        let one = open(address, &Options::new()).unwrap_err().to_string();
+        let both = open_all(&[address.into(), address.into()], &Options::new()).unwrap_err();
+        for error in [one, both.to_string()] {
+            assert!(
+                error.contains("only addresses of files on this machine are read"),
+                "{error}"
+            );
+            assert!(error.contains(address), "{error}");
+        }
+    }
+    // Other names with such signs are names.
+    let error = open("no such://file", &Options::new())
+        .unwrap_err()
+        .to_string();
+    assert!(!error.contains("addresses"), "{error}");
+}
+
+/// Zeros after the end of what gzip compressed, or after each of its parts.
+#[test]
+fn gzip_that_is_filled_up() {
+    let packed = |text: &str| {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(text.as_bytes()).unwrap();
+        packed.finish().unwrap()
+    };
+    let (one, two) = (packed("x,y\n1,2\n"), packed("3,4\n"));
+    let expected = array![[1.0, 2.0], [3.0, 4.0]];
+    for zeros in [0, 1, 512, 200_000] {
+        let zeros = vec![0; zeros];
+        let text = [&one[..], &two, &zeros].concat();
+        assert_eq!(of(&text, &Options::new()).1, expected);
+        let text = [&one[..], &zeros, &two, &zeros].concat();
+        assert_eq!(of(&text, &Options::new()).1, expected);
+        let error = fails(
+            [&one[..], &zeros, b"no gzip at all"].concat(),
+            &Options::new(),
+        );
+        assert!(error.contains("gzip"), "{error}");
+    }
+    let error = fails(&one[..one.len() - 3], &Options::new());
+    assert!(error.contains("line"), "{error}");
+}
+
 /// A decimal comma, and what separates thousands: another point or comma is never read as something else.
 #[test]
 fn decimal_signs() {
@@ -376,6 +503,13 @@ fn lines_are_counted() {
     }
     let error = fails("id,x\na,1\n\"b,2\nc,3\n", &Options::new());
     assert!(error.contains("line 3: a quote is never closed"), "{error}");
+    // It holds no more of the file than a record may have.
+    let long = format!("id,x\na,1\n\"b,2\n{}", "c,3\n".repeat(5 << 20));
+    let error = fails(long, &Options::new());
+    assert!(
+        error.contains("line 3: its record is longer than 16 MiB"),
+        "{error}"
+    );
     assert_eq!(
         of("x,id\n1,5\" pipe\n2,b\n", &Options::new()).1,
         array![[1.0], [2.0]]
@@ -661,6 +795,99 @@ fn folders_are_columns() {
     write("year=2024/land=c/1.csv", "x,year\n4,7\n");
     let opened = open(folder.path(), &Options::new().columns(["year"])).unwrap();
     assert_eq!(rows(opened)[(3, 0)], 7.0);
+}
+
+/// Text of categories becomes the place of each text among all of them in order, in files and folders alike.
+#[test]
+fn texts_are_codes() {
+    use arrow_array::{BooleanArray, DictionaryArray, StringArray, types::Int8Type};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("land=b")).unwrap();
+    std::fs::create_dir(at("land=a")).unwrap();
+    let text = "x,kind,sold,ward\n1,red,True,3\n2, blue ,FALSE,4\n3,10,true,3\n4,NA,,4\n";
+    std::fs::write(at("land=b/1.csv"), text).unwrap();
+    let words = StringArray::from(vec!["never", "blue", "zinc"]);
+    let kind =
+        DictionaryArray::<Int8Type>::new(vec![Some(2), None, Some(1)].into(), Arc::new(words));
+    let sold = BooleanArray::from(vec![Some(false), Some(true), None]);
+    let columns: [(&str, ArrayRef); 4] = [
+        ("x", Arc::new(Float64Array::from(vec![5.0, 6.0, 7.0]))),
+        ("kind", Arc::new(kind)),
+        ("sold", Arc::new(sold)),
+        ("ward", Arc::new(Float64Array::from(vec![4.0, 4.0, 9.0]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(at("land=a/2.arrow")).unwrap();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    let names = ["x", "kind", "sold", "ward", "land"];
+    let options = Options::new().missing(Missing::Keep).columns(names);
+    let opened = open(
+        folder.path(),
+        &options.clone().categories(["kind", "sold", "ward", "land"]),
+    )
+    .unwrap();
+    let texts = [
+        ("kind", vec!["10", "blue", "red", "zinc"]),
+        ("land", vec!["a", "b"]),
+        ("sold", vec!["false", "true"]),
+    ];
+    let texts = texts.map(|(name, texts)| {
+        let texts: Vec<String> = texts.into_iter().map(Into::into).collect();
+        (name.to_owned(), texts)
+    });
+    assert_eq!(opened.texts, texts);
+    let gap = f64::NAN;
+    let expected = array![
+        [5.0, 3.0, 0.0, 4.0, 0.0],
+        [6.0, gap, 1.0, 4.0, 0.0],
+        [7.0, 1.0, gap, 9.0, 0.0],
+        [1.0, 2.0, 1.0, 3.0, 1.0],
+        [2.0, 1.0, 0.0, 4.0, 1.0],
+        [3.0, 0.0, 1.0, 3.0, 1.0],
+        [4.0, gap, gap, 4.0, 1.0],
+    ];
+    let same = |a: &Array2<f64>, b: &Array2<f64>| {
+        a.dim() == b.dim()
+            && a.iter()
+                .zip(b)
+                .all(|(a, b)| a == b || a.is_nan() && b.is_nan())
+    };
+    assert!(same(&rows(opened), &expected));
+    // Texts that are known already, in an order of their own, and one that is not.
+    let options = options
+        .texts("kind", ["zinc", "blue", "red"])
+        .categories(["sold", "land"]);
+    let found = rows(open(folder.path(), &options).unwrap());
+    let own = [0.0, gap, 1.0, 2.0, 1.0, 3.0, gap];
+    let own = Array2::from_shape_vec((7, 1), own.to_vec()).unwrap();
+    assert!(
+        same(&found.slice(ndarray::s![.., 1..2]).to_owned(), &own),
+        "{found}"
+    );
+    // Numbers are no texts, and missing values an error unless they are allowed.
+    let error = open(folder.path(), &Options::new().texts("ward", ["3"])).unwrap_err();
+    assert!(
+        error.to_string().contains("column \"ward\" holds numbers"),
+        "{error}"
+    );
+    let strict = Options::new().categories(["kind"]);
+    let AnySource::F64(read) = open(at("land=b/1.csv"), &strict).unwrap().rows else {
+        panic!("text is read as f64");
+    };
+    let error = all(&*read, 2).unwrap_err().to_string();
+    assert!(
+        error.contains("column \"kind\", line 5: \"NA\", a missing value"),
+        "{error}"
+    );
+    // A type that does not hold all codes.
+    let bytes = Options::new()
+        .columns(["kind"])
+        .categories(["kind"])
+        .element(ElementType::U8);
+    assert!(open(at("land=b/1.csv"), &bytes).is_err());
 }
 
 /// A pipe is read once, into a temporary file.

@@ -64,10 +64,12 @@ pub(crate) fn reader(of: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> 
     if stream.release.is_none() {
         return Err(gone());
     }
-    ArrowArrayStreamReader::try_new(stream).map_err(|_| {
-        PyValueError::new_err(
-            "X is a column: give a frame or a table that has it, as frame[[name]]",
-        )
+    ArrowArrayStreamReader::try_new(stream).map_err(|error| {
+        let what = error.to_string();
+        PyValueError::new_err(match what.contains("not supported") {
+            true => format!("X has a column of another type than Arrow has ({what}): cast it"),
+            false => "X is a column: give a frame or a table that has it, as frame[[name]]".into(),
+        })
     })
 }
 

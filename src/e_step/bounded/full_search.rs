@@ -101,21 +101,22 @@ impl<F: Float> Assignment<F> {
     pub(crate) fn exhaustive(view: View<'_, F>, centres: &Centres<F>) -> Result<(Self, u64, bool)> {
         let (n, k) = (view.len(), centres.len());
         let list: Vec<u32> = (0..k as u32).collect();
-        if (2..=FULL_LIST_CENTRES).contains(&k) {
+        let is_ragged = view.data.is_sparse();
+        if !is_ragged && (2..=FULL_LIST_CENTRES).contains(&k) {
             let all = Self::around(view, centres, centres, |_| &list)?;
             return Ok((all, (2 * n * k) as u64, true));
         }
         let number = (k as f64).sqrt() as usize;
-        if centres.dim() <= PACKED_COLUMNS && n / PACKED_ROWS >= number {
+        if !is_ragged && centres.dim() <= PACKED_COLUMNS && n / PACKED_ROWS >= number {
             // Distances are expanded about one of a few centres, the nearest of them.
             let all = Self::around(view, centres, &centres.evenly(number), |_| &list)?;
             return Ok((all, (n * (number + k)) as u64, true));
         }
         let mut all = Self::of_labels(&vec![0; n], k);
         let rows = all.where_open(|_, _| true);
-        let found = all.search_all(view, centres, &rows, false)?;
+        let found = all.search_all(view, centres, &rows, is_ragged)?;
         all.apply(&found.changes);
-        Ok((all, found.evaluations, false))
+        Ok((all, found.evaluations, is_ragged))
     }
 
     /// The nearest centre of every row and the second nearest, among those that `list` gives for its point.

@@ -26,7 +26,7 @@ pub(crate) use full_search::DRAWN_ROWS;
 pub(crate) use in_order::{Bounds, RowsInOrder, cells_pay, moves};
 pub(crate) use lists::{NeighbourLists, are_lists, nearest_lists};
 pub(crate) use lists::{time_of_all, time_of_lists};
-pub(crate) use sums::KeptSums;
+pub(crate) use sums::{KeptSums, Offset};
 
 use super::exhaustive::All;
 use super::{EStep, Search, compares_distances};
@@ -41,7 +41,7 @@ use crate::model::Mixture;
 ///
 /// For [`Gaussian`](crate::m_step::Gaussian): bounds are on distances to the means. On rows
 /// that lack coordinates (a [`Sketch`](crate::data::Sketch), sparse rows, missing values) it is
-/// [`Exhaustive::nearest`](super::Exhaustive::nearest). It is the E-step of [`algorithms::fast`](crate::algorithms::fast).
+/// [`Exhaustive::nearest`](super::Exhaustive::nearest), with the two nearest centres of each row as long as components move. It is the E-step of [`algorithms::fast`](crate::algorithms::fast).
 ///
 /// ```
 /// use coremix::prelude::*;

@@ -8,6 +8,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::data::{Centres, Rows, View};
+use crate::kernels::distance;
 
 #[derive(Default)]
 pub(crate) struct SplitMerge {
@@ -80,9 +81,13 @@ pub(crate) fn split_and_merge<F: Float>(
         split.gain = exact;
     }
     splits.sort_unstable_by(largest_first);
+    // Rows that know few coordinates have their second nearest centres anywhere, also where a component is split.
+    let is_ragged = view.data.is_sparse();
     let by = |after: fn(&Errors) -> f64| {
-        choose(assignment, &splits, |c| {
-            [after(&errors[c]), errors[c].before]
+        let loss = |c: usize| [after(&errors[c]), errors[c].before];
+        choose(assignment, &splits, loss, |split: &Split<F>, merged| {
+            let back = || Split::back(split, view, assignment.members(merged));
+            if is_ragged { back() } else { f64::INFINITY }
         })
     };
     made.settled = by(|errors| errors.settled).gain;
@@ -91,9 +96,12 @@ pub(crate) fn split_and_merge<F: Float>(
     made.stale = chosen.stale;
     for Pair { split, merged } in chosen.pairs {
         let c = split.component;
-        let to_second = |place| assignment.change(place, merged, assignment.members[place].second);
+        let to_second = |place: usize| match assignment.members[place].second {
+            second if second as usize == c && split.nearer == LEAVES => None,
+            second => Some(assignment.change(place, merged, second)),
+        };
         made.changes
-            .extend(assignment.places(merged).map(to_second));
+            .extend(assignment.places(merged).filter_map(to_second));
         let places = assignment.places(c);
         made.evaluations += 2 * places.len() as u64;
         let sides = places.zip(split.compare(view, assignment)?.sides);
@@ -123,11 +131,13 @@ struct Choice<'a, F> {
 }
 
 /// The splits that gain most, each with the merge of the least `loss` that is left: the loss after receivers' means have followed, and
-/// before. Means that follow rows of several components may gain nothing by it, so such moves count with the loss before.
+/// before. Means that follow rows of several components may gain nothing by it, so such moves count with the loss before; and with
+/// what rows lose that go `back` to the component that is split.
 fn choose<'a, F: Float>(
     assignment: &Assignment<F>,
     splits: &'a [Split<F>],
     loss: impl Fn(usize) -> [f64; 2],
+    back: impl Fn(&Split<F>, usize) -> f64,
 ) -> Choice<'a, F> {
     let k = assignment.components();
     let mut by_loss: Vec<usize> = (0..k).collect();
@@ -147,8 +157,12 @@ fn choose<'a, F: Float>(
             let Some(l) = by_loss.next() else {
                 break 'splits;
             };
-            let stays = |r: usize| !moved[r] && r != c;
-            if !stays(l) || first[l].is_some() || !receivers(l).all(stays) {
+            if moved[l] || l == c || first[l].is_some() || receivers(l).any(|r| moved[r]) {
+                continue;
+            }
+            let goes_back = receivers(l).any(|r| r == c);
+            let more = if goes_back { back(split, l) } else { 0.0 };
+            if more.is_infinite() {
                 continue;
             }
             let mut others: Vec<usize> = receivers(l).filter_map(|r| first[r]).collect();
@@ -156,15 +170,15 @@ fn choose<'a, F: Float>(
             others.dedup();
             let given_back: f64 = others.iter().map(|pair: &usize| follows[*pair]).sum();
             let [after, before] = loss(l);
-            let (own, follow) = match others.is_empty() {
+            let (own, follow) = match others.is_empty() && !goes_back {
                 true => (after, before - after),
-                false => (before, 0.0),
+                false => (before + more, 0.0),
             };
             let cost = own + given_back;
             if gain > MARGIN * cost {
                 break (l, cost, follow, others);
             }
-            if others.is_empty() {
+            if others.is_empty() && !goes_back {
                 break 'splits;
             }
         };
@@ -275,6 +289,9 @@ struct Split<F> {
     gain: f64,
     /// The centre that stays, and the one that leaves.
     centres: Centres<F>,
+    /// The one nearer to the component's own centre, and how far it is from there.
+    nearer: u32,
+    way: f64,
     evaluations: u64,
 }
 
@@ -288,7 +305,13 @@ struct Sides {
 impl Sides {
     fn of<F: Float>(centres: &Centres<F>, rows: &Rows<F>, weight: impl Fn(usize) -> f64) -> Self {
         let (mut sides, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
-        rows.nearest(centres, &mut sides, &mut squared);
+        if !rows.nearest(centres, &mut sides, &mut squared) {
+            rows.distances_from(centres.row(0), &mut squared);
+            let before = squared.clone();
+            rows.lower_to_distances(0, centres.row(1), &mut squared);
+            let pairs = squared.iter().zip(&before);
+            sides = pairs.map(|(now, before)| u32::from(now < before)).collect();
+        }
         let squared = squared.iter().enumerate();
         let errors = squared.map(|(i, squared)| weight(i) * squared.to_f64());
         let error = errors.sum();
@@ -322,23 +345,38 @@ impl<F: Float> Split<F> {
             };
             let mut centres = Centres::with_capacity(2, view.frame.dim());
             centres.push(centre);
-            centres.push(rows.row(drawn));
+            centres.push(&rows.coordinates_or(drawn, centre));
             let mut found = Sides::of(&centres, &rows, weight);
             for _ in 0..STEPS {
-                centres.move_to_means(&rows.values, weight, &found.sides);
+                centres.move_to_means(&rows, weight, &found.sides);
                 found = Sides::of(&centres, &rows, weight);
             }
             let gain = total - found.error;
             if best.as_ref().is_none_or(|best| gain > best.gain) {
+                let ways = [0, 1].map(|side| distance::exact(centre, centres.row(side)).sqrt());
                 best = Some(Self {
                     component,
                     gain,
                     centres,
+                    nearer: u32::from(ways[1] < ways[0]),
+                    way: ways[0].min(ways[1]),
                     evaluations: ((1 + 2 * STARTS * (STEPS + 1)) * rows.len()) as u64,
                 });
             }
         }
         Ok(best)
+    }
+
+    /// Upper bound on how much farther the rows of a merged component whose second nearest centre is split are from the nearer of
+    /// its two: by the triangle inequality.
+    fn back(&self, view: View<'_, F>, members: &[Member<F>]) -> f64 {
+        let back = members.iter();
+        let back = back.filter(|member| member.second as usize == self.component);
+        let farther = |member: &Member<F>| {
+            let second = member.lower.to_f64().abs();
+            view.weight(member.row) * self.way * (2.0 * second + self.way)
+        };
+        back.map(farther).sum()
     }
 
     /// All rows of a component compared with both centres.

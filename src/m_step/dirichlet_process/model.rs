@@ -136,6 +136,7 @@ impl<F: Float> DirichletProcessMixture<F> {
             precisions: &self.precisions,
             means: None,
             penalties: &self.penalties,
+            ridge: &[],
             unit: 1.0,
         }
     }

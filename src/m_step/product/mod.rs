@@ -150,8 +150,13 @@ impl Table {
     pub fn numbers(self, family: Gaussian) -> Product {
         let kinds = self.columns.into_iter().enumerate();
         let others = kinds.filter(|(_, kind)| *kind != Column::Number);
-        let (columns, kinds): (Vec<usize>, Vec<Column>) = others.unzip();
-        Product::new(family).block(columns, Self::new(kinds))
+        let (places, columns): (Vec<usize>, Vec<Column>) = others.unzip();
+        let prior_rows = self.prior_rows;
+        let others = Self {
+            columns,
+            prior_rows,
+        };
+        Product::new(family).block(places, others)
     }
 }
 
@@ -194,7 +199,9 @@ impl Part {
             return Ok(started.map(PartMixture::Gaussian));
         }
         // The costs of a search are those of all blocks together: so each begins with the variance of its data.
-        let whole = Likelihood::of_nearest(weight, entries, entries * variance);
+        let ridge: f64 = started.model.theta.prior.ridge.iter().sum();
+        let squared = entries * variance + weight * ridge;
+        let whole = Likelihood::of_nearest(weight, entries, squared);
         MStep::<F>::calibrate(&family, &mut started.model, &whole);
         Ok(started.map(PartMixture::Gaussian))
     }

@@ -1,5 +1,6 @@
 //! A mixture of products: its parts, the costs of rows, and its answers.
 
+use crate::base::cached::Cached;
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -13,7 +14,7 @@ use crate::m_step::{GaussianMixture, TableMixture};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::rows::{Centres, Frame, Rows};
-use ndarray::{Array1, Array2, ArrayD};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -25,6 +26,8 @@ pub struct ProductMixture<F> {
     centres: Centres<F>,
     /// (k): what costs are besides those of the parts, so that mixing proportions count once.
     added: Vec<f64>,
+    /// Without ridges, made when densities are asked for.
+    plain: Cached<Box<Self>>,
 }
 
 /// The parameters.
@@ -119,6 +122,7 @@ impl<F: Float> ProductMixture<F> {
             theta,
             centres,
             added,
+            plain: Cached::default(),
         };
         new.renew();
         new
@@ -133,6 +137,7 @@ impl<F: Float> ProductMixture<F> {
             added += &part.mixture().proportions().mapv(f64::ln);
         }
         self.added = added.to_vec();
+        self.plain = Cached::default();
     }
 
     /// Numbers (k, d), of which each part has those of its columns.
@@ -151,6 +156,16 @@ impl<F: Float> ProductMixture<F> {
     pub fn parts(&self) -> impl Iterator<Item = (&[usize], &PartMixture<F>)> {
         let parts = self.theta.parts.iter();
         parts.map(|part| (&part.columns[..], &part.model))
+    }
+
+    fn tables(&self) -> impl Iterator<Item = (&PartOf<F>, &TableMixture<F>)> {
+        self.theta
+            .parts
+            .iter()
+            .filter_map(|part| match &part.model {
+                PartMixture::Table(table) => Some((part, table)),
+                PartMixture::Gaussian(_) => None,
+            })
     }
 
     /// How much each column sets a component apart from the whole mixture (k, d), in nats, as
@@ -304,6 +319,21 @@ impl<F: Float> OwnCost<F> for ProductMixture<F> {
         let mut parts = self.theta.parts.iter();
         parts.all(|part| part.mixture().cost().takes_missing())
     }
+
+    fn takes(&self, rows: &Rows<F>, first: usize) -> Result<()> {
+        self.tables().try_for_each(|(part, table)| {
+            let own = part.rows(rows, 0..rows.len());
+            table.check(&own, first, |j| part.columns[j])
+        })
+    }
+
+    fn datum(&self, column: usize, shares: ArrayView1<'_, F>, expected: f64, whole: bool) -> f64 {
+        let place = |part: &PartOf<F>| part.columns.iter().position(|j| *j == column);
+        let found = |(part, table): (&PartOf<F>, &TableMixture<F>)| {
+            Some(table.datum(place(part)?, shares, expected, whole))
+        };
+        self.tables().find_map(found).unwrap_or(expected)
+    }
 }
 
 impl<F: Float> Mixture<F> for ProductMixture<F> {
@@ -337,6 +367,21 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
         parts.map(|part| part.mixture().prior_terms()).sum()
     }
 
+    fn plain(&self) -> Option<&dyn Mixture<F>> {
+        let mut parts = self.theta.parts.iter();
+        let has_ridge = parts.any(|part| part.mixture().plain().is_some());
+        let make = || {
+            let mut theta = self.theta.clone();
+            for part in &mut theta.parts {
+                if let PartMixture::Gaussian(model) = &mut part.model {
+                    *model = model.without_ridge();
+                }
+            }
+            Box::new(Self::new(theta))
+        };
+        has_ridge.then(|| &**self.plain.get(make) as _)
+    }
+
     fn free_parameters(&self) -> Option<usize> {
         let mut all = self.theta.proportions.free();
         for part in &self.theta.parts {
@@ -356,7 +401,7 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
         held
     }
 
-    /// As those of the parts: of a count its rate, of categories the variance of their numbers.
+    /// As those of the parts: of a count its rate, of categories the probability that two rows differ.
     fn variances(&self) -> Array2<f64> {
         self.by_column(|part| part.mixture().variances())
     }

@@ -12,11 +12,11 @@ use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::costs::{Cost, Factor, Scaled};
 use crate::data::Data;
-use crate::io::{all_positive, rule};
+use crate::io::{all_finite, rule};
 use crate::model::Mixture;
 use crate::model::posterior::{Likelihood, LogJoint};
 use crate::rows::{Centres, Frame};
-use concentration::{bessel, concentration, log_peak};
+use concentration::{LIMITS, bessel, concentration, log_peak, slope};
 use ndarray::{Array1, Array2, ArrayD, ArrayView1};
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ impl<F: Float> Theta<F> {
     /// Checks what came from a file.
     pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
         let (k, dim) = (self.directions.len(), self.directions.dim());
-        let sphere = self.frame.has_directions() && self.frame.dim() == dim && dim > 1;
+        let sphere = dim > 1 && self.frame.is_sphere(dim);
         rule(sphere, "frame", "must be that of directions")?;
         let lengths = (0..k).map(|c| squared_length(self.directions.row(c)));
         let unit = lengths
@@ -95,7 +95,10 @@ impl<F: Float> Theta<F> {
         rule(unit, "directions", "must have length 1")?;
         let own = self.proportions.mixing == Mixing::Learned;
         let number = if own { k } else { 1 };
-        all_positive("concentrations", &self.concentrations, number)?;
+        all_finite("concentrations", &self.concentrations, number)?;
+        let held = |kappa: &f64| (LIMITS.0..=LIMITS.1).contains(kappa);
+        let held = self.concentrations.iter().all(held);
+        rule(held, "concentrations", "must be between 1e-6 and 1e10")?;
         self.proportions.check_stored(k)
     }
 
@@ -208,12 +211,13 @@ impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
         let own = |c: usize| {
             let (_, fall) = bessel(d / 2.0 - 1.0, self.theta.kappa(c));
             let across = (1.0 - fall) / self.theta.kappa(c);
-            (across, fall * (2.0 - fall) - (d - 1.0) * across)
+            (across, slope(d, self.theta.kappa(c), fall))
         };
         let own: Vec<_> = (0..directions.len()).map(own).collect();
         Array2::from_shape_fn((directions.len(), directions.dim()), |(c, j)| {
             let (across, along) = own[c];
-            across + directions.row(c)[j].to_f64().powi(2) * (along - across)
+            let share = directions.row(c)[j].to_f64().powi(2).min(1.0);
+            across * (1.0 - share) + along * share
         })
     }
 
@@ -279,7 +283,7 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         let columns = data.dim();
         require(
             columns > 1,
-            "columns",
+            "number of columns",
             columns,
             "must be at least 2: one has no directions",
         )?;

@@ -166,7 +166,7 @@ fn tolerances_and_epsilons() {
                 tolerance: bad,
                 ..Settings::new(3, 1)
             };
-            let shown = format!("tolerance = {bad}");
+            let shown = format!("tolerance = {bad:?}");
             let fit = (algorithm.fit)(&data, &settings);
             refused!(
                 fit,
@@ -177,7 +177,7 @@ fn tolerances_and_epsilons() {
                 &shown
             );
         }
-        let shown = format!("epsilon = {bad}");
+        let shown = format!("epsilon = {bad:?}");
         let lazy = algorithms::lazy_k_means::<f64>(3, bad).build();
         refused!(
             lazy,

@@ -14,7 +14,7 @@ fn weights_that_are_none() {
                 Dense::weighted(x.view(), w.view()),
                 Error::Weight { row: r, value } if *r == row && value.to_bits() == bad.to_bits(),
                 &format!("row {row}"),
-                &bad.to_string(),
+                format!("{bad:?}").trim_end_matches(".0"),
             );
         }
     }
