@@ -164,8 +164,8 @@ impl Room {
         }
     }
 
-    /// An error if the room does not hold a table of these kinds of columns with the categories that rows of this summary have at most,
-    /// one for each row or for each code in the range of a column, and the rows if they are loaded.
+    /// An error if the room does not hold a table of these kinds of columns, and the rows if they are loaded. A column of categories
+    /// counts with the most that rows of this summary can have: one for each row, or for each code in its range.
     ///
     /// # Errors
     /// As [`within`](Self::within).
