@@ -354,10 +354,11 @@ def test_batches(estimator, size):
         # Few rows are all there.
         np.testing.assert_array_equal(rows, everything[weights > 0])
         np.testing.assert_array_equal(drawn, weights[weights > 0])
-        together = of(estimator, merge_rows=False).fit(everything, sample_weight=weights)
+        # Draws of `fast` count rows, so that rows of weight 0 would change them.
+        counted = weights > 0
+        together = of(estimator, merge_rows=False).fit(everything[counted], sample_weight=weights[counted])
         own.set_params(merge_rows=False).finish()
-        # Rows of weight 0 are in the blocks of sums, which are rounded.
-        np.testing.assert_allclose(means_of(own), means_of(together), rtol=1e-9)
+        np.testing.assert_array_equal(means_of(own), means_of(together))
     else:
         assert len(rows) <= size
         assert drawn.sum() == pytest.approx(weights.sum(), rel=0.2)
@@ -406,9 +407,8 @@ def test_files_pickles_and_warm_starts(tmp_path):
         assert own.sizes(X).sum() == len(X)
         assert (own.medoids(X) >= 0).all()
         np.testing.assert_array_equal(own.predict_top(X, 1)[0][:, 0], own.predict(X))
-        # One row at a time is whole.
-        with pytest.raises(ValueError, match="NaN or infinite.*; rows count from 0$"):
-            own.predictor()(X[np.isnan(X).any(axis=1)][0])
+        one = own.predictor()
+        assert [one(row) for row in X[:50]] == own.predict(X[:50]).tolist()
     standardised = of(coremix.KMeans(6), standardise=True).fit(X * [1, 1e3, 1, 1, 1e-3])
     assert adjusted_rand_score(standardised.labels_, of(coremix.KMeans(6)).fit(X / np.nanstd(X, axis=0)).labels_) > 0.95
     table = coremix.sweep(X, [5, 6, 7], of(coremix.GaussianMixture()))
