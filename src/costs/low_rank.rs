@@ -102,7 +102,7 @@ impl<F: Float> Factored<F> {
 
 /// Turns the rows of $W^T$ (q, d) into those of $L^{-1} W^T \Psi^{-1/2}$, with $L L^T = I + W^T \Psi^{-1} W$. Returns $L$ (q, q), and the
 /// logarithm of the determinant of the covariance in this unit.
-pub(super) fn whitened(rows: &mut [f64], noise: &[f64], wide: usize, unit: f64) -> (Vec<f64>, f64) {
+fn whitened(rows: &mut [f64], noise: &[f64], wide: usize, unit: f64) -> (Vec<f64>, f64) {
     let q = rows.len() / wide;
     for row in rows.chunks_exact_mut(wide) {
         row.iter_mut().zip(noise).for_each(|(x, v)| *x /= v.sqrt());

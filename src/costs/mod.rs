@@ -4,6 +4,7 @@
 //! components as matrix products, bounds on their rounding, and the choice of those that are computed again directly, so that
 //! labels do not depend on rounding.
 
+pub(crate) mod lanes;
 pub(crate) mod low_rank;
 pub(crate) mod observed;
 pub(crate) mod observed_factors;

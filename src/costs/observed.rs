@@ -3,15 +3,14 @@
 //! Under each component, coordinates that are missing are completed with their expectation given the known ones: then the form of the row
 //! is that of what is known.
 
+use super::lanes::{self, GROUP, Lanes};
 use super::patterns::{Expects, Pattern, Scratch};
-use super::scaled::penalised;
 use super::whitening::{Transforms, Whitening};
 use crate::base::cached::Cached;
-use crate::base::cancel::unwatched;
 use crate::base::float::Float;
-use crate::base::linalg::{self, Cholesky};
-use crate::kernels::quadratic;
+use crate::base::simd::kernel;
 use crate::kernels::sparse::Known;
+use pulp::Simd;
 
 /// All that such costs follow from.
 #[derive(Clone, Copy)]
@@ -28,92 +27,230 @@ pub(crate) struct Observed<'m> {
     pub(crate) unit: f64,
 }
 
-/// The distribution of the missing coordinates of a pattern given the known ones.
+/// Components side by side.
+pub(crate) struct Group {
+    means: Vec<Lanes>,
+    /// (d, d).
+    precisions: Vec<Lanes>,
+    /// The inverse roots of their diagonals (d), and the logarithms of these.
+    scales: Vec<Lanes>,
+    logs: Vec<Lanes>,
+    /// The triangles that whiten, row after row.
+    factors: Vec<Lanes>,
+    log_dets: Lanes,
+}
+
+impl Group {
+    /// Row `j` of the precisions.
+    fn precisions_of(&self, j: u32) -> &[Lanes] {
+        let dim = self.means.len();
+        &self.precisions[j as usize * dim..][..dim]
+    }
+}
+
+/// The distributions of the missing coordinates of a pattern given the known ones.
 pub(crate) struct Given {
-    /// The lower Cholesky factor of the precision of the missing ones (m, m).
-    factor: Vec<f64>,
-    pub(crate) log_det: f64,
-    /// The precisions between known and missing ones, coordinate by known coordinate.
-    across: Vec<f64>,
-    rest: Cached<Vec<f64>>,
+    /// What makes the diagonals of the precisions of the missing ones 1 (m): no pivot under- or overflows.
+    scales: Vec<Lanes>,
+    /// The lower Cholesky factors of these (m, m), and the inverses of their pivots (m).
+    factor: Vec<Lanes>,
+    inverse: Vec<Lanes>,
+    pub(crate) log_dets: Lanes,
+    /// The addend of a ridge to forms.
+    noise: Lanes,
 }
 
 impl Given {
-    fn of(precision: &[f64], dim: usize, pattern: &Pattern<'_>) -> Self {
-        /// Where columns determine one another, a precision may have no digits: then its diagonal is raised by such a share.
-        const RAISED: [f64; 5] = [0.0, 1e-12, 1e-8, 1e-4, 1.0];
-        let missing = &pattern.missing;
-        let among = |rows: &[u32]| -> Vec<f64> {
-            let of_row = |&i: &u32| {
-                let row = &precision[i as usize * dim..][..dim];
-                missing.iter().map(|&j| row[j as usize])
-            };
-            rows.iter().flat_map(of_row).collect()
-        };
-        let (own, m) = (among(missing), missing.len());
-        let found = RAISED.into_iter().find_map(|share| {
-            let mut own = own.clone();
-            let diagonal = own.iter_mut().step_by(m + 1);
-            diagonal.for_each(|x| *x *= 1.0 + share);
-            unwatched(Cholesky::of(&own, m, None))
-        });
-        let (factor, log_det) =
-            found.map_or_else(Default::default, |own| (own.factor, own.log_det));
-        Self {
-            factor,
-            log_det,
-            across: among(pattern.known),
-            rest: Cached::default(),
+    #[inline(always)]
+    fn scale<S: Simd>(&self, simd: S, x: &mut [Lanes]) {
+        for (x, scale) in x.iter_mut().zip(&self.scales) {
+            *x = lanes::times(simd, x, scale);
         }
     }
 
-    /// The lower half of the covariance (m, m) of what is missing, given what is known, in the unit of costs.
-    pub(crate) fn rest(&self, m: usize) -> &[f64] {
-        self.rest.get(|| {
-            let (mut rest, inverse) = (
-                vec![0.0; m * m],
-                linalg::inverse_of_lower(&self.factor, m, None),
-            );
-            for row in unwatched(inverse).chunks_exact(m.max(1)) {
-                for (a, sums) in rest.chunks_exact_mut(m).enumerate() {
-                    let terms = sums[..=a].iter_mut().zip(row);
-                    terms.for_each(|(sum, x)| *sum += row[a] * x);
-                }
-            }
-            rest
-        })
+    /// The products of the inverse precisions with vectors, in place.
+    #[inline(always)]
+    fn solve<S: Simd>(&self, simd: S, x: &mut [Lanes]) {
+        self.scale(simd, x);
+        lanes::forward(simd, &self.factor, &self.inverse, x);
+        lanes::backward(simd, &self.factor, &self.inverse, x);
+        self.scale(simd, x);
     }
+}
 
-    /// The difference of a row from a mean, of which what is missing is completed, into `u` (d); `x` is scratch.
-    fn complete<F: Float>(
-        &self,
+kernel! {
+    /// Factors the precisions of what is missing, whose diagonals are raised by a share of them. Returns the least squares of pivots.
+    fn factor[](group: &Group, missing: &[u32], raised: &Lanes, given: &mut Given) -> Lanes = factored
+}
+
+#[inline(always)]
+fn factored<S: Simd>(
+    simd: S,
+    group: &Group,
+    missing: &[u32],
+    raised: &Lanes,
+    given: &mut Given,
+) -> Lanes {
+    let m = missing.len();
+    for (a, &i) in missing.iter().enumerate() {
+        let precisions = group.precisions_of(i);
+        for (b, &j) in missing[..=a].iter().enumerate() {
+            let scaled = lanes::times(simd, &precisions[j as usize], &given.scales[a]);
+            given.factor[a * m + b] = lanes::times(simd, &scaled, &given.scales[b]);
+        }
+        for l in 0..GROUP {
+            given.factor[a * (m + 1)][l] *= 1.0 + raised[l];
+        }
+    }
+    lanes::cholesky(simd, &mut given.factor, &mut given.inverse)
+}
+
+kernel! {
+    /// The trace of a ridge with the precisions of what is known (E59), each of which is at most that given all other columns.
+    fn trace[](group: &Group, pattern: &Pattern<'_>, given: &Given, ridge: &[f64]) -> Lanes = traced
+}
+
+#[inline(always)]
+fn traced<S: Simd>(
+    simd: S,
+    group: &Group,
+    pattern: &Pattern<'_>,
+    given: &Given,
+    ridge: &[f64],
+) -> Lanes {
+    let (mut sum, mut column) = ([0.0; GROUP], Vec::new());
+    for &j in pattern.known {
+        let precisions = group.precisions_of(j);
+        column.clear();
+        for &i in &pattern.missing {
+            column.push(precisions[i as usize]);
+        }
+        given.scale(simd, &mut column);
+        lanes::forward(simd, &given.factor, &given.inverse, &mut column);
+        let own = lanes::left(simd, &precisions[j as usize], &column, &column);
+        for l in 0..GROUP {
+            sum[l] += ridge[j as usize] * own[l].max(0.0);
+        }
+    }
+    sum
+}
+
+kernel! {
+    fn complete[F: Float](group: &Group, pattern: &Pattern<'_>, given: &Given, row: Known<'_, F>, scratch: &mut Scratch) = completed
+}
+
+#[inline(always)]
+fn completed<F: Float, S: Simd>(
+    simd: S,
+    group: &Group,
+    pattern: &Pattern<'_>,
+    given: &Given,
+    row: Known<'_, F>,
+    scratch: &mut Scratch,
+) {
+    let Scratch { apart, rest } = scratch;
+    apart.resize(group.means.len(), [0.0; GROUP]);
+    lanes::differences(simd, &group.means, row, apart);
+    rest.clear();
+    for &i in &pattern.missing {
+        let precisions = group.precisions_of(i);
+        rest.push(lanes::left_at(
+            simd,
+            &[0.0; GROUP],
+            precisions,
+            apart,
+            row.ids,
+        ));
+    }
+    given.solve(simd, rest);
+    for (&j, x) in pattern.missing.iter().zip(&*rest) {
+        apart[j as usize] = *x;
+    }
+}
+
+kernel! {
+    fn forms[F: Float](group: &Group, pattern: &Pattern<'_>, given: &Given, row: Known<'_, F>, scratch: &mut Scratch) -> Lanes = formed
+}
+
+#[inline(always)]
+fn formed<F: Float, S: Simd>(
+    simd: S,
+    group: &Group,
+    pattern: &Pattern<'_>,
+    given: &Given,
+    row: Known<'_, F>,
+    scratch: &mut Scratch,
+) -> Lanes {
+    completed(simd, group, pattern, given, row, scratch);
+    lanes::squares(simd, &group.factors, &scratch.apart)
+}
+
+kernel! {
+    /// Adds to the lower halves of second moments (d, d) what rows of a pattern with these shares have besides the rows as they are
+    /// completed: the covariance of what is missing given what is known, in this unit, and what is known with a ridge, less the ridge of
+    /// all columns, which the M-step adds.
+    pub(crate) fn add_beside[](
+        group: &Group,
         pattern: &Pattern<'_>,
-        row: Known<'_, F>,
-        mean: &[f64],
-        (u, x): Scratch<'_>,
-    ) {
-        let m = pattern.missing.len();
-        x.clear();
-        x.resize(m, 0.0);
-        for (place, (&j, z)) in row.ids.iter().zip(row.values).enumerate() {
-            let apart = z.to_f64() - mean[j as usize];
-            u[j as usize] = apart;
-            let across = &self.across[place * m..][..m];
-            x.iter_mut().zip(across).for_each(|(x, p)| *x -= p * apart);
+        given: &Given,
+        unit: f64,
+        ridge: &[f64],
+        shares: &Lanes,
+        second: &mut [Lanes],
+    ) = added_beside
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn added_beside<S: Simd>(
+    simd: S,
+    group: &Group,
+    pattern: &Pattern<'_>,
+    given: &Given,
+    unit: f64,
+    ridge: &[f64],
+    shares: &Lanes,
+    second: &mut [Lanes],
+) {
+    let (dim, missing, m) = (group.means.len(), &pattern.missing, pattern.missing.len());
+    // The columns of the inverses of the factors.
+    let mut columns = vec![[0.0; GROUP]; m * m];
+    for j in 0..m {
+        let column = &mut columns[j * m..][..m];
+        column[j] = given.scales[j];
+        lanes::forward(simd, &given.factor, &given.inverse, column);
+    }
+    let less = lanes::times(simd, shares, &[-unit; GROUP]);
+    for (a, &i) in missing.iter().enumerate() {
+        let own = &columns[a * m + a..][..m - a];
+        for (b, &j) in missing[..=a].iter().enumerate() {
+            let place = i as usize * dim + j as usize;
+            let rest = lanes::left(simd, &[0.0; GROUP], own, &columns[b * m + a..]);
+            lanes::add(simd, &mut second[place..=place], &less, &[rest]);
         }
-        for (a, row) in self.factor.chunks_exact(m.max(1)).enumerate() {
-            let (before, rest) = x.split_at_mut(a);
-            let terms = row.iter().zip(before).map(|(l, x)| l * *x);
-            rest[0] = (rest[0] - terms.sum::<f64>()) / row[a];
+    }
+    for (j, ridge) in ridge.iter().enumerate() {
+        let own = lanes::times(simd, shares, &[*ridge; GROUP]);
+        if pattern.known.binary_search(&(j as u32)).is_err() {
+            let place = j * (dim + 1);
+            lanes::subtract(simd, &mut second[place..=place], &own, &[[1.0; GROUP]]);
+            continue;
         }
-        for (a, row) in self.factor.chunks_exact(m.max(1)).enumerate().rev() {
-            let (before, rest) = x.split_at_mut(a);
-            rest[0] /= row[a];
-            let pairs = before.iter_mut().zip(row);
-            pairs.for_each(|(x, l)| *x -= l * rest[0]);
+        // Known apart by 1, all others as they are expected then.
+        let mut apart = Vec::with_capacity(m);
+        for &i in missing {
+            let precision = &group.precisions_of(i)[j];
+            apart.push(lanes::times(simd, precision, &[-1.0; GROUP]));
         }
-        for (&j, x) in pattern.missing.iter().zip(x) {
-            u[j as usize] = *x;
+        given.solve(simd, &mut apart);
+        for (a, &i) in missing.iter().enumerate() {
+            let (i, shared) = (i as usize, lanes::times(simd, &own, &apart[a]));
+            let place = i.max(j) * dim + i.min(j);
+            lanes::add(simd, &mut second[place..=place], &shared, &[[1.0; GROUP]]);
+            for (&other, x) in missing[..=a].iter().zip(&apart) {
+                let place = i * dim + other as usize;
+                lanes::add(simd, &mut second[place..=place], &shared, &[*x]);
+            }
         }
     }
 }
@@ -122,83 +259,126 @@ impl Observed<'_> {
     fn transform(&self, c: usize) -> &Whitening {
         self.transforms.transform(c % self.precisions.len())
     }
-
-    fn mean_of(&self, c: usize) -> &[f64] {
-        let own: &[f64] = &self.transform(c).mean;
-        self.means
-            .map_or(own, |all| &all[c * own.len()..][..own.len()])
-    }
 }
 
 impl Expects for Observed<'_> {
+    type Group = Group;
     type Given = Given;
 
     fn shape(&self) -> (usize, usize) {
         (self.penalties.len(), self.transform(0).mean.len())
     }
 
-    fn ridge(&self) -> &[f64] {
-        self.ridge
+    fn added(&self) -> (f64, &[f64]) {
+        (self.unit, self.penalties)
     }
 
-    fn given(&self, c: usize, pattern: &Pattern<'_>) -> Given {
-        let own = self.transform(c);
-        let precision = self.precisions[c % self.precisions.len()].get(|| own.precision());
-        Given::of(precision, own.mean.len(), pattern)
-    }
-
-    /// One for all components where these have one covariance.
-    fn next_given<'g>(
-        &self,
-        c: usize,
-        pattern: &Pattern<'_>,
-        given: &'g mut Option<Given>,
-    ) -> &'g Given {
-        if self.precisions.len() > 1 {
-            *given = None;
+    fn group(&self, ids: &[u32]) -> Group {
+        let dim = self.shape().1;
+        let side_by_side = |numbers: usize, of: &dyn Fn(usize, &Whitening) -> Vec<f64>| {
+            let mut out = vec![[0.0; GROUP]; numbers];
+            for l in 0..GROUP {
+                let c = ids[l.min(ids.len() - 1)] as usize;
+                let numbers = of(c, self.transform(c));
+                out.iter_mut().zip(numbers).for_each(|(to, x)| to[l] = x);
+            }
+            out
+        };
+        let means = side_by_side(dim, &|c, own| match self.means {
+            Some(all) => all[c * dim..][..dim].to_vec(),
+            None => own.mean.clone(),
+        });
+        let precisions = side_by_side(dim * dim, &|c, own| {
+            let cached = &self.precisions[c % self.precisions.len()];
+            cached.get(|| own.precision()).clone()
+        });
+        let diagonal = precisions.iter().step_by(dim + 1);
+        let scales: Vec<Lanes> = diagonal.map(|p| p.map(|p| 1.0 / p.sqrt())).collect();
+        Group {
+            logs: scales.iter().map(|scale| scale.map(f64::ln)).collect(),
+            scales,
+            means,
+            precisions,
+            factors: side_by_side(dim * (dim + 1) / 2, &|_, own| own.factor.clone()),
+            log_dets: side_by_side(1, &|_, own| vec![own.log_det()])[0],
         }
-        given.get_or_insert_with(|| self.given(c, pattern))
     }
 
-    fn mean(&self, c: usize) -> impl Iterator<Item = f64> {
-        self.mean_of(c).iter().copied()
+    fn given(&self, group: &Group, pattern: &Pattern<'_>) -> Given {
+        /// Where columns determine one another, a precision may have no digits: then its diagonal is raised by such a share.
+        const RAISED: [f64; 4] = [1e-12, 1e-8, 1e-4, 1.0];
+        let (missing, m) = (&pattern.missing, pattern.missing.len());
+        let mut given = Given {
+            scales: missing.iter().map(|&j| group.scales[j as usize]).collect(),
+            factor: vec![[0.0; GROUP]; m * m],
+            inverse: vec![[0.0; GROUP]; m],
+            log_dets: [0.0; GROUP],
+            noise: [0.0; GROUP],
+        };
+        let mut raised = [0.0; GROUP];
+        loop {
+            let least = factor(group, missing, &raised, &mut given);
+            let mut is_raised = false;
+            for (share, least) in raised.iter_mut().zip(least) {
+                let next = RAISED.into_iter().find(|next| *next > *share);
+                if let Some(next) = next.filter(|_| least.is_nan() || least <= 0.0) {
+                    (*share, is_raised) = (next, true);
+                }
+            }
+            if !is_raised {
+                break;
+            }
+        }
+        let logs = lanes::log_product(&given.inverse);
+        for l in 0..GROUP {
+            let of_scales = missing.iter().map(|&j| group.logs[j as usize][l]);
+            let log_det = -2.0 * (logs[l] + of_scales.sum::<f64>());
+            if log_det.is_finite() {
+                given.log_dets[l] = log_det;
+            }
+        }
+        if !self.ridge.is_empty() {
+            given.noise = trace(group, pattern, &given, self.ridge);
+        }
+        given
+    }
+
+    fn log_dets(&self, group: &Group, given: &Given) -> Lanes {
+        std::array::from_fn(|l| group.log_dets[l] + given.log_dets[l])
+    }
+
+    fn means(group: &Group) -> &[Lanes] {
+        &group.means
     }
 
     fn complete<F: Float>(
         &self,
-        c: usize,
+        group: &Group,
         (pattern, given): (&Pattern<'_>, &Given),
         row: Known<'_, F>,
-        scratch: Scratch<'_>,
+        scratch: &mut Scratch,
     ) {
-        given.complete(pattern, row, self.mean_of(c), scratch);
+        complete(group, pattern, given, row, scratch);
     }
 
-    fn form<F: Float>(
+    fn forms<F: Float>(
         &self,
-        c: usize,
+        group: &Group,
         (pattern, given): (&Pattern<'_>, &Given),
         row: Known<'_, F>,
-        (u, x): Scratch<'_>,
-    ) -> f64 {
-        given.complete(pattern, row, self.mean_of(c), (&mut *u, x));
-        quadratic::form(&self.transform(c).factor, u)
-    }
-
-    fn cost<F: Float>(&self, c: usize, (pattern, given): (&Pattern<'_>, &Given), form: f64) -> F {
-        if pattern.known.is_empty() {
-            return penalised(0.0, self.penalties[c]);
-        }
-        let log_det = self.transform(c).log_det() + given.log_det;
-        // Infinite, or NaN where the row is so far away.
-        let cost = form.min(F::LARGEST_COST) + self.unit * log_det;
-        penalised(cost, self.penalties[c])
+        scratch: &mut Scratch,
+    ) -> Lanes {
+        let mut forms = forms(group, pattern, given, row, scratch);
+        (0..GROUP).for_each(|l| forms[l] += given.noise[l]);
+        forms
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::cancel::unwatched;
+    use crate::base::linalg;
     use crate::base::rng::Rng;
     use crate::data::{Data, Dense};
     use crate::rows::Rows;

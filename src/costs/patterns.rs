@@ -1,11 +1,12 @@
 //! Costs of rows that know some of their coordinates, where these depend on one another ([E55](crate::equations#e55)).
 //!
 //! A component expects values of the others that follow from the known ones, in one way for all rows of a pattern, which is found
-//! once for these.
+//! once for these, and for a group of components at once.
 
+use super::lanes::{GROUP, Lanes};
+use super::scaled::penalised;
 use crate::base::float::Float;
 use crate::kernels::sparse::{Entries, Known};
-use crate::rows::Rows;
 
 /// Rows of a block that know the same coordinates.
 pub(crate) struct Pattern<'a> {
@@ -27,139 +28,124 @@ impl<'a> Pattern<'a> {
     }
 
     /// All patterns of a block of rows.
-    fn all<F>(entries: &Entries<'a, F>, dim: usize) -> Vec<Self> {
+    pub(crate) fn all<F>(entries: &Entries<'a, F>, dim: usize) -> Vec<Self> {
         let ids = |i: usize| &entries.ids[entries.starts[i]..entries.starts[i + 1]];
-        let mut order: Vec<usize> = (0..entries.len()).collect();
-        order.sort_by(|&a, &b| ids(a).cmp(ids(b)));
-        let alike = order.chunk_by(|&a, &b| ids(a) == ids(b));
-        let new = |rows: &[usize]| Self::new(ids(rows[0]), dim, rows.to_vec());
-        alike.map(new).collect()
+        // Rows that differ in their first columns need no other comparison.
+        let first = |i: usize| ids(i).iter().take_while(|j| **j < u64::BITS);
+        let bits = |i: usize| first(i).fold(0u64, |bits, j| bits | 1 << j);
+        let mut order: Vec<(u64, usize)> = (0..entries.len()).map(|i| (bits(i), i)).collect();
+        order.sort_unstable_by(|a, b| {
+            let by_ids = || ids(a.1).cmp(ids(b.1));
+            a.0.cmp(&b.0).then_with(by_ids).then(a.1.cmp(&b.1))
+        });
+        let alike = order.chunk_by(|a, b| a.0 == b.0 && ids(a.1) == ids(b.1));
+        alike
+            .map(|rows| {
+                let numbers = rows.iter().map(|row| row.1).collect();
+                Self::new(ids(rows[0].1), dim, numbers)
+            })
+            .collect()
     }
 }
 
-/// All patterns of a block of rows; one, of which nothing is missing, if they are dense.
-pub(crate) fn patterns<F: Float>(rows: &Rows<F>) -> Vec<Pattern<'_>> {
-    match rows.entries() {
-        Some(entries) => Pattern::all(&entries, rows.dim),
-        None => vec![Pattern::new(&[], 0, (0..rows.len()).collect())],
-    }
+/// Scratch: the differences of a completed row from the means of a group (d), and numbers on the way to them.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) apart: Vec<Lanes>,
+    pub(crate) rest: Vec<Lanes>,
 }
-
-/// Scratch: the difference of a completed row from a mean (d), and numbers on the way to it.
-pub(crate) type Scratch<'a> = (&'a mut [f64], &'a mut Vec<f64>);
 
 /// Components that expect something of the coordinates that a row lacks.
 pub(crate) trait Expects {
-    /// All that follows from a pattern under a component.
+    /// The parameters of a few components, side by side.
+    type Group;
+    /// All that follows from a pattern under them.
     type Given;
 
     /// Numbers of components and of coordinates.
     fn shape(&self) -> (usize, usize);
 
-    fn given(&self, c: usize, pattern: &Pattern<'_>) -> Self::Given;
+    /// The unit of costs, and what is added to the cost of each component (k).
+    fn added(&self) -> (f64, &[f64]);
 
-    /// As above, in the place of that of another component.
-    fn next_given<'g>(
-        &self,
-        c: usize,
-        pattern: &Pattern<'_>,
-        given: &'g mut Option<Self::Given>,
-    ) -> &'g Self::Given {
-        given.insert(self.given(c, pattern))
-    }
+    /// Up to [`GROUP`] components. The last one stands for those that are fewer.
+    fn group(&self, ids: &[u32]) -> Self::Group;
 
-    /// The mean of a component in the coordinates of the frame (d).
-    fn mean(&self, c: usize) -> impl Iterator<Item = f64>;
+    fn given(&self, group: &Self::Group, pattern: &Pattern<'_>) -> Self::Given;
 
-    /// The difference of a row from the mean, of which what is missing is completed.
+    /// The logarithms of the determinants of the covariances of what is known.
+    fn log_dets(&self, group: &Self::Group, given: &Self::Given) -> Lanes;
+
+    /// The means of a group in the coordinates of the frame (d).
+    fn means(group: &Self::Group) -> &[Lanes];
+
+    /// The differences of a row from the means, of which what is missing is completed, into `scratch.apart` (d).
     fn complete<F: Float>(
         &self,
-        c: usize,
+        group: &Self::Group,
         given: (&Pattern<'_>, &Self::Given),
         row: Known<'_, F>,
-        scratch: Scratch<'_>,
+        scratch: &mut Scratch,
     );
 
-    /// The squared Mahalanobis distance of what is known, in the unit of costs.
-    fn form<F: Float>(
-        &self,
-        c: usize,
-        given: (&Pattern<'_>, &Self::Given),
-        row: Known<'_, F>,
-        scratch: Scratch<'_>,
-    ) -> f64;
-
-    /// The cost of a row with this form.
-    fn cost<F: Float>(&self, c: usize, given: (&Pattern<'_>, &Self::Given), form: f64) -> F;
-
-    /// The variance (d) that coordinates are known with (E59); none without a ridge.
-    fn ridge(&self) -> &[f64];
-
-    /// Each known coordinate apart from a mean by the deviation of its ridge, and all others at the mean: rows of a pattern whose squares
-    /// are what a ridge adds.
-    fn noise<'p>(&self, c: usize, pattern: &'p Pattern<'_>) -> impl Iterator<Item = Vec<f64>> + 'p {
-        let mean: Vec<f64> = self.mean(c).collect();
-        let deviations = self.ridge().iter().map(|r| r.sqrt());
-        let apart: Vec<f64> = deviations.zip(&mean).map(|(r, m)| m + r).collect();
-        let known = pattern.known.iter().filter(|_| !apart.is_empty());
-        let places: Vec<u32> = known.copied().collect();
-        places.into_iter().map(move |own| {
-            let values = pattern.known.iter().map(|&j| match j == own {
-                true => apart[j as usize],
-                false => mean[j as usize],
-            });
-            values.collect()
-        })
-    }
-
-    /// The addend of a ridge to the form of each row of a pattern: the trace of (E59), in the unit of costs.
-    fn form_of_noise(&self, c: usize, given: (&Pattern<'_>, &Self::Given)) -> f64 {
-        let (mut u, mut x) = (vec![0.0; self.shape().1], Vec::new());
-        let rows = self.noise(c, given.0);
-        let forms = rows.map(|values| {
-            let row = Known {
-                ids: given.0.known,
-                values: &values[..],
-            };
-            self.form(c, given, row, (&mut u, &mut x))
-        });
-        forms.sum()
-    }
-
-    /// The forms of all rows under all components, shown to `see` with the row, the component and what is given.
+    /// The squared Mahalanobis distances of what is known, in the unit of costs, with the addend of a ridge (E59).
     fn forms<F: Float>(
         &self,
+        group: &Self::Group,
+        given: (&Pattern<'_>, &Self::Given),
+        row: Known<'_, F>,
+        scratch: &mut Scratch,
+    ) -> Lanes;
+
+    /// Shows `see` the forms of all rows under all components: those of the rows of a pattern under a group, with what is given.
+    fn all_forms<F: Float>(
+        &self,
         entries: Entries<'_, F>,
-        mut see: impl FnMut(usize, usize, (&Pattern<'_>, &Self::Given), f64),
+        mut see: impl FnMut(&[u32], &Pattern<'_>, (&Self::Group, &Self::Given), &[Lanes]),
     ) {
         let (k, dim) = self.shape();
-        let (mut u, mut x) = (vec![0.0; dim], Vec::new());
-        for pattern in Pattern::all(&entries, dim) {
-            let mut given = None;
-            for c in 0..k {
-                let given = (&pattern, self.next_given(c, &pattern, &mut given));
-                let noise = self.form_of_noise(c, given);
+        let patterns = Pattern::all(&entries, dim);
+        let ids: Vec<u32> = (0..k as u32).collect();
+        let (mut scratch, mut forms) = (Scratch::default(), Vec::new());
+        for ids in ids.chunks(GROUP) {
+            let group = self.group(ids);
+            for pattern in &patterns {
+                let given = self.given(&group, pattern);
+                forms.clear();
                 for &i in &pattern.rows {
-                    let form = self.form(c, given, entries.row(i), (&mut u, &mut x));
-                    see(i, c, given, form + noise);
+                    let row = entries.row(i);
+                    forms.push(self.forms(&group, (pattern, &given), row, &mut scratch));
                 }
+                see(ids, pattern, (&group, &given), &forms);
             }
         }
     }
 
+    /// The cost of a row under component `c`, with its form and the logarithm of a determinant.
+    fn cost<F: Float>(&self, c: usize, pattern: &Pattern<'_>, form: f64, log_det: f64) -> F {
+        let (unit, penalties) = self.added();
+        if pattern.known.is_empty() {
+            return penalised(0.0, penalties[c]);
+        }
+        // Infinite, or NaN where the row is so far away.
+        let cost = form.min(F::LARGEST_COST) + unit * log_det;
+        penalised(cost, penalties[c])
+    }
+
     /// The costs of a row under the components `ids`.
     fn some<F: Float>(&self, row: Known<'_, F>, ids: &[u32], out: &mut Vec<F>) {
-        let dim = self.shape().1;
-        let pattern = Pattern::new(row.ids, dim, Vec::new());
-        let (mut u, mut x) = (vec![0.0; dim], Vec::new());
-        let mut given = None;
+        let pattern = Pattern::new(row.ids, self.shape().1, Vec::new());
+        let mut scratch = Scratch::default();
         out.clear();
-        out.extend(ids.iter().map(|&c| {
-            let c = c as usize;
-            let given = (&pattern, self.next_given(c, &pattern, &mut given));
-            let form = self.form(c, given, row, (&mut u, &mut x));
-            self.cost::<F>(c, given, form + self.form_of_noise(c, given))
-        }));
+        for ids in ids.chunks(GROUP) {
+            let group = self.group(ids);
+            let given = self.given(&group, &pattern);
+            let forms = self.forms(&group, (&pattern, &given), row, &mut scratch);
+            let log_dets = self.log_dets(&group, &given);
+            for ((&c, form), log_det) in ids.iter().zip(forms).zip(log_dets) {
+                out.push(self.cost(c as usize, &pattern, form, log_det));
+            }
+        }
     }
 
     /// The costs of all rows under all components: (len, k) into `out`, with the bits of [`some`](Self::some).
@@ -167,18 +153,23 @@ pub(crate) trait Expects {
         let (k, _) = self.shape();
         out.clear();
         out.resize(entries.len() * k, F::zero());
-        self.forms(entries, |i, c, given, form| {
-            out[i * k + c] = self.cost(c, given, form);
+        self.all_forms(entries, |ids, pattern, (group, given), forms| {
+            let log_dets = self.log_dets(group, given);
+            for (i, forms) in pattern.rows.iter().zip(forms) {
+                for ((&c, form), log_det) in ids.iter().zip(forms).zip(log_dets) {
+                    out[i * k + c as usize] = self.cost(c as usize, pattern, *form, log_det);
+                }
+            }
         });
     }
 
     /// A row as it is completed under component `c`, in the coordinates of the frame (d).
     fn completed<F: Float>(&self, row: Known<'_, F>, c: usize) -> Vec<f64> {
-        let dim = self.shape().1;
-        let pattern = Pattern::new(row.ids, dim, Vec::new());
-        let (mut out, given) = (vec![0.0; dim], self.given(c, &pattern));
-        self.complete(c, (&pattern, &given), row, (&mut out, &mut Vec::new()));
-        out.iter_mut().zip(self.mean(c)).for_each(|(u, m)| *u += m);
-        out
+        let pattern = Pattern::new(row.ids, self.shape().1, Vec::new());
+        let (group, mut scratch) = (self.group(&[c as u32]), Scratch::default());
+        let given = self.given(&group, &pattern);
+        self.complete(&group, (&pattern, &given), row, &mut scratch);
+        let apart = scratch.apart.iter().zip(Self::means(&group));
+        apart.map(|(u, m)| u[0] + m[0]).collect()
     }
 }

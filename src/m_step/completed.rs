@@ -1,35 +1,101 @@
 //! Sums of rows that know some of their coordinates, completed under each component (E55).
 
 use crate::base::float::Float;
+use crate::base::simd::kernel;
 use crate::base::sort;
-use crate::costs::observed::Observed;
-use crate::costs::patterns::{Expects, Pattern, patterns};
-use crate::kernels::sparse::{Entries, Known};
-use crate::kernels::stride;
+use crate::costs::lanes::{self, GROUP, Lanes};
+use crate::costs::observed::{Observed, add_beside};
+use crate::costs::patterns::{Expects, Pattern, Scratch};
+use crate::kernels::sparse::Entries;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::rows::Rows;
+use pulp::Simd;
 
-/// A row of a component: its pattern, its number in the block, and its weight times its responsibility.
-pub(super) type Member = (usize, usize, f64);
+/// A row of a component: its number in the block, and its weight times its responsibility.
+pub(super) type Member = (usize, f64);
 
-/// Where the members of each component are, and all members: those of a component by pattern.
-pub(super) fn members<F: Float>(
+/// Where the members of each component are, and all members in their order.
+pub(super) fn members<F: Float>(rows: &Rows<F>, block: &Block<F>) -> (Vec<usize>, Vec<Member>) {
+    sort::sorted(block.components(), (0, 0.0), || {
+        (0..rows.len()).flat_map(|i| {
+            let weight = rows.weight(i);
+            let members = block.members(i).map(move |(c, q)| (c, (i, weight * q)));
+            members.filter(|(_, (_, share))| *share > 0.0)
+        })
+    })
+}
+
+/// Shows `see` the components of a block in groups, each with the shares of all rows in it: those that have any.
+pub(super) fn groups<F: Float>(
     rows: &Rows<F>,
     block: &Block<F>,
-    patterns: &[Pattern<'_>],
-) -> (Vec<usize>, Vec<Member>) {
-    sort::sorted(block.components(), (0, 0, 0.0), || {
-        let of_row = |(pattern, i): (usize, usize)| {
-            let weight = rows.weight(i);
-            let members = block.members(i);
-            let members = members.map(move |(c, q)| (c, (pattern, i, weight * q)));
-            members.filter(|(_, (_, _, share))| *share > 0.0)
-        };
-        let all = patterns.iter().enumerate();
-        let all = all.flat_map(|(pattern, own)| own.rows.iter().map(move |&i| (pattern, i)));
-        all.flat_map(of_row)
-    })
+    mut see: impl FnMut(&[u32], &[Lanes]),
+) {
+    let (starts, members) = members(rows, block);
+    let places = |c: u32| starts[c as usize]..starts[c as usize + 1];
+    let present: Vec<u32> = (0..block.components() as u32)
+        .filter(|c| !places(*c).is_empty())
+        .collect();
+    let mut shares = Vec::new();
+    for ids in present.chunks(GROUP) {
+        shares.clear();
+        shares.resize(rows.len(), [0.0; GROUP]);
+        for (l, &c) in ids.iter().enumerate() {
+            for &(i, share) in &members[places(c)] {
+                shares[i][l] = share;
+            }
+        }
+        see(ids, &shares);
+    }
+}
+
+/// The rows of a pattern that have a share in a component of a group, and all their shares.
+pub(super) fn sharing(pattern: &Pattern<'_>, shares: &[Lanes]) -> (Vec<usize>, Lanes) {
+    let has_share = |i: &usize| shares[*i] != [0.0; GROUP];
+    let rows: Vec<usize> = pattern.rows.iter().copied().filter(has_share).collect();
+    let mut all = [0.0; GROUP];
+    for &i in &rows {
+        for l in 0..GROUP {
+            all[l] += shares[i][l];
+        }
+    }
+    (rows, all)
+}
+
+/// Sums of a group about the means of its components.
+struct Sums {
+    /// (d).
+    first: Vec<Lanes>,
+    /// The lower halves of (d, d).
+    second: Vec<Lanes>,
+}
+
+kernel! {
+    /// A row, given by its differences from the means, which are apart from the points that sums are about by `steps`.
+    fn add_row[](sums: &mut Sums, apart: &mut [Lanes], steps: &[Lanes], shares: &Lanes) = added_row
+}
+
+#[inline(always)]
+fn added_row<S: Simd>(
+    simd: S,
+    sums: &mut Sums,
+    apart: &mut [Lanes],
+    steps: &[Lanes],
+    shares: &Lanes,
+) {
+    let dim = apart.len();
+    lanes::add(simd, apart, &[1.0; GROUP], steps);
+    lanes::add(simd, &mut sums.first, shares, apart);
+    for i in 0..dim {
+        let shared = lanes::times(simd, &apart[i], shares);
+        lanes::add(
+            simd,
+            &mut sums.second[i * dim..][..=i],
+            &shared,
+            &apart[..=i],
+        );
+    }
 }
 
 impl Moments {
@@ -46,53 +112,44 @@ impl Moments {
         let (dim, size) = (self.dim, self.dim * self.dim);
         let one = self.kind == SecondMoments::Pairs;
         (self.about_means, self.scatter_known) = (one, false);
-        let patterns = patterns(rows);
-        let (starts, members) = members(rows, block, &patterns);
-        let mut givens: Vec<_> = patterns.iter().map(|_| None).collect();
-        let mut x = Vec::new();
-        for (c, places) in sort::among(&starts, 0..members.len()) {
-            let members = &members[places];
-            let mut values = vec![0.0; members.len() * stride(dim)];
-            let mut out = values.chunks_exact_mut(stride(dim));
-            let place = if one { 0 } else { c };
-            for alike in members.chunk_by(|a, b| a.0 == b.0) {
-                let (pattern, given) = (&patterns[alike[0].0], &mut givens[alike[0].0]);
-                let given = observed.next_given(c, pattern, given);
-                for ((_, i, _), out) in alike.iter().zip(&mut out) {
-                    let (out, row) = (&mut out[..dim], entries.row(*i));
-                    observed.complete(c, (pattern, given), row, (&mut *out, &mut x));
-                    let mean = observed.mean(c);
-                    out.iter_mut().zip(mean).for_each(|(u, m)| *u += m);
+        let patterns = Pattern::all(&entries, dim);
+        let mut scratch = Scratch::default();
+        groups(rows, block, |ids, shares| {
+            let group = observed.group(ids);
+            let mut sums = Sums {
+                first: vec![[0.0; GROUP]; dim],
+                second: vec![[0.0; GROUP]; size],
+            };
+            // Sums are about points that may be apart from the means.
+            let steps: Vec<Lanes> = (Observed::means(&group).iter().enumerate())
+                .map(|(j, mean)| {
+                    let of = |l: usize| ids.get(l).map_or(0.0, |&c| mean[l] - about(c as usize)[j]);
+                    std::array::from_fn(of)
+                })
+                .collect();
+            for pattern in &patterns {
+                let (members, all) = sharing(pattern, shares);
+                if members.is_empty() {
+                    continue;
                 }
-                let share: f64 = alike.iter().map(|member| member.2).sum();
-                let (missing, second) =
-                    (&pattern.missing, &mut self.second[place * size..][..size]);
-                for values in observed.noise(c, pattern) {
-                    let (mut u, row) = (
-                        vec![0.0; dim],
-                        Known {
-                            ids: pattern.known,
-                            values: &values[..],
-                        },
-                    );
-                    observed.complete(c, (pattern, given), row, (&mut u, &mut x));
-                    for (i, row) in second.chunks_exact_mut(dim).enumerate() {
-                        let pairs = row.iter_mut().zip(&u[..=i]);
-                        pairs.for_each(|(sum, x)| *sum += share * u[i] * x);
-                    }
+                let given = observed.given(&group, pattern);
+                for i in members {
+                    let row = entries.row(i);
+                    observed.complete(&group, (pattern, &given), row, &mut scratch);
+                    add_row(&mut sums, &mut scratch.apart, &steps, &shares[i]);
                 }
-                // The M-step adds the ridge to all columns of all rows.
-                let columns = second.iter_mut().step_by(dim + 1).zip(observed.ridge);
-                columns.for_each(|(sum, ridge)| *sum -= share * ridge);
-                let (rest, share) = (given.rest(missing.len()), observed.unit * share);
-                for (&a, row) in missing.iter().zip(rest.chunks_exact(missing.len().max(1))) {
-                    let lower = missing.iter().zip(row).take_while(|(b, _)| **b <= a);
-                    lower.for_each(|(&b, x)| second[a as usize * dim + b as usize] += share * x);
-                }
+                let (unit, ridge) = (observed.unit, observed.ridge);
+                add_beside(&group, pattern, &given, unit, ridge, &all, &mut sums.second);
             }
-            let completed = Rows::of_padded(&values, dim);
-            let shares = members.iter().map(|member| member.2).enumerate();
-            self.add_members(c, about(c), None, &completed, shares);
-        }
+            for (l, &c) in ids.iter().enumerate() {
+                let c = c as usize;
+                self.mass[c] += shares.iter().map(|shares| shares[l]).sum::<f64>();
+                let first = self.first_mut(c).iter_mut().zip(&sums.first);
+                first.for_each(|(to, x)| *to += x[l]);
+                let place = if one { 0 } else { c };
+                let second = self.second[place * size..][..size].iter_mut();
+                second.zip(&sums.second).for_each(|(to, x)| *to += x[l]);
+            }
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! Factor analysers (E58): how their loadings start, their sums, and their update.
 
-use super::completed::{Member, members};
+use super::completed::{Member, groups, members, sharing};
 use super::parameters::{LEAST_SHARE, Parameters};
 use super::proportions::Mixing;
 use super::{Covariance, GaussianMixture, Moments};
@@ -14,9 +14,9 @@ use crate::base::simd::vectorised;
 use crate::base::sort;
 use crate::costs::LowRank;
 use crate::costs::low_rank::Factored;
-use crate::costs::observed_factors::{KnownFactors, Rest};
-use crate::costs::patterns::{Expects, Pattern, patterns};
-use crate::kernels::sparse::Known;
+use crate::costs::observed_factors::{GroupSums, add_beside, add_row};
+use crate::costs::patterns::{Expects, Pattern, Scratch};
+use crate::kernels::sparse::Entries;
 use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
@@ -127,117 +127,91 @@ impl<F: Float> GaussianMixture<F> {
 }
 
 /// Adds a block of rows, shared out by its responsibilities: masses, first moments, second moments of columns, and the products of
-/// differences $u$ from the mean with the coordinates $b$ of their expected factors. Rows that know some of their columns are completed,
-/// and what is missing adds its covariance given what is known (E55).
+/// differences $u$ from the mean with the coordinates $b$ of their expected factors.
 pub(super) fn accumulate<F: Float>(
     rows: &Rows<F>,
     block: &Block<F>,
     known: LowRank<'_, F>,
     sums: &mut Moments,
 ) {
-    let (dim, wide, entries) = (rows.dim, stride(rows.dim), rows.entries());
-    let patterns = patterns(rows);
-    let (starts, members) = members(rows, block, &patterns);
-    let (mut apart, mut z) = (vec![0.0; ROWS * wide], Vec::new());
+    if let Some(entries) = rows.entries() {
+        return accumulate_completed(rows, entries, block, known, sums);
+    }
+    let wide = stride(rows.dim);
+    let (starts, members) = members(rows, block);
+    let mut apart = vec![0.0; ROWS * wide];
     for (c, places) in sort::among(&starts, 0..members.len()) {
         let (mean, map) = (known.centres.row(c), known.factored.map(c));
-        for alike in members[places].chunk_by(|a, b| a.0 == b.0) {
-            let pattern = &patterns[alike[0].0];
-            let given = entries.map(|entries| (entries, known.given(c, pattern)));
-            for some in alike.chunks(ROWS) {
-                for (u, (_, i, share)) in apart.chunks_exact_mut(wide).zip(some) {
-                    match &given {
-                        None => vectorised!({
-                            for ((u, x), m) in u.iter_mut().zip(rows.row(*i)).zip(mean) {
-                                *u = x.to_f64() - m.to_f64();
-                            }
-                        }),
-                        Some((entries, given)) => {
-                            let scratch = (&mut u[..dim], &mut z);
-                            known.complete(c, (pattern, given), entries.row(*i), scratch);
-                        }
+        let members = &members[places];
+        for some in members.chunks(ROWS) {
+            for (u, (i, share)) in apart.chunks_exact_mut(wide).zip(some) {
+                vectorised!({
+                    for ((u, x), m) in u.iter_mut().zip(rows.row(*i)).zip(mean) {
+                        *u = x.to_f64() - m.to_f64();
                     }
-                    sums.mass[c] += share;
-                }
-                match some.len() {
-                    ROWS => add_rows::<F, ROWS>(some, &apart, map, c, sums),
-                    _ => (some.iter().zip(apart.chunks_exact(wide))).for_each(|(one, u)| {
-                        add_rows::<F, 1>(&[*one], u, map, c, sums);
-                    }),
-                }
+                });
+                sums.mass[c] += share;
             }
-            let share = alike.iter().map(|member| member.2).sum();
-            add_noise(
-                known,
-                c,
-                (pattern, given.as_ref().map(|own| &own.1)),
-                share,
-                sums,
-            );
-            if let Some((_, given)) = given.filter(|_| !pattern.missing.is_empty()) {
-                let rest = known.rest(c, (pattern, &given));
-                add_rest(&rest, &pattern.missing, share, c, sums);
+            match some.len() {
+                ROWS => add_rows::<F, ROWS>(some, &apart, map, c, sums),
+                _ => (some.iter().zip(apart.chunks_exact(wide))).for_each(|(one, u)| {
+                    add_rows::<F, 1>(&[*one], u, map, c, sums);
+                }),
             }
         }
-    }
-}
-
-/// Adds the covariance of what is missing, given what is known, of rows of a pattern with this share in component `c`.
-fn add_rest(rest: &Rest, missing: &[u32], share: f64, c: usize, sums: &mut Moments) {
-    let wide = stride(sums.dim);
-    let second = &mut sums.second[c * wide..][..wide];
-    for (&j, variance) in missing.iter().zip(&rest.variances) {
-        second[j as usize] += share * variance;
-    }
-    let products = sums.products_mut(c).chunks_exact_mut(wide);
-    for (sums, own) in products.zip(rest.products.outer_iter()) {
-        for (&j, product) in missing.iter().zip(own) {
-            sums[j as usize] += share * product;
-        }
-    }
-}
-
-/// Adds what rows of a pattern with this share in component `c` have more where they are known with a ridge (E59): nothing to their mass
-/// and first moments.
-fn add_noise<F: Float>(
-    known: LowRank<'_, F>,
-    c: usize,
-    (pattern, given): (&Pattern<'_>, Option<&KnownFactors>),
-    share: f64,
-    sums: &mut Moments,
-) {
-    if known.ridge.is_empty() {
-        return;
-    }
-    let wide = stride(sums.dim);
-    let map = known.factored.map(c);
-    let mut z = Vec::new();
-    let first = sums.first_mut(c).to_vec();
-    let mut add = |u: &[f64]| add_rows::<F, 1>(&[(0, 0, share)], u, map, c, sums);
-    match given {
-        Some(given) => known.noise(c, pattern).for_each(|values| {
-            let (mut u, row) = (
-                vec![0.0; wide],
-                Known {
-                    ids: pattern.known,
-                    values: &values[..],
-                },
-            );
-            known.complete(
-                c,
-                (pattern, given),
-                row,
-                (&mut u[..known.centres.dim()], &mut z),
-            );
-            add(&u);
-        }),
-        None => known.ridge.iter().enumerate().for_each(|(j, ridge)| {
+        // What rows have more where they are known with a ridge (E59): nothing to their mass and first moments.
+        let share = members.iter().map(|member| member.1).sum();
+        let first = sums.first_mut(c).to_vec();
+        for (j, ridge) in known.ridge.iter().enumerate() {
             let mut u = vec![0.0; wide];
             u[j] = ridge.sqrt();
-            add(&u);
-        }),
+            add_rows::<F, 1>(&[(0, share)], &u, map, c, sums);
+        }
+        sums.first_mut(c).copy_from_slice(&first);
     }
-    sums.first_mut(c).copy_from_slice(&first);
+}
+
+/// As above, rows that know some of their columns: they are completed, and what is missing adds its covariance given what is known (E55).
+fn accumulate_completed<F: Float>(
+    rows: &Rows<F>,
+    entries: Entries<'_, F>,
+    block: &Block<F>,
+    known: LowRank<'_, F>,
+    moments: &mut Moments,
+) {
+    let wide = stride(rows.dim);
+    let patterns = Pattern::all(&entries, rows.dim);
+    let mut scratch = Scratch::default();
+    groups(rows, block, |ids, shares| {
+        let group = known.group(ids);
+        let mut sums = GroupSums::new(&group);
+        for pattern in &patterns {
+            let (members, all) = sharing(pattern, shares);
+            if members.is_empty() {
+                continue;
+            }
+            let given = known.given(&group, pattern);
+            for i in members {
+                known.complete(&group, (pattern, &given), entries.row(i), &mut scratch);
+                add_row(&group, &shares[i], &mut scratch, &mut sums);
+            }
+            add_beside(&group, pattern, &given, known.ridge, &all, &mut sums);
+        }
+        for (l, &c) in ids.iter().enumerate() {
+            let c = c as usize;
+            moments.mass[c] += shares.iter().map(|shares| shares[l]).sum::<f64>();
+            let first = moments.first_mut(c).iter_mut().zip(&sums.first);
+            first.for_each(|(to, x)| *to += x[l]);
+            let second = moments.second[c * wide..].iter_mut().zip(&sums.second);
+            second.for_each(|(to, x)| *to += x[l]);
+            let rows = moments.products_mut(c).chunks_exact_mut(wide);
+            let q = rows.len();
+            for (row, to) in rows.enumerate() {
+                let column = sums.products[row..].iter().step_by(q);
+                to.iter_mut().zip(column).for_each(|(to, x)| *to += x[l]);
+            }
+        }
+    });
 }
 
 /// Adds `R` rows with their shares, given as differences from the mean of component `c`.
@@ -250,7 +224,7 @@ fn add_rows<F: Float, const R: usize>(
 ) {
     const LANES: usize = 4;
     let wide = apart.len() / R;
-    let shares: [f64; R] = std::array::from_fn(|r| members[r].2);
+    let shares: [f64; R] = std::array::from_fn(|r| members[r].1);
     let apart: [&[f64]; R] = std::array::from_fn(|r| &apart[r * wide..][..wide]);
     let first = sums.first_mut(c);
     vectorised!(add_up(first, apart, shares));

@@ -5,7 +5,7 @@ use super::prior::{Advance, Prior};
 use super::proportions::{Mixing, Proportions};
 use super::{
     Covariance, GaussianMixture, MStep, Needs, STEPS_WITH_ONE_VARIANCE, Started, factors,
-    resolved_beside, variance_of,
+    relative_variances, resolved_beside, variance_of,
 };
 use crate::base::cancel::{Cancel, Watch, unwatched};
 use crate::base::error::{Result, require};
@@ -137,7 +137,7 @@ impl Gaussian {
         let mean_factor = (0..dim).map(|j| factor(j, j)).sum::<f64>() / dim as f64;
         let same = from.frame == theta.frame;
         // One variance for all columns, those of the columns, or of pairs of them.
-        let raised = |values: &[f64], columns: usize, least: f64| -> Vec<f64> {
+        let raised = |values: &[f64], columns: usize, least: &dyn Fn(usize) -> f64| -> Vec<f64> {
             let raise = |place: usize| {
                 let (i, j) = (place / dim % dim, place % dim);
                 let factor = match columns {
@@ -145,23 +145,23 @@ impl Gaussian {
                     1 => factor(j, j),
                     _ => factor(i, j),
                 };
-                (values[place] * factor).max(least)
+                (values[place] * factor).max(least(j))
             };
             (0..values.len()).map(raise).collect()
         };
         theta.least_variance = theta.least_variance.min(from.least_variance * mean_factor);
         theta.least_variance = theta.least_variance.max(resolved_beside::<F>(0.0));
-        theta.least_variances = raised(&from.least_variances, 1, theta.least_variance);
+        theta.least_variances = raised(&from.least_variances, 1, &|j| theta.least(j));
         theta.spread = match self.covariance.has_pairs() {
             true if same && from.least_variances == theta.least_variances => from.spread.clone(),
             true => {
                 let covariances = from.covariances(data.cancel())?;
-                let scaled = raised(&covariances, 2, f64::NEG_INFINITY);
+                let scaled = raised(&covariances, 2, &|_| f64::NEG_INFINITY);
                 clamped(scaled, theta, data.cancel())?
             }
             false => {
                 let columns = usize::from(self.covariance.numbers(1, dim) == dim);
-                raised(&from.spread, columns, theta.least_variance)
+                raised(&from.spread, columns, &|j| theta.least(j))
             }
         };
         if self.mixing == Mixing::Learned {
@@ -248,6 +248,9 @@ impl<F: Float> MStep<F> for Gaussian {
         let proportions = Proportions::equal(seeds.len(), self.mixing);
         let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
         theta.least_variance = least;
+        if self.covariance.is_by_column() && theta.frame.basis().is_none() {
+            theta.relative = relative_variances(&theta.frame, data.summary());
+        }
         theta.prior = Advance::of(self.prior, self.covariance, theta.k(), &theta.frame, data)?;
         // The unit is this variance itself: so far costs are exactly the squared distances, and of rows with a ridge the expected ones.
         theta.set_all(variance.max(least));

@@ -210,16 +210,26 @@ pub trait Merges<M> {
     fn merge(&self, sums: &mut Moments, model: &M, cancel: Option<&Cancel>) -> Result<usize>;
 }
 
-/// The least variance that a prior leaves to a column, and a start to components with a prior, in the unit of the frame, squared.
-#[must_use]
-pub fn variance_floor<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
-    let by_variance = 1e-12 * variance_of(frame, data);
-    let farthest = data.range.iter().enumerate().map(|(j, (low, high))| {
-        let farthest = low.abs().max(high.abs());
-        frame.enter_length(j, F::EPSILON * farthest)
-    });
-    let by_rounding = farthest.fold(0.0, f64::max).powi(2);
-    by_variance.max(by_rounding).max(resolved_beside::<F>(0.0))
+/// The least variances (d) that a prior leaves to columns, in the unit of the frame, squared: a constant column has that of the mean
+/// variance of all.
+fn variance_floors<F: Float>(frame: &Frame<F>, data: &Summary) -> Vec<f64> {
+    let relative = relative_variances(frame, data).into_iter().zip(&data.range);
+    let mean = variance_of(frame, data);
+    let of_column = |(j, (relative, (low, high))): (usize, (f64, &(f64, f64)))| {
+        let farthest = F::EPSILON * low.abs().max(high.abs());
+        let by_rounding = frame.enter_length(j, farthest).powi(2);
+        (1e-12 * mean * relative)
+            .max(by_rounding)
+            .max(resolved_beside::<F>(0.0))
+    };
+    relative.enumerate().map(of_column).collect()
+}
+
+/// The variances of the columns (d) as shares of their mean; 1 for constant columns.
+fn relative_variances<F: Float>(frame: &Frame<F>, data: &Summary) -> Vec<f64> {
+    let mean = variance_of(frame, data);
+    let shares = variances_of(frame, data).map(|v| if v > 0.0 { v / mean } else { 1.0 });
+    shares.collect()
 }
 
 /// The least variance that is told from 0 where this one is ([E20](crate::equations#e20)), in the unit of the frame, squared.

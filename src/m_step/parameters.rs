@@ -1,9 +1,9 @@
 //! The parameters of a Gaussian mixture, as files have them, checked when they are read.
 
-use super::RESOLVED;
 use super::covariance::Covariance;
 use super::prior::Advance;
 use super::proportions::Proportions;
+use super::{RESOLVED, resolved_beside};
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
@@ -38,8 +38,9 @@ pub(super) struct Parameters<F> {
     /// The least variances of the columns of such covariances, (d) or (k, d): each is at least the diagonal matrix of its own
     /// (E52).
     pub(super) least_variances: Vec<f64>,
-    /// The least variance of all (E20).
+    /// The least variance of all, and factors by which those of columns (d) differ; none where they do not (E20).
     pub(super) least_variance: f64,
+    pub(super) relative: Vec<f64>,
     /// The variance that costs are in units of.
     pub(super) unit: f64,
     pub(super) proportions: Proportions,
@@ -74,6 +75,7 @@ impl<F: Float> Parameters<F> {
             exact_means,
             least_variances,
             least_variance: f64::MIN_POSITIVE,
+            relative: Vec::new(),
             unit: 1.0,
             proportions,
             prior: Advance::default(),
@@ -148,10 +150,14 @@ impl<F: Float> Parameters<F> {
         ) {
             floors = vec![floors.iter().sum::<f64>() / dim as f64];
         }
-        floors
-            .into_iter()
-            .map(|v| v.max(self.least_variance))
-            .collect()
+        let columns = floors.into_iter().enumerate();
+        columns.map(|(j, v)| v.max(self.least(j))).collect()
+    }
+
+    /// The least variance of column `j`, whatever its numbers are.
+    pub(super) fn least(&self, j: usize) -> f64 {
+        let relative = self.relative.get(j).copied().unwrap_or(1.0);
+        (self.least_variance * relative).max(resolved_beside::<F>(0.0).min(self.least_variance))
     }
 
     /// The floors (E20) of the variances of component `c`, or of those that all components share: the least of all.
@@ -433,12 +439,10 @@ impl<F: Float> Parameters<F> {
             }
             _ => all_finite("exact means", &self.exact_means, pairs * k * dim)?,
         }
-        // In files of earlier versions full covariances share them.
-        let least_count = match self.least_variances.len() == pairs * dim {
-            true => pairs * dim,
-            false => covariance.columns(k, dim),
-        };
-        all_positive("least variances", &self.least_variances, least_count)?;
+        let columns = covariance.columns(k, dim);
+        all_positive("least variances", &self.least_variances, columns)?;
+        let columns = if self.relative.is_empty() { 0 } else { dim };
+        all_positive("relative variances", &self.relative, columns)?;
         all_positive("least variance", &[least], 1)?;
         all_positive("unit of costs", &[unit], 1)?;
         let proper = match covariance.has_pairs() {

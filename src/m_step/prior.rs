@@ -1,7 +1,7 @@
 //! A prior of Gaussian components: rows in advance.
 
 use super::proportions::Proportions;
-use super::{Covariance, variance_floor, variances_of};
+use super::{Covariance, variance_floors, variances_of};
 use crate::base::error::{Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -147,7 +147,7 @@ impl Advance {
             return Ok(Self::default());
         };
         let share = (k as f64).powf(-2.0 / frame.dim() as f64);
-        let floor = variance_floor(frame, data.summary());
+        let floors = variance_floors(frame, data.summary());
         let variances = variances_of(frame, data.summary()).enumerate();
         let enter = |j: usize, name: &'static str, given: f64, least: f64| {
             let variance = frame.enter_product(j, j, given);
@@ -156,8 +156,8 @@ impl Advance {
             require(near, name, given, rule).map(|()| variance)
         };
         let variances = variances.map(|(j, of_data)| match prior.variance {
-            None => Ok((share * of_data).max(floor)),
-            Some(given) => Ok(enter(j, "prior variance", given, 1.0 / NEAR)?.max(floor)),
+            None => Ok((share * of_data).max(floors[j])),
+            Some(given) => Ok(enter(j, "prior variance", given, 1.0 / NEAR)?.max(floors[j])),
         });
         let variances: Vec<f64> = variances.collect::<Result<_>>()?;
         let ridge = (0..frame.dim()).map(|j| enter(j, "ridge", prior.ridge, 0.0));

@@ -10,7 +10,7 @@ pub use model::DirichletProcessMixture;
 pub(super) use model::Distribution;
 pub use settings::DirichletProcess;
 
-use super::{MStep, Merges, Needs, STEPS_WITH_ONE_VARIANCE, Started, variance_floor, variance_of};
+use super::{MStep, Merges, Needs, STEPS_WITH_ONE_VARIANCE, Started, variance_floors, variance_of};
 use crate::base::cancel::{Cancel, unwatched};
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
@@ -63,7 +63,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
         let suits = missing || !data.is_sparse();
         require(suits, "rows", "known in part", rule)?;
         let prior = self.prior(&frame, data)?;
-        let mut least_variance = variance_floor(&frame, data.summary());
+        let floors = variance_floors(&frame, data.summary());
+        let mut least_variance = floors.iter().sum::<f64>() / data.dim() as f64;
         let variance = variance_of(&frame, data.summary()).max(least_variance);
         // Far values may make nearly all of the variance, and of the range, that the floor is a share of; the prior leaves them alone.
         let diagonal = prior.inverse_scale.iter().step_by(data.dim() + 1);

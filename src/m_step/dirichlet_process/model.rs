@@ -302,12 +302,18 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
                     logs[i * k + t] = proportions[t] + densities[t].log_density(form);
                 });
             }
-            Some(entries) => self
-                .observed()
-                .forms(entries, |i, t, (pattern, given), form| {
-                    let density = components[t].predictive(pattern.missing.len(), given.log_det);
-                    logs[i * k + t] = proportions[t] + density.log_density(form);
-                }),
+            Some(entries) => {
+                self.observed()
+                    .all_forms(entries, |ids, pattern, (_, given), forms| {
+                        for (l, &t) in ids.iter().enumerate() {
+                            let (t, missing) = (t as usize, pattern.missing.len());
+                            let density = components[t].predictive(missing, given.log_dets[l]);
+                            for (i, forms) in pattern.rows.iter().zip(forms) {
+                                logs[i * k + t] = proportions[t] + density.log_density(forms[l]);
+                            }
+                        }
+                    })
+            }
         }
         let shift = self.q.frame.log_density_shift();
         let rows_of_logs = logs.chunks_exact(k).enumerate();

@@ -13,7 +13,7 @@ use crate::io::hash_of;
 use crate::kernels::stride;
 use crate::m_step::parameters::is_proper;
 use crate::m_step::{Moments, SecondMoments};
-use crate::m_step::{variance_floor, variances_of};
+use crate::m_step::{variance_floors, variances_of};
 use crate::model::block::Block;
 use crate::model::search::block_rows;
 use crate::rows::{Frame, Rows};
@@ -434,14 +434,17 @@ fn least_variances<F: Float>(
     /// Columns of the data that determine one another to within this share of their variance are taken to do so exactly.
     /// Sums over a million rows still leave half of the digits of what is beyond it.
     const DEPENDENT: f64 = 1e-8;
-    let floor = variance_floor(frame, data);
+    let floors = variance_floors(frame, data);
     let share = FLOOR * data.total_weight;
     let share = if of_data { share.max(DEPENDENT) } else { share };
     let near = near.covariance.iter().step_by(data.mean.len() + 1);
     // Few far values may make nearly all of a variance.
     let variances = variances_of(frame, data).zip(near);
     let variances = variances.map(|(all, &near)| if near < 0.5 * all { near } else { all });
-    variances.map(|v| share * v.max(floor)).collect()
+    variances
+        .zip(floors)
+        .map(|(v, floor)| share * v.max(floor))
+        .collect()
 }
 
 /// Adds their least values to the diagonal of an inverse scale matrix, if any of its pivots would be below its own.
