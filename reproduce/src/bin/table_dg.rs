@@ -5,7 +5,7 @@
 //! k-means runs on all rows, and the line after it is k-means on the coreset. The evaluations that
 //! found the seeds count in everybody's total. Errors are on all rows. Every figure is a mean over the runs with
 //! its standard error in brackets; times are medians, coreset and seeds included. Run it on an otherwise idle
-//! machine. Tables are Markdown, as on `docs/results.md`.
+//! machine. Tables are Markdown; `docs/results.md` has their main figures.
 
 use coremix::prelude::*;
 use coremix::{Builder, Element, Evaluations, Float, algorithms, metrics};

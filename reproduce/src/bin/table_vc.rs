@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p reproduce --bin table_vc -- [SET ..]` (default: all sets). Every figure is a mean over five
 //! seeds with its standard error in brackets; times are medians of checking the data and fitting it. Run it
-//! on an otherwise idle machine. The table is Markdown, as on `docs/results.md`; below it is what missed the authors' errors.
+//! on an otherwise idle machine. The table is Markdown; below it is what missed the authors' errors.
 
 use coremix::m_step::GaussianMixture;
 use coremix::prelude::*;
