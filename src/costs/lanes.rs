@@ -50,6 +50,15 @@ pub(crate) fn times<S: Simd>(simd: S, a: &Lanes, b: &Lanes) -> Lanes {
     out[0]
 }
 
+/// On numbers of its own the loop becomes one instruction.
+#[inline(always)]
+fn each(mut numbers: Lanes, of: impl Fn(f64) -> f64) -> Lanes {
+    for x in &mut numbers {
+        *x = of(*x);
+    }
+    numbers
+}
+
 /// Sums that do not wait for one another.
 const SUMS: usize = 4;
 
@@ -100,7 +109,7 @@ pub(crate) fn left<S: Simd>(simd: S, start: &Lanes, a: &[Lanes], b: &[Lanes]) ->
     )
 }
 
-/// The same of the numbers at these places alone.
+/// As [`left`], of the numbers at these places alone.
 #[inline(always)]
 pub(crate) fn left_at<S: Simd>(
     simd: S,
@@ -134,7 +143,7 @@ pub(crate) fn differences<F: Float, S: Simd>(
     }
 }
 
-/// Puts lower Cholesky factors in place of the lower halves of matrices (n, n), with the inverses of their pivots (n) beside them. Returns
+/// Puts lower Cholesky factors in place of the lower halves of matrices (n, n), and gives the inverses of their pivots (n). Returns
 /// the least squares of the pivots: a factor is one where it is positive.
 #[inline(always)]
 pub(crate) fn cholesky<S: Simd>(simd: S, matrix: &mut [Lanes], inverse: &mut [Lanes]) -> Lanes {
@@ -155,16 +164,24 @@ pub(crate) fn cholesky<S: Simd>(simd: S, matrix: &mut [Lanes], inverse: &mut [La
             } else {
                 square[l]
             };
-            row[i][l] = square[l].sqrt();
-            inverse[i][l] = 1.0 / row[i][l];
         }
+        row[i] = each(
+            square,
+            #[inline(always)]
+            |x| x.sqrt(),
+        );
+        inverse[i] = each(
+            row[i],
+            #[inline(always)]
+            |x| 1.0 / x,
+        );
     }
     least
 }
 
 /// The logarithms of products of positive numbers. It takes few logarithms.
 pub(crate) fn log_product(numbers: &[Lanes]) -> Lanes {
-    /// Products of so many inverse pivots of matrices whose diagonal is 1 are normal numbers.
+    /// Products of this number of inverse pivots are normal numbers.
     const FACTORS: usize = 4;
     let mut logs = [0.0; GROUP];
     for numbers in numbers.chunks(FACTORS) {

@@ -50,7 +50,7 @@ impl Group {
 
 /// The distributions of the missing coordinates of a pattern given the known ones.
 pub(crate) struct Given {
-    /// What makes the diagonals of the precisions of the missing ones 1 (m): no pivot under- or overflows.
+    /// Scales that make the diagonals of the precisions of the missing ones 1 (m): no pivot under- or overflows.
     scales: Vec<Lanes>,
     /// The lower Cholesky factors of these (m, m), and the inverses of their pivots (m).
     factor: Vec<Lanes>,

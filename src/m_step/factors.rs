@@ -159,7 +159,7 @@ pub(super) fn accumulate<F: Float>(
                 }),
             }
         }
-        // What rows have more where they are known with a ridge (E59): nothing to their mass and first moments.
+        // A ridge (E59) adds nothing to masses and first moments.
         let share = members.iter().map(|member| member.1).sum();
         let first = sums.first_mut(c).to_vec();
         for (j, ridge) in known.ridge.iter().enumerate() {
