@@ -237,7 +237,7 @@ pub(crate) fn model(path: &Path) -> Result<ModelInfo> {
 pub(crate) fn column_names(info: &ModelInfo) -> Option<Vec<String>> {
     let lists = || serde_json::from_str(info.note(COLUMNS)?).ok();
     let lists = lists().filter(|names: &Vec<String>| names.len() == 1);
-    info.column_names().or(lists)
+    coremix_files::column_names(info).or(lists)
 }
 
 /// The texts of the columns of a model that were text, in the order of their codes.

@@ -1,6 +1,27 @@
-//! Columns that name the rows.
+//! Columns that name the rows, and names of columns.
 
+use coremix::ModelInfo;
 use coremix::data::Summary;
+
+/// The names of the columns of a model, if whoever saved it noted them as the command and Python do: the note `columns`, a JSON
+/// list. [`Options::columns`](crate::Options::columns) reads these columns, in this order.
+///
+/// ```
+/// use coremix::prelude::*;
+/// use coremix::{ModelInfo, Save, m_step::GaussianMixture};
+///
+/// let means = ndarray::array![[35.0, 2e3], [50.0, 4e3]];
+/// let model = GaussianMixture::tied_spherical(&means, 9.0)?;
+/// let file = model.to_bytes(&[("columns", r#"["age","income"]"#)])?;
+/// let info = ModelInfo::read_from(&file[..])?;
+/// assert_eq!(coremix_files::column_names(&info).unwrap(), ["age", "income"]);
+/// # Ok::<(), Error>(())
+/// ```
+#[must_use]
+pub fn column_names(info: &ModelInfo) -> Option<Vec<String>> {
+    let names: Vec<String> = serde_json::from_str(info.note("columns")?).ok()?;
+    (names.len() == info.columns).then_some(names)
+}
 
 /// Columns of numbers that seem to name the rows, so that clusters should not follow them: the number of each, and the reason.
 ///

@@ -9,7 +9,7 @@ use crate::predictor::Predictor;
 use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1, s};
 use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
-use coremix_files::LabelWriter;
+use coremix_files::{LabelWriter, column_names};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
@@ -61,7 +61,7 @@ impl Model {
             "f64" => Save::from_bytes(bytes).map(OfType::Double),
             _ => Save::from_bytes(bytes).map(OfType::Single),
         };
-        Ok(Self(model.map_err(raise)?, info.column_names()))
+        Ok(Self(model.map_err(raise)?, column_names(&info)))
     }
 
     /// The bytes of the model's file, with `notes` (names and texts), and the names of the columns.
@@ -93,7 +93,7 @@ impl Model {
             "f64" => Save::load(path).map(OfType::Double),
             _ => Save::load(path).map(OfType::Single),
         };
-        Ok(Self(model.map_err(raise)?, info.column_names()))
+        Ok(Self(model.map_err(raise)?, column_names(&info)))
     }
 
     /// The notes in the file `path` of a model, by name.

@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod file_fault;
 pub(crate) mod fixed;
 pub(crate) mod float;
+pub(crate) mod gamma;
 pub(crate) mod linalg;
 pub(crate) mod parallel;
 pub(crate) mod rng;

@@ -3,7 +3,7 @@
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::{Data, Rows};
-use crate::io::{FileFault, hash_of};
+use crate::io::{FileFault, fields, hash_of, lines};
 use std::fmt::Display;
 
 /// Settings and data by name.
@@ -14,9 +14,11 @@ pub(crate) struct Identity(Vec<(String, String)>);
 const ROWS: usize = 64;
 
 impl Identity {
-    /// Something else that must be the same.
+    /// Something else that must be the same. Its text is kept on one line.
     pub(crate) fn add(&mut self, name: impl Display, value: impl Display) {
-        self.0.push((name.to_string(), value.to_string()));
+        let value = value.to_string();
+        let value = value.split(char::is_control).collect::<Vec<_>>().join(" ");
+        self.0.push((name.to_string(), value));
     }
 
     /// Shape, weight, summary and some rows of the data.
@@ -42,22 +44,25 @@ impl Identity {
     }
 
     pub(super) fn text(&self) -> String {
-        serde_json::to_string(&self.0).expect("texts are JSON")
+        lines(self.own())
+    }
+
+    fn own(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&name[..], &value[..]))
     }
 
     /// Whether the header of a checkpoint is that of this fit. The error names the first difference.
     pub(super) fn check(&self, header: &str) -> std::result::Result<(), FileFault> {
-        let others = serde_json::from_str::<Vec<(String, String)>>(header);
-        let whole = |_| FileFault::content("header", "must be names with values");
-        let others = others.map_err(whole)?;
-        let of = |list: &[(String, String)], name: &str| {
+        let whole = || FileFault::content("header", "must be names with values");
+        let (own, others): (Vec<_>, _) = (self.own().collect(), fields(header).ok_or_else(whole)?);
+        let of = |list: &[(&str, &str)], name: &str| {
             let found = list.iter().find(|own| own.0 == name);
-            found.map_or("not there".to_string(), |own| own.1.clone())
+            found.map_or("not there", |own| own.1).to_string()
         };
-        for (name, _) in self.0.iter().chain(&others) {
-            let (expected, found) = (of(&self.0, name), of(&others, name));
+        for (name, _) in own.iter().chain(&others) {
+            let (expected, found) = (of(&own, name), of(&others, name));
             if expected != found {
-                let what = name.clone();
+                let what = name.to_string();
                 return Err(FileFault::OtherFit {
                     what,
                     expected,
@@ -65,7 +70,7 @@ impl Identity {
                 });
             }
         }
-        match self.0 == others {
+        match own == others {
             true => Ok(()),
             false => Err(FileFault::content("header", "must be that of this fit")),
         }
@@ -90,11 +95,13 @@ mod tests {
             other => format!("{other:?}"),
         };
         assert_eq!(other(&own.text()), "Ok(())");
-        assert_eq!(other(r#"[["a","1"],["b","3"]]"#), "b 2 3");
-        assert_eq!(other(r#"[["a","0"],["b","3"]]"#), "a 1 0");
-        assert_eq!(other(r#"[["a","1"]]"#), "b 2 not there");
-        assert_eq!(other(r#"[["a","1"],["b","2"],["c","3"]]"#), "c not there 3");
-        assert!(own.check(r#"[["b","2"],["a","1"]]"#).is_err());
+        assert_eq!(other("a: 1\nb: 3\n"), "b 2 3");
+        assert_eq!(other("a: 0\nb: 3\n"), "a 1 0");
+        assert_eq!(other("a: 1\n"), "b 2 not there");
+        assert_eq!(other("a: 1\nb: 2\nc: 3\n"), "c not there 3");
+        assert!(own.check("b: 2\na: 1\n").is_err());
         assert!(own.check("{}").is_err());
+        own.add("text", "of several\r\nlines");
+        assert_eq!(own.check(&own.text()), Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! The container of every file: first bytes, a header in JSON, values in the format of `postcard`, and a checksum of all.
+//! The container of every file: first bytes, a header of text, values in the format of `postcard`, and a checksum of all.
 
 use crate::base::file_fault::FileFault;
 use crc32fast::Hasher;
@@ -107,6 +107,17 @@ impl<'a> Contents<'a> {
 
 fn text(header: &[u8]) -> Result<&str> {
     std::str::from_utf8(header).map_err(|_| FileFault::content("header", "must be UTF-8"))
+}
+
+/// Names with their values as the text of a header, one on each line.
+pub(crate) fn lines<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let line = |(name, value)| format!("{name}: {value}\n");
+    fields.into_iter().map(line).collect()
+}
+
+/// The names with their values in the text of a header, unless it is something else.
+pub(crate) fn fields(header: &str) -> Option<Vec<(&str, &str)>> {
+    header.lines().map(|line| line.split_once(": ")).collect()
 }
 
 /// The version and the header of a file, whose rest is not read.

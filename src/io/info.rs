@@ -1,10 +1,9 @@
 //! The header of a model's file: what it says of its model, and how it is read alone.
 
-use super::container::{MODEL, read_header};
+use super::container::{MODEL, fields, lines, read_header};
 use super::values::rule;
 use crate::base::error::{Result, require};
 use crate::base::file_fault::FileFault;
-use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::Path;
 
@@ -23,12 +22,10 @@ use std::path::Path;
 /// # std::fs::remove_file(path).ok();
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelInfo {
     /// The version of the format.
-    #[serde(skip)]
     pub format: u32,
     /// The version of the crate that wrote the file.
     pub crate_version: String,
@@ -70,24 +67,20 @@ impl ModelInfo {
         notes.find(|note| note.0 == name).map(|note| &note.1[..])
     }
 
-    /// The names of the columns, if whoever saved the model noted them as the command and Python do: the note `columns`, a JSON
-    /// list. `Options::columns` of `coremix-files` reads these columns, in this order.
-    #[must_use]
-    pub fn column_names(&self) -> Option<Vec<String>> {
-        let names: Vec<String> = serde_json::from_str(self.note("columns")?).ok()?;
-        (names.len() == self.columns).then_some(names)
-    }
-
-    /// With notes, whose names and values are text on one line.
+    /// With notes, whose names and values are text on one line, as the name of the family is.
     pub(crate) fn with_notes(mut self, notes: &[(&str, &str)]) -> Result<Self> {
+        let one_line = |text: &str| !text.chars().any(char::is_control);
+        let rule = "must be one line without control characters";
+        let family = self.family.escape_debug();
+        require(one_line(&self.family), "name of the family", family, rule)?;
         for (name, value) in notes {
             let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
             let plain = !name.is_empty() && name.chars().all(plain);
             let rule = "must be letters, digits, '_', '-' and '.'";
             require(plain, "name of a note", name, rule)?;
-            let plain = !value.chars().any(char::is_control);
             let rule = "must be one line without control characters";
-            require(plain, "value of a note", value.escape_debug(), rule)?;
+            let shown = value.escape_debug();
+            require(one_line(value), "value of a note", shown, rule)?;
         }
         let owned = notes.iter().map(|(n, v)| (n.to_string(), v.to_string()));
         self.notes = owned.collect();
@@ -100,18 +93,43 @@ impl ModelInfo {
     }
 
     pub(crate) fn text(&self) -> String {
-        serde_json::to_string(self).expect("names and numbers are JSON")
+        let [components, columns] = [self.components, self.columns].map(|size| size.to_string());
+        let own = [
+            ("crate_version", &self.crate_version),
+            ("family", &self.family),
+            ("number", &self.number),
+            ("components", &components),
+            ("columns", &columns),
+        ];
+        let own = own.into_iter().map(|(name, value)| (name, &value[..]));
+        lines(own.chain(self.notes.iter().map(|(n, v)| (&n[..], &v[..]))))
     }
 
     pub(crate) fn parse(format: u32, header: &str) -> std::result::Result<Self, FileFault> {
-        let fields = "must have the fields of a header, each once and in their order";
-        let info = serde_json::from_str::<Self>(header).ok();
-        let info = info.filter(|info| info.text() == header);
-        let info = info.ok_or_else(|| FileFault::content("header", fields))?;
+        let shape = "must have the fields of a header, each once and in their order";
+        let info = Self::of_text(format, header).filter(|info| info.text() == header);
+        let info = info.ok_or_else(|| FileFault::content("header", shape))?;
         let sizes = [info.components, info.columns];
         let sound = |size: usize| size > 0 && u32::try_from(size).is_ok();
         let positive = "must state positive numbers of components and columns";
         rule(sizes.into_iter().all(sound), "header", positive)?;
-        Ok(Self { format, ..info })
+        Ok(info)
+    }
+
+    /// The facts of a header, whatever its fields are called.
+    fn of_text(format: u32, header: &str) -> Option<Self> {
+        let all = fields(header)?;
+        let (own, notes) = all.split_first_chunk()?;
+        let [crate_version, family, number, components, columns] = own.map(|(_, value)| value);
+        let notes = notes.iter().map(|(n, v)| (n.to_string(), v.to_string()));
+        Some(Self {
+            format,
+            crate_version: crate_version.to_string(),
+            family: family.to_string(),
+            number: number.to_string(),
+            components: components.parse().ok()?,
+            columns: columns.parse().ok()?,
+            notes: notes.collect(),
+        })
     }
 }

@@ -9,7 +9,8 @@ mod values;
 pub(crate) use crate::base::file_fault::FileFault;
 pub(crate) use atomic::{prepare, replace};
 pub(crate) use container::{
-    CHECKPOINT, Contents, MODEL, SUMS, hash_of, only, put, read_file, take, to_vec, write_to,
+    CHECKPOINT, Contents, MODEL, SUMS, fields, hash_of, lines, only, put, read_file, take, to_vec,
+    write_to,
 };
 pub use info::ModelInfo;
 pub(crate) use values::{all_counts, all_finite, all_positive, rule, serde_through};

@@ -8,6 +8,7 @@ use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, require};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
+use crate::base::gamma::log_gamma;
 use crate::base::parallel::BLOCK;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -19,7 +20,6 @@ use crate::model::block::Block;
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, ArrayD, ArrayView1};
 use serde::{Deserialize, Serialize};
-use special::Gamma;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use std::iter::repeat;
@@ -564,7 +564,7 @@ fn likeliest(probabilities: impl Iterator<Item = f64>) -> Option<usize> {
 /// The logarithm of y! and, for large y, that of y^y e^-y less: what costs of a count have in common.
 fn constant_of_count(x: f64) -> f64 {
     match x <= LARGE_COUNT {
-        true => Gamma::ln_gamma(x + 1.0).0,
+        true => log_gamma(x + 1.0),
         false => 0.5 * (TAU * x).ln() + 1.0 / (12.0 * x),
     }
 }

@@ -470,15 +470,18 @@ fn with_header(bytes: &[u8], change: impl Fn(&str) -> String) -> Vec<u8> {
 fn a_header_that_is_not_as_it_is_written_is_an_error() {
     for bytes in small() {
         assert_eq!(with_header(&bytes, str::to_string), bytes);
-        let field = "\"components\":";
-        // A field twice, one more, another name, white space.
+        // A field twice, one more, another name, another order, white space, another number, none.
         for (own, other) in [
-            (field, "\"components\":2,\"components\":"),
-            ("{", "{\"more\":1,"),
-            ("\"crate_version\"", "\"version\""),
-            (",", ", "),
-            ("}", "} "),
-            ("\"notes\":[", "\"notes\":[1,"),
+            ("components: ", "components: 2\ncomponents: "),
+            ("family: ", "more: 1\nfamily: "),
+            ("crate_version", "version"),
+            ("family: ", "number: "),
+            (": ", ":  "),
+            ("\n", "\r\n"),
+            ("\n", "\n\n"),
+            ("columns: ", "columns: 0"),
+            ("columns: ", "columns: +"),
+            ("columns: ", ""),
         ] {
             let changed = with_header(&bytes, |header| header.replace(own, other));
             let fault = fault_of(load(&changed)).to_string();
@@ -487,7 +490,7 @@ fn a_header_that_is_not_as_it_is_written_is_an_error() {
         // Other numbers than those of the model.
         let info = ModelInfo::read_from(&bytes[..]).unwrap();
         for (name, own) in [("components", info.components), ("columns", info.columns)] {
-            let [own, other] = [own, own + 1].map(|size| format!("\"{name}\":{size}"));
+            let [own, other] = [own, own + 1].map(|size| format!("{name}: {size}\n"));
             let fault = fault_of(load(&with_header(&bytes, |text| {
                 text.replace(&own, &other)
             })));

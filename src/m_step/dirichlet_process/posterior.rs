@@ -5,11 +5,11 @@
 
 use crate::base::cancel::Watch;
 use crate::base::error::Result;
+use crate::base::gamma::{digamma, log_gamma};
 use crate::base::linalg::{self, Cholesky};
 use crate::costs::whitening::Whitening;
 use crate::m_step::Moments;
 use serde::{Deserialize, Serialize};
-use special::Gamma;
 use std::f64::consts::{LN_2, PI};
 
 /// Quadratic forms are clamped here, so that numbers computed from them stay finite.
@@ -175,7 +175,7 @@ impl NormalWishart {
 
     /// $\mathbb E[\ln |\Lambda|]$ (E29; Bishop 10.65 and B.81).
     pub(super) fn expected_log_det(&self) -> f64 {
-        let digammas = halves(self.degrees, self.dim()).map(f64::digamma);
+        let digammas = halves(self.degrees, self.dim()).map(digamma);
         digammas.sum::<f64>() + self.dim() * LN_2 + self.log_det()
     }
 
@@ -215,7 +215,7 @@ impl NormalWishart {
             false => squares(&linalg::multiply(&factor, &prior.factor, size, watch)?),
         };
         let (nu, nu0) = (self.degrees, prior.degrees);
-        let digammas = halves(nu, dim).map(f64::digamma).sum::<f64>();
+        let digammas = halves(nu, dim).map(digamma).sum::<f64>();
         let by_scale = nu0 * (prior.log_det - self.log_det());
         let wishart = 0.5 * (by_scale + (nu - nu0) * digammas + trace - nu * dim)
             - self.log_gamma_rises(prior);
@@ -259,10 +259,6 @@ impl StudentT {
 /// Half of what the degrees of freedom leave to each column.
 fn halves(degrees: f64, dim: f64) -> impl Iterator<Item = f64> {
     (0..dim as usize).map(move |i| 0.5 * (degrees - i as f64))
-}
-
-pub(super) fn log_gamma(x: f64) -> f64 {
-    Gamma::ln_gamma(x).0
 }
 
 /// From here on the series of Stirling has all digits of a difference.

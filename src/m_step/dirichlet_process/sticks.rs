@@ -1,8 +1,8 @@
 //! The sticks of a Dirichlet process: expectations, and the divergence from the prior.
 
-use super::posterior::{log_gamma, log_gamma_rise};
+use super::posterior::log_gamma_rise;
+use crate::base::gamma::{digamma, log_gamma};
 use serde::{Deserialize, Serialize};
-use special::Gamma;
 use std::ops::RangeInclusive;
 
 /// The sticks of the Dirichlet process: $q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2})$ for $t = 1..T$.
@@ -35,7 +35,7 @@ impl Sticks {
 
     /// $\mathbb E[\ln \pi_t]$ (T).
     pub(super) fn expected_logs(&self) -> Vec<f64> {
-        self.logs(f64::digamma)
+        self.logs(digamma)
     }
 
     /// Logarithms of the expected proportions, normalised over the T sticks (T).
@@ -56,10 +56,10 @@ impl Sticks {
     /// The divergence from the prior, $\sum_t \text{KL}(q(v_t) \parallel \text{Beta}(1, \alpha))$ (E30).
     pub(super) fn divergence(&self, concentration: f64) -> f64 {
         let terms = self.0.iter().map(|&[a, b]| {
-            let both = (a + b).digamma();
+            let both = digamma(a + b);
             log_gamma_rise(b, a) - log_gamma(a) - concentration.ln()
-                + (a - 1.0) * (a.digamma() - both)
-                + (b - concentration) * (b.digamma() - both)
+                + (a - 1.0) * (digamma(a) - both)
+                + (b - concentration) * (digamma(b) - both)
         });
         terms.sum()
     }
@@ -106,7 +106,7 @@ mod tests {
         for concentration in [1e10, 1e12, 1e15, 1e100] {
             for (a, after) in [(1.0, 0.0), (12.25, 22.5), (300.0, 1e3)] {
                 let got = Sticks(vec![[a, concentration + after]]).divergence(concentration);
-                let expected = (a - 1.0) * a.digamma() - log_gamma(a);
+                let expected = (a - 1.0) * digamma(a) - log_gamma(a);
                 let left = (a + after).powi(2) / concentration;
                 let rounding = 1e-14 * (1.0 + a * concentration.ln());
                 let off = (got - expected).abs();
