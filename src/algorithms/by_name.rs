@@ -11,8 +11,9 @@ use crate::e_step::{Neighborhood, bounds_may_pay};
 use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
 use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
+use crate::m_step::saved::Save;
 use crate::m_step::{
-    Column, Covariance, DirichletProcess, Gaussian, MStep, Prior, Save, Table, VonMisesFisher,
+    Column, Covariance, DirichletProcess, Gaussian, MStep, Prior, Table, VonMisesFisher,
 };
 use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
 use ndarray::Array2;
@@ -278,20 +279,6 @@ impl Algorithm {
         self
     }
 
-    /// As [`Builder::checkpoint`].
-    #[must_use]
-    pub fn checkpoint(mut self, checkpoint: &Checkpoint) -> Self {
-        self.checkpoint = Some(checkpoint.clone());
-        self
-    }
-
-    /// As [`Builder::start_from`]: from a model of the algorithm's family.
-    #[must_use]
-    pub fn start_from(mut self, model: &impl Save) -> Self {
-        self.warm = Some(WarmStart::new(model));
-        self
-    }
-
     /// Upper bound on the bytes that a fit of this many rows takes at its peak, besides the rows themselves: from the sizes of
     /// all that it stores.
     ///
@@ -496,7 +483,7 @@ impl Algorithm {
             phases bytes: s.memory => own::phases_within(bytes, self.copies(8.0));
             seeder chain: s.chain => AfkMc2::new(chain);
             cancel cancel: &self.cancel => cancel;
-            checkpoint checkpoint: &self.checkpoint => checkpoint;
+            written_to checkpoint: &self.checkpoint => checkpoint;
             warm_start warm: &self.warm => warm;
         }
         if s.greedy == Some(true) {
@@ -515,6 +502,23 @@ impl Algorithm {
             builder = builder.seeder(Given::new(centres.mapv(F::from_f64).view()));
         }
         Ok(Box::new(builder.build()?))
+    }
+}
+
+#[cfg(feature = "files")]
+impl Algorithm {
+    /// As [`Builder::checkpoint`].
+    #[must_use]
+    pub fn checkpoint(mut self, checkpoint: &Checkpoint) -> Self {
+        self.checkpoint = Some(checkpoint.clone());
+        self
+    }
+
+    /// As [`Builder::start_from`]: from a model of the algorithm's family.
+    #[must_use]
+    pub fn start_from(mut self, model: &impl Save) -> Self {
+        self.warm = Some(WarmStart::new(model));
+        self
     }
 }
 

@@ -1,7 +1,5 @@
 //! Sums that do not depend on the order of their terms: numbers of fixed point, added as integers.
 
-use serde::{Deserialize, Serialize};
-
 /// Binary digits below the unit.
 const DIGITS: i32 = 60;
 
@@ -10,7 +8,8 @@ const LARGEST: f64 = (1u128 << 100) as f64;
 
 /// Numbers that are cut off at 2^-60 of a unit, a power of two, and become integers of 128 bits. A number may be up to 2^40
 /// times the unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fixed {
     exponent: i32,
 }

@@ -1,8 +1,7 @@
 //! The numbers the crate computes with ([`Float`]) and the numbers data may be stored in ([`Element`]).
 
+use crate::base::serde::{DeserializeOwned, Serialize};
 use crate::base::simd::SimdFloat;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::fmt::{Debug, Display, LowerExp};
 use std::ops::Neg;
 

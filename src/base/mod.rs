@@ -10,6 +10,7 @@ pub(crate) mod gamma;
 pub(crate) mod linalg;
 pub(crate) mod parallel;
 pub(crate) mod rng;
+pub(crate) mod serde;
 pub(crate) mod share;
 pub(crate) mod simd;
 pub(crate) mod sort;

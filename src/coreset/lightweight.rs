@@ -33,7 +33,8 @@ use crate::data::{Rows, View};
 /// assert_eq!(fit.model.predict(&data)?.len(), 1_000); // all rows
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub struct Lightweight {
     pub(crate) size: usize,
 }

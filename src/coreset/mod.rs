@@ -20,10 +20,10 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::data::View;
-use serde::{Deserialize, Serialize};
 
 /// Rows of a data set with new weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub struct Subset {
     /// Row numbers from 0, in any order; a row may occur several times.
     pub rows: Vec<usize>,

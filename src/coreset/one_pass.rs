@@ -8,7 +8,6 @@ use crate::base::float::{Element, Float};
 use crate::base::rng::{Purpose, Streams};
 use crate::data::{Data, Dense, View, check_rows};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
-use serde::{Deserialize, Serialize};
 
 /// A lightweight coreset of rows that come once, block after block, and are not kept.
 ///
@@ -37,7 +36,8 @@ use serde::{Deserialize, Serialize};
 /// # assert_eq!(fit.model.means().dim(), (25, 2));
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub struct OnePass<T> {
     dim: usize,
     size: usize,
@@ -50,11 +50,12 @@ pub struct OnePass<T> {
     rows: usize,
     reductions: usize,
     /// Why a list could not be drawn: its rows are lost.
-    #[serde(skip)]
+    #[cfg_attr(feature = "files", serde(skip))]
     broken: Option<Error>,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 struct List<T> {
     values: Vec<T>,
     weights: Vec<f64>,

@@ -8,7 +8,6 @@ use crate::kernels::distance::{self, Scaled as Scales};
 use crate::kernels::zeros::{Origin, Seen};
 use crate::kernels::{sparse, stride};
 use crate::rows::{Centres, Linear, Part, Rows};
-use serde::{Deserialize, Serialize};
 
 /// So few components with factors by column are compared and summed up directly where there are this many columns. Products
 /// compute a whole vector of costs, and sums of six or twelve components: of three, too, and of those that have no share of a
@@ -31,7 +30,8 @@ pub struct Scaled<F> {
 }
 
 /// How a squared distance becomes a cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub struct Factor {
     /// $a_c$, positive.
     pub factor: f64,
@@ -252,8 +252,8 @@ impl<F: Float> ByColumn<F> {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
 struct StoredScaled<F> {
     centres: Centres<F>,
     components: Vec<Factor>,
@@ -392,6 +392,7 @@ mod tests {
         costs_are_naive(&rows);
     }
 
+    #[cfg(feature = "files")]
     #[test]
     fn they_come_back_from_bytes() {
         let (by_component, by_column, _) = case(7);

@@ -6,11 +6,11 @@ use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::simd::vectorised;
 use crate::kernels::quadratic;
-use serde::{Deserialize, Serialize};
 
 /// The whitening transform of a component: for its points $M (z - m)$ has mean 0 and covariance $I$, so
 /// $M^T M = \Sigma^{-1}$ and $\lvert M (z - m) \rvert^2$ is the squared Mahalanobis distance.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Whitening {
     /// $m$ (d).
     pub(crate) mean: Vec<f64>,

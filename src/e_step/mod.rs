@@ -34,12 +34,12 @@ pub use similarity_sampling::SimilaritySampling;
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
+use crate::base::serde::DeserializeOwned;
 use crate::base::stage::Stage;
 use crate::data::Rows;
 use crate::io::{self, FileFault};
 use crate::model::Mixture;
 use crate::model::block::Block;
-use serde::de::DeserializeOwned;
 
 /// A way to search: settings that begin a [`Search`] for each phase.
 ///

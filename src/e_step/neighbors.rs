@@ -4,11 +4,11 @@ use super::bounded::are_lists;
 use super::pairs::{COMPONENTS, Gathered, Pair};
 use crate::base::parallel;
 use crate::model::block::UNSET;
-use serde::{Deserialize, Serialize};
 
 /// The neighbors G_c of every component: `c` itself first, then the others by increasing mean cost. Places
 /// that are not filled are unset. (k, G) numbers.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Neighbors {
     pub(super) size: usize,
     pub(super) lists: Vec<u32>,

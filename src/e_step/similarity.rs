@@ -3,7 +3,6 @@
 use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::base::parallel;
 use crate::base::rng::Rng;
-use serde::{Deserialize, Serialize};
 
 /// The similarities of every component to the others (E26), kept where they are positive: one number for each
 /// pair that some support holds, never k^2.
@@ -11,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Entries of a row are in increasing order, with their running sums. Each is at least as large as the mean of those before it.
 /// So the difference of two running sums is exact to a few roundings per entry, however small it is compared with the rest of
 /// the row. A support usually holds nearly all of its row, and the small rest must not be lost in rounding.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Similarity {
     /// Where the row of each component starts (k + 1).
     starts: Vec<usize>,

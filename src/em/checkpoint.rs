@@ -2,9 +2,8 @@
 
 use super::identity::Identity;
 use crate::base::error::{Error, Result, positive};
+use crate::base::serde::{DeserializeOwned, Serialize};
 use crate::io::{self, CHECKPOINT, Contents, FileFault, read_file};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! The outcome of a phase.
 
 use super::{PhaseReport, Stop, Supports};
-use serde::{Deserialize, Serialize};
 
 /// A model on its way through the phases, with what the last search under it found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Outcome<Model> {
     pub(crate) model: Model,
     /// The start of the restart that it comes from, and whether its variances were known before the first phase.

@@ -4,7 +4,8 @@ use crate::coreset::Lightweight;
 use std::fmt;
 
 /// The rows of a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum PhaseRows {
     /// The rows of the builder's coreset. Without a coreset all rows, unless a later phase is on all rows anyway: then this

@@ -2,12 +2,12 @@
 
 use super::{PhaseRows, Stop};
 use crate::io::{FileFault, all_counts, all_finite, rule};
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 /// The report of a fit. Where restarts differ it is about the one that was kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Report {
     /// Why the last phase ended.
@@ -47,7 +47,8 @@ pub struct Report {
 }
 
 /// The report of a phase.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct PhaseReport {
     /// Which rows it ran on.
@@ -78,7 +79,7 @@ pub struct PhaseReport {
     pub timings: Timings,
     /// Time taken.
     pub elapsed: Duration,
-    #[serde(skip, default = "Instant::now")]
+    #[cfg_attr(feature = "files", serde(skip, default = "Instant::now"))]
     pub(crate) began: Instant,
     /// Its number among the phases of the restart.
     pub(crate) phase: usize,
@@ -158,7 +159,8 @@ impl PhaseReport {
 }
 
 /// Distance evaluations by stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Evaluations {
     /// Rows against the data mean.
@@ -193,7 +195,8 @@ impl Evaluations {
 }
 
 /// Time by stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Timings {
     /// Drawing coresets.

@@ -3,16 +3,21 @@
 use super::report::PhaseReport;
 use super::supports::Supports;
 use crate::base::float::Float;
+use crate::base::serde::{DeserializeOwned, Serialize};
 use crate::data::Centres;
 use crate::e_step::{Assignment, KeptSums, NeighbourLists, RowsInOrder};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// A phase after an update and before the next search.
-#[derive(Serialize, Deserialize)]
-#[serde(bound(serialize = "F: Float, Model: Serialize"))]
-#[serde(bound(deserialize = "F: Float, Model: DeserializeOwned"))]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "files",
+    serde(bound(serialize = "F: Float, Model: Serialize"))
+)]
+#[cfg_attr(
+    feature = "files",
+    serde(bound(deserialize = "F: Float, Model: DeserializeOwned"))
+)]
 pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
     pub(crate) report: Cow<'a, PhaseReport>,
     /// In the coordinates of the phase.
@@ -22,16 +27,16 @@ pub(crate) struct SavedPhase<'a, F: Float, Model: Clone> {
 }
 
 /// State from which a pass goes on with the next search, besides its stages.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) enum SavedPass<'a, F: Float> {
     Full(SavedFull<'a, F>),
     Incremental(Box<Cow<'a, IncrementalState<F>>>),
 }
 
 /// State of a pass that reads all rows, besides its stages.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) struct SavedFull<'a, F: Float> {
     pub(super) supports: Cow<'a, Supports>,
     pub(super) kept: Option<Box<Cow<'a, Kept<F>>>>,
@@ -44,16 +49,18 @@ pub(crate) struct SavedFull<'a, F: Float> {
 }
 
 /// Rows as an exact search keeps them once bounds settle enough of them, and the centres of the last search.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[derive(Clone)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) struct Kept<F: Float> {
     pub(super) rows: RowsInOrder<F>,
     pub(super) before: Option<Centres<F>>,
 }
 
 /// State that an incremental pass keeps from one search to the next, and in a checkpoint.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[derive(Clone)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) struct IncrementalState<F: Float> {
     pub(super) assignment: Assignment<F>,
     pub(super) sums: KeptSums<F>,

@@ -4,7 +4,8 @@ use super::SearchResult;
 use crate::model::posterior::Likelihood;
 
 /// Why a phase or a fit ended. None of these loses the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Stop {
     /// The gain of the free energy, or the gain that is left, fell to the tolerance (E19, E43; see
@@ -30,7 +31,8 @@ impl std::fmt::Display for Stop {
 }
 
 /// The rule by which a change of the free energy counts as small ([E19](crate::equations#e19)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Rule {
     /// Half a nat per coordinate of every row:

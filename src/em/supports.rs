@@ -6,13 +6,13 @@ use crate::base::sort;
 use crate::io::rule;
 use crate::model::block::UNSET;
 use ndarray::{Array1, Array2};
-use serde::{Deserialize, Serialize};
 
 /// Places moved together.
 const PLACES: usize = 1 << 13;
 
 /// Labels (n) and truncated supports (n, width); no supports when every support is everything.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Supports {
     /// Indices per row: the width, or 0 when supports are full.
     pub(super) per_row: usize,

@@ -11,7 +11,8 @@ use crate::e_step::{EStep, Exhaustive};
 use crate::em::checkpoint::Checkpoint;
 use crate::em::{Rule, StopRule};
 use crate::io::FileFault;
-use crate::m_step::{Covariance, Gaussian, MStep, Prior, Save};
+use crate::m_step::saved::Save;
+use crate::m_step::{Covariance, Gaussian, MStep, Prior};
 use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::sync::Arc;
@@ -255,39 +256,12 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// Writes [checkpoints](Checkpoint) while a fit runs, and goes on from one. Default: none.
-    pub fn checkpoint(mut self, checkpoint: &Checkpoint) -> Self {
+    pub(crate) fn written_to(mut self, checkpoint: &Checkpoint) -> Self {
         self.0.settings.checkpoint = Some(checkpoint.clone());
         self
     }
 
-    /// Starts from a model, in place of seeds: a fitted or a loaded one, on the same rows or on others. Its means are
-    /// carried over, and so are its variances and proportions, where the family has them. The model must be of the
-    /// family and the number type of the fit, with as many components. There is one start per restart, and no seeding.
-    ///
-    /// A truncated search that starts with random supports still has them first, without warm-up, and its first M-step changes
-    /// all parameters. So the means may leave those of the model. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
-    /// the model. On a sketch, [`Covariance::Diagonal`] carries variances over from a model of the same basis
-    /// only, and means otherwise.
-    ///
-    /// A model that cannot be used is an error: of [`build`](Self::build) if its family cannot be saved, and of the fit if
-    /// it is of another family, number type, number of components or of columns.
-    ///
-    /// ```
-    /// use coremix::prelude::*;
-    /// # use ndarray::s;
-    /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
-    /// # let (old, new) = (birch.points.slice(s![..600, ..]), birch.points.slice(s![600.., ..]));
-    /// let model = algorithms::gmm(25).build()?.fit(&Dense::new(old)?)?.model;
-    /// let fit = algorithms::gmm(25).start_from(&model).build()?.fit(&Dense::new(new)?)?;
-    /// assert_eq!(fit.report.evaluations.seeding, 0);
-    /// # Ok::<(), Error>(())
-    /// ```
-    pub fn start_from(self, model: &impl Save) -> Self {
-        self.warm_start(&WarmStart::new(model))
-    }
-
-    /// As [`start_from`](Self::start_from), from a model that was copied.
+    /// Starts from a model that was copied.
     pub(crate) fn warm_start(mut self, warm: &WarmStart) -> Self {
         self.0.settings.warm = Some(warm.clone());
         self
@@ -337,6 +311,40 @@ impl<F: Float, M: Stage> Builder<F, M> {
         // The list depends on the data: what it is for large ones is checked here, and again in every fit.
         clusterer.phases_for(LARGE, LARGE)?;
         Ok(clusterer)
+    }
+}
+
+#[cfg(feature = "files")]
+impl<F: Float, M: Stage> Builder<F, M> {
+    /// Writes [checkpoints](Checkpoint) while a fit runs, and goes on from one. Default: none.
+    pub fn checkpoint(self, checkpoint: &Checkpoint) -> Self {
+        self.written_to(checkpoint)
+    }
+
+    /// Starts from a model, in place of seeds: a fitted or a loaded one, on the same rows or on others. Its means are
+    /// carried over, and so are its variances and proportions, where the family has them. The model must be of the
+    /// family and the number type of the fit, with as many components. There is one start per restart, and no seeding.
+    ///
+    /// A truncated search that starts with random supports still has them first, without warm-up, and its first M-step changes
+    /// all parameters. So the means may leave those of the model. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
+    /// the model. On a sketch, [`Covariance::Diagonal`] carries variances over from a model of the same basis
+    /// only, and means otherwise.
+    ///
+    /// A model that cannot be used is an error: of [`build`](Self::build) if its family cannot be saved, and of the fit if
+    /// it is of another family, number type, number of components or of columns.
+    ///
+    /// ```
+    /// use coremix::prelude::*;
+    /// # use ndarray::s;
+    /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+    /// # let (old, new) = (birch.points.slice(s![..600, ..]), birch.points.slice(s![600.., ..]));
+    /// let model = algorithms::gmm(25).build()?.fit(&Dense::new(old)?)?.model;
+    /// let fit = algorithms::gmm(25).start_from(&model).build()?.fit(&Dense::new(new)?)?;
+    /// assert_eq!(fit.report.evaluations.seeding, 0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn start_from(self, model: &impl Save) -> Self {
+        self.warm_start(&WarmStart::new(model))
     }
 }
 

@@ -5,21 +5,21 @@ use super::rows::{Plan, no_phase};
 use super::spent::Context;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
+use crate::base::serde::Serialize;
 use crate::em::{Outcome, PhaseReport, shape};
 use crate::io::{FileFault, all_counts, rule};
 use crate::model::Mixture;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 type Read<T> = std::result::Result<T, FileFault>;
 
-#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Course<Model> {
     /// The best of the restarts that have ended, and the last free energy of each.
     pub(super) best: Option<(usize, Outcome<Model>)>,
     pub(super) restarts: Vec<f64>,
     /// Whether one of them was cancelled, or has left out starts.
-    #[serde(skip)]
+    #[cfg_attr(feature = "files", serde(skip))]
     pub(super) cut: bool,
     /// The phase that the next restart is in, by its place in the plan.
     pub(super) number: usize,
@@ -32,7 +32,7 @@ pub(super) struct Course<Model> {
     pub(super) leading: Option<Outcome<Model>>,
     /// The state of the first waiting candidate, if it is in the middle of the phase: the bytes of a
     /// [`SavedPhase`](crate::em::SavedPhase).
-    #[serde(skip)]
+    #[cfg_attr(feature = "files", serde(skip))]
     pub(super) middle: Option<Vec<u8>>,
 }
 

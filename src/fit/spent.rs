@@ -3,7 +3,6 @@
 use crate::base::float::Float;
 use crate::em::{Evaluations, Monitor, PhaseReport, Timings};
 use crate::io::{FileFault, all_counts, rule};
-use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// The observer of a fit or of one of its restarts, and its evaluations and times so far.
@@ -13,7 +12,8 @@ pub(super) struct Context<'a, F: Float> {
 }
 
 /// Evaluations and times of a fit, or of one of its restarts, so far.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Spent {
     pub(super) evaluations: Evaluations,
     pub(super) timings: Timings,

@@ -3,14 +3,15 @@
 use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
+use crate::base::serde::DeserializeOwned;
 use crate::base::stage::{self, Stage};
 use crate::data::{Centres, Data, Frame, View};
 use crate::io::{self, Contents, FileFault, MODEL, ModelInfo, hash_of};
-use crate::m_step::{MStep, Save, Started};
+use crate::m_step::saved::Save;
+use crate::m_step::{MStep, Started};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::seed::{Given, Seeder};
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// A model to start from, as the bytes of a file: whatever its family, it is checked when it is used.

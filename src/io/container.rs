@@ -1,9 +1,8 @@
 //! The container of every file: first bytes, a header of text, values in the format of `postcard`, and a checksum of all.
 
+use super::codec::{self, Hasher};
 use crate::base::file_fault::FileFault;
-use crc32fast::Hasher;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::base::serde::{DeserializeOwned, Serialize};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
@@ -90,7 +89,7 @@ impl<'a> Contents<'a> {
         }
         let whole = bytes.split_last_chunk::<SUM>();
         let (whole, sum) = whole.ok_or(FileFault::Truncated)?;
-        if crc32fast::hash(whole) != u32::from_le_bytes(*sum) {
+        if checksum(whole) != u32::from_le_bytes(*sum) {
             return Err(FileFault::Checksum);
         }
         let rest = whole.get(PREFIX..).ok_or(FileFault::Truncated)?;
@@ -157,8 +156,8 @@ pub(crate) fn read_one(kind: &FileKind, mut from: impl Read) -> Result<Vec<u8>> 
 /// The first value of some bytes, which are left without it. `section` is what errors call it.
 pub(crate) fn take<T: DeserializeOwned>(section: &str, bytes: &mut &[u8]) -> Result<T> {
     let rule = "is not valid";
-    let found = postcard::take_from_bytes(bytes);
-    let (value, rest) = found.map_err(|_| FileFault::content(section, rule))?;
+    let found = codec::read(bytes);
+    let (value, rest) = found.ok_or_else(|| FileFault::content(section, rule))?;
     *bytes = rest;
     Ok(value)
 }
@@ -172,8 +171,7 @@ pub(crate) fn only<T: DeserializeOwned>(section: &str, mut bytes: &[u8]) -> Resu
 }
 
 pub(crate) fn put<T: Serialize + ?Sized>(value: &T, to: &mut dyn Write) -> io::Result<()> {
-    let written = postcard::to_io(value, to);
-    written.map(drop).map_err(io::Error::other)
+    codec::write(value, to)
 }
 
 pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> io::Result<Vec<u8>> {
@@ -251,6 +249,13 @@ fn pour(to: &mut dyn Write, fill: Fill<'_>) -> io::Result<(u64, u32)> {
         Some(fault) => Err(fault),
         None => written.map(|()| (sink.length, sink.sum.finalize())),
     }
+}
+
+/// The checksum of bytes.
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
+    let mut hasher = Hasher::new();
+    hasher.update(bytes);
+    hasher.finalize()
 }
 
 /// A checksum of numbers, as text: what tells large arrays from others.

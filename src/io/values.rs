@@ -1,4 +1,4 @@
-//! Checks of what a file holds, and serde of types whose values are checked.
+//! Checks of what a file holds.
 
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
@@ -33,23 +33,3 @@ pub(crate) fn all_counts(section: &str, counts: &[u64]) -> Result {
     let small = counts.iter().all(|count| *count < 1 << 60);
     rule(small, section, "must have counts below 2^60")
 }
-
-/// Serde of types over one number type, in the form that another type has: to write it (`From<&T>`), and to check it when it
-/// is read (`TryFrom`).
-macro_rules! serde_through {
-    ($($stored:ident: $($value:ident),+;)+) => {$($(
-        impl<F: $crate::base::float::Float> ::serde::Serialize for $value<F> {
-            fn serialize<S: ::serde::Serializer>(&self, to: S) -> ::std::result::Result<S::Ok, S::Error> {
-                $stored::from(self).serialize(to)
-            }
-        }
-
-        impl<'de, F: $crate::base::float::Float> ::serde::Deserialize<'de> for $value<F> {
-            fn deserialize<D: ::serde::Deserializer<'de>>(from: D) -> ::std::result::Result<Self, D::Error> {
-                let stored = $stored::deserialize(from)?;
-                stored.try_into().map_err(::serde::de::Error::custom)
-            }
-        }
-    )+)+};
-}
-pub(crate) use serde_through;

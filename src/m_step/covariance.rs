@@ -5,7 +5,8 @@ use crate::base::error::{Result, require};
 
 /// The form of the covariances of Gaussian components.
 // Kinds are saved by their place in this list: new ones come last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Covariance {
     /// One variance for all components and columns, and equal mixing proportions: the model behind k-means.

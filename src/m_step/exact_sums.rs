@@ -13,7 +13,6 @@ use crate::kernels::{soft::LOST, stride};
 use crate::model::{Mixture, posterior, predict};
 use crate::rows::Rows;
 use ndarray::{Array2, ArrayView1, Axis};
-use serde::{Deserialize, Serialize};
 
 /// The sums that the E-step of a Gaussian mixture finds on some rows, for an M-step on all: partitions of a table, chunks of a stream.
 ///
@@ -35,7 +34,8 @@ use serde::{Deserialize, Serialize};
 /// assert!(next.log_likelihood(&Dense::new(&points)?)? >= all.free_energy());
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub struct ExactSums {
     /// A checksum of the model: sums of different ones must not meet.
     model: u32,
@@ -213,7 +213,7 @@ impl ExactSums {
         require(suits, "model", kind, rule)?;
         let numbers = io::to_vec(theta).map_err(|error| io::FileFault::from(error).of_bytes())?;
         Ok(Self {
-            model: crc32fast::hash(&numbers),
+            model: io::checksum(&numbers),
             rows: 0,
             weight: 0,
             free_energy: 0,

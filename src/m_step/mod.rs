@@ -10,6 +10,7 @@ mod covariance;
 mod dense_products;
 mod dense_sums;
 mod dirichlet_process;
+#[cfg(feature = "files")]
 mod exact_sums;
 mod factors;
 mod gaussian;
@@ -24,35 +25,37 @@ mod prior;
 mod prior_density;
 mod product;
 mod proportions;
-mod saved;
+pub(crate) mod saved;
 mod stored;
 mod table;
 mod von_mises_fisher;
 
 pub use covariance::Covariance;
 pub use dirichlet_process::{DirichletProcess, DirichletProcessMixture};
-pub use exact_sums::ExactSums;
 pub use gaussian::Gaussian;
 pub use gaussian_mixture::GaussianMixture;
 pub use moments::{Moments, SecondMoments};
 pub use prior::Prior;
 pub use product::{Part, PartMixture, Product, ProductMixture};
-pub use saved::{Save, load_model};
 pub use stored::Family;
 pub use table::{Column, Table, TableMixture};
 pub use von_mises_fisher::{VonMisesFisher, VonMisesFisherMixture};
+#[cfg(feature = "files")]
+pub use {
+    exact_sums::ExactSums,
+    saved::{Save, load_model},
+};
 
 use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
+use crate::base::serde::{DeserializeOwned, Serialize};
 use crate::base::stage::Stage;
 use crate::data::{Data, Summary};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
 use crate::rows::{Centres, Frame, Rows};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 /// A component family: how its parameters start, and how they follow from responsibilities.
 ///
@@ -75,7 +78,8 @@ use serde::de::DeserializeOwned;
             which implements `MStep<F>`: the guide's chapter \"A family of your own\" writes two"
 )]
 pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
-    /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde.
+    /// The model with its parameters. [Checkpoints](crate::Checkpoint) keep it by serde. The traits of serde are asked for with the
+    /// feature `files` alone: a crate that has families and does without it implements them all the same, as another crate may turn it on.
     type Model: Mixture<F> + Clone + Serialize + DeserializeOwned;
 
     /// Its needs of a fit. By default rows near the origin, and nothing else.

@@ -13,7 +13,6 @@ use crate::io::{all_finite, all_positive, rule};
 use crate::kernels::stride;
 use crate::rows::{Centres, Frame};
 use ndarray::Array2;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -21,8 +20,9 @@ use std::cmp::Ordering;
 /// too few digits left in it.
 pub(super) const LEAST_SHARE: f64 = 1e-8;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
 pub(super) struct Parameters<F> {
     pub(super) covariance: Covariance,
     pub(super) frame: Frame<F>,
@@ -47,7 +47,7 @@ pub(super) struct Parameters<F> {
     pub(super) prior: Advance,
     /// The loadings of factors (k, q, d), padded, in the unit of the frame: none for other kinds, and before the first variance is
     /// known. Files have them in the place of exact means ([`stored`](Self::stored)).
-    #[serde(skip, default)]
+    #[cfg_attr(feature = "files", serde(skip, default))]
     pub(super) loadings: Vec<F>,
 }
 

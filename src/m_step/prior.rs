@@ -8,7 +8,6 @@ use crate::base::float::Float;
 use crate::data::Data;
 use crate::io::{all_finite, all_positive, rule};
 use crate::rows::Frame;
-use serde::{Deserialize, Serialize};
 
 /// A prior of [`Gaussian`](crate::m_step::Gaussian) components ([E59](crate::equations#e59)): rows that they have in advance.
 ///
@@ -119,8 +118,9 @@ impl Prior {
 }
 
 /// A prior in the coordinates of a model. Without one there are 0 rows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(deny_unknown_fields))]
 pub(super) struct Advance {
     /// For each covariance.
     pub(super) rows: f64,

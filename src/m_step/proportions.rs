@@ -6,11 +6,11 @@ use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::io::{all_finite, rule};
 use ndarray::{Array1, Array2, ArrayView1, ArrayViewMut1};
-use serde::{Deserialize, Serialize};
 
 /// Mixing proportions (k): not negative, with sum 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(deny_unknown_fields))]
 pub(super) struct Proportions {
     pub(super) values: Vec<f64>,
     pub(super) mixing: Mixing,
@@ -116,7 +116,8 @@ pub(super) fn components(proportions: &[f64], n: usize, rng: &mut Rng) -> Result
     Ok(Array1::from_shape_fn(n, |_| draw().unwrap_or(0) as u32))
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Mixing {
     #[default]
     Learned,

@@ -3,10 +3,9 @@
 use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
+use crate::base::serde::{DeserializeOwned, Serialize};
 use crate::io::{self, Contents, MODEL, ModelInfo};
 use crate::model::{BoxedMixture, Mixture};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::io::Write;
 use std::path::Path;
 

@@ -2,8 +2,9 @@
 
 use super::dirichlet_process::Distribution;
 use super::parameters::Parameters;
+use super::saved::Save;
 use super::{
-    DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture, Save, TableMixture,
+    DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture, TableMixture,
     VonMisesFisherMixture, product, table, von_mises_fisher,
 };
 use crate::base::error::Result;
@@ -11,7 +12,6 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::io::{self, ModelInfo, rule, serde_through};
 use crate::model::{BoxedMixture, Mixture};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
 use std::borrow::Cow;
 
@@ -51,8 +51,7 @@ macro_rules! families {
             }
         }
 
-        #[derive(Serialize, Deserialize)]
-        #[serde(bound = "F: Float")]
+        #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize), serde(bound = "F: Float"))]
         enum Stored<'a, F: Clone> {
             $($name(Cow<'a, $stored>),)*
         }
@@ -126,8 +125,8 @@ families! {
 }
 
 /// A part of a product: never a product itself, so that none is deeper than a file may be read.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 enum StoredPart<'a, F: Clone> {
     Gaussian(Cow<'a, Parameters<F>>),
     Table(Cow<'a, table::Theta<F>>),
@@ -195,24 +194,30 @@ fn in_range<F: Float, M: Mixture<F>>(model: M) -> Read<M> {
     Ok(model)
 }
 
-impl<F: Float> Serialize for dyn Mixture<F> {
-    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        let stored = stored_of(self).map_err(serde::ser::Error::custom);
-        stored?.serialize(to)
-    }
-}
+#[cfg(feature = "files")]
+mod boxed {
+    use super::{BoxedMixture, Float, Mixture, Stored, stored_of};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-impl<'de, F: Float> Deserialize<'de> for BoxedMixture<F> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        let stored = Stored::<F>::deserialize(from)?;
-        stored.boxed().map_err(serde::de::Error::custom)
+    impl<F: Float> Serialize for dyn Mixture<F> {
+        fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+            let stored = stored_of(self).map_err(serde::ser::Error::custom);
+            stored?.serialize(to)
+        }
+    }
+
+    impl<'de, F: Float> Deserialize<'de> for BoxedMixture<F> {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+            let stored = Stored::<F>::deserialize(from)?;
+            stored.boxed().map_err(serde::de::Error::custom)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Covariance;
-    use super::super::proportions::Proportions;
+    use super::super::proportions::{Mixing, Proportions};
     use super::*;
     use crate::rows::Centres;
     use ndarray::{Array2, array};
@@ -275,13 +280,12 @@ mod tests {
         let kind: Change = |s, _| s.covariance = Covariance::Full;
         refuse(&tied, "variances", kind, &[0.0]);
         for (values, mixing) in [
-            ("0.999,0.5,0.25", "Learned"),
-            ("0.5,0.5", "Learned"),
-            ("0.25,0.5,0.25", "Equal"),
+            (vec![0.999, 0.5, 0.25], Mixing::Learned),
+            (vec![0.5, 0.5], Mixing::Learned),
+            (vec![0.25, 0.5, 0.25], Mixing::Equal),
         ] {
-            let list = format!("{{\"values\":[{values}],\"mixing\":\"{mixing}\"}}");
-            let list: Proportions = serde_json::from_str(&list).unwrap();
-            assert!(list.check_stored(3).is_err(), "{values}");
+            let list = Proportions { values, mixing };
+            assert!(list.check_stored(3).is_err(), "{list:?}");
         }
     }
 }

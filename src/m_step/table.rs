@@ -19,13 +19,13 @@ use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, ArrayD, ArrayView1};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 use std::iter::repeat;
 
 /// The kind of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Column {
     /// Any number: a Gaussian with a mean and a variance.
@@ -217,8 +217,9 @@ pub struct TableMixture<F> {
 }
 
 /// The parameters, with those of the whole data for the prior.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
 pub(super) struct Theta<F> {
     columns: Vec<Column>,
     /// The codes of the categories of each column (d), in ascending order; none of other columns.

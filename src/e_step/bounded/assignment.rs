@@ -7,11 +7,11 @@ use crate::base::parallel;
 use crate::base::sort;
 use crate::data::View;
 use crate::io::rule;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A row of a component.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Member<F> {
     pub(crate) row: u32,
     /// The second nearest component of the last search.
@@ -65,13 +65,14 @@ pub(crate) struct Change {
 }
 
 /// All rows by component: those of component c are the members `starts[c]..starts[c + 1]`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) struct Assignment<F> {
     pub(super) starts: Vec<usize>,
     pub(crate) members: Vec<Member<F>>,
     /// Memory of the last members, for reuse: an allocation costs more than the work done in it.
-    #[serde(skip)]
+    #[cfg_attr(feature = "files", serde(skip))]
     spare: Vec<Member<F>>,
 }
 

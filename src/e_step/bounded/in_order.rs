@@ -13,10 +13,10 @@ use crate::io::rule;
 use crate::kernels::distance;
 use crate::model::cells::{Cells, Nearest, TRIAL_ROWS};
 use crate::model::search;
-use serde::{Deserialize, Serialize};
 
 /// A row's component, and bounds on its distances.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Bounds<F> {
     pub(crate) label: u32,
     /// Above the distance to the component's centre, by more than rounding.
@@ -143,8 +143,9 @@ pub(crate) fn cells_pay<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Re
 }
 
 /// All rows with their bounds, and the sums of their components.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) struct RowsInOrder<F: Float> {
     /// The rows of every shard.
     shards: Vec<Vec<Bounds<F>>>,

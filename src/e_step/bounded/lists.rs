@@ -9,7 +9,6 @@ use crate::data::{Centres, Rows};
 use crate::io::rule;
 use crate::kernels::distance;
 use crate::model::quantizer::CoarseQuantizer;
-use serde::{Deserialize, Serialize};
 
 /// With more columns, packed centres no longer stay in the nearest cache, and matrix products are faster.
 pub(super) const PACKED_COLUMNS: usize = 128;
@@ -35,13 +34,14 @@ pub(crate) fn time_of_lists(rows: usize, k: usize, near: usize) -> f64 {
 }
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) struct NeighbourLists<F> {
     size: usize,
     /// (k, size): the component itself first.
     lists: Vec<u32>,
-    #[serde(skip)]
+    #[cfg_attr(feature = "files", serde(skip))]
     pub(crate) moved: Vec<Moved<F>>,
     /// A lower bound of the distance from each centre to any candidate that is not on its list (k). Candidates are all centres, or,
     /// where there are many, those on the inverted list of its cell: then a centre of another cell may be nearer (E35).

@@ -14,12 +14,12 @@ use crate::kernels::accumulate::{Share, add_rows};
 use crate::kernels::stride;
 use crate::m_step::{Moments, SecondMoments};
 use crate::rows::{Centres, Rows};
-use serde::{Deserialize, Serialize};
 
 /// Sums over the rows of every component about a fixed point, its anchor (E36): mass m, first moments f and second moment s. A row
 /// that changes its component is taken from the sums of one and added to those of the other; the rest of the data is not read.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(bound = "F: Float")]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) struct KeptSums<F> {
     anchors: Centres<F>,
     /// (k, 2 + stride): m, s, f.

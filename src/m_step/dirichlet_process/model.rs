@@ -20,7 +20,6 @@ use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, Array3, ArrayD, ArrayView2};
-use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// A Dirichlet process mixture of Gaussians, as a distribution over its parameters (E29).
@@ -54,8 +53,9 @@ pub struct DirichletProcessMixture<F> {
 }
 
 /// The distribution over the parameters, which all else follows from, as files have it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
 pub(in crate::m_step) struct Distribution<F> {
     pub(super) frame: Frame<F>,
     pub(super) least_variance: f64,

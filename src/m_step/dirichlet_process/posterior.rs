@@ -9,15 +9,15 @@ use crate::base::gamma::{digamma, log_gamma};
 use crate::base::linalg::{self, Cholesky};
 use crate::costs::whitening::Whitening;
 use crate::m_step::Moments;
-use serde::{Deserialize, Serialize};
 use std::f64::consts::{LN_2, PI};
 
 /// Quadratic forms are clamped here, so that numbers computed from them stay finite.
 pub(super) const FARTHEST: f64 = 1e300;
 
 /// The prior of every component: a Normal-Wishart distribution with known parameters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(deny_unknown_fields))]
 pub(super) struct Prior {
     /// $\alpha$.
     pub(super) concentration: f64,
@@ -30,10 +30,10 @@ pub(super) struct Prior {
     /// $W_0^{-1}$ (d, d).
     pub(super) inverse_scale: Vec<f64>,
     /// Its lower Cholesky factor (d, d).
-    #[serde(skip)]
+    #[cfg_attr(feature = "files", serde(skip))]
     pub(super) factor: Vec<f64>,
     /// $\ln |W_0|$.
-    #[serde(skip)]
+    #[cfg_attr(feature = "files", serde(skip))]
     pub(super) log_det: f64,
 }
 
@@ -59,7 +59,8 @@ impl Prior {
 }
 
 /// $q(\mu, \Lambda) = \mathcal N(\mu; m, (\beta \Lambda)^{-1}) \thinspace \mathcal W(\Lambda; W, \nu)$ of one component.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct NormalWishart {
     /// $\beta$.
     pub(super) mean_precision: f64,

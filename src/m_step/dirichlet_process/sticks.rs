@@ -2,11 +2,11 @@
 
 use super::posterior::log_gamma_rise;
 use crate::base::gamma::{digamma, log_gamma};
-use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// The sticks of the Dirichlet process: $q(v_t) = \text{Beta}(\gamma_{t1}, \gamma_{t2})$ for $t = 1..T$.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Sticks(pub(super) Vec<[f64; 2]>);
 
 impl Sticks {

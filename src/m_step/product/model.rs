@@ -15,7 +15,6 @@ use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, ArrayD, ArrayView1};
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A fitted mixture of products.
@@ -31,8 +30,9 @@ pub struct ProductMixture<F> {
 }
 
 /// The parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
 pub(in crate::m_step) struct Theta<F> {
     pub(super) frame: Frame<F>,
     pub(super) parts: Vec<PartOf<F>>,
@@ -40,8 +40,9 @@ pub(in crate::m_step) struct Theta<F> {
 }
 
 /// A part with its columns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
 pub(super) struct PartOf<F> {
     pub(super) columns: Vec<usize>,
     pub(super) model: PartMixture<F>,

@@ -18,7 +18,6 @@ use crate::model::posterior::{Likelihood, LogJoint};
 use crate::rows::{Centres, Frame};
 use concentration::{LIMITS, bessel, concentration, log_peak, slope};
 use ndarray::{Array1, Array2, ArrayD, ArrayView1};
-use serde::{Deserialize, Serialize};
 
 /// Von Mises-Fisher components, for rows whose direction counts and whose length does not, such as text and embeddings compared by
 /// cosine ([E56](crate::equations#e56); Banerjee, Dhillon, Ghosh and Sra 2005).
@@ -72,8 +71,9 @@ pub struct VonMisesFisherMixture<F> {
 }
 
 /// The parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound = "F: Float", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
 pub(super) struct Theta<F> {
     frame: Frame<F>,
     directions: Centres<F>,
