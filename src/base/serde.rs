@@ -1,15 +1,15 @@
-//! The traits of serde; without the feature `files`, traits of the same names that every type has.
+//! The traits of serde; without the feature `files`, traits in their place that every type has.
 
 #[cfg(not(feature = "files"))]
-pub(crate) use absent::{DeserializeOwned, Serialize};
+pub(crate) use absent::{Loaded as DeserializeOwned, Saved as Serialize};
 #[cfg(feature = "files")]
 pub(crate) use serde::{Serialize, de::DeserializeOwned};
 
 #[cfg(not(feature = "files"))]
 mod absent {
-    pub trait Serialize {}
-    impl<T: ?Sized> Serialize for T {}
+    pub trait Saved {}
+    impl<T: ?Sized> Saved for T {}
 
-    pub trait DeserializeOwned: Sized {}
-    impl<T> DeserializeOwned for T {}
+    pub trait Loaded: Sized {}
+    impl<T> Loaded for T {}
 }

@@ -55,7 +55,9 @@ fn line(tokens: &impl ToTokens) -> String {
 fn shown(attributes: &[Attribute]) -> String {
     let of_surface = |a: &&Attribute| {
         let hidden = a.path().is_ident("doc") && line(a).contains("(hidden)");
-        hidden || a.path().is_ident("derive") || a.path().is_ident("non_exhaustive")
+        let by_feature = a.path().is_ident("cfg_attr") && line(a).contains("derive(");
+        let derived = a.path().is_ident("derive") || by_feature;
+        hidden || derived || a.path().is_ident("non_exhaustive")
     };
     let shown = attributes.iter().filter(of_surface);
     shown.map(|a| line(a) + " ").collect()
