@@ -31,14 +31,6 @@ pub(crate) fn invalid(what: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_string())
 }
 
-/// An error for a file without any bytes.
-pub(crate) fn not_empty(bytes: &dyn crate::ReadAt) -> io::Result<()> {
-    match bytes.is_empty() {
-        true => Err(invalid("an empty file: it has no bytes at all")),
-        false => Ok(()),
-    }
-}
-
 /// An error of a file that no writer has written so.
 pub(crate) fn damaged(what: impl Display) -> io::Error {
     invalid(format!("damaged: {what}"))

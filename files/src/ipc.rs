@@ -1,15 +1,15 @@
 //! Rows of an Arrow file or stream, through the decoder of the crate `arrow-ipc`; numbers that are not compressed are read
 //! where they lie.
 
-use crate::ReadAt;
 use crate::batch::Conversion;
 use crate::choice::Columns;
-use crate::fault::{damaged, guarded, invalid, not_empty};
+use crate::fault::{damaged, guarded, invalid};
 use crate::keys::Keys;
 use crate::numbers::{Kind, Number};
 use crate::options::Options;
 use crate::pool::{Cursor, Pool};
 use crate::source::{by_parts, ends, opened, source};
+use crate::table::{ReadAt, not_empty};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_data::{DataTypeLayout, layout};

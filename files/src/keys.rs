@@ -1,9 +1,6 @@
 //! The columns that name the rows, block by block.
 
-use crate::ReadAt;
-use crate::fault::{fault, guarded, invalid};
-use crate::options::{Format, Options};
-use crate::{csv, ipc, parquet};
+use crate::fault::fault;
 use arrow_array::RecordBatch;
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -32,22 +29,6 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// The key columns that options name, of bytes in a format that has columns.
-    ///
-    /// # Errors
-    /// [`Error::File`](coremix::Error::File) where they cannot be read, are damaged, or do not have such columns.
-    pub fn over(bytes: impl ReadAt + 'static, format: Format, options: &Options) -> Result<Self> {
-        let (path, bytes) = (bytes.name(), Arc::new(bytes));
-        let none = "its columns have no names, so none can be a key";
-        let keys = guarded(|| match format {
-            Format::Parquet => parquet::keys(bytes, options),
-            Format::Arrow => ipc::keys(bytes, options),
-            Format::Csv | Format::CsvGz => csv::keys(bytes, options),
-            Format::Npy | Format::Npz | Format::Svmlight | Format::Vectors(_) => Err(invalid(none)),
-        });
-        keys.map_err(|error| fault(&path, error))
-    }
-
     /// Batches of these columns.
     pub(crate) fn new(
         path: String,

@@ -2,9 +2,8 @@
 
 use crate::fault::of_rows;
 use crate::numbers::Number;
-use crate::open::Rows;
 use crate::options::{Missing, Options};
-use crate::source::Made;
+use crate::source::{Made, Rows};
 use coremix::Result;
 use coremix::data::Source as _;
 use std::sync::Arc;

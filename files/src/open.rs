@@ -1,36 +1,26 @@
 //! One entry for files of all formats.
 
-use crate::choice::{Columns, Holds};
-use crate::csv::{self, CsvFile};
-use crate::fault::{fault, guarded};
-use crate::ipc::{self, ArrowFile};
+use crate::choice::Holds;
+use crate::csv;
+use crate::fault::fault;
+use crate::format::Format;
 use crate::keys::Keys;
 use crate::missing::{self, Dropped, Found};
-use crate::npy;
-use crate::npz;
 use crate::numbers::{ALLOW, ElementType, NO_NAN, Number};
-use crate::options::{Format, Missing, Options};
-use crate::parquet::{self, ParquetFile};
-use crate::partitions::{self, Folders};
-use crate::plain;
-use crate::source::{self, Made, by_parts};
+use crate::options::{Missing, Options};
+use crate::part::Part;
+use crate::paths::{INPUT, files_of, is_input, local};
+use crate::source::{self, Made, Rows, by_parts};
 use crate::sparse::SparseRows;
-use crate::svmlight;
-use crate::table::Until;
+use crate::table::ReadAt;
 use crate::texts::{Distinct, Texts};
-use crate::{NpyFile, OnDisk, ReadAt, VectorFile, VectorFormat};
 use coremix::data::Source;
 use coremix::{Error, Result};
 use half::f16;
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::{File, Metadata};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A source of rows of one element type.
-pub type Rows<T> = Box<dyn Source<Element = T> + Send + Sync>;
 
 /// The rows of files, in the element type that they have.
 #[non_exhaustive]
@@ -361,251 +351,6 @@ impl KeyColumns {
     /// [`Error::File`] where they cannot be read.
     pub fn read(&self) -> Result<Option<Keys>> {
         keys(&self.parts, &self.options, &self.dropped)
-    }
-}
-
-/// The path of an address such as `file:///data/points.csv`; other paths as they are.
-///
-/// # Errors
-/// [`Error::File`] for an address of another kind.
-pub(crate) fn local(path: &Path) -> Result<Cow<'_, Path>> {
-    let text = path.to_string_lossy();
-    let Some((scheme, place)) = text.split_once("://").filter(|_| !path.exists()) else {
-        return Ok(path.into());
-    };
-    let sign = |sign: char| sign.is_ascii_alphanumeric() || "+-.".contains(sign);
-    if scheme.is_empty() || !scheme.chars().all(sign) {
-        return Ok(path.into());
-    }
-    let place = place.strip_prefix("localhost").unwrap_or(place);
-    if !scheme.eq_ignore_ascii_case("file") || !place.starts_with('/') {
-        let what = "only addresses of files on this machine are read, such as file:///data/points.csv: copy it here, or pipe it, as \
-                    `curl ADDRESS | coremix fit -`";
-        return Err(fault(&text, what));
-    }
-    let (mut bytes, mut rest) = (Vec::new(), place.as_bytes());
-    while let Some((&byte, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| byte == b'%');
-        let code =
-            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
-        rest = if code.is_some() { &after[2..] } else { after };
-        bytes.push(code.unwrap_or(byte));
-    }
-    let place = String::from_utf8(bytes).map_err(|_| fault(&text, "is not text in UTF-8"))?;
-    Ok(PathBuf::from(place).into())
-}
-
-/// The files that a path names, in the order of their names.
-fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
-    let name = path.display().to_string();
-    let (pattern, none) = match (path.is_dir(), path.exists()) {
-        (true, _) => (
-            format!("{}/*", glob::Pattern::escape(&name)),
-            "a folder without files of a known format: check the path, or give one",
-        ),
-        (_, false) if name.contains(['*', '?', '[']) => {
-            (name.clone(), "no file matches this pattern")
-        }
-        _ => return Ok(vec![path.to_owned()]),
-    };
-    let mut found = Vec::new();
-    let mut patterns = vec![pattern];
-    while let Some(pattern) = patterns.pop() {
-        for file in glob::glob(&pattern).map_err(|error| fault(&name, error))? {
-            let file = file.map_err(|error| fault(&name, error))?;
-            let own = file.file_name().unwrap_or_default().to_string_lossy();
-            let known = options.format.is_some() || Format::of(&file).is_some();
-            let hidden = path.is_dir() && own.starts_with(['.', '_']);
-            if file.is_dir() && !hidden && own.contains('=') {
-                let inside = glob::Pattern::escape(&file.display().to_string());
-                patterns.push(format!("{inside}/*"));
-            } else if file.is_file() && !hidden && (known || !path.is_dir()) {
-                found.push(file);
-            }
-        }
-    }
-    found.sort();
-    match found.is_empty() {
-        true => Err(fault(&name, none)),
-        false => Ok(found),
-    }
-}
-
-/// The name of the standard input in errors.
-const INPUT: &str = "standard input";
-
-fn is_input(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-fn is_pipe(path: &Path) -> bool {
-    #[cfg(unix)]
-    let is = |about: Metadata| std::os::unix::fs::FileTypeExt::is_fifo(&about.file_type());
-    #[cfg(not(unix))]
-    let is = |_: Metadata| false;
-    path.metadata().is_ok_and(is)
-}
-
-/// A file among others.
-struct Part {
-    bytes: Arc<dyn ReadAt>,
-    format: Format,
-    /// Its columns, where they have names.
-    columns: Option<Columns>,
-    /// Whether it is a guess if they have.
-    guessed: bool,
-    /// The columns that its folders name.
-    folders: Folders,
-    /// The number of columns and the element type of sparse rows.
-    sparse: Option<(usize, ElementType)>,
-}
-
-impl Part {
-    /// Opens a file that was found below a path.
-    fn open(file: &Path, below: &Path, options: &Options) -> Result<Self> {
-        let name = file.display().to_string();
-        let named = |error: io::Error| fault(&name, error);
-        let bytes = if is_input(file) {
-            plain::spooled(INPUT, options, &mut io::stdin().lock(), None).map_err(named)?
-        } else if is_pipe(file) {
-            let mut pipe = File::open(file).map_err(named)?;
-            plain::spooled(&name, options, &mut pipe, None).map_err(named)?
-        } else {
-            Arc::new(OnDisk::open(file)?)
-        };
-        let format = match options.format.or_else(|| Format::of(file)) {
-            Some(format) => format,
-            // A stream has no name that could say its format.
-            None if !file.is_file() => plain::format_of(&bytes).map_err(named)?,
-            None => {
-                let what = "its name does not say its format; npy, parquet, arrow, feather, ipc, csv, csv.gz, tsv, npz, svmlight, \
-                            libsvm, svm, fvecs, bvecs, fbin and u8bin are read";
-                return Err(fault(&name, what));
-            }
-        };
-        Self::of(bytes, format, file, below, options)
-    }
-
-    /// A part of these bytes, of a file that was found below a path.
-    fn of(
-        mut bytes: Arc<dyn ReadAt>,
-        format: Format,
-        file: &Path,
-        below: &Path,
-        options: &Options,
-    ) -> Result<Self> {
-        if let Some(cancel) = &options.cancel {
-            bytes = Arc::new(Until(bytes, cancel.clone()));
-        }
-        let (mut guessed, mut sparse) = (false, None);
-        let columns = guarded(|| match format {
-            Format::Npy | Format::Vectors(_) => Ok(None),
-            Format::Npz => {
-                sparse = Some(npz::about(&bytes)?);
-                Ok(None)
-            }
-            Format::Svmlight => {
-                let (text, columns) = svmlight::about(Arc::clone(&bytes), options)?;
-                (bytes, sparse) = (text, Some((columns, svmlight::ELEMENT)));
-                Ok(None)
-            }
-            Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
-            Format::Arrow => ipc::columns(&*bytes).map(Some),
-            Format::Csv | Format::CsvGz => csv::columns(&bytes, options).map(|text| {
-                let columns;
-                (columns, guessed, bytes) = text;
-                Some(columns)
-            }),
-        });
-        let mut columns = columns.map_err(|error| fault(&bytes.name(), error))?;
-        let folders = columns
-            .as_mut()
-            .map(|columns| partitions::of(file, below, columns));
-        Ok(Self {
-            columns,
-            bytes,
-            format,
-            guessed,
-            folders: folders.unwrap_or_default(),
-            sparse,
-        })
-    }
-
-    fn fault(&self, what: impl fmt::Display) -> Error {
-        fault(&self.bytes.name(), what)
-    }
-
-    /// The content of a column.
-    fn holds(&self, name: &str) -> Option<Holds> {
-        let mut each = self.columns.iter().flat_map(|columns| &columns.each);
-        each.find(|one| one.name == name).map(|one| one.holds)
-    }
-
-    fn has_rows(&self) -> bool {
-        self.columns.as_ref().is_none_or(|columns| columns.has_rows)
-    }
-
-    /// The smallest element type that holds all of its numbers exactly.
-    fn element(&self, options: &Options) -> Result<ElementType> {
-        if let Some((_, element)) = self.sparse {
-            return Ok(element);
-        }
-        match (&self.columns, self.format) {
-            (Some(columns), _) => {
-                let places = columns.features(options).map_err(|what| self.fault(what))?;
-                Ok(columns.element(&places))
-            }
-            (_, Format::Npy) => npy::element(&*self.bytes),
-            (_, Format::Vectors(VectorFormat::Bvecs | VectorFormat::U8bin)) => Ok(ElementType::U8),
-            _ => Ok(ElementType::F32),
-        }
-    }
-
-    /// Its rows, and the bytes of a decoder.
-    fn rows<T: Number>(&self, options: &Options) -> Result<(Rows<T>, u64)> {
-        let named =
-            options.columns.is_some() || options.weight.is_some() || !options.keys.is_empty();
-        if named && self.columns.is_none() {
-            let what = "its columns have no names: name no columns, weights or keys, nor read it together with files that have names";
-            return Err(self.fault(what));
-        }
-        let mut own = self.folders.own(options, self.columns.as_ref());
-        (own.weight, own.keys) = (None, Vec::new());
-        let (own, bytes) = (&own, Arc::clone(&self.bytes));
-        let mut decoder = 0;
-        let rows: Rows<T> = match self.format {
-            Format::Npy => {
-                let mut file = NpyFile::<T>::of(bytes, own.rounded)?;
-                file.table.may_miss = own.lenient;
-                Box::new(file)
-            }
-            Format::Npz => Box::new(npz::rows::<T>(&bytes, own)?),
-            Format::Svmlight => Box::new(svmlight::rows::<T>(&bytes, own)?),
-            Format::Vectors(format) => {
-                let mut file = VectorFile::<T>::over(bytes, format)?;
-                file.table.may_miss = own.lenient;
-                Box::new(file)
-            }
-            Format::Parquet => {
-                let file = ParquetFile::<T>::over(bytes, own)?;
-                decoder = file.decoder;
-                Box::new(file)
-            }
-            Format::Arrow => {
-                let file = ArrowFile::<T>::over(bytes, own)?;
-                decoder = file.decoder;
-                Box::new(file)
-            }
-            Format::Csv | Format::CsvGz => Box::new(CsvFile::<T>::over(bytes, own)?),
-        };
-        let rows = self.folders.rows(rows, options);
-        Ok((rows.map_err(|what| self.fault(what))?, decoder))
-    }
-
-    fn keys(&self, options: &Options) -> Result<Keys> {
-        let own = self.folders.own(options, self.columns.as_ref());
-        let keys = Keys::over(Arc::clone(&self.bytes), self.format, &own)?;
-        Ok(self.folders.keys(keys, options))
     }
 }
 

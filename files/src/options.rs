@@ -1,64 +1,14 @@
 //! Options for reading files.
 
+use crate::bytes::Bytes;
 use crate::fault::invalid;
+use crate::format::Format;
 use crate::numbers::{ElementType, NO_NAN, Number};
 use crate::texts::Texts;
-use crate::{Bytes, VectorFormat};
 use coremix::Cancel;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
-
-/// A format of files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Format {
-    /// A matrix of `NumPy`: `.npy`.
-    Npy,
-    /// A sparse matrix, as `scipy.sparse.save_npz` writes it: `.npz`. Its lists are read into memory, never its zeros.
-    Npz,
-    /// Sparse rows as text: `.svmlight`, `.libsvm`, `.svm`. Labels and query numbers are left out. Columns keep their numbers: where they
-    /// count from 1, column 0 is empty.
-    Svmlight,
-    /// `.parquet`, `.pq`.
-    Parquet,
-    /// Arrow IPC, as a file or as a stream: `.arrow`, `.arrows`, `.feather`, `.ipc`.
-    Arrow,
-    /// Text with a delimiter: `.csv`, `.tsv`.
-    Csv,
-    /// Text in a file whose name says that it is compressed: `.csv.gz`, `.tsv.gz`. The content decides whether it is.
-    CsvGz,
-    /// Vectors: `.fvecs`, `.bvecs`, `.fbin`, `.u8bin`.
-    Vectors(VectorFormat),
-}
-
-impl Format {
-    /// The format of a file by how its name ends.
-    pub fn of(path: impl AsRef<Path>) -> Option<Self> {
-        let name = path.as_ref().file_name()?.to_str()?.to_ascii_lowercase();
-        let (before, ending) = name.rsplit_once('.')?;
-        Some(match ending {
-            "npy" => Self::Npy,
-            "npz" => Self::Npz,
-            "svmlight" | "libsvm" | "svm" => Self::Svmlight,
-            "parquet" | "pq" => Self::Parquet,
-            "arrow" | "arrows" | "feather" | "ipc" => Self::Arrow,
-            "csv" | "tsv" => Self::Csv,
-            "gz" if before.ends_with(".csv") || before.ends_with(".tsv") => Self::CsvGz,
-            "fvecs" => Self::Vectors(VectorFormat::Fvecs),
-            "bvecs" => Self::Vectors(VectorFormat::Bvecs),
-            "fbin" => Self::Vectors(VectorFormat::Fbin),
-            "u8bin" => Self::Vectors(VectorFormat::U8bin),
-            _ => return None,
-        })
-    }
-
-    /// The format of this name: an ending, such as `parquet`.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::of(Path::new("x").with_extension(name))
-    }
-}
+use std::path::PathBuf;
 
 /// The treatment of rows with a missing value, in place of an error when they are read: a null, NaN, and in text an empty
 /// field, `NA`, `N/A`, `NaN`, `null`, `None`, `?`, `\N`, or one of [`Options::missing_texts`]. It takes a pass over all rows, when they

@@ -3,9 +3,8 @@
 use crate::choice::{Column, Columns, Holds};
 use crate::keys::Keys;
 use crate::numbers::{Number, nothing};
-use crate::open::Rows;
 use crate::options::Options;
-use crate::source::Made;
+use crate::source::{Made, Rows};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use coremix::data::Source as _;

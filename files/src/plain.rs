@@ -1,7 +1,8 @@
 //! Text as it is read: in UTF-8, not compressed, and at any place.
 
 use crate::fault::invalid;
-use crate::options::{Format, Options};
+use crate::format::Format;
+use crate::options::Options;
 use crate::table::{OnDisk, ReadAt, ReadFrom};
 use encoding_rs::{DecoderResult, Encoding, UTF_8};
 use flate2::bufread::GzDecoder;

@@ -2,11 +2,13 @@
 
 use crate::fault::rows_asked_for;
 use crate::numbers::Number;
-use crate::open::Rows;
 use coremix::Element;
 use coremix::data::Source;
 use coremix::ndarray::Array2;
 use std::io;
+
+/// A source of rows of one element type.
+pub type Rows<T> = Box<dyn Source<Element = T> + Send + Sync>;
 
 /// Rows that are made of other rows.
 pub(crate) struct Made<T> {

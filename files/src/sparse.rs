@@ -2,7 +2,7 @@
 
 use crate::fault::{invalid, rows_asked_for};
 use crate::numbers::Number;
-use crate::open::Rows;
+use crate::source::Rows;
 use coremix::Float;
 use coremix::data::{Lists, Source};
 use std::io;

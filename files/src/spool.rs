@@ -3,9 +3,10 @@
 use crate::batch::Conversion;
 use crate::choice::{self, Columns};
 use crate::fault::{fault, guarded};
+use crate::format::Format;
 use crate::numbers::{Kind, Number};
 use crate::open::{self, Opened};
-use crate::options::{Format, Options};
+use crate::options::Options;
 use crate::plain::temporary;
 use crate::source::source;
 use crate::table::{Layout, OnDisk, ReadAt, Table};

@@ -33,6 +33,14 @@ pub trait ReadAt: Send + Sync {
     fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()>;
 }
 
+/// An error for a file without any bytes.
+pub(crate) fn not_empty(bytes: &dyn ReadAt) -> io::Result<()> {
+    match bytes.is_empty() {
+        true => Err(invalid("an empty file: it has no bytes at all")),
+        false => Ok(()),
+    }
+}
+
 impl ReadAt for Vec<u8> {
     fn name(&self) -> String {
         "bytes in memory".into()

@@ -1,41 +1,13 @@
 //! Rows of the vector files of benchmarks of nearest-neighbour search.
 
 use crate::fault::fault;
+use crate::format::VectorFormat;
 use crate::numbers::{Kind, Number};
-use crate::options::Format;
 use crate::source::source;
 use crate::table::{Layout, OnDisk, ReadAt, Table};
 use coremix::Result;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A format of vector files. Numbers are little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VectorFormat {
-    /// Rows of f32, each after the number of its columns in 4 bytes.
-    Fvecs,
-    /// Rows of u8, each after the number of its columns in 4 bytes.
-    Bvecs,
-    /// The numbers of rows and columns in 4 bytes each, then rows of f32.
-    Fbin,
-    /// The numbers of rows and columns in 4 bytes each, then rows of u8.
-    U8bin,
-}
-
-impl VectorFormat {
-    /// The format of a file by how its name ends: `.fvecs`, `.bvecs`, `.fbin` or `.u8bin`.
-    ///
-    /// # Errors
-    /// [`Error::File`](coremix::Error::File) for another ending.
-    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let what = "its name must end in .fvecs, .bvecs, .fbin or .u8bin";
-        match Format::of(path) {
-            Some(Format::Vectors(format)) => Ok(format),
-            _ => Err(fault(&path.display().to_string(), what)),
-        }
-    }
-}
 
 /// The rows of a vector file, read when they are asked for: a [`Source`](coremix::data::Source).
 ///

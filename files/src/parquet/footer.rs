@@ -2,11 +2,10 @@
 //! crate makes room for it, where that can be seen.
 
 use super::declared;
-use crate::ReadAt;
 use crate::choice::{Columns, Holds};
-use crate::fault::{damaged, invalid, not_empty};
+use crate::fault::{damaged, invalid};
 use crate::ipc;
-use crate::table::ReadFrom;
+use crate::table::{ReadAt, ReadFrom, not_empty};
 use arrow_schema::{ArrowError, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{
