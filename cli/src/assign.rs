@@ -3,7 +3,8 @@
 use crate::arguments::Assign;
 use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels};
-use crate::outputs::{self, Output, is_quiet, is_standard_output, item};
+use crate::messages::{is_quiet, item};
+use crate::outputs::{self, Output, is_standard_output};
 use crate::rows::{self, with_rows};
 use coremix::data::Source;
 use coremix::{BoxedMixture, Cancel, Element, Save};

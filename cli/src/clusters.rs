@@ -4,7 +4,7 @@ use crate::arguments::Clusters;
 use crate::failure::{Failure, Result};
 use crate::fit::{common, has_one_variance};
 use crate::found;
-use crate::outputs::{is_quiet, say, warn};
+use crate::messages::{is_quiet, say, warn};
 use crate::progress::Bar;
 use crate::rows::{self, Shared, with_rows};
 use coremix::data::{Source as _, View};

@@ -2,7 +2,8 @@
 
 use crate::arguments::{Fit as Arguments, Metric};
 use crate::failure::Result;
-use crate::outputs::{is_standard_output, item, say, short};
+use crate::messages::{item, say, short};
+use crate::outputs::is_standard_output;
 use coremix::m_step::Family;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};

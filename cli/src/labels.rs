@@ -2,7 +2,8 @@
 
 use crate::failure::{Failure, Result};
 use crate::interrupt;
-use crate::outputs::{LOG_DENSITY, StandardOutput, is_standard_output, leave_output_to_labels};
+use crate::messages::{StandardOutput, leave_output_to_labels};
+use crate::outputs::{LOG_DENSITY, is_standard_output};
 use crate::progress::Bar;
 use coremix::data::Source;
 use coremix::prelude::*;

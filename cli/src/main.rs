@@ -9,6 +9,7 @@ mod found;
 mod info;
 mod interrupt;
 mod labels;
+mod messages;
 mod outputs;
 mod parameters;
 mod progress;
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             // One line, whatever a file's name is.
-            let text = outputs::seen(&failure.to_string().replace(['\n', '\r'], " "));
+            let text = messages::seen(&failure.to_string().replace(['\n', '\r'], " "));
             let text = text.replace(coremix_files::ALLOW, ", or give --missing");
             eprintln!("coremix: {text}");
             ExitCode::from(failure.code())
@@ -47,7 +48,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         built.map_err(|error| Failure::arguments(format!("--threads: {error}")))?;
     }
     if arguments.quiet {
-        outputs::be_quiet();
+        messages::be_quiet();
     }
     match &arguments.command {
         Command::Fit(fit) => fit::run(fit, &interrupt::flag()?),

@@ -1,10 +1,10 @@
 //! A bar for a fit, and one for rows that are read.
 
-use crate::outputs::{self, note};
+use crate::messages::{self, is_quiet, locked, note};
 use coremix::{Float, Progress, Share};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A bar on the terminal; nothing where there is none, or nobody wants it.
 pub(crate) struct Bar {
@@ -15,27 +15,11 @@ pub(crate) struct Bar {
     line: Mutex<String>,
 }
 
-/// The bar that is shown.
-static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-/// Prints something while no bar is on the line.
-pub(crate) fn aside<T>(print: impl FnOnce() -> T) -> T {
-    let shown = locked(&SHOWN).clone();
-    match shown {
-        Some(bar) => bar.suspend(print),
-        None => print(),
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Bar {
     /// A bar for the iterations of a fit.
     pub(crate) fn of_fit() -> Self {
         let template = "{elapsed:>6} {spinner} {wide_msg} {pass}";
-        Self::new(1, template, outputs::is_quiet())
+        Self::new(1, template, is_quiet())
     }
 
     /// Counts the rows of a pass over a file: each step of the fit begins a new one.
@@ -47,7 +31,7 @@ impl Bar {
     /// A bar for rows.
     pub(crate) fn of_rows(rows: usize) -> Self {
         let template = "{elapsed:>6} [{bar:24}] {human_pos} of {human_len} rows, {eta} left";
-        let hidden = outputs::is_quiet() || outputs::labels_are_shown();
+        let hidden = is_quiet() || messages::labels_are_shown();
         Self::new(rows, template, hidden)
     }
 
@@ -72,7 +56,7 @@ impl Bar {
             bar.set_style(style.with_key("pass", pass));
         }
         bar.enable_steady_tick(std::time::Duration::from_millis(250));
-        *locked(&SHOWN) = Some(bar.clone());
+        messages::show(Some(bar.clone()));
         let line = Mutex::default();
         Self { bar, share, line }
     }
@@ -92,7 +76,7 @@ impl Bar {
     /// Says what begins; where there is no terminal, in a line, but not again and again.
     fn begin(&self, what: &str) {
         let mut line = locked(&self.line);
-        if self.bar.is_hidden() && !outputs::is_quiet() && *line != what {
+        if self.bar.is_hidden() && !is_quiet() && *line != what {
             note(&format!("coremix: {what}"));
             what.clone_into(&mut line);
         }
@@ -143,7 +127,7 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        *locked(&SHOWN) = None;
+        messages::show(None);
         self.bar.finish_and_clear();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Common, Input, Names, Number};
 use crate::failure::{Failure, Result};
-use crate::outputs::{item, warn};
+use crate::messages::{item, warn};
 use crate::progress::Bar;
 use coremix::data::{Blocks, Data, Dense, Source, Sparse, Summary};
 use coremix::{Element, Error, FileFault, ModelInfo};

@@ -2,7 +2,7 @@
 
 use crate::arguments::Score;
 use crate::failure::Result;
-use crate::outputs::{item, say, short};
+use crate::messages::{item, say, short};
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
 use coremix::m_step::Family;
