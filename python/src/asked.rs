@@ -1,21 +1,23 @@
 //! Rows to ask a model about that are read once.
 
-use crate::input::{Number, Read};
-use coremix::data::{Data, Frame, Rows, Special, Summary};
-use coremix::{Error, Result};
+use coremix::data::{Data, Frame, Rows, Source, Special, Summary};
+use coremix::{Element, Error, Float, Result};
 use std::ops::Range;
 
 /// Rows of a source that are checked when they are loaded, and not before: nothing else is asked of them than by a model, so
 /// that a pass over all rows is saved.
-pub(crate) struct Asked<'a, F: Number> {
-    source: Read<'a, F>,
+pub(crate) struct Asked<'a, F: Float + Element> {
+    source: Box<dyn Source<Element = F> + 'a>,
     weights: Option<Vec<f64>>,
     /// No model asks for it.
     none: Summary,
 }
 
-impl<'a, F: Number> Asked<'a, F> {
-    pub(crate) fn new(source: Read<'a, F>, weights: Option<Vec<f64>>) -> Self {
+impl<'a, F: Float + Element> Asked<'a, F> {
+    pub(crate) fn new(
+        source: Box<dyn Source<Element = F> + 'a>,
+        weights: Option<Vec<f64>>,
+    ) -> Self {
         let none = Summary::default();
         Self {
             source,
@@ -59,7 +61,7 @@ impl<'a, F: Number> Asked<'a, F> {
     }
 }
 
-impl<F: Number> Data<F> for Asked<'_, F> {
+impl<F: Float + Element> Data<F> for Asked<'_, F> {
     fn special(&self) -> Special<'_> {
         Special::named(self.source.name())
     }

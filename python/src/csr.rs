@@ -1,9 +1,8 @@
 //! Matrices in compressed rows, as scipy has them.
 
-use crate::input::{Known, Number};
 use coremix::data::{Source, Sparse};
 use coremix::ndarray::ArrayView1;
-use coremix::{Float, Result};
+use coremix::{Element, Float, Result};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -126,11 +125,11 @@ impl Csr {
     }
 
     /// Some of the rows; all of them as they are.
-    pub(crate) fn data<'a, F: Number>(
+    pub(crate) fn data<'a, F: Float>(
         &'a self,
         rows: &Range<usize>,
         weights: Option<ArrayView1<'a, f64>>,
-    ) -> Result<Known<'a, F>> {
+    ) -> Result<Sparse<'a, F>> {
         let all = *rows == (0..self.len());
         let places = self.places(rows);
         let starts: Cow<'_, [usize]> = match all {
@@ -149,20 +148,14 @@ impl Csr {
             Some(values) => Cow::Borrowed(&values[places]),
             None => Cow::Owned(self.values::<F>(places)),
         };
-        Ok(match weights {
-            Some(weights) => Box::new(Sparse::weighted(
-                self.dim,
-                starts,
-                ids,
-                values,
-                weights.to_vec(),
-            )?),
-            None => Box::new(Sparse::new(self.dim, starts, ids, values)?),
-        })
+        match weights {
+            Some(weights) => Sparse::weighted(self.dim, starts, ids, values, weights.to_vec()),
+            None => Sparse::new(self.dim, starts, ids, values),
+        }
     }
 
     /// These rows with their zeros, a block at a time.
-    pub(crate) fn source<F: Number>(&self, rows: Range<usize>) -> WithZeros<'_, F> {
+    pub(crate) fn source<F>(&self, rows: Range<usize>) -> WithZeros<'_, F> {
         let number = PhantomData;
         WithZeros {
             csr: self,
@@ -179,7 +172,7 @@ pub(crate) struct WithZeros<'a, F> {
     number: PhantomData<F>,
 }
 
-impl<F: Number> Source for WithZeros<'_, F> {
+impl<F: Float + Element> Source for WithZeros<'_, F> {
     type Element = F;
 
     fn name(&self) -> &'static str {

@@ -2,9 +2,9 @@
 
 use crate::distinct::{distinct, located};
 use crate::errors::{Names, named};
+use crate::fitted::{Model, OfType};
 use crate::input::{Input, Number, Rows, Weights, owned, whole};
 use crate::memory::{Made, within};
-use crate::model::{Model, OfType};
 use crate::progress::{At, Callback};
 use crate::report::report;
 use crate::settings::{algorithm, kinds, limit};

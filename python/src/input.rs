@@ -4,7 +4,7 @@ use crate::arrow::Table;
 use crate::asked::Asked;
 use crate::csr::Csr;
 use crate::scan::{Ahead, Reading, Scan};
-use crate::strided::Strided;
+use crate::strided::{Array, Strided};
 use crate::threads;
 use crate::watch::watched;
 use coremix::data::{Blocks, Data, Dense, Sketch, Source};
@@ -12,7 +12,7 @@ use coremix::ndarray::{Array2, ArrayView1, ArrayView2, s};
 use coremix::{Cancel, Element, Error, Float, Result};
 use coremix_files::{InMemory, Keys, drop_decoders};
 use half::f16;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::ops::Range;
@@ -46,16 +46,12 @@ pub(crate) struct Input<'py> {
     may_miss: bool,
 }
 
-/// An array by its number type, a table, or rows that are not in memory.
+/// An array, a table, or rows that are not in memory.
 pub(crate) enum Given<'py> {
     Scan(Py<Scan>),
     Table(Py<Table>),
     Csr(Py<Csr>),
-    F32(PyReadonlyArray2<'py, f32>),
-    F64(PyReadonlyArray2<'py, f64>),
-    U8(PyReadonlyArray2<'py, u8>),
-    I8(PyReadonlyArray2<'py, i8>),
-    F16(PyReadonlyArray2<'py, f16>),
+    Array(Array<'py>),
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Input<'py> {
@@ -69,8 +65,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input<'py> {
 impl<'py> Given<'py> {
     /// The rows of x: the columns of these names, where both have names.
     fn read(x: &Bound<'py, PyAny>, columns: Option<&[String]>, may_miss: bool) -> PyResult<Self> {
-        if let Some(array) = Self::array(x) {
-            return Ok(array);
+        if let Some(array) = Array::read(x) {
+            return Ok(Self::Array(array));
         }
         if let Ok(scan) = x.cast::<Scan>() {
             return Self::scan(scan, columns);
@@ -82,7 +78,7 @@ impl<'py> Given<'py> {
             return Self::scan(scan, columns);
         }
         let table = || read.extract().ok().map(Self::Table);
-        let known = Self::array(&read).or_else(table);
+        let known = Array::read(&read).map(Self::Array).or_else(table);
         let known = known.or_else(|| read.extract().ok().map(Self::Csr));
         let rule = "X must be a table, or a matrix of float32, float64, float16, uint8 or int8";
         known.ok_or_else(|| PyTypeError::new_err(rule))
@@ -101,19 +97,6 @@ impl<'py> Given<'py> {
             }
             _ => Ok(Self::Scan(scan.clone().unbind())),
         }
-    }
-
-    /// An array that is read as it is. Numbers under the mask of a masked array are no values.
-    fn array(x: &Bound<'py, PyAny>) -> Option<Self> {
-        if !x.is_exact_instance_of::<PyUntypedArray>() && x.hasattr("mask").unwrap_or(true) {
-            return None;
-        }
-        let array = x.extract().ok().map(Self::F32);
-        array
-            .or_else(|| x.extract().ok().map(Self::F64))
-            .or_else(|| x.extract().ok().map(Self::U8))
-            .or_else(|| x.extract().ok().map(Self::I8))
-            .or_else(|| x.extract().ok().map(Self::F16))
     }
 }
 
@@ -168,7 +151,7 @@ impl<'py> Input<'py> {
             Given::Scan(scan) => scan.get().is_double(),
             Given::Table(table) => table.get().is_double(),
             Given::Csr(csr) => csr.get().is_double(),
-            other => matches!(other, Given::F64(_)),
+            Given::Array(array) => matches!(array, Array::F64(_)),
         }
     }
 
@@ -228,11 +211,11 @@ impl<'py> Input<'py> {
                 let csr = csr.get();
                 Of::Csr(csr, 0..csr.len())
             }
-            Given::F32(array) => Of::F32(array.as_array()),
-            Given::F64(array) => Of::F64(array.as_array()),
-            Given::U8(array) => Of::U8(array.as_array()),
-            Given::I8(array) => Of::I8(array.as_array()),
-            Given::F16(array) => Of::F16(array.as_array()),
+            Given::Array(Array::F32(array)) => Of::F32(array.as_array()),
+            Given::Array(Array::F64(array)) => Of::F64(array.as_array()),
+            Given::Array(Array::U8(array)) => Of::U8(array.as_array()),
+            Given::Array(Array::I8(array)) => Of::I8(array.as_array()),
+            Given::Array(Array::F16(array)) => Of::F16(array.as_array()),
         };
         Rows {
             of,
@@ -363,7 +346,10 @@ macro_rules! number {
                 weights: Option<ArrayView1<'a, f64>>,
             ) -> Option<Result<Known<'a, Self>>> {
                 match rows.of {
-                    Of::Csr(csr, ref range) if !range.is_empty() => Some(csr.data(range, weights)),
+                    Of::Csr(csr, ref range) if !range.is_empty() => {
+                        let data = csr.data(range, weights);
+                        Some(data.map(|data| Box::new(data) as Known<'a, Self>))
+                    }
                     $(Of::$own(view) => dense(view, weights, rows.may_miss),)+
                     _ => None,
                 }

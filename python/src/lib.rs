@@ -10,6 +10,7 @@
 
 mod arrow;
 mod asked;
+mod bytes;
 mod clusters;
 mod csr;
 mod distances;
@@ -17,6 +18,7 @@ mod distinct;
 mod errors;
 mod family;
 mod fit;
+mod fitted;
 mod input;
 mod memory;
 mod model;
@@ -46,9 +48,9 @@ mod _coremix {
     #[pymodule_export]
     use super::fit::fit;
     #[pymodule_export]
-    use super::input::Missing;
+    use super::fitted::Model;
     #[pymodule_export]
-    use super::model::Model;
+    use super::input::Missing;
     #[pymodule_export]
     use super::partition::{describe, merge, sample, stats, update};
     #[pymodule_export]

@@ -1,15 +1,16 @@
-//! A fitted model, for Python.
+//! What Python can ask of a fitted model.
 
 use crate::clusters::Medoids;
 use crate::distances::distances;
 use crate::errors::{raise, raise_asked, row_of};
 use crate::family;
+use crate::fitted::{Model, OfType, each};
 use crate::input::{Given, Input, Number, Rows, Weights, weights_of_rows};
 use crate::predictor::Predictor;
 use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1, s};
-use coremix::{BoxedMixture, Cancel, Error, ModelInfo, Result, Save};
-use coremix_files::{LabelWriter, column_names};
+use coremix::{Cancel, Error, ModelInfo, Result, Save};
+use coremix_files::LabelWriter;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
@@ -18,38 +19,8 @@ use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 
-/// A mixture model of any family, and the names of its columns, if they are known. It does not change. Rows with names are read
-/// by them.
-#[pyclass(frozen, module = "coremix._coremix")]
-pub(crate) struct Model(pub(crate) OfType, pub(crate) Option<Vec<String>>);
-
 /// The note of a file that names the columns, as JSON.
 const COLUMNS: &str = "columns";
-
-/// A model of either number type.
-pub(crate) enum OfType {
-    Single(BoxedMixture<f32>),
-    Double(BoxedMixture<f64>),
-}
-
-/// Does something with a model of either number type: `$of` is the model, `$number` its type.
-macro_rules! each {
-    ($model:expr, $of:ident: $number:ident => $do:expr) => {
-        match &$model.0 {
-            $crate::model::OfType::Single($of) => {
-                #[allow(dead_code, reason = "not all need it")]
-                type $number = f32;
-                $do
-            }
-            $crate::model::OfType::Double($of) => {
-                #[allow(dead_code, reason = "not all need it")]
-                type $number = f64;
-                $do
-            }
-        }
-    };
-}
-pub(crate) use each;
 
 #[pymethods]
 impl Model {
@@ -103,7 +74,7 @@ impl Model {
         Ok(info.notes.into_iter().collect())
     }
 
-    pub(crate) fn __repr__(&self) -> PyResult<String> {
+    fn __repr__(&self) -> PyResult<String> {
         let (family, k, d) = (self.family()?, self.components(), self.columns());
         let dtype = self.dtype();
         Ok(format!(

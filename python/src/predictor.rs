@@ -2,8 +2,8 @@
 
 use crate::distances::check_distances;
 use crate::errors::raise_in;
+use crate::fitted::{Model, OfType};
 use crate::input::{Input, Number};
-use crate::model::{Model, OfType};
 use coremix::data::Source;
 use coremix::{BoxedMixture, Cancel, Float, Predictor as OneRow, Result};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
@@ -183,8 +183,8 @@ impl Predictor {
         ask!(self, row, |own, row| own.log_density(row))
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        Ok(format!("Predictor({})", self.of.get().__repr__()?))
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Predictor({})", self.of.bind(py).repr()?))
     }
 
     /// Pickled as its model.

@@ -1,8 +1,8 @@
 //! Rows that are not in memory: of files, or of batches that were written to one.
 
 use crate::arrow::Stream;
+use crate::bytes::bytes_of;
 use crate::errors::{raise, unread};
-use crate::memory::bytes_of;
 use crate::watch::interruptible;
 use coremix::data::Source;
 use coremix::{Cancel, Element, Float};

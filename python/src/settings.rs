@@ -1,8 +1,8 @@
 //! The settings of a fit by name.
 
+use crate::bytes::bytes_of;
 use crate::errors::{Names, named, raise};
-use crate::memory::bytes_of;
-use crate::model::{Model, each};
+use crate::fitted::{Model, each};
 use coremix::m_step::{Column, Covariance, DirichletProcess, Prior};
 use coremix::{Algorithm, Cancel, Metric, Rule};
 use coremix_files::Bytes;

@@ -3,7 +3,34 @@
 use coremix::Element;
 use coremix::data::Source;
 use coremix::ndarray::{ArrayView2, s};
+use half::f16;
+use numpy::{PyReadonlyArray2, PyUntypedArray};
+use pyo3::prelude::*;
 use std::io;
+
+/// An array by its number type.
+pub(crate) enum Array<'py> {
+    F32(PyReadonlyArray2<'py, f32>),
+    F64(PyReadonlyArray2<'py, f64>),
+    U8(PyReadonlyArray2<'py, u8>),
+    I8(PyReadonlyArray2<'py, i8>),
+    F16(PyReadonlyArray2<'py, f16>),
+}
+
+impl<'py> Array<'py> {
+    /// An array that is read as it is. Numbers under the mask of a masked array are no values.
+    pub(crate) fn read(x: &Bound<'py, PyAny>) -> Option<Self> {
+        if !x.is_exact_instance_of::<PyUntypedArray>() && x.hasattr("mask").unwrap_or(true) {
+            return None;
+        }
+        let array = x.extract().ok().map(Self::F32);
+        array
+            .or_else(|| x.extract().ok().map(Self::F64))
+            .or_else(|| x.extract().ok().map(Self::U8))
+            .or_else(|| x.extract().ok().map(Self::I8))
+            .or_else(|| x.extract().ok().map(Self::F16))
+    }
+}
 
 /// Rows that are read through a view, and turned into numbers of another type.
 pub(crate) struct Strided<'a, S, T> {

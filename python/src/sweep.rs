@@ -1,9 +1,9 @@
 //! Models with several numbers of clusters, and how they compare.
 
 use crate::errors::{Names, named};
+use crate::fitted::{Model, OfType};
 use crate::input::{Input, Number, Rows, Weights};
 use crate::memory::{Made, within};
-use crate::model::{Model, OfType};
 use crate::report::report;
 use crate::settings::{algorithm, limit};
 use coremix::coreset::Lightweight;

@@ -1,12 +1,11 @@
 //! Batches from the capsules of the Arrow C data interface, and columns to them: the only file with unsafe code.
 #![allow(unsafe_code)]
 
-use super::out::wrong;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, StructArray};
 use arrow_buffer::{Buffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -27,6 +26,10 @@ pub(crate) fn batches(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatc
     }
     let rule = "not an Arrow table: it has neither __arrow_c_stream__ nor __arrow_c_array__";
     Err(PyTypeError::new_err(format!("{}: {rule}", of.get_type())))
+}
+
+pub(super) fn wrong(error: ArrowError) -> PyErr {
+    PyValueError::new_err(format!("Arrow: {error}"))
 }
 
 fn gone() -> PyErr {

@@ -1,9 +1,9 @@
 //! Arrays for whatever reads the Arrow C data interface.
 
-use super::capsule::{array, column, schema};
+use super::capsule::{array, column, schema, wrong};
 use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, StructArray};
-use arrow_schema::{ArrowError, Field, Fields};
+use arrow_schema::{Field, Fields};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -72,10 +72,6 @@ impl Arrow {
             self.field.data_type()
         )
     }
-}
-
-pub(super) fn wrong(error: ArrowError) -> PyErr {
-    PyValueError::new_err(format!("Arrow: {error}"))
 }
 
 /// The numbers of an array as a column.

@@ -1,7 +1,7 @@
 //! Batches that come one after the other: of a stream, or of an iterator of Python.
 
 use super::capsule::{batches, reader};
-use crate::input::{Given, Input};
+use crate::strided::Array;
 use arrow_array::ffi_stream::ArrowArrayStreamReader;
 use arrow_array::types::{
     ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, UInt8Type,
@@ -130,19 +130,19 @@ impl<'py> Stream<'py> {
         names: Option<Vec<String>>,
     ) -> PyResult<RecordBatch> {
         let from = (self.rows, self.lenient);
-        match Input::read(array, None)?.of {
-            Given::F32(rows) => {
+        let rule = "a batch must be an array or a table";
+        match Array::read(array).ok_or_else(|| PyTypeError::new_err(rule))? {
+            Array::F32(rows) => {
                 batch::<Float32Type>(rows.as_array(), names, from, |x| x.is_finite())
             }
-            Given::F64(rows) => {
+            Array::F64(rows) => {
                 batch::<Float64Type>(rows.as_array(), names, from, |x| x.is_finite())
             }
-            Given::F16(rows) => {
+            Array::F16(rows) => {
                 batch::<Float16Type>(rows.as_array(), names, from, |x| x.is_finite())
             }
-            Given::U8(rows) => batch::<UInt8Type>(rows.as_array(), names, from, |_| true),
-            Given::I8(rows) => batch::<Int8Type>(rows.as_array(), names, from, |_| true),
-            _ => Err(PyTypeError::new_err("a batch must be an array or a table")),
+            Array::U8(rows) => batch::<UInt8Type>(rows.as_array(), names, from, |_| true),
+            Array::I8(rows) => batch::<Int8Type>(rows.as_array(), names, from, |_| true),
         }
     }
 }

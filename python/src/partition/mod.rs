@@ -2,8 +2,8 @@
 
 use crate::errors::{raise, raise_in};
 use crate::family;
+use crate::fitted::{Model, OfType, each};
 use crate::input::{Input, Number, Rows, Weights, needs_all};
-use crate::model::{Model, OfType, each};
 use coremix::data::Dense;
 use coremix::m_step::{ExactSums, Family, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView1};
