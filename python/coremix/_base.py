@@ -21,8 +21,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _coremix
+from ._arrays import unmasked
 from ._coremix import Scan
-from ._input import Rows, batch_weights, rows_of, unmasked, weights_of
+from ._input import Rows, batch_weights, rows_of, weights_of
 from ._parameters import Callback, Parameters, RandomState
 from ._progress import Line
 from ._report import Report

@@ -1,11 +1,9 @@
-"""Rows and weights: checked as scikit-learn does, read by the native part without a copy."""
+"""Rows, in memory or not, and weights: checked as scikit-learn does."""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Iterable
 from functools import partial
-from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -13,19 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from . import _coremix
+from ._arrays import PLAIN, check_stored, numbers_of, rows_in_memory, sound, sparse_columns, table_of, unmasked, with_zeros
 from ._coremix import Scan
 from ._scan import is_apart, scan
 from ._sklearn import BaseEstimator, issparse
 
 # A fit of a sparse matrix with so few numbers, zeros among them, is that of an array.
 FEW_NUMBERS = 1 << 20
-
-# An array of these numbers passes as it is, in the byte order of the machine.
-_PLAIN = frozenset({np.dtype(np.float64), np.dtype(np.float32)})
-# The largest integer up to which all are float64.
-EXACT = 1 << 53
-# The native part reads these as they are; everything else becomes the first of them.
-NUMBERS = [np.float64, np.float32, np.float16, np.uint8, np.int8]
 
 
 class ArrowStream(Protocol):
@@ -44,104 +36,6 @@ class ArrowArray(Protocol):
 Rows: TypeAlias = (
     ArrayLike | ArrowStream | ArrowArray | _coremix.Table | _coremix.Missing | Scan | Iterable[Any] | Callable[[], Iterable[Any]]
 )
-
-
-def sound(X: Any) -> Any:
-    """A sparse matrix of scipy, of which scipy computes only with the lists that it has: it does not look where they end."""
-    if not hasattr(X, "indptr"):
-        return X
-    if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (X.indptr, X.indices)):
-        raise ValueError("X is no sparse matrix: indptr and indices must be lists of integers")
-    # A matrix of its own: the check cuts lists that are too long.
-    own = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
-    try:
-        own.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(f"X is no sparse matrix: {error}") from error
-    return own
-
-
-def _csr_of(X: Any) -> _coremix.Csr:
-    """The rows of a sparse matrix of scipy: columns ascend, and none comes twice."""
-    if X.ndim != 2:
-        raise ValueError(f"Expected 2D array, got {X.ndim}D sparse array instead. Reshape your data: X.reshape(1, -1) is one row.")
-    if X.dtype.kind not in "biuf":
-        raise ValueError(f"X is a sparse matrix of {X.dtype}: it must be one of numbers. Complex data not supported.")
-    rows = sound(sound(X).tocsr())
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    place = _inexact(rows.data)
-    if place is not None:
-        raise _rounded(np.searchsorted(rows.indptr, place, "right") - 1, rows.indices[place], rows.data[place])
-    _check_stored(rows)
-    values = rows.data if rows.data.dtype in _PLAIN else rows.data.astype(np.float64)
-    return _coremix.Csr(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), np.ascontiguousarray(values), rows.shape[1])
-
-
-def _check_stored(X: Any) -> None:
-    """An error where a sparse matrix stores NaN: missing values are for dense rows, whatever the size of the matrix."""
-    if X.dtype.kind != "f" or not np.isnan(np.sum(X.tocsr().data)):
-        return
-    rows = X.tocoo()
-    place = np.flatnonzero(np.isnan(rows.data))[:1]
-    if len(place):
-        row, column = (int(at[place[0]]) for at in (rows.row, rows.col))
-        rule = "sparse rows have no missing values, as what is not stored is 0: give X.toarray(), with allow_missing=True"
-        raise ValueError(f"X: row {row}, column {column} is NaN; {rule}")
-
-
-def table_of(X: Any, columns: list[str] | None = None, missing: bool = False) -> _coremix.Table | _coremix.Csr | Scan | None:
-    """X as a table, if it is one of the Arrow C data interface, as a scan, if its rows are not in memory, or as sparse rows; frames
-    of pandas go through NumPy.
-
-    Only these columns of a table, in this order, if X has names. ``missing``: nulls and NaN are missing values.
-    """
-    if isinstance(X, (_coremix.Table, _coremix.Csr, Scan)):
-        return X
-    if isinstance(X, np.ndarray):
-        return None
-    if issparse(X):
-        return _csr_of(X)
-    if isinstance(X, (str, PathLike)):
-        raise TypeError(f"X = {X!r} is no rows: give what it holds, such as np.load(X) or pandas.read_csv(X), or coremix.scan(X)")
-    if is_apart(X):
-        return scan(X)
-    if hasattr(X, "collect") and not hasattr(X, "__len__"):
-        raise TypeError(f"a {type(X).__name__} has no rows before they are collected: give X.collect()")
-    if type(X).__module__.partition(".")[0] == "pandas":
-        return None
-    X = narrow(X)
-    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
-        return _coremix.Table(X, columns, missing)
-    return None
-
-
-def _sparse_columns(X: Any) -> list[Any]:
-    """The types of the sparse columns of a frame of pandas."""
-    kinds = getattr(X, "dtypes", ()) if type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "columns") else ()
-    return [kind for kind in kinds if type(kind).__name__ == "SparseDtype"]
-
-
-def with_zeros(X: Any) -> Any:
-    """X, with all values of sparse columns if it is a frame of pandas that has some."""
-    if not _sparse_columns(X):
-        return X
-    return X.apply(lambda column: column.sparse.to_dense() if _sparse_columns(column.to_frame()) else column)
-
-
-def narrow(X: Any) -> Any:
-    """X, with integers of 128 bits as those of 64 bits, if it is a frame of polars: Arrow has no such type."""
-    kinds = getattr(X, "schema", None) if type(X).__module__.partition(".")[0] == "polars" else None
-    wide = {name: str(kind).replace("128", "64") for name, kind in (kinds or {}).items() if str(kind) in ("Int128", "UInt128")}
-    if not wide:
-        return X
-    import polars
-
-    try:
-        return X.cast({name: getattr(polars, kind) for name, kind in wide.items()})
-    except polars.exceptions.InvalidOperationError as error:
-        raise ValueError(f"X: {str(error).partition(chr(10))[0]}") from error
 
 
 def kept(X: Any) -> Any:
@@ -169,7 +63,7 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
     if not reset and _is_known(estimator, X):
         return _coremix.Missing(X) if missing else X
     names: list[str] | None = None
-    stored = _sparse_columns(X)
+    stored = sparse_columns(X)
     frame: Any = X
     zeros = bool(stored) and len(stored) == frame.shape[1] and all(kind.fill_value == 0 for kind in stored)
     if zeros and frame.size > FEW_NUMBERS and estimator._takes_sparse():
@@ -185,13 +79,13 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
         few: Any = X
         if reset and few.ndim == 2 and few.shape[0] * few.shape[1] <= FEW_NUMBERS:
             # Rows that repeat are merged, as those of arrays are.
-            _check_stored(few)
+            check_stored(few)
             X = few.toarray()
-    table = table_of(X, missing=bool(missing))
+    table = table_of(kept(X), missing=bool(missing))
     if table is not None:
         _check_table(estimator, table, reset, names or table.names)
         return table
-    found = _numbers(X, partial(validate_data, estimator, reset=reset), bool(missing))
+    found = numbers_of(X, partial(validate_data, estimator, reset=reset), bool(missing))
     return _coremix.Missing(found) if missing else found
 
 
@@ -200,7 +94,7 @@ def _is_known(estimator: BaseEstimator, X: Any) -> bool:
     return (
         type(X) is np.ndarray
         and X.ndim == 2
-        and X.dtype in _PLAIN
+        and X.dtype in PLAIN
         and X.shape[0] > 0
         and X.shape[1] == estimator.__dict__.get("n_features_in_")
         and X.flags.c_contiguous
@@ -210,108 +104,8 @@ def _is_known(estimator: BaseEstimator, X: Any) -> bool:
 
 
 def rows_alone(X: Any, columns: list[str] | None = None, missing: bool = False) -> Any:
-    """The rows of X, of which there may be none, for the native part.
-
-    With the names of a model's columns: these columns in this order, if X has names. ``missing``: nulls and NaN are missing values.
-    """
-    table = table_of(X, columns, missing)
-    if table is not None:
-        return table
-    X = with_zeros(X)
-    own = list(getattr(X, "columns", []))
-    if columns is not None and own and own != columns and all(isinstance(name, str) for name in own):
-        for name in columns:
-            if own.count(name) != 1:
-                number = "several columns" if name in own else "no column"
-                raise ValueError(f"X has {number} {name!r}: the model was fitted to {columns}")
-        X = X[columns]
-    return _numbers(X, partial(check_array, ensure_min_samples=0), missing)
-
-
-def unmasked(X: Any, name: str, missing: bool = False) -> Any:
-    """X as an array without a mask, if it is a masked array or a list of such rows. A masked value is an error, or ``missing``: NaN.
-
-    NumPy's own conversion would take the numbers that lie under the mask, and round integers that float64 does not hold: these are
-    an error.
-    """
-    rows = isinstance(X, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in X)
-    if not rows and not isinstance(X, np.ma.MaskedArray):
-        _exact(X, name)
-        return X
-    X = np.ma.array(X)
-    _exact(X.filled(0), name)
-    if np.ma.is_masked(X) and missing:
-        return X.astype(X.dtype if X.dtype.kind == "f" else np.float64).filled(np.nan)
-    if np.ma.is_masked(X):
-        first = np.argwhere(np.ma.getmaskarray(X))[0]
-        place = ", ".join(f"{kind} {at}" for kind, at in zip(("row", "column"), first, strict=False))
-        raise ValueError(f"{name}: {place} is masked; every value must be there: leave such rows out, or fill them")
-    return X.data
-
-
-def _exact(X: Any, name: str) -> None:
-    """An error if X, an array, a frame or lists, has an integer that float64 does not hold."""
-    if hasattr(X, "columns") and hasattr(X, "iloc"):
-        for j, kind in enumerate(X.dtypes):
-            kind = getattr(kind, "kind", "O")
-            column = X.iloc[:, j].fillna(0) if kind in "iu" else X.iloc[:, j]
-            place = _inexact(column.to_numpy()) if kind in "iuOmM" else None
-            if place is not None:
-                raise _rounded(place, repr(X.columns[j]), X.iloc[place, j], name)
-        return
-    try:
-        values = np.asarray(X)
-        if not isinstance(X, np.ndarray) and values.dtype.kind == "f" and (np.abs(values) >= EXACT).any():
-            # Integers among other numbers.
-            values = np.array(X, dtype=object)
-    except (TypeError, ValueError):
-        # The checks that follow say why it is none.
-        return
-    place = _inexact(values)
-    if place is not None:
-        row, *column = np.unravel_index(place, values.shape) if values.ndim else (0,)
-        raise _rounded(row, column[0] if column else None, values.flat[place], name)
-
-
-def _inexact(values: NDArray[Any]) -> int | None:
-    """The place of the first integer, or time, that float64 does not hold."""
-    if values.dtype.kind == "O":
-        found: Any = (i for i, x in enumerate(values.flat) if isinstance(x, numbers.Integral) and abs(int(x)) > EXACT)
-        return next(found, None)
-    if values.dtype.kind not in "iumM" or values.dtype.itemsize < 8 or not values.size:
-        return None
-    values = values.view(np.int64) if values.dtype.kind in "mM" else values
-    if -EXACT <= values.min() and values.max() <= EXACT:
-        return None
-    return int(np.argmax(((values > EXACT) | (values < -EXACT)).ravel()))
-
-
-def _rounded(row: Any, column: Any, value: Any, name: str = "X") -> ValueError:
-    """The error of an integer that float64 does not hold."""
-    place = f"row {row}" if column is None else f"row {row}, column {column}"
-    cure = "subtract an offset first, or round it, as astype(float) does"
-    return ValueError(f"{name}: {place}: {value} is an integer beyond 2^53, which float64 does not hold; rows count from 0: {cure}")
-
-
-def _numbers(X: Any, check: Callable[..., NDArray[Any]], missing: bool) -> NDArray[Any]:
-    """The array of X that the native part reads, after this check. ``missing``: what is no value is NaN."""
-    X = unmasked(X, "X", missing)
-    if missing and hasattr(X, "isna") and hasattr(X, "columns") and any(kind == object for kind in X.dtypes):
-        # None and pandas.NA, which are objects.
-        X = X.mask(X.isna(), np.nan)
-    try:
-        # The native part says which number is not finite.
-        found = check(X, dtype=NUMBERS, ensure_all_finite=False)
-    except (TypeError, ValueError) as error:
-        kinds: Any = X.dtypes.items() if hasattr(X, "columns") and hasattr(X, "dtypes") else ()
-        others = [name for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]
-        if not others or "feature" in str(error):
-            raise
-        raise ValueError(f"the columns {others} are not of numbers: select the columns of numbers") from error
-    # A copy of one whose numbers do not lie at multiples of their size.
-    if not found.flags.aligned or any(stride % found.itemsize for stride in found.strides):
-        return found.copy()
-    return found
+    """As :func:`rows_in_memory`; rows that are not in memory as a scan."""
+    return rows_in_memory(kept(X), columns, missing)
 
 
 def weights_of(sample_weight: ArrayLike | None, rows: Any) -> NDArray[np.float64] | None:

@@ -13,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from . import _coremix
+from ._arrays import unmasked
 from ._base import CoremixEstimator, seed_of, threads_of
-from ._input import Rows, kept, unmasked, weights_of
+from ._input import Rows, kept, weights_of
 from ._parameters import OfMixture, OfStart
 from ._sklearn import DensityMixin, issparse
 
@@ -38,6 +39,8 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         "transform": "predict_proba(X) has shares; KMeans has transform",
     }
     _families: ClassVar[tuple[str, ...]] = ("full", "tied", "diag", "spherical", "tied-spherical", "factors")
+    # The class of parts that are of another family.
+    _others: ClassVar[type[CoremixMixture]]
 
     def __getattr__(self, name: str) -> Any:
         # All pairs of columns are made when they are asked for.
@@ -243,9 +246,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
 
     def _part(self, model: _coremix.Model) -> CoremixMixture:
         """A fitted mixture with this model, of this class, or of one that has such models."""
-        from ._gaussian import GaussianMixture
-
-        part = (type(self) if model.family in self._families else GaussianMixture)._of_model(model)
+        part = (type(self) if model.family in self._families else self._others)._of_model(model)
         kept = {name: getattr(self, name) for name in ("random_state", "n_jobs", "allow_missing") if hasattr(self, name)}
         return part.set_params(**kept)
 

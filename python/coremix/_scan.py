@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ._arrays import narrow, rows_in_memory, with_zeros
 from ._coremix import Scan
 
 Path: TypeAlias = str | PathLike[str]
@@ -191,8 +192,6 @@ def _stream(rows: Any, columns: list[str] | None) -> Any:
             raise TypeError("this version of polars has no LazyFrame.collect_batches: take a newer one, or write a file by sink_parquet")
         return map(_batch, rows.collect_batches(chunk_size=ROWS, maintain_order=True))
     if hasattr(rows, "__arrow_c_stream__") and _module(rows) != "pandas":
-        from ._input import narrow
-
         return narrow(rows)
     if isinstance(rows, np.ndarray):
         raise TypeError("an array is in memory: give it to the estimator as it is")
@@ -216,17 +215,12 @@ def _batch(batch: Any) -> Any:
         try:
             import pyarrow
         except ImportError:
-            from ._input import rows_alone
-
-            return rows_alone(batch), [str(name) for name in batch.columns]
-        from ._input import with_zeros
-
+            return rows_in_memory(batch), [str(name) for name in batch.columns]
         return pyarrow.Table.from_pandas(with_zeros(batch), preserve_index=False)
-    from ._input import narrow, rows_alone
-
     batch = narrow(batch)
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
         return batch
-
-    return rows_alone(batch), None
+    if is_apart(batch):
+        raise TypeError("a batch must be an array or a table")
+    return rows_in_memory(batch), None
 

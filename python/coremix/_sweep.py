@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from . import _coremix
+from ._axes import axes_of, whole_ticks
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._input import Rows, rows_of, weights_of
 from ._report import Report
@@ -63,9 +64,15 @@ class Sweep:
 
     def plot(self, axes: Any = None) -> Any:
         """Draws each criterion over the number of clusters into ``axes``, by matplotlib: see :func:`coremix.plots.sweep`."""
-        from .plots import sweep as draw
-
-        return draw(self, axes)
+        names = [name for name in CRITERIA if name in self.best_]
+        axes = np.atleast_1d(axes_of(axes, len(names)))
+        for name, own in zip(names, axes.flat, strict=True):
+            label, larger = CRITERIA[name]
+            own.plot(self.table_["clusters"], self.table_[name], marker="o")
+            own.axvline(self.best_[name], linestyle=":", color="grey")
+            whole_ticks(own)
+            own.set(xlabel="clusters", title=f"{label}: {'higher' if larger else 'lower'} is better")
+        return axes
 
     def _lines(self) -> list[list[str]]:
         names = [name for name in CRITERIA if not np.isnan(self.table_[name]).all()]

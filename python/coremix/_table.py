@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _coremix
 from ._base import threads_of
+from ._gaussian import GaussianMixture
 from ._input import Rows
 from ._mixture import CoremixMixture
 from ._parameters import Covariance
@@ -117,6 +118,7 @@ class TableMixture(CoremixTable):
 
     _algorithm = "table"
     _families: ClassVar[tuple[str, ...]] = ("table", "product")
+    _others: ClassVar[type[CoremixMixture]] = GaussianMixture
     _names = CoremixMixture._names | {"prior rows": "prior_rows", "ridge": "reg_covar"}
     _elsewhere: ClassVar[dict[str, str]] = CoremixMixture._elsewhere | {
         "covariances_": "variances_ is its name, unless a covariance_type is given"

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ._axes import axes_of, whole_ticks
 from ._base import CoremixEstimator
 from ._input import Rows
 from ._mixture import CoremixMixture
-from ._sweep import CRITERIA, Sweep
+from ._sweep import Sweep
 
 __all__ = ["ellipses", "sizes", "sweep"]
 
@@ -17,58 +18,26 @@ __all__ = ["ellipses", "sizes", "sweep"]
 DEVIATIONS = (1, 2)
 
 
-def _axes(axes: Any, number: int = 1) -> Any:
-    if axes is not None:
-        own = np.ravel(axes)
-        if not all(hasattr(one, "plot") and hasattr(one, "figure") for one in own):
-            way = "np.ravel(axes)[0].figure.savefig(path) writes the figure of the axes that come back"
-            raise TypeError(f"axes = {axes!r}: must be axes of matplotlib, or None: {way}")
-        if len(own) != number:
-            raise ValueError(f"axes: {len(own)} of them, where there are {number} pictures, as plt.subplots(1, {number})[1]")
-        return axes
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install matplotlib") from error
-    _, found = pyplot.subplots(1, number, figsize=(4 * number, 3.5), layout="constrained")
-    return found
-
-
-def _whole(axes: Any) -> None:
-    """Puts ticks at whole numbers of clusters."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
 def sizes(estimator: CoremixEstimator, X: Rows, axes: Any = None) -> Any:
     """Draws how many rows of ``X`` each cluster of ``estimator`` has, the largest first, into ``axes``. Returns the axes."""
-    axes = _axes(axes)
+    axes = axes_of(axes)
     found = np.sort(estimator.sizes(X))[::-1]
     axes.step(np.arange(1, len(found) + 1), found, where="mid")
     axes.set(xlabel="cluster, the largest first", ylabel="rows", ylim=(0, None))
-    _whole(axes)
+    whole_ticks(axes)
     return axes
 
 
 def sweep(found: Sweep, axes: Any = None) -> Any:
     """Draws each criterion of the sweep ``found`` over the number of clusters into ``axes``, with a line at its choice. Returns
     the axes."""
-    names = [name for name in CRITERIA if name in found.best_]
-    axes = np.atleast_1d(_axes(axes, len(names)))
-    for name, own in zip(names, axes.flat, strict=True):
-        label, larger = CRITERIA[name]
-        own.plot(found.table_["clusters"], found.table_[name], marker="o")
-        own.axvline(found.best_[name], linestyle=":", color="grey")
-        _whole(own)
-        own.set(xlabel="clusters", title=f"{label}: {'higher' if larger else 'lower'} is better")
-    return axes
+    return found.plot(axes)
 
 
 def ellipses(mixture: CoremixMixture, X: Rows | None = None, columns: tuple[int, int] = (0, 1), axes: Any = None) -> Any:
     """Draws the components of a mixture in two columns: ellipses at one and two deviations, whose strength follows the mixing
     proportions. With ``X`` the rows are drawn, too. Returns the axes."""
-    axes = _axes(axes)
+    axes = axes_of(axes)
     from matplotlib.patches import Ellipse
 
     if X is not None:
