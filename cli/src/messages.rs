@@ -1,4 +1,4 @@
-//! What is said on the terminal, and to whom: messages beside a bar, and the standard output.
+//! Messages on the terminal, around a bar, and the standard output.
 
 use crate::failure::{Failure, Result};
 use indicatif::ProgressBar;

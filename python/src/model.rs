@@ -1,4 +1,4 @@
-//! What Python can ask of a fitted model.
+//! The questions that Python asks of a fitted model.
 
 use crate::clusters::Medoids;
 use crate::distances::distances;
