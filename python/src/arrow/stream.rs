@@ -1,6 +1,6 @@
 //! Batches that come one after the other: of a stream, or of an iterator of Python.
 
-use super::capsule::{batches, reader};
+use super::capsule::{batches, reader, wrong};
 use crate::strided::Array;
 use arrow_array::ffi_stream::ArrowArrayStreamReader;
 use arrow_array::types::{
@@ -82,8 +82,7 @@ impl<'py> Stream<'py> {
                 let Some(batch) = self.py.detach(|| reader.next()) else {
                     return Ok(false);
                 };
-                let batch = batch.map_err(|error| PyValueError::new_err(format!("Arrow: {error}")));
-                self.waiting.push_back(batch?);
+                self.waiting.push_back(batch.map_err(wrong)?);
                 return Ok(true);
             }
             From::Iterator(items) => items.next(),
@@ -168,7 +167,6 @@ fn batch<P: ArrowPrimitiveType>(
     let array = |values: Vec<P::Native>| -> ArrayRef {
         Arc::new(PrimitiveArray::<P>::from_iter_values(values))
     };
-    let wrong = |error: arrow_schema::ArrowError| PyValueError::new_err(format!("Arrow: {error}"));
     let Some(names) = names else {
         let item = Arc::new(Field::new("item", P::DATA_TYPE, false));
         let each = i32::try_from(rows.ncols()).ok().filter(|each| *each > 0);
