@@ -7,9 +7,9 @@
 //! A panic within a decoder is caught and counted. To see that nothing large is allocated, limit the memory of the process
 //! first: `ulimit -v 1000000`.
 
-#[path = "../tests/all/damage.rs"]
+#[path = "../tests/files/damage.rs"]
 mod damage;
-#[path = "../tests/all/samples.rs"]
+#[path = "../tests/files/samples.rs"]
 #[allow(dead_code)]
 mod samples;
 

@@ -1,4 +1,4 @@
-"""Writes the text files of `tests/all/text.rs`, as pandas, polars, DuckDB, pyarrow and NumPy write them.
+"""Writes the text files of `tests/files/text.rs`, as pandas, polars, DuckDB, pyarrow and NumPy write them.
 
     python3 -m venv target/venv && target/venv/bin/pip install pandas polars duckdb pyarrow numpy
     target/venv/bin/python files/tests/text/make.py
