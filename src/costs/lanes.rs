@@ -82,8 +82,8 @@ fn left_of<S: Simd>(
         };
         let whole = n / SUMS * SUMS;
         for e in (0..whole).step_by(SUMS) {
-            for l in 0..SUMS {
-                sums[l] = product(e + l, sums[l]);
+            for (l, sum) in sums.iter_mut().enumerate() {
+                *sum = product(e + l, *sum);
             }
         }
         for e in whole..n {
@@ -136,10 +136,14 @@ pub(crate) fn differences<F: Float, S: Simd>(
     row: Known<'_, F>,
     apart: &mut [Lanes],
 ) {
+    let (means, apart) = (vectors::<S>(means), vectors_mut::<S>(apart));
+    let parts = GROUP * size_of::<f64>() / size_of::<S::f64s>();
     for (&j, x) in row.ids.iter().zip(row.values) {
-        let j = j as usize;
-        apart[j] = [x.to_f64(); GROUP];
-        subtract(simd, &mut apart[j..=j], &[1.0; GROUP], &means[j..=j]);
+        let (first, x) = (j as usize * parts, simd.splat_f64s(x.to_f64()));
+        let places = apart[first..][..parts].iter_mut();
+        for (apart, &mean) in places.zip(&means[first..]) {
+            *apart = simd.sub_f64s(x, mean);
+        }
     }
 }
 
@@ -182,7 +186,7 @@ pub(crate) fn cholesky<S: Simd>(simd: S, matrix: &mut [Lanes], inverse: &mut [La
 /// The logarithms of products of positive numbers. It takes few logarithms.
 pub(crate) fn log_product(numbers: &[Lanes]) -> Lanes {
     /// Products of this number of inverse pivots are normal numbers.
-    const FACTORS: usize = 4;
+    const FACTORS: usize = 8;
     let mut logs = [0.0; GROUP];
     for numbers in numbers.chunks(FACTORS) {
         for l in 0..GROUP {

@@ -49,6 +49,7 @@ impl Group {
 }
 
 /// The distributions of the missing coordinates of a pattern given the known ones.
+#[derive(Default)]
 pub(crate) struct Given {
     /// Scales that make the diagonals of the precisions of the missing ones 1 (m): no pivot under- or overflows.
     scales: Vec<Lanes>,
@@ -98,9 +99,10 @@ fn factored<S: Simd>(
             let scaled = lanes::times(simd, &precisions[j as usize], &given.scales[a]);
             given.factor[a * m + b] = lanes::times(simd, &scaled, &given.scales[b]);
         }
-        for l in 0..GROUP {
-            given.factor[a * (m + 1)][l] *= 1.0 + raised[l];
-        }
+        let diagonal = given.factor[a * (m + 1)].iter_mut();
+        diagonal
+            .zip(raised)
+            .for_each(|(x, raised)| *x *= 1.0 + raised);
     }
     lanes::cholesky(simd, &mut given.factor, &mut given.inverse)
 }
@@ -188,7 +190,7 @@ fn formed<F: Float, S: Simd>(
 kernel! {
     /// Adds to the lower halves of second moments (d, d) what rows of a pattern with these shares have besides the rows as they are
     /// completed: the covariance of what is missing given what is known, in this unit, and what is known with a ridge, less the ridge of
-    /// all columns, which the M-step adds.
+    /// all columns, which the M-step adds. `columns` is scratch.
     pub(crate) fn add_beside[](
         group: &Group,
         pattern: &Pattern<'_>,
@@ -197,6 +199,7 @@ kernel! {
         ridge: &[f64],
         shares: &Lanes,
         second: &mut [Lanes],
+        columns: &mut Vec<Lanes>,
     ) = added_beside
 }
 
@@ -211,10 +214,12 @@ fn added_beside<S: Simd>(
     ridge: &[f64],
     shares: &Lanes,
     second: &mut [Lanes],
+    columns: &mut Vec<Lanes>,
 ) {
     let (dim, missing, m) = (group.means.len(), &pattern.missing, pattern.missing.len());
     // The columns of the inverses of the factors.
-    let mut columns = vec![[0.0; GROUP]; m * m];
+    columns.clear();
+    columns.resize(m * m, [0.0; GROUP]);
     for j in 0..m {
         let column = &mut columns[j * m..][..m];
         column[j] = given.scales[j];
@@ -304,20 +309,19 @@ impl Expects for Observed<'_> {
         }
     }
 
-    fn given(&self, group: &Group, pattern: &Pattern<'_>) -> Given {
+    fn give(&self, group: &Group, pattern: &Pattern<'_>, given: &mut Given) {
         /// Where columns determine one another, a precision may have no digits: then its diagonal is raised by such a share.
         const RAISED: [f64; 4] = [1e-12, 1e-8, 1e-4, 1.0];
         let (missing, m) = (&pattern.missing, pattern.missing.len());
-        let mut given = Given {
-            scales: missing.iter().map(|&j| group.scales[j as usize]).collect(),
-            factor: vec![[0.0; GROUP]; m * m],
-            inverse: vec![[0.0; GROUP]; m],
-            log_dets: [0.0; GROUP],
-            noise: [0.0; GROUP],
-        };
+        let scales = missing.iter().map(|&j| group.scales[j as usize]);
+        given.scales.clear();
+        given.scales.extend(scales);
+        given.factor.resize(m * m, [0.0; GROUP]);
+        given.inverse.resize(m, [0.0; GROUP]);
+        (given.log_dets, given.noise) = ([0.0; GROUP], [0.0; GROUP]);
         let mut raised = [0.0; GROUP];
         loop {
-            let least = factor(group, missing, &raised, &mut given);
+            let least = factor(group, missing, &raised, given);
             let mut is_raised = false;
             for (share, least) in raised.iter_mut().zip(least) {
                 let next = RAISED.into_iter().find(|next| *next > *share);
@@ -330,17 +334,16 @@ impl Expects for Observed<'_> {
             }
         }
         let logs = lanes::log_product(&given.inverse);
-        for l in 0..GROUP {
+        for (l, log) in logs.into_iter().enumerate() {
             let of_scales = missing.iter().map(|&j| group.logs[j as usize][l]);
-            let log_det = -2.0 * (logs[l] + of_scales.sum::<f64>());
+            let log_det = -2.0 * (log + of_scales.sum::<f64>());
             if log_det.is_finite() {
                 given.log_dets[l] = log_det;
             }
         }
         if !self.ridge.is_empty() {
-            given.noise = trace(group, pattern, &given, self.ridge);
+            given.noise = trace(group, pattern, given, self.ridge);
         }
-        given
     }
 
     fn log_dets(&self, group: &Group, given: &Given) -> Lanes {

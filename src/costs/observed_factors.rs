@@ -24,6 +24,7 @@ pub(crate) struct Group {
 }
 
 /// All that follows from the known columns of a pattern under a group.
+#[derive(Default)]
 pub(crate) struct KnownFactors {
     /// $L_o$ (q, q), with $L_o L_o^T = I + W_o^T \Psi_o^{-1} W_o$, and the inverses of its pivots.
     lower: Vec<Lanes>,
@@ -98,8 +99,8 @@ fn factored<S: Simd>(
     for &j in pattern.known {
         given.along(simd, group, j, &mut z);
         let own = lanes::left(simd, &group.precisions[j as usize], &z, &z);
-        for l in 0..GROUP {
-            given.noise[l] += ridge[j as usize] * own[l].max(0.0);
+        for (sum, own) in given.noise.iter_mut().zip(own) {
+            *sum += ridge[j as usize] * own.max(0.0);
         }
     }
 }
@@ -348,18 +349,15 @@ impl<F: Float> Expects for LowRank<'_, F> {
         }
     }
 
-    fn given(&self, group: &Group, pattern: &Pattern<'_>) -> KnownFactors {
+    fn give(&self, group: &Group, pattern: &Pattern<'_>, given: &mut KnownFactors) {
         let q = group.factors();
-        let mut given = KnownFactors {
-            lower: vec![[0.0; GROUP]; q * q],
-            inverse: vec![[0.0; GROUP]; q],
-            log_dets: [0.0; GROUP],
-            noise: [0.0; GROUP],
-        };
-        factor(group, pattern, self.ridge, &mut given);
+        given.lower.clear();
+        given.lower.resize(q * q, [0.0; GROUP]);
+        given.inverse.resize(q, [0.0; GROUP]);
+        (given.log_dets, given.noise) = ([0.0; GROUP], [0.0; GROUP]);
+        factor(group, pattern, self.ridge, given);
         let logs = lanes::log_product(&given.inverse);
         (0..GROUP).for_each(|l| given.log_dets[l] -= 2.0 * logs[l]);
-        given
     }
 
     fn log_dets(&self, _: &Group, given: &KnownFactors) -> Lanes {
@@ -389,8 +387,8 @@ impl<F: Float> Expects for LowRank<'_, F> {
     ) -> Lanes {
         let unit = self.factored.unit();
         let mut forms = forms(group, given, row, scratch);
-        for l in 0..GROUP {
-            forms[l] = unit * (forms[l] + given.noise[l]);
+        for (form, noise) in forms.iter_mut().zip(given.noise) {
+            *form = unit * (*form + noise);
         }
         forms
     }

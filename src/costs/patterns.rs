@@ -60,7 +60,7 @@ pub(crate) trait Expects {
     /// The parameters of a few components, side by side.
     type Group;
     /// All that follows from a pattern under them.
-    type Given;
+    type Given: Default;
 
     /// Numbers of components and of coordinates.
     fn shape(&self) -> (usize, usize);
@@ -71,7 +71,8 @@ pub(crate) trait Expects {
     /// Up to [`GROUP`] components. The last one stands for those that are fewer.
     fn group(&self, ids: &[u32]) -> Self::Group;
 
-    fn given(&self, group: &Self::Group, pattern: &Pattern<'_>) -> Self::Given;
+    /// Into `given`, whatever it was.
+    fn give(&self, group: &Self::Group, pattern: &Pattern<'_>, given: &mut Self::Given);
 
     /// The logarithms of the determinants of the covariances of what is known.
     fn log_dets(&self, group: &Self::Group, given: &Self::Given) -> Lanes;
@@ -107,10 +108,11 @@ pub(crate) trait Expects {
         let patterns = Pattern::all(&entries, dim);
         let ids: Vec<u32> = (0..k as u32).collect();
         let (mut scratch, mut forms) = (Scratch::default(), Vec::new());
+        let mut given = Self::Given::default();
         for ids in ids.chunks(GROUP) {
             let group = self.group(ids);
             for pattern in &patterns {
-                let given = self.given(&group, pattern);
+                self.give(&group, pattern, &mut given);
                 forms.clear();
                 for &i in &pattern.rows {
                     let row = entries.row(i);
@@ -135,11 +137,11 @@ pub(crate) trait Expects {
     /// The costs of a row under the components `ids`.
     fn some<F: Float>(&self, row: Known<'_, F>, ids: &[u32], out: &mut Vec<F>) {
         let pattern = Pattern::new(row.ids, self.shape().1, Vec::new());
-        let mut scratch = Scratch::default();
+        let (mut scratch, mut given) = (Scratch::default(), Self::Given::default());
         out.clear();
         for ids in ids.chunks(GROUP) {
             let group = self.group(ids);
-            let given = self.given(&group, &pattern);
+            self.give(&group, &pattern, &mut given);
             let forms = self.forms(&group, (&pattern, &given), row, &mut scratch);
             let log_dets = self.log_dets(&group, &given);
             for ((&c, form), log_det) in ids.iter().zip(forms).zip(log_dets) {
@@ -167,7 +169,8 @@ pub(crate) trait Expects {
     fn completed<F: Float>(&self, row: Known<'_, F>, c: usize) -> Vec<f64> {
         let pattern = Pattern::new(row.ids, self.shape().1, Vec::new());
         let (group, mut scratch) = (self.group(&[c as u32]), Scratch::default());
-        let given = self.given(&group, &pattern);
+        let mut given = Self::Given::default();
+        self.give(&group, &pattern, &mut given);
         self.complete(&group, (&pattern, &given), row, &mut scratch);
         let apart = scratch.apart.iter().zip(Self::means(&group));
         apart.map(|(u, m)| u[0] + m[0]).collect()

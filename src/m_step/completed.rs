@@ -113,7 +113,7 @@ impl Moments {
         let one = self.kind == SecondMoments::Pairs;
         (self.about_means, self.scatter_known) = (one, false);
         let patterns = Pattern::all(&entries, dim);
-        let mut scratch = Scratch::default();
+        let (mut scratch, mut given) = (Scratch::default(), Default::default());
         groups(rows, block, |ids, shares| {
             let group = observed.group(ids);
             let mut sums = Sums {
@@ -132,14 +132,15 @@ impl Moments {
                 if members.is_empty() {
                     continue;
                 }
-                let given = observed.given(&group, pattern);
+                observed.give(&group, pattern, &mut given);
                 for i in members {
                     let row = entries.row(i);
                     observed.complete(&group, (pattern, &given), row, &mut scratch);
                     add_row(&mut sums, &mut scratch.apart, &steps, &shares[i]);
                 }
                 let (unit, ridge) = (observed.unit, observed.ridge);
-                add_beside(&group, pattern, &given, unit, ridge, &all, &mut sums.second);
+                let (second, columns) = (&mut sums.second, &mut scratch.rest);
+                add_beside(&group, pattern, &given, unit, ridge, &all, second, columns);
             }
             for (l, &c) in ids.iter().enumerate() {
                 let c = c as usize;

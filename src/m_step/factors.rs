@@ -181,7 +181,7 @@ fn accumulate_completed<F: Float>(
 ) {
     let wide = stride(rows.dim);
     let patterns = Pattern::all(&entries, rows.dim);
-    let mut scratch = Scratch::default();
+    let (mut scratch, mut given) = (Scratch::default(), Default::default());
     groups(rows, block, |ids, shares| {
         let group = known.group(ids);
         let mut sums = GroupSums::new(&group);
@@ -190,7 +190,7 @@ fn accumulate_completed<F: Float>(
             if members.is_empty() {
                 continue;
             }
-            let given = known.given(&group, pattern);
+            known.give(&group, pattern, &mut given);
             for i in members {
                 known.complete(&group, (pattern, &given), entries.row(i), &mut scratch);
                 add_row(&group, &shares[i], &mut scratch, &mut sums);

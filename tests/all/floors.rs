@@ -1,6 +1,6 @@
 //! Floors of variances (E20, E52): they follow from what a component's own numbers can tell, not from the range of the data.
 
-use crate::common::{rises_in_phases, rounding};
+use crate::common::{blobs, rises_in_phases, rounding};
 use coremix::Float;
 use coremix::algorithms;
 use coremix::data::{Blocks, Data, Source};
@@ -448,6 +448,48 @@ fn a_far_value_is_one_cluster_more() {
                 best == 4
             };
             assert!(is_right, "{far:e} {criterion} {all:?}");
+        }
+    }
+}
+
+/// Columns in units that are far apart, as metres of light and hertz: each covariance that has a variance for each column, and the
+/// process, find what they find in one unit. A floor, a prior or a start that is the same for all columns would hold the small ones.
+#[test]
+fn units_of_columns_far_apart_change_nothing() {
+    let x = blobs::<f64>(400, 4, 2, 3);
+    let kinds = [
+        Covariance::Full,
+        Covariance::Tied,
+        Covariance::Diagonal,
+        Covariance::Factors(1),
+    ];
+    for units in [
+        [1e-7, 1.0, 1e14, 1.0],
+        [1e10, 1e-10, 1.0, 3.0],
+        [1.0, 1.0, 1.0, 1e-20],
+    ] {
+        let scaled = Array2::from_shape_fn(x.dim(), |(n, j)| units[j] * x[[n, j]]);
+        let shift: f64 = 400.0 * units.iter().map(|u: &f64| u.ln()).sum::<f64>();
+        for k in [1, 2] {
+            for (kind, rows) in kinds
+                .into_iter()
+                .flat_map(|kind| [(kind, 0.0), (kind, 2.0)])
+            {
+                let of = |x: &Array2<f64>| {
+                    let data = Dense::new(x.view()).unwrap();
+                    let seeds = x.select(Axis(0), &[0, 1][..k]);
+                    let family = Gaussian::new(kind).prior(Prior::new(rows));
+                    let builder = algorithms::gmm(k).m_step(family).tolerance(1e-7);
+                    let builder = builder
+                        .seeder(Given::new(seeds.view()))
+                        .max_iterations(2_000);
+                    let fit = builder.build().unwrap().fit(&data).unwrap();
+                    fit.model.log_likelihood(&data).unwrap()
+                };
+                let (one, other) = (of(&x), of(&scaled) + shift);
+                let what = format!("{kind:?}, k = {k}, {rows} rows, {units:?}");
+                assert!((one - other).abs() < 1.0, "{what}: {one} {other}");
+            }
         }
     }
 }
