@@ -11,7 +11,7 @@ use coremix::data::Summary;
 /// use coremix::{ModelInfo, Save, m_step::GaussianMixture};
 ///
 /// let means = ndarray::array![[35.0, 2e3], [50.0, 4e3]];
-/// let model = GaussianMixture::tied_spherical(&means, 9.0)?;
+/// let model = GaussianMixture::tied_spherical(means.view(), 9.0)?;
 /// let file = model.to_bytes(&[("columns", r#"["age","income"]"#)])?;
 /// let info = ModelInfo::read_from(&file[..])?;
 /// assert_eq!(coremix_files::column_names(&info).unwrap(), ["age", "income"]);
