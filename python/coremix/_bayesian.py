@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from ._arrays import unmasked
-from ._gaussian import GaussianMixture
 from ._mixture import CarefulMixture, CoremixMixture
 from ._parameters import OfSeeds
 
@@ -25,7 +24,6 @@ class CoremixProcess(CoremixMixture):
 
     _algorithm = "dp-gmm"
     _families: ClassVar[tuple[str, ...]] = ("dirichlet-process",)
-    _others: ClassVar[type[CoremixMixture]] = GaussianMixture
     # Priors of the core, of which each estimator has the parameters.
     _priors: ClassVar[tuple[str, ...]] = ("concentration", "mean_precision", "degrees_of_freedom", "mean", "scale", "merges")
 
