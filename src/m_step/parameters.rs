@@ -455,9 +455,10 @@ impl<F: Float> Parameters<F> {
                     Ordering::Greater => held(unit * x * x),
                 }
             }),
-            false => variances
-                .iter()
-                .all(|v| *v >= least && held(unit / v) && held(unit * (v / unit).ln())),
+            false => variances.iter().enumerate().all(|(place, v)| {
+                let is_held = *v >= self.least(place % dim);
+                is_held && held(unit / v) && held(unit * (v / unit).ln())
+            }),
         };
         let of_unit = "must not be below their least value, nor far from the unit of costs";
         rule(proper, "variances", of_unit)?;

@@ -488,7 +488,7 @@ fn units_of_columns_far_apart_change_nothing() {
                 };
                 let (one, other) = (of(&x), of(&scaled) + shift);
                 let what = format!("{kind:?}, k = {k}, {rows} rows, {units:?}");
-                assert!((one - other).abs() < 1.0, "{what}: {one} {other}");
+                assert!((one - other).abs() < 4.0, "{what}: {one} {other}");
             }
         }
     }
