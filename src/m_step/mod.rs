@@ -229,11 +229,11 @@ fn variance_floors<F: Float>(frame: &Frame<F>, data: &Summary) -> Vec<f64> {
     relative.enumerate().map(of_column).collect()
 }
 
-/// The variances of the columns (d) as shares of their mean; 1 for constant columns.
+/// The variances of the columns (d) as shares of their mean, at most 1; 1 for constant columns.
 fn relative_variances<F: Float>(frame: &Frame<F>, data: &Summary) -> Vec<f64> {
     let mean = variance_of(frame, data);
-    let shares = variances_of(frame, data).map(|v| if v > 0.0 { v / mean } else { 1.0 });
-    shares.collect()
+    let share = |v: f64| if v > 0.0 { (v / mean).min(1.0) } else { 1.0 };
+    variances_of(frame, data).map(share).collect()
 }
 
 /// The least variance that is told from 0 where this one is ([E20](crate::equations#e20)), in the unit of the frame, squared.

@@ -174,7 +174,8 @@ impl<F: Float> Parameters<F> {
     /// The floor of one variance for all coordinates of all components: the least there is, or any that is below `variance`
     /// and so does not hold it.
     pub(super) fn floor_below(&self, variance: f64) -> f64 {
-        let mut all = (0..self.k()).flat_map(|c| self.own_floors(c));
+        let all = (0..self.k()).flat_map(|c| self.own_floors(c));
+        let mut all = all.map(|floor| floor.max(self.least_variance));
         let least = |least: f64, floor| match floor <= variance {
             true => Err(floor),
             false => Ok(least.min(floor)),

@@ -488,7 +488,9 @@ fn units_of_columns_far_apart_change_nothing() {
                 };
                 let (one, other) = (of(&x), of(&scaled) + shift);
                 let what = format!("{kind:?}, k = {k}, {rows} rows, {units:?}");
-                assert!((one - other).abs() < 4.0, "{what}: {one} {other}");
+                // Two components begin with other responsibilities, and may end in another optimum.
+                let within = if k == 1 { 0.5 } else { 10.0 };
+                assert!((one - other).abs() < within, "{what}: {one} {other}");
             }
         }
     }
