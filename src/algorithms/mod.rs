@@ -168,9 +168,10 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     let (d, k) = (shape.columns, shape.clusters);
     let near = near_for(k);
     let coordinates = ((2.0 * (d as f64).sqrt()) as usize).next_multiple_of(8);
-    let columns = match coordinates <= (d / 2).min(k - 1) {
-        true => Columns::Principal(coordinates),
-        false => Columns::All,
+    let columns = if coordinates <= (d / 2).min(k - 1) {
+        Columns::Principal(coordinates)
+    } else {
+        Columns::All
     };
     let starts = match k {
         2..=8 => (START_CLUSTERS / k).min(8),
@@ -259,9 +260,10 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
     let (mut largest, mut most) = (first, shape.rows / 4);
     while largest < most {
         let middle = most - (most - largest) / 2;
-        match within(&with_largest(middle)) <= bytes {
-            true => largest = middle,
-            false => most = middle - 1,
+        if within(&with_largest(middle)) <= bytes {
+            largest = middle
+        } else {
+            most = middle - 1
         }
     }
     with_largest(largest)

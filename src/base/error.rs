@@ -256,10 +256,7 @@ fn brief(x: f64) -> String {
 }
 
 pub(crate) fn ensure(holds: bool, wrong: impl FnOnce() -> Error) -> Result<()> {
-    match holds {
-        true => Ok(()),
-        false => Err(wrong()),
-    }
+    if holds { Ok(()) } else { Err(wrong()) }
 }
 
 /// `Ok` if a setting keeps its rule.

@@ -139,9 +139,10 @@ impl Element for half::f16 {
         // The exponent counts from 15 in `f16` and from 127 in `f32`: a factor of 2^112, also below the normal numbers.
         let finite = f32::from_bits(rest) * f32::from_bits((127 + 112) << 23);
         // NaN and infinity have the largest exponent.
-        let magnitude = match rest >= 31 << 23 {
-            true => rest | 255 << 23,
-            false => finite.to_bits(),
+        let magnitude = if rest >= 31 << 23 {
+            rest | 255 << 23
+        } else {
+            finite.to_bits()
         };
         f32::from_bits(sign | magnitude)
     }

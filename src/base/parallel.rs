@@ -14,9 +14,10 @@ pub(crate) const BLOCK: usize = 512;
 /// `f(0), .., f(n - 1)`, in any order: the one place where work spreads over threads. Not generic, so that rayon is compiled
 /// once, and not for every closure of the crate. One part wakes no other thread.
 fn each(n: usize, f: &(dyn Fn(usize) + Sync)) {
-    match n == 1 || ALONE.get() {
-        true => (0..n).for_each(f),
-        false => (0..n).into_par_iter().for_each(f),
+    if n == 1 || ALONE.get() {
+        (0..n).for_each(f)
+    } else {
+        (0..n).into_par_iter().for_each(f)
     }
 }
 
@@ -136,9 +137,10 @@ pub(crate) fn map_chunks<U: Send, T: Send>(
 
 /// Sorts items by numbers, all of them different.
 pub(crate) fn sort_by_key<T: Send>(items: &mut [T], number: impl Fn(&T) -> usize + Sync) {
-    match ALONE.get() {
-        true => items.sort_unstable_by_key(number),
-        false => items.par_sort_unstable_by_key(number),
+    if ALONE.get() {
+        items.sort_unstable_by_key(number)
+    } else {
+        items.par_sort_unstable_by_key(number)
     }
 }
 

@@ -81,9 +81,10 @@ impl Lightweight {
         let spread: f64 = blocks.iter().map(|block| block.spread).sum();
         // q_n / w_n = (base + slope d_n^2) / (2 W); without spread, q_n = w_n / W.
         let slope = total / spread;
-        let (base, slope) = match spread > 0.0 && slope.is_finite() {
-            true => (1.0, slope),
-            false => (2.0, 0.0),
+        let (base, slope) = if spread > 0.0 && slope.is_finite() {
+            (1.0, slope)
+        } else {
+            (2.0, 0.0)
         };
         let density = |d2: F| (base + slope * d2.to_f64()) / (2.0 * total);
 
@@ -98,9 +99,10 @@ impl Lightweight {
         let last_block = blocks.iter().rposition(|block| block.weight > 0.0);
         let below = |bound: f64| draws.partition_point(|draw| *draw < bound);
         let chosen = parallel::map(blocks.len(), |block| {
-            let end = match last_block == Some(block) {
-                true => draws.len(),
-                false => below(ends[block + 1]),
+            let end = if last_block == Some(block) {
+                draws.len()
+            } else {
+                below(ends[block + 1])
             };
             let mut draws = &draws[below(ends[block])..end];
             let mut chosen = Vec::with_capacity(draws.len());
@@ -170,9 +172,10 @@ fn squared_distances_to_mean<F: Float>(
             let weight = data.weight(n) * unit;
             weights[i % 4] += weight;
             // A row of weight 0 may be at any distance.
-            spreads[i % 4] += match weight > 0.0 {
-                true => weight * d2.to_f64(),
-                false => 0.0,
+            spreads[i % 4] += if weight > 0.0 {
+                weight * d2.to_f64()
+            } else {
+                0.0
             };
         }
         Ok(Totals {
@@ -188,10 +191,11 @@ fn sorted_uniforms(size: usize, in_strata: bool, rng: &mut Rng) -> Vec<f64> {
     let mut last = 0.0;
     let next = |i: usize| {
         let u = 1.0 - rng.uniform();
-        last = match in_strata {
-            true => (i as f64 + (1.0 - u)) / size as f64,
+        last = if in_strata {
+            (i as f64 + (1.0 - u)) / size as f64
+        } else {
             // The smallest of those that are left on [last, 1).
-            false => last + (1.0 - last) * (1.0 - u.powf(1.0 / (size - i) as f64)),
+            last + (1.0 - last) * (1.0 - u.powf(1.0 / (size - i) as f64))
         };
         last
     };

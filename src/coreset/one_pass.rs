@@ -237,9 +237,10 @@ impl<T: Element> OnePass<T> {
         let rows = ArrayView2::from_shape(shape, &list.values).expect("n x d numbers");
         let is_missing = |x: &T| x.widen().to_f64().is_nan();
         let weights = ArrayView1::from(&list.weights);
-        let data = match list.values.iter().any(is_missing) {
-            true => Dense::weighted_with_missing(rows, weights)?,
-            false => Dense::weighted(rows, weights)?,
+        let data = if list.values.iter().any(is_missing) {
+            Dense::weighted_with_missing(rows, weights)?
+        } else {
+            Dense::weighted(rows, weights)?
         };
         let streams = Streams::new(self.seed, 0);
         let mut rng = streams.at(Purpose::Coreset, self.reductions, 1);

@@ -116,13 +116,10 @@ impl<'m, F: Float> Cost<'m, F> {
     pub(crate) fn check(&self, data: &dyn Data<F>) -> Result<()> {
         let of_pairs = matches!(self, Self::Whitened(_) | Self::LowRank(_));
         let of_known = self.takes_missing() && !(of_pairs && data.kind() == RowKind::Sparse);
-        let rule = match of_pairs {
-            true => {
-                "this model needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows"
-            }
-            false => {
-                "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some"
-            }
+        let rule = if of_pairs {
+            "this model needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows"
+        } else {
+            "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some"
         };
         require(of_known || !data.is_sparse(), "rows", "known in part", rule)
     }

@@ -391,9 +391,12 @@ mod tests {
     #[test]
     fn costs_of_all_are_those_of_some() {
         let mut rng = Rng::from_seed(2);
-        let x = Array2::from_shape_fn((90, 6), |(i, j)| match (i * 7 + j * j) % 6 < i % 7 {
-            true => f32::NAN,
-            false => rng.normal() as f32,
+        let x = Array2::from_shape_fn((90, 6), |(i, j)| {
+            if (i * 7 + j * j) % 6 < i % 7 {
+                f32::NAN
+            } else {
+                rng.normal() as f32
+            }
         });
         let (data, mut rows) = (Dense::with_missing(&x).unwrap(), Rows::default());
         data.load(0..90, &data.frame(), &mut rows).unwrap();

@@ -343,9 +343,10 @@ mod tests {
     }
 
     fn added(c: usize) -> f64 {
-        match c + 1 == K {
-            true => f64::INFINITY,
-            false => c as f64 - 2.0,
+        if c + 1 == K {
+            f64::INFINITY
+        } else {
+            c as f64 - 2.0
         }
     }
 

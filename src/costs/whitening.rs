@@ -199,9 +199,10 @@ impl Rounding {
     /// How far beyond an upper bound a cost may be, and still be as low with its error, where `error` bounds that of the bound:
     /// with $p$ more, an error is at most $r p + o \sqrt{p} \le (r + \frac 14) p + o^2$ larger.
     pub(super) fn beyond(&self, error: f64) -> f64 {
-        match self.relative < 0.2 {
-            true => 2.0 * (error + self.of_mean * self.of_mean),
-            false => f64::INFINITY,
+        if self.relative < 0.2 {
+            2.0 * (error + self.of_mean * self.of_mean)
+        } else {
+            f64::INFINITY
         }
     }
 

@@ -181,13 +181,14 @@ impl<S: Source> Blocks<S> {
             return Err(fault(what));
         }
         let weight = |n: usize| weights.as_ref().map_or(1.0, |weights| weights[n]);
-        let known = match source.may_miss() && len > 0 && dim > 0 {
-            true => missing::summary(len, dim, Some(weight), |rows| {
+        let known = if source.may_miss() && len > 0 && dim > 0 {
+            missing::summary(len, dim, Some(weight), |rows| {
                 let mut values = vec![S::Element::default(); rows.len() * dim];
                 read_from(&source, rows.start, &mut values)?;
                 Ok(Cow::Owned(values))
-            })?,
-            false => None,
+            })?
+        } else {
+            None
         };
         let has_missing = known.is_some();
         let read = |rows: Range<usize>, out: &mut [S::Element]| read_from(&source, rows.start, out);
@@ -251,9 +252,10 @@ impl<S: Source> Blocks<S> {
 
     /// Runs `work` on a buffer for `rows` rows.
     fn is_sound(&self, row: &[S::Element]) -> bool {
-        match self.has_missing {
-            true => row.iter().all(|x| is_missing(*x) || sound(&[*x])),
-            false => sound(row),
+        if self.has_missing {
+            row.iter().all(|x| is_missing(*x) || sound(&[*x]))
+        } else {
+            sound(row)
         }
     }
 

@@ -159,9 +159,10 @@ impl<'a, T: Element> Dense<'a, T> {
             same_length("weights", n, weights.len())?;
         }
         ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
-        let known = match may_miss {
-            true => missing::summary_of(&values, dim, weights.as_deref())?,
-            false => None,
+        let known = if may_miss {
+            missing::summary_of(&values, dim, weights.as_deref())?
+        } else {
+            None
         };
         let has_missing = known.is_some();
         let summary = match known {
@@ -309,14 +310,13 @@ impl<T: Element> Dense<'static, T> {
 
     fn of_array(points: Array2<T>, weights: Option<Cow<'static, [f64]>>) -> Result<Self> {
         let (n, dim) = points.dim();
-        let values = match points.is_standard_layout() {
-            true => {
-                let (mut values, from) = points.into_raw_vec_and_offset();
-                values.drain(..from.unwrap_or(0));
-                values.truncate(n * dim);
-                values
-            }
-            false => points.iter().copied().collect(),
+        let values = if points.is_standard_layout() {
+            let (mut values, from) = points.into_raw_vec_and_offset();
+            values.drain(..from.unwrap_or(0));
+            values.truncate(n * dim);
+            values
+        } else {
+            points.iter().copied().collect()
         };
         Self::of_checked(Cow::Owned(values), n, dim, weights, false)
     }

@@ -82,9 +82,10 @@ impl<'a, F: Float> Guarded<'a, F> {
                 "the summary has {found} rows of positive weight, the data {rows}: make it from these weights"
             ));
         }
-        match directions {
-            true => checked.directions = Some(Summary::of_directions(data)?),
-            false => checked.check_outliers()?,
+        if directions {
+            checked.directions = Some(Summary::of_directions(data)?)
+        } else {
+            checked.check_outliers()?
         }
         Ok(checked)
     }

@@ -42,9 +42,10 @@ impl Known {
 
 /// The share of `weight` in the sum of both.
 fn share(weight: f64, others: f64) -> f64 {
-    match weight > 0.0 {
-        true => weight / (weight + others),
-        false => 0.0,
+    if weight > 0.0 {
+        weight / (weight + others)
+    } else {
+        0.0
     }
 }
 
@@ -148,9 +149,10 @@ impl KnownSums {
             ..Summary::default()
         };
         for ((known, whole), pivot) in self.known.iter().zip(&self.whole).zip(pivot) {
-            let (mean, variance, low, high) = match known.weight > 0.0 {
-                true => (known.mean, known.variance, known.low, known.high),
-                false => (*whole, typical, *whole, *whole),
+            let (mean, variance, low, high) = if known.weight > 0.0 {
+                (known.mean, known.variance, known.low, known.high)
+            } else {
+                (*whole, typical, *whole, *whole)
             };
             summary.mean.push(pivot + mean);
             summary.variance.push(variance);

@@ -82,9 +82,10 @@ pub(super) fn check(summary: &Summary) -> Result<()> {
 
 /// The kind of rows that may lack values.
 pub(super) fn kind(has_missing: bool) -> RowKind {
-    match has_missing {
-        true => RowKind::Partial,
-        false => RowKind::Dense,
+    if has_missing {
+        RowKind::Partial
+    } else {
+        RowKind::Dense
     }
 }
 

@@ -91,9 +91,12 @@ impl<F: Float> Sketch<F> {
         for n in rows {
             let places = n * self.entries..(n + 1) * self.entries;
             let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
-            let shifted = |(&j, &x): (&u32, &F)| match own {
-                true => enter(j, x),
-                false => enter(j, x + shift(j as usize)),
+            let shifted = |(&j, &x): (&u32, &F)| {
+                if own {
+                    enter(j, x)
+                } else {
+                    enter(j, x + shift(j as usize))
+                }
             };
             let weight = weight_of(self.weights.as_deref(), n);
             into.push(weight, ids, ids.iter().zip(values).map(shifted));

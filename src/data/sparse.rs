@@ -230,9 +230,10 @@ fn factor<F: Float>(frame: Option<&Frame<F>>, values: &[F]) -> f64 {
         .iter()
         .fold(0.0, |largest: f64, x| largest.max(x.to_f64().abs()));
     let squares = values.iter().map(|x| (x.to_f64() / largest).powi(2));
-    match largest > 0.0 {
-        true => 1.0 / squares.sum::<f64>().sqrt() / largest,
-        false => 1.0,
+    if largest > 0.0 {
+        1.0 / squares.sum::<f64>().sqrt() / largest
+    } else {
+        1.0
     }
 }
 

@@ -196,9 +196,10 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
                 cost.some(rows, i, ids, costs);
                 block.set_best(i, ids, costs);
                 let (from, weight) = (block.support(i)[0], rows.weight(i));
-                match from == last_best {
-                    true => pairs.add_in_order(from, weight, ids, costs),
-                    false => pairs.add(from, weight, ids, costs),
+                if from == last_best {
+                    pairs.add_in_order(from, weight, ids, costs)
+                } else {
+                    pairs.add(from, weight, ids, costs)
                 }
                 evaluations += ids.len();
             }

@@ -86,9 +86,10 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let search = &pass.phase.stages.search;
         report.add_evaluations(search.evaluations());
         // A model that is known is no start to be made better.
-        let warm_up = match stopped || pass.phase.calibrated {
-            true => 0,
-            false => search.warm_up(),
+        let warm_up = if stopped || pass.phase.calibrated {
+            0
+        } else {
+            search.warm_up()
         };
         for _ in 0..warm_up {
             // All members of a support have the same responsibility.
@@ -151,9 +152,10 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             Some(labels) if width == 1 && k > 1 => Supports::of_labels(labels, k),
             _ => Supports::unset(phase.data.len(), width, k),
         };
-        let restricted = match phase.calibrated {
-            true => 0,
-            false => phase.stages.restricted_steps(),
+        let restricted = if phase.calibrated {
+            0
+        } else {
+            phase.stages.restricted_steps()
         };
         let stages = &phase.stages;
         let moves = match stages.e_step.bounds() {
@@ -442,9 +444,10 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
             self.supports = Supports::of_labels(found.labels(), centres.len());
             self.assignment = Some(found);
         }
-        let mode = match again || self.assignment.is_some() {
-            true => Mode::Sum,
-            false => Mode::SearchAndSum,
+        let mode = if again || self.assignment.is_some() {
+            Mode::Sum
+        } else {
+            Mode::SearchAndSum
         };
         let likelihood = match &mut self.kept {
             Some(kept) => {
@@ -526,9 +529,10 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
             let supports = Supports::of_labels(labels, self.phase.centres().len());
             return self.phase.ended(supports, exact);
         }
-        let supports = match end {
-            true => std::mem::take(&mut self.supports),
-            false => self.supports.clone(),
+        let supports = if end {
+            std::mem::take(&mut self.supports)
+        } else {
+            self.supports.clone()
         };
         self.phase.ended(supports, exact)
     }

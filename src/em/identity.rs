@@ -70,9 +70,10 @@ impl Identity {
                 });
             }
         }
-        match own == others {
-            true => Ok(()),
-            false => Err(FileFault::content("header", "must be that of this fit")),
+        if own == others {
+            Ok(())
+        } else {
+            Err(FileFault::content("header", "must be that of this fit"))
         }
     }
 }

@@ -48,10 +48,11 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let assignment = match labels {
             Some(labels) => Assignment::of_labels(&labels, centres.len()),
             None => {
-                let first = match phase.at_random {
+                let first = if phase.at_random {
                     // Lists would find so little that later searches do not make up for it.
-                    true => Assignment::exhaustive(view, centres)?,
-                    false => Assignment::first(view, centres, near, phase.rule.tolerance)?,
+                    Assignment::exhaustive(view, centres)?
+                } else {
+                    Assignment::first(view, centres, near, phase.rule.tolerance)?
                 };
                 let (found, evaluations, seconds) = first;
                 report.add_evaluations(evaluations);
@@ -255,9 +256,10 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         self.kept.assignment.apply(&made.changes);
         let mut centres = self.phase.centres().clone();
         self.move_to_means(&mut centres, &made.begun)?;
-        match made.begun.contains(&true) {
-            true => self.place(centres),
-            false => Ok(()),
+        if made.begun.contains(&true) {
+            self.place(centres)
+        } else {
+            Ok(())
         }
     }
 

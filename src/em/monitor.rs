@@ -39,9 +39,10 @@ impl<'a, F: Float> Monitor<'a, F> {
     /// The writer of checkpoints; `None` once the fit is stopped, because a fit would go on from such a checkpoint as if it had
     /// ended there.
     pub(crate) fn saver(&mut self) -> Option<&mut Saver> {
-        match self.is_stopped() {
-            true => None,
-            false => self.saver.as_mut(),
+        if self.is_stopped() {
+            None
+        } else {
+            self.saver.as_mut()
         }
     }
 

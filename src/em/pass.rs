@@ -195,9 +195,10 @@ impl Live {
 /// of very many.
 pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, further: usize) -> usize {
     let (n, dim) = (data.len(), data.dim());
-    let of_all = match data.is_sparse() {
-        true => further.max(k * dim),
-        false => further,
+    let of_all = if data.is_sparse() {
+        further.max(k * dim)
+    } else {
+        further
     };
     let most = match data.kind() {
         RowKind::Sparse => (MOST_SPARSE / (k * dim)).max(FEWEST_SPARSE),

@@ -135,9 +135,10 @@ impl<Model> Course<Model> {
         let within = restart < settings.restarts && self.number <= plan.phases.len();
         let of_fit = "must be within the restarts and phases of the fit";
         rule(within, "course", of_fit)?;
-        let goes_on = match runs {
-            true => self.number < plan.phases.len() && !self.waiting.is_empty(),
-            false => !self.is_new(),
+        let goes_on = if runs {
+            self.number < plan.phases.len() && !self.waiting.is_empty()
+        } else {
+            !self.is_new()
         };
         rule(goes_on, "course", "must have a candidate for its phase")?;
         let behind = match &self.best {

@@ -96,9 +96,10 @@ impl<'a, F: Float> Plan<'a, F> {
                 break;
             }
         }
-        match plan.phases.is_empty() {
-            true => Err(no_phase()),
-            false => Ok(plan),
+        if plan.phases.is_empty() {
+            Err(no_phase())
+        } else {
+            Ok(plan)
         }
     }
 

@@ -520,9 +520,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let Planned { phase, place } = &plan.phases[course.number];
         let (outline, place) = (phase.outline, *place);
         let inside = course.subspace && outline.columns != Columns::All;
-        let data = match inside {
-            true => plan.projected(place, &mut context.spent)?,
-            false => plan.rows(place),
+        let data = if inside {
+            plan.projected(place, &mut context.spent)?
+        } else {
+            plan.rows(place)
         };
         // A phase before would have found components.
         let at_random = course.number > 0 && candidate.found.is_none();

@@ -92,8 +92,9 @@ fn seeds_at<F: Float, M: Mixture<F>>(
     let given = Given::new(means.view());
     given.check(k)?;
     let seeds = given.seed(View::new(data, frame), k, &mut Rng::from_seed(0))?;
-    Ok(match model.frame() == frame {
-        true => model.centres().clone(),
-        false => seeds.centres,
+    Ok(if model.frame() == frame {
+        model.centres().clone()
+    } else {
+        seeds.centres
     })
 }

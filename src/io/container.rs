@@ -164,9 +164,10 @@ pub(crate) fn take<T: DeserializeOwned>(section: &str, bytes: &mut &[u8]) -> Res
 
 pub(crate) fn only<T: DeserializeOwned>(section: &str, mut bytes: &[u8]) -> Result<T> {
     let value = take(section, &mut bytes)?;
-    match bytes.is_empty() {
-        true => Ok(value),
-        false => Err(FileFault::content(section, "has trailing bytes")),
+    if bytes.is_empty() {
+        Ok(value)
+    } else {
+        Err(FileFault::content(section, "has trailing bytes"))
     }
 }
 

@@ -7,9 +7,10 @@ type Result = std::result::Result<(), FileFault>;
 
 /// An error of the section unless `sound`.
 pub(crate) fn rule(sound: bool, section: &str, rule: &'static str) -> Result {
-    match sound {
-        true => Ok(()),
-        false => Err(FileFault::content(section, rule)),
+    if sound {
+        Ok(())
+    } else {
+        Err(FileFault::content(section, rule))
     }
 }
 

@@ -220,9 +220,10 @@ impl<F: Float> Lanes<F> {
         let cost = (least + norm).to_f64().max(0.0);
         let reach = least + F::from_f64(2.0 * margin(norm.to_f64(), cost));
         let id = self.panel[lane].to_f64() as u32 * LANES as u32 + lane as u32;
-        let (id, next) = match other > reach {
-            true => (id, other),
-            false => (OPEN, least),
+        let (id, next) = if other > reach {
+            (id, other)
+        } else {
+            (OPEN, least)
         };
         Nearest { id, reach, next }
     }

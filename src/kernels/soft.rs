@@ -427,9 +427,12 @@ mod tests {
 
     fn rows<F: Float>(n: usize, k: usize, stride: usize, spread: f64) -> Vec<F> {
         let mut rng = Rng::from_seed(k as u64);
-        let place = |i| match i % stride < k {
-            true => F::from_f64(5.0 + spread * rng.uniform()),
-            false => F::INFINITY,
+        let place = |i| {
+            if i % stride < k {
+                F::from_f64(5.0 + spread * rng.uniform())
+            } else {
+                F::INFINITY
+            }
         };
         (0..n * stride).map(place).collect()
     }

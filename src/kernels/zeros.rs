@@ -188,9 +188,10 @@ impl<F: Float> Seen<'_, F> {
                 for (place, (&j, x)) in row.ids.iter().zip(row.values).enumerate() {
                     let (x, first) = (x.to_f64(), j as usize * stride);
                     let centres = &centres[first..first + stride];
-                    let factors = match SCALED {
-                        true => &scales[2 * first..2 * first + stride],
-                        false => centres,
+                    let factors = if SCALED {
+                        &scales[2 * first..2 * first + stride]
+                    } else {
+                        centres
                     };
                     if place < rows.whole.len() {
                         add::<F, SCALED, true>(x, centres, factors, &mut sums);

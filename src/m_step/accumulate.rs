@@ -37,9 +37,10 @@ impl<F: Float> Rows<F> {
         }
         // Sums of their own pay where they are looked at more often than they are coordinates.
         if block.is_full() && self.values.len() >= self.dim {
-            return match block.components() <= 4 {
-                true => self.accumulate_full::<4>(known, block, centres, moments),
-                false => self.accumulate_full::<8>(known, block, centres, moments),
+            return if block.components() <= 4 {
+                self.accumulate_full::<4>(known, block, centres, moments)
+            } else {
+                self.accumulate_full::<8>(known, block, centres, moments)
             };
         }
         for (i, row) in known.rows().enumerate() {

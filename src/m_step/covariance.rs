@@ -104,9 +104,10 @@ impl Covariance {
     /// The free ones among them, and among loadings: matrices are symmetric, and factors can be turned.
     pub(super) fn free(self, k: usize, dim: usize) -> usize {
         let q = self.factors();
-        match self.has_pairs() {
-            true => self.numbers(k, dim) / dim * (dim + 1) / 2,
-            false => self.numbers(k, dim) + k * (dim * q - q * q.saturating_sub(1) / 2),
+        if self.has_pairs() {
+            self.numbers(k, dim) / dim * (dim + 1) / 2
+        } else {
+            self.numbers(k, dim) + k * (dim * q - q * q.saturating_sub(1) / 2)
         }
     }
 }

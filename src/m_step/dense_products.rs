@@ -91,9 +91,10 @@ impl<R: Float> Rows<R> {
         for first in (0..self.weights.len()).step_by(ROWS) {
             let end = self.weights.len().min(first + ROWS);
             let weights = &self.weights[first..end];
-            let costs = match all.per_component.is_empty() {
-                true => &[],
-                false => &block.costs[first * places..end * places],
+            let costs = if all.per_component.is_empty() {
+                &[]
+            } else {
+                &block.costs[first * places..end * places]
             };
             let shares = &block.responsibilities[first * places..end * places + weighted::SPARE];
             soft::totals(shares, costs, places, weights, &mut mass, &mut from_costs);
@@ -109,11 +110,12 @@ impl<R: Float> Rows<R> {
                 {
                     let (known, scaled) = (added * mass, from_costs[c] - added * mass);
                     // Where the constant is nearly all of the costs, their digits are its digits.
-                    let squared = match scaled > B::EPSILON.sqrt() * known.abs() {
-                        true => scaled / factor,
-                        false => self.squares(first..end, centres.row(c), |i| {
+                    let squared = if scaled > B::EPSILON.sqrt() * known.abs() {
+                        scaled / factor
+                    } else {
+                        self.squares(first..end, centres.row(c), |i| {
                             weights[i - first] * block.responsibilities(i)[c].to_f64()
-                        }),
+                        })
                     };
                     all.per_component[c] += squared;
                 }

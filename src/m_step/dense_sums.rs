@@ -46,9 +46,10 @@ impl<F: Float> Rows<F> {
                 for (place, &q) in shares.iter().enumerate() {
                     let share = self.weights[i] * q.to_f64();
                     if share > 0.0 {
-                        let c = match block.is_full() {
-                            true => place,
-                            false => block.support(i)[place] as usize,
+                        let c = if block.is_full() {
+                            place
+                        } else {
+                            block.support(i)[place] as usize
                         };
                         moments.add_row(c, share, row, centres);
                     }
@@ -82,9 +83,10 @@ impl<F: Float> Rows<F> {
         moments: &mut Moments,
     ) {
         let (k, width) = (block.components(), block.width());
-        let (mass, places, first) = match k <= self.len() {
-            true => moments.short_of::<D>(0..k as u32),
-            false => moments.short_of::<D>(block.supports.iter().copied()),
+        let (mass, places, first) = if k <= self.len() {
+            moments.short_of::<D>(0..k as u32)
+        } else {
+            moments.short_of::<D>(block.supports.iter().copied())
         };
         let (rows, _) = self.values.as_chunks::<D>();
         let (centres, _) = centres.values.as_chunks::<D>();

@@ -93,9 +93,10 @@ impl Units {
 
     /// For the second moments of a component, as many as there are.
     fn second(&self, per_column: bool) -> Vec<Fixed> {
-        match per_column {
-            true => self.columns.iter().map(|unit| unit.times(*unit)).collect(),
-            false => vec![self.squared],
+        if per_column {
+            self.columns.iter().map(|unit| unit.times(*unit)).collect()
+        } else {
+            vec![self.squared]
         }
     }
 }

@@ -284,9 +284,10 @@ impl Own {
         let mass = sums.mass(c).max(f64::MIN_POSITIVE);
         let map = factored.map(c).iter().map(|b| b.to_f64() / scale);
         let map = by_factor(map.collect(), wide);
-        let products = match products.is_empty() {
-            true => vec![0.0; map.len()],
-            false => products.into_iter().map(|x| x / mass / scale).collect(),
+        let products = if products.is_empty() {
+            vec![0.0; map.len()]
+        } else {
+            products.into_iter().map(|x| x / mass / scale).collect()
         };
         let mean = |sums: &[f64]| sums.iter().map(|x| x / mass).collect::<Array1<f64>>();
         Self {
@@ -348,9 +349,10 @@ fn updated<F: Float>(
         .into_raw_vec_and_offset()
         .0;
     let values = found.as_slice_mut().expect("rows one after the other");
-    match linalg::cholesky(&mut expected, q, None)? {
-        true => linalg::forward(&expected, q, values, mean.len()),
-        false => values.fill(0.0),
+    if linalg::cholesky(&mut expected, q, None)? {
+        linalg::forward(&expected, q, values, mean.len())
+    } else {
+        values.fill(0.0)
     }
     let noise = second - (&found * &found).sum_axis(Axis(0));
     let noise = noise.iter().zip(prior).map(|(v, with)| with(*v));

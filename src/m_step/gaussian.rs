@@ -89,9 +89,10 @@ impl Gaussian {
     /// With covariances of another kind.
     pub(crate) fn with(self, covariance: Covariance) -> Self {
         let equal = !self.covariance.is_one_variance() && self.mixing == Mixing::Equal;
-        let other = match equal {
-            true => Self::new(covariance).equal_proportions(),
-            false => Self::new(covariance),
+        let other = if equal {
+            Self::new(covariance).equal_proportions()
+        } else {
+            Self::new(covariance)
         };
         Self {
             prior: self.prior,
@@ -167,10 +168,11 @@ impl Gaussian {
         if self.mixing == Mixing::Learned {
             let (weight, added) = (data.summary().total_weight, theta.prior.proportions);
             let shares = &from.proportions.values;
-            theta.proportions = match added > 0.0 && shares.contains(&0.0) {
+            theta.proportions = if added > 0.0 && shares.contains(&0.0) {
                 // The prior has rows of components that were discarded.
-                true => Proportions::learned(shares.iter().map(|p| p * weight + added)),
-                false => from.proportions.clone(),
+                Proportions::learned(shares.iter().map(|p| p * weight + added))
+            } else {
+                from.proportions.clone()
             };
             theta.proportions.mixing = Mixing::Learned;
         }
@@ -281,9 +283,10 @@ impl<F: Float> MStep<F> for Gaussian {
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let theta = &mut model.theta;
         // The costs of one variance are squared distances alone.
-        let squared = match self.covariance.is_one_variance() {
-            true => first.best + first.entries * theta.prior.ridge_of(0),
-            false => first.best,
+        let squared = if self.covariance.is_one_variance() {
+            first.best + first.entries * theta.prior.ridge_of(0)
+        } else {
+            first.best
         };
         let variance = theta.with_prior(squared, first.entries);
         // The variance of the data may be that of one far value.
@@ -323,9 +326,10 @@ impl<F: Float> MStep<F> for Gaussian {
                 let observed = model.costs.observed(theta);
                 return sums.add_completed(rows, entries, block, &observed, mean);
             }
-            let origin = match self.covariance.is_tied() {
-                true => theta.shared_origin(),
-                false => Vec::new(),
+            let origin = if self.covariance.is_tied() {
+                theta.shared_origin()
+            } else {
+                Vec::new()
             };
             if let Some(shared) = model.costs.shared()
                 && block.is_full()
@@ -356,31 +360,30 @@ impl<F: Float> MStep<F> for Gaussian {
             model.theta.proportions = model.theta.prior.proportions_of(mass);
         }
         // The new variances where there is mass, and the one that all would share.
-        let (mut variances, shared, rounding) = match self.covariance.has_pairs() {
-            true => move_means(&sums, model),
-            false => {
-                let squared = sums.about_new_means(model.move_centres());
-                let mut variances = model.theta.spread.clone();
-                let mut noise = 0.0;
-                let per_component = self.covariance.numbers(1, dim);
-                for (place, variance) in variances.iter_mut().enumerate() {
-                    let (c, j) = (place / per_component, place % per_component);
-                    let (squared, mass) = sums.second_of(&squared, c, j);
-                    let prior = &model.theta.prior;
-                    let (known, rows) = match per_component {
-                        1 => prior.of_all(1),
-                        _ => prior.of_column(j),
-                    };
-                    let own = mass * prior.ridge_of(j);
-                    noise += own;
-                    if mass + rows > 0.0 {
-                        *variance = (squared + own + known) / (mass + rows);
-                    }
+        let (mut variances, shared, rounding) = if self.covariance.has_pairs() {
+            move_means(&sums, model)
+        } else {
+            let squared = sums.about_new_means(model.move_centres());
+            let mut variances = model.theta.spread.clone();
+            let mut noise = 0.0;
+            let per_component = self.covariance.numbers(1, dim);
+            for (place, variance) in variances.iter_mut().enumerate() {
+                let (c, j) = (place / per_component, place % per_component);
+                let (squared, mass) = sums.second_of(&squared, c, j);
+                let prior = &model.theta.prior;
+                let (known, rows) = match per_component {
+                    1 => prior.of_all(1),
+                    _ => prior.of_column(j),
+                };
+                let own = mass * prior.ridge_of(j);
+                noise += own;
+                if mass + rows > 0.0 {
+                    *variance = (squared + own + known) / (mass + rows);
                 }
-                let (squared, entries) = sums.squares_of_all(&squared);
-                let shared = model.theta.with_prior(squared + noise, entries);
-                (variances, shared, Vec::new())
             }
+            let (squared, entries) = sums.squares_of_all(&squared);
+            let shared = model.theta.with_prior(squared + noise, entries);
+            (variances, shared, Vec::new())
         };
         let theta = &mut model.theta;
         let least = theta.least_variance;
@@ -416,9 +419,10 @@ impl<F: Float> MStep<F> for Gaussian {
         // A component without mass keeps its covariance.
         let rows = theta.prior.rows;
         let keeps = |c: usize| !self.covariance.is_tied() && mass[c] + rows <= 0.0;
-        let next = parallel::map(variances.len() / (dim * dim), |c| match keeps(c) {
-            true => Ok((theta.least_of(c).to_vec(), theta.own(c).to_vec())),
-            false => {
+        let next = parallel::map(variances.len() / (dim * dim), |c| {
+            if keeps(c) {
+                Ok((theta.least_of(c).to_vec(), theta.own(c).to_vec()))
+            } else {
                 let matrix = &variances[c * dim * dim..][..dim * dim];
                 theta.held(c, matrix, &rounding[c * dim..][..dim], cancel)
             }
@@ -474,9 +478,10 @@ fn move_means<F: Float>(
     let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
     let shared = model.theta.with_prior(traces.sum(), total * dim as f64);
     // Sums about the mean of the data are never about the means: they keep what digits they have.
-    let lost = match sums.kind == SecondMoments::Pairs && !sums.about_means {
-        true => 64.0 * f64::EPSILON,
-        false => ROUNDING,
+    let lost = if sums.kind == SecondMoments::Pairs && !sums.about_means {
+        64.0 * f64::EPSILON
+    } else {
+        ROUNDING
     };
     let mut rounding = Vec::with_capacity(masses.len() * dim);
     let before = sums.second().chunks_exact(dim * dim);

@@ -87,9 +87,10 @@ impl<F: Float> GaussianMixture<F> {
         let variances: Vec<f64> = variances.iter().copied().collect();
         let largest = check_variances::<F>(kind, &variances, dim)?;
         let given = Proportions::check(proportions, k)?;
-        let proportions = match kind.is_one_variance() {
-            true => given.to_stay_equal()?,
-            false => given,
+        let proportions = if kind.is_one_variance() {
+            given.to_stay_equal()?
+        } else {
+            given
         };
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
@@ -320,9 +321,10 @@ impl<F: Float> GaussianMixture<F> {
 
 /// The variances of the columns among some variances or covariance matrices.
 fn diagonals(kind: Covariance, values: &[f64], dim: usize) -> impl Iterator<Item = f64> {
-    let (matrix, step) = match kind.has_pairs() {
-        true => (dim * dim, dim + 1),
-        false => (values.len(), 1),
+    let (matrix, step) = if kind.has_pairs() {
+        (dim * dim, dim + 1)
+    } else {
+        (values.len(), 1)
     };
     let matrices = values.chunks_exact(matrix);
     matrices.flat_map(move |own| own.iter().step_by(step).copied())
@@ -361,9 +363,10 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
 
     /// From costs in units of a variance to log-joints (E1, E31, E33). Costs of one variance are squared distances alone, without a ridge.
     fn log_joint(&self) -> LogJoint {
-        let ridge = match self.theta.covariance.is_one_variance() {
-            true => self.theta.prior.ridge_of(0) / self.theta.unit,
-            false => 0.0,
+        let ridge = if self.theta.covariance.is_one_variance() {
+            self.theta.prior.ridge_of(0) / self.theta.unit
+        } else {
+            0.0
         };
         let volume = (2.0 * PI * self.theta.unit).ln();
         LogJoint {

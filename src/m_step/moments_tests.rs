@@ -48,9 +48,12 @@ impl<F: Float> Case<F> {
         let supports: Vec<u32> = supports.filter(|_| width < k).collect();
         let mut block = Block::new(k, width);
         block.reset(n, &supports);
-        let block = block.with_shares(|i, place| match powers {
-            true => 10f64.powf(-2.0 * power[i] - 40.0 * rng.uniform()),
-            false => ((i * width + place) % 4) as f64 / 8.0,
+        let block = block.with_shares(|i, place| {
+            if powers {
+                10f64.powf(-2.0 * power[i] - 40.0 * rng.uniform())
+            } else {
+                ((i * width + place) % 4) as f64 / 8.0
+            }
         });
         Self {
             rows,
@@ -350,9 +353,10 @@ fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f
         // Shares sum to 1 up to rounding.
         let of_weights = total * (16.0 * F::EPSILON).max(1e-13);
         let rounding = if stay { of_weights } else { 1e-13 * total };
-        match known {
-            true => assert!(sums.second().iter().all(|x| *x == 0.0)),
-            false => close(&lower(sums.second(), d), &lower(&pairs, d), rounding),
+        if known {
+            assert!(sums.second().iter().all(|x| *x == 0.0))
+        } else {
+            close(&lower(sums.second(), d), &lower(&pairs, d), rounding)
         }
         let mass: f64 = sums.mass.iter().sum();
         let twice = pairs.iter().map(|x| 2.0 * x).collect();

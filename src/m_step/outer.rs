@@ -187,12 +187,11 @@ impl Moments {
         self.whitened = true;
         self.scatter_known &= stay;
         let mut entered = Rows::default();
-        let seen = match block.seen.len() == rows.len() {
-            true => &block.seen,
-            false => {
-                shared.enter(rows, &mut Vec::new(), &mut entered);
-                &entered
-            }
+        let seen = if block.seen.len() == rows.len() {
+            &block.seen
+        } else {
+            shared.enter(rows, &mut Vec::new(), &mut entered);
+            &entered
         };
         seen.add_each(block, shared.centres(), self);
         match stay {
@@ -246,17 +245,19 @@ impl Moments {
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
         let dim = self.dim;
         // Responsibilities sum to 1 up to rounding, which must not count where means are far apart.
-        let factor = match self.scatter_weight > 0.0 {
-            true => self.mass.iter().sum::<f64>() / self.scatter_weight,
-            false => 1.0,
+        let factor = if self.scatter_weight > 0.0 {
+            self.mass.iter().sum::<f64>() / self.scatter_weight
+        } else {
+            1.0
         };
         let mut old: Vec<f64> = self.second().iter().map(|x| factor * x).collect();
         let mut within = old.clone();
         let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
-            let apart: Vec<f64> = match self.about_means {
-                true => step.to_vec(),
-                false => mean.iter().zip(origin).map(|(m, a)| m - a).collect(),
+            let apart: Vec<f64> = if self.about_means {
+                step.to_vec()
+            } else {
+                mean.iter().zip(origin).map(|(m, a)| m - a).collect()
             };
             for (i, row) in within.chunks_exact_mut(dim).enumerate() {
                 let factor = self.mass(c) * apart[i];

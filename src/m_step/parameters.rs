@@ -59,12 +59,13 @@ impl<F: Float> Parameters<F> {
         frame: Frame<F>,
         proportions: Proportions,
     ) -> Self {
-        let (exact_means, least_variances) = match covariance.has_pairs() {
-            true => (
+        let (exact_means, least_variances) = if covariance.has_pairs() {
+            (
                 centres.coordinates().collect(),
                 vec![f64::MIN_POSITIVE; covariance.columns(centres.len(), centres.dim())],
-            ),
-            false => Default::default(),
+            )
+        } else {
+            Default::default()
         };
         let mut new = Self {
             covariance,
@@ -162,9 +163,10 @@ impl<F: Float> Parameters<F> {
 
     /// The floors (E20) of the variances of component `c`, or of those that all components share: the least of all.
     pub(super) fn floors(&self, c: usize) -> Vec<f64> {
-        let sharing = match self.covariance.is_tied() {
-            true => 0..self.k(),
-            false => c..c + 1,
+        let sharing = if self.covariance.is_tied() {
+            0..self.k()
+        } else {
+            c..c + 1
         };
         let lower = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| a.min(b)).collect();
         let all = sharing.map(|c| self.own_floors(c));
@@ -176,9 +178,12 @@ impl<F: Float> Parameters<F> {
     pub(super) fn floor_below(&self, variance: f64) -> f64 {
         let all = (0..self.k()).flat_map(|c| self.own_floors(c));
         let mut all = all.map(|floor| floor.max(self.least_variance));
-        let least = |least: f64, floor| match floor <= variance {
-            true => Err(floor),
-            false => Ok(least.min(floor)),
+        let least = |least: f64, floor| {
+            if floor <= variance {
+                Err(floor)
+            } else {
+                Ok(least.min(floor))
+            }
         };
         all.try_fold(f64::INFINITY, least)
             .unwrap_or_else(|below| below)
@@ -243,17 +248,21 @@ impl<F: Float> Parameters<F> {
     /// The logarithm of the determinant of the covariance of component `c` in `dim` coordinates.
     pub(super) fn log_det(&self, c: usize, dim: usize) -> f64 {
         let own = self.own(c);
-        match self.covariance.has_pairs() {
-            true => -2.0 * own.iter().step_by(dim + 1).map(|x| x.ln()).sum::<f64>(),
-            false => (dim / own.len()) as f64 * own.iter().map(|v| v.ln()).sum::<f64>(),
+        if self.covariance.has_pairs() {
+            -2.0 * own.iter().step_by(dim + 1).map(|x| x.ln()).sum::<f64>()
+        } else {
+            (dim / own.len()) as f64 * own.iter().map(|v| v.ln()).sum::<f64>()
         }
     }
 
     /// Floors for parameters that were given.
     pub(super) fn set_least(&mut self, least: f64) {
-        let narrowest = (0..self.k()).map(|c| match self.covariance.has_pairs() {
-            true => 1.0 / self.precisions(c).iter().sum::<f64>(),
-            false => self.own(c).iter().copied().fold(f64::INFINITY, f64::min),
+        let narrowest = (0..self.k()).map(|c| {
+            if self.covariance.has_pairs() {
+                1.0 / self.precisions(c).iter().sum::<f64>()
+            } else {
+                self.own(c).iter().copied().fold(f64::INFINITY, f64::min)
+            }
         });
         self.least_variance = narrowest.fold(least, f64::min).max(f64::MIN_POSITIVE);
         self.least_variances.fill(self.least_variance);
@@ -296,9 +305,10 @@ impl<F: Float> Parameters<F> {
             return Vec::new();
         }
         let origin = self.origin();
-        match self.spread_between(&origin) <= MOST {
-            true => origin,
-            false => Vec::new(),
+        if self.spread_between(&origin) <= MOST {
+            origin
+        } else {
+            Vec::new()
         }
     }
 
@@ -337,16 +347,15 @@ impl<F: Float> Parameters<F> {
     /// The variances of the coordinates of component `c`: one, or (d).
     pub(super) fn variances_of(&self, c: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
         let own = self.own(c);
-        Ok(match self.covariance.has_pairs() {
-            true => covariance_of(own, self.dim(), watch)?.into_diag().to_vec(),
-            false => {
-                let mut all = own.to_vec();
-                for loadings in self.loadings_of(c) {
-                    let squares = all.iter_mut().zip(loadings);
-                    squares.for_each(|(v, w)| *v += w.to_f64() * w.to_f64());
-                }
-                all
+        Ok(if self.covariance.has_pairs() {
+            covariance_of(own, self.dim(), watch)?.into_diag().to_vec()
+        } else {
+            let mut all = own.to_vec();
+            for loadings in self.loadings_of(c) {
+                let squares = all.iter_mut().zip(loadings);
+                squares.for_each(|(v, w)| *v += w.to_f64() * w.to_f64());
             }
+            all
         })
     }
 
@@ -446,20 +455,21 @@ impl<F: Float> Parameters<F> {
         all_positive("relative variances", &self.relative, columns)?;
         all_positive("least variance", &[least], 1)?;
         all_positive("unit of costs", &[unit], 1)?;
-        let proper = match covariance.has_pairs() {
+        let proper = if covariance.has_pairs() {
             // Triangles, whose eigenvalues were clamped, up to rounding.
-            true => variances.iter().enumerate().all(|(place, x)| {
+            variances.iter().enumerate().all(|(place, x)| {
                 let (i, j) = (place / dim % dim, place % dim);
                 match i.cmp(&j) {
                     Ordering::Less => *x == 0.0,
                     Ordering::Equal => *x > 0.0 && held(unit * x * x),
                     Ordering::Greater => held(unit * x * x),
                 }
-            }),
-            false => variances.iter().enumerate().all(|(place, v)| {
+            })
+        } else {
+            variances.iter().enumerate().all(|(place, v)| {
                 let is_held = *v >= self.least(place % dim);
                 is_held && held(unit / v) && held(unit * (v / unit).ln())
-            }),
+            })
         };
         let of_unit = "must not be below their least value, nor far from the unit of costs";
         rule(proper, "variances", of_unit)?;

@@ -199,18 +199,20 @@ impl Advance {
 
     /// An error of the section that holds what no prior has.
     pub(super) fn check(&self, dim: Option<usize>) -> std::result::Result<(), FileFault> {
-        let count = match self.rows > 0.0 {
-            true => dim.unwrap_or(self.variances.len()),
-            false => 0,
+        let count = if self.rows > 0.0 {
+            dim.unwrap_or(self.variances.len())
+        } else {
+            0
         };
         all_positive("prior variances", &self.variances, count)?;
         let sound = [self.rows, self.proportions]
             .iter()
             .all(|x| (0.0..=1e9).contains(x));
         rule(sound, "prior", "must have from 0 to 1e9 rows")?;
-        let count = match self.ridge.is_empty() {
-            true => 0,
-            false => dim.unwrap_or(self.ridge.len()),
+        let count = if self.ridge.is_empty() {
+            0
+        } else {
+            dim.unwrap_or(self.ridge.len())
         };
         all_finite("ridge", &self.ridge, count)?;
         let positive = self.ridge.iter().all(|ridge| *ridge >= 0.0);

@@ -8,9 +8,10 @@ impl<F: Float> Parameters<F> {
     /// $\operatorname{tr}(\Sigma_c^{-1} R)$.
     pub(super) fn ridge_trace(&self, c: usize) -> f64 {
         let ridge = self.prior.ridge.iter().enumerate().take(self.dim());
-        let precisions = match self.prior.ridge.is_empty() {
-            true => Vec::new(),
-            false => self.precisions(c),
+        let precisions = if self.prior.ridge.is_empty() {
+            Vec::new()
+        } else {
+            self.precisions(c)
         };
         ridge
             .map(|(j, r)| r * precisions[j % precisions.len()])
@@ -20,11 +21,12 @@ impl<F: Float> Parameters<F> {
     /// The logarithm of the prior density less that at its mode.
     pub(super) fn prior_terms(&self) -> f64 {
         let prior = &self.prior;
-        let proportions: f64 = match prior.proportions > 0.0 {
-            true => (self.proportions.values.iter())
+        let proportions: f64 = if prior.proportions > 0.0 {
+            (self.proportions.values.iter())
                 .map(|p| prior.proportions * (p * self.k() as f64).ln())
-                .sum(),
-            false => 0.0,
+                .sum()
+        } else {
+            0.0
         };
         if prior.variances.is_empty() {
             return proportions;

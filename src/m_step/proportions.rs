@@ -85,9 +85,10 @@ impl Proportions {
     pub(super) fn penalty(&self, c: usize, unit: f64) -> f64 {
         let advantage = self.values[c] * self.values.len() as f64;
         // Exactly nothing where proportions are equal up to rounding.
-        match (advantage - 1.0).abs() <= 2.0 * f64::EPSILON {
-            true => 0.0,
-            false => -2.0 * unit * advantage.ln(),
+        if (advantage - 1.0).abs() <= 2.0 * f64::EPSILON {
+            0.0
+        } else {
+            -2.0 * unit * advantage.ln()
         }
     }
 

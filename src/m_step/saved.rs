@@ -81,9 +81,10 @@ pub trait Save: Serialize + DeserializeOwned {
             notes: header.notes.clone(),
             ..model.info()?
         };
-        match own == header {
-            true => Ok(model),
-            false => Err(FileFault::content("header", "must be that of the model").of_bytes()),
+        if own == header {
+            Ok(model)
+        } else {
+            Err(FileFault::content("header", "must be that of the model").of_bytes())
         }
     }
 

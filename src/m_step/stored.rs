@@ -175,12 +175,13 @@ impl<F: Float> Save for BoxedMixture<F> {
 
 /// Values of a family of the crate, or the error of another number type.
 fn stored<F: Float>(header: &ModelInfo, values: &[u8]) -> Read<Stored<'static, F>> {
-    match header.number == F::NAME {
-        true => io::only("model", values),
-        false => Err(FileFault::Number {
+    if header.number == F::NAME {
+        io::only("model", values)
+    } else {
+        Err(FileFault::Number {
             expected: F::NAME,
             found: header.number.clone(),
-        }),
+        })
     }
 }
 

@@ -564,9 +564,10 @@ fn likeliest(probabilities: impl Iterator<Item = f64>) -> Option<usize> {
 
 /// The logarithm of y! and, for large y, that of y^y e^-y less: what costs of a count have in common.
 fn constant_of_count(x: f64) -> f64 {
-    match x <= LARGE_COUNT {
-        true => log_gamma(x + 1.0),
-        false => 0.5 * (TAU * x).ln() + 1.0 / (12.0 * x),
+    if x <= LARGE_COUNT {
+        log_gamma(x + 1.0)
+    } else {
+        0.5 * (TAU * x).ln() + 1.0 / (12.0 * x)
     }
 }
 

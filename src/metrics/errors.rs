@@ -24,9 +24,10 @@ pub fn relative_error(q: f64, q_ref: f64) -> Result<f64> {
         return wrong("must be finite and positive");
     }
     let error = (q - q_ref) / q_ref;
-    match error.is_finite() {
-        true => Ok(error),
-        false => wrong("must be large enough for (q - q_ref) / q_ref to fit into an f64"),
+    if error.is_finite() {
+        Ok(error)
+    } else {
+        wrong("must be large enough for (q - q_ref) / q_ref to fit into an f64")
     }
 }
 

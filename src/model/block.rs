@@ -58,9 +58,10 @@ impl<F: Float> Block<F> {
     /// An empty block for supports of `width` out of `components`.
     pub(crate) fn new(components: usize, width: usize) -> Self {
         let shared = width == components && width > 1;
-        let stride = match shared {
-            true => width.next_multiple_of(LANES),
-            false => width,
+        let stride = if shared {
+            width.next_multiple_of(LANES)
+        } else {
+            width
         };
         Self {
             components,
@@ -207,9 +208,10 @@ impl<F: Float> Block<F> {
         } else {
             cost.into().some(rows, i, &candidates, &mut costs);
             self.count(candidates.len());
-            match self.is_full() {
-                true => self.costs_mut(i).copy_from_slice(&costs),
-                false => self.set_best(i, &candidates, &costs),
+            if self.is_full() {
+                self.costs_mut(i).copy_from_slice(&costs)
+            } else {
+                self.set_best(i, &candidates, &costs)
             }
         }
         (self.candidates, self.candidate_costs) = (candidates, costs);

@@ -164,9 +164,10 @@ pub(crate) fn log_densities<F: Float>(
 /// The total weight of a block of rows, and the weighted sum of the expectations of their costs under their
 /// responsibilities.
 pub(crate) fn expected_total<F: Float>(rows: &Rows<F>, block: &Block<F>) -> (f64, f64) {
-    match block.expected.is_empty() {
-        true => weighted_total(rows, &block.costs),
-        false => weighted_total(rows, &block.expected),
+    if block.expected.is_empty() {
+        weighted_total(rows, &block.costs)
+    } else {
+        weighted_total(rows, &block.expected)
     }
 }
 

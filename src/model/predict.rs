@@ -268,9 +268,10 @@ pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Resul
                 (densities_and_labels(model, rows, &mut labels), labels)
             }
         };
-        let error = match is_squared {
-            true => error_of_labels(model.centres, rows, &labels),
-            false => error_of(model.centres, rows),
+        let error = if is_squared {
+            error_of_labels(model.centres, rows, &labels)
+        } else {
+            error_of(model.centres, rows)
         };
         let evaluations = each.saturating_mul((rows.len() * model.components) as u64);
         (labels, error, weighted(rows, &densities), evaluations)

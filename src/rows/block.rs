@@ -195,9 +195,10 @@ impl<F: Float> Rows<F> {
             let pairs = out.iter_mut().zip(row);
             return pairs.for_each(|(out, (j, z))| *out = frame.leave(j, *z));
         };
-        out.fill(match entries.others_are_zero {
-            true => F::zero(),
-            false => F::from_f64(f64::NAN),
+        out.fill(if entries.others_are_zero {
+            F::zero()
+        } else {
+            F::from_f64(f64::NAN)
         });
         let Known { ids, values } = entries.row(i);
         for (&j, &z) in ids.iter().zip(values) {
@@ -310,9 +311,10 @@ impl<F: Float> Rows<F> {
         let Some(entries) = self.entries() else {
             return Cow::Borrowed(self.row(i));
         };
-        let mut centre = match entries.others_are_zero {
-            true => vec![F::zero(); stride(self.dim)],
-            false => others.to_vec(),
+        let mut centre = if entries.others_are_zero {
+            vec![F::zero(); stride(self.dim)]
+        } else {
+            others.to_vec()
         };
         let Known { ids, values } = entries.row(i);
         for (&j, &x) in ids.iter().zip(values) {

@@ -19,9 +19,10 @@ fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f
     let all = gamma * (2.0 * norm + 2.0 * largest_norm);
     // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
     let within = gamma * (8.0 * norm + 4.5 * reach);
-    let relative = match 2.0 * within <= 1.25 * reach {
-        true => within.min(all),
-        false => all,
+    let relative = if 2.0 * within <= 1.25 * reach {
+        within.min(all)
+    } else {
+        all
     };
     relative + underflow::<F>(dim)
 }
@@ -125,9 +126,10 @@ impl<F: Float> Rows<F> {
             short::nearest(rows, about, dim, seen, panels, margin, ids, others);
             // This search leaves some rows open. A search by panels finds the centres within their rounding.
             let is_open = |i: &usize| ids[*i] == nearest::OPEN;
-            let open: Vec<usize> = match ids.contains(&nearest::OPEN) {
-                true => (0..ids.len()).filter(is_open).collect(),
-                false => Vec::new(),
+            let open: Vec<usize> = if ids.contains(&nearest::OPEN) {
+                (0..ids.len()).filter(is_open).collect()
+            } else {
+                Vec::new()
             };
             if !open.is_empty() {
                 let rows: Vec<F> = open.iter().flat_map(|i| self.row(*i)).copied().collect();
@@ -232,11 +234,12 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
-            return match known.others_are_zero {
-                true => centres
+            return if known.others_are_zero {
+                centres
                     .seen_by_sparse(known.whole)
-                    .to_some(known, i, ids, out),
-                false => sparse::to_some(known.row(i), &centres.values, self.dim, ids, out),
+                    .to_some(known, i, ids, out)
+            } else {
+                sparse::to_some(known.row(i), &centres.values, self.dim, ids, out)
             };
         }
         distance::to_some(self.row(i), &centres.values, ids, out);
@@ -247,9 +250,10 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn lower_to_distances(&self, first: usize, centre: &[F], nearest: &mut [F]) {
         if let Some(known) = self.entries() {
-            return match known.others_are_zero {
-                true => zeros::lower(known.from(first), centre, nearest),
-                false => sparse::lower(known.from(first), centre, nearest),
+            return if known.others_are_zero {
+                zeros::lower(known.from(first), centre, nearest)
+            } else {
+                sparse::lower(known.from(first), centre, nearest)
             };
         }
         distance::lower(&self.values[first * centre.len()..], centre, nearest);

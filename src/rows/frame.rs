@@ -333,9 +333,10 @@ impl<F: Float> Frame<F> {
 /// The exponent of the power of two at or above the widest range.
 fn exponent<F: Float>(widest: f64) -> i32 {
     let limit = F::MAX_EXPONENT - 1;
-    match widest > 0.0 {
-        true => (widest.log2().ceil() as i32).clamp(-limit, limit),
-        false => 0,
+    if widest > 0.0 {
+        (widest.log2().ceil() as i32).clamp(-limit, limit)
+    } else {
+        0
     }
 }
 

@@ -168,9 +168,10 @@ impl<F: Float> Linear<F> {
         scratch.resize(rows.len() / width * per_row, F::zero());
         let origin = vec![F::zero(); width];
         let about = &self.about.as_ref().unwrap_or(&origin)[..dim];
-        match self.scaled {
-            true => features::with_squares(rows, width, about, scratch),
-            false => features::with_norms(rows, width, about, scratch),
+        if self.scaled {
+            features::with_squares(rows, width, about, scratch)
+        } else {
+            features::with_norms(rows, width, about, scratch)
         }
         panels::costs(scratch, per_row, &self.panels, out);
     }
@@ -181,9 +182,10 @@ impl<F: Float> Linear<F> {
     }
 
     pub(crate) fn width(&self) -> usize {
-        match self.scaled {
-            true => 2 * self.dim,
-            false => self.dim + 1,
+        if self.scaled {
+            2 * self.dim
+        } else {
+            self.dim + 1
         }
     }
 }

@@ -150,9 +150,10 @@ impl<F: Float> Sweep<F> {
                 Some((before, _)) if self.warm_starts => {
                     let seeds = Given::new(before.model.means().view()).and_more();
                     let warm = estimator.fit_with(fitted, Some(&seeds), None)?;
-                    match is_better(&warm, &cold) {
-                        true => (warm, true),
-                        false => (cold, false),
+                    if is_better(&warm, &cold) {
+                        (warm, true)
+                    } else {
+                        (cold, false)
                     }
                 }
                 _ => (cold, false),
@@ -208,9 +209,10 @@ impl<F: Float> Sweep<F> {
         if !(0.0..1.0).contains(&self.held_out) {
             return wrong("must be at least 0 and below 1");
         }
-        let held_out = match self.held_out > 0.0 {
-            true => held_out::choose(data, self.held_out, &mut streams.at(Purpose::HeldOut, 0, 0))?,
-            false => Vec::new(),
+        let held_out = if self.held_out > 0.0 {
+            held_out::choose(data, self.held_out, &mut streams.at(Purpose::HeldOut, 0, 0))?
+        } else {
+            Vec::new()
         };
         let mut rng = streams.at(Purpose::Coreset, 0, 0);
         let frame = data.frame();

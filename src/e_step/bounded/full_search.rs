@@ -56,9 +56,10 @@ impl<F: Float> Assignment<F> {
         near: usize,
         tolerance: f64,
     ) -> Result<(Self, u64, bool)> {
-        let lists = match tolerance > 0.0 {
-            true => InvertedLists::of(centres, WIDER * near),
-            false => None,
+        let lists = if tolerance > 0.0 {
+            InvertedLists::of(centres, WIDER * near)
+        } else {
+            None
         };
         let Some(lists) = lists else {
             return Self::exhaustive(view, centres);

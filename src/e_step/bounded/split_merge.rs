@@ -170,9 +170,10 @@ fn choose<'a, F: Float>(
             others.dedup();
             let given_back: f64 = others.iter().map(|pair: &usize| follows[*pair]).sum();
             let [after, before] = loss(l);
-            let (own, follow) = match others.is_empty() && !goes_back {
-                true => (after, before - after),
-                false => (before + more, 0.0),
+            let (own, follow) = if others.is_empty() && !goes_back {
+                (after, before - after)
+            } else {
+                (before + more, 0.0)
             };
             let cost = own + given_back;
             if gain > MARGIN * cost {

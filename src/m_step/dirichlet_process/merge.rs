@@ -155,9 +155,10 @@ fn merges(
         // Where the merged component stands among the sticks is free: the better place.
         let gain = |into, from| gain_of_sticks(&sums.mass, &priors[0], into, from);
         let (first, second) = (gain(a, b), gain(b, a));
-        let (of_sticks, into, from) = match second > first {
-            true => (second, b, a),
-            false => (first, a, b),
+        let (of_sticks, into, from) = if second > first {
+            (second, b, a)
+        } else {
+            (first, a, b)
         };
         let mut both = sums.pair(into, from);
         both.join(0, 1, &step(origins, into, from));

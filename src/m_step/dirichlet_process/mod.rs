@@ -179,9 +179,12 @@ impl<F: Float> MStep<F> for DirichletProcess {
             let entries = model.centres.dim() as f64 * degrees.sum::<f64>();
             let variance = updated.iter().map(Updated::trace).sum::<f64>() / entries;
             let one = updated.into_iter().zip(&sums.mass).zip(old);
-            one.map(|((updated, mass), old)| match variance.is_finite() {
-                true => NormalWishart::isotropic(prior, *mass, updated.mean, variance),
-                false => old.clone(),
+            one.map(|((updated, mass), old)| {
+                if variance.is_finite() {
+                    NormalWishart::isotropic(prior, *mass, updated.mean, variance)
+                } else {
+                    old.clone()
+                }
             })
             .collect()
         } else {

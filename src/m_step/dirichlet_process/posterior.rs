@@ -92,9 +92,12 @@ impl Updated {
         // The nearer of the two is the one to start from: less is rounded.
         let (of_prior, of_rows) = (beta0 / (beta0 + mass), mass / (beta0 + mass));
         let mean = from_prior.iter().zip(&prior.mean);
-        let mean = mean.map(|(apart, m0)| match of_rows < 0.5 {
-            true => m0 + of_rows * apart,
-            false => (m0 + apart) - of_prior * apart,
+        let mean = mean.map(|(apart, m0)| {
+            if of_rows < 0.5 {
+                m0 + of_rows * apart
+            } else {
+                (m0 + apart) - of_prior * apart
+            }
         });
         let mut within = moments.about(t, &step);
         let prior = &prior.inverse_scale;
@@ -207,13 +210,12 @@ impl NormalWishart {
         let size = self.whitening.mean.len();
         let factor = linalg::unpacked(&self.whitening.factor, size);
         let squares = |matrix: &[f64]| matrix.iter().map(|x| x * x).sum::<f64>();
-        let trace = match self.whitening.is_diagonal() {
-            true => {
-                let rows = prior.factor.chunks_exact(size).enumerate();
-                rows.map(|(j, row)| squares(&factor[j * (size + 1)..][..1]) * squares(row))
-                    .sum()
-            }
-            false => squares(&linalg::multiply(&factor, &prior.factor, size, watch)?),
+        let trace = if self.whitening.is_diagonal() {
+            let rows = prior.factor.chunks_exact(size).enumerate();
+            rows.map(|(j, row)| squares(&factor[j * (size + 1)..][..1]) * squares(row))
+                .sum()
+        } else {
+            squares(&linalg::multiply(&factor, &prior.factor, size, watch)?)
         };
         let (nu, nu0) = (self.degrees, prior.degrees);
         let digammas = halves(nu, dim).map(digamma).sum::<f64>();

@@ -183,9 +183,10 @@ impl Part {
             }
             Self::Gaussian(family) => family.equal_proportions(),
         };
-        let frame = match family.kind().is_by_column() {
-            true => in_units_of_columns(summary),
-            false => Frame::of(summary),
+        let frame = if family.kind().is_by_column() {
+            in_units_of_columns(summary)
+        } else {
+            Frame::of(summary)
         };
         let seeds = Centres::enter(seeds.view(), &frame);
         let (weight, variance) = (summary.total_weight, variance_of(&frame, summary));

@@ -245,9 +245,10 @@ impl<F: Float> ProductMixture<F> {
             let model = match &part.model {
                 PartMixture::Table(model) => PartMixture::Table(model.marginal(&own)?),
                 PartMixture::Gaussian(model) => {
-                    let mut model = match given.0.is_empty() {
-                        true => model.marginal(&own)?,
-                        false => model.condition(&given.0, &given.1)?,
+                    let mut model = if given.0.is_empty() {
+                        model.marginal(&own)?
+                    } else {
+                        model.condition(&given.0, &given.1)?
                     };
                     model.theta.proportions = Proportions::equal(model.theta.k(), Mixing::Equal);
                     model.renew(None)?;

@@ -318,9 +318,10 @@ impl<F: Float> MStep<F> for VonMisesFisher {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let kind = match self.tied {
-            true => SecondMoments::Total,
-            false => SecondMoments::PerComponent,
+        let kind = if self.tied {
+            SecondMoments::Total
+        } else {
+            SecondMoments::PerComponent
         };
         let directions = &model.theta.directions;
         Moments::zeros(directions.len(), directions.dim(), kind)
