@@ -307,7 +307,8 @@ impl Algorithm {
         (rows, columns): (usize, usize),
         stored: Option<usize>,
     ) -> Result<usize> {
-        let (s, clusters) = (&self.settings, self.number()?);
+        let s = &self.settings;
+        let clusters = self.number()?;
         positive("clusters", clusters)?;
         let entry = Self::entry::<F>(self.name);
         let has = |setting| entry.settings.contains(&setting);
@@ -400,7 +401,8 @@ impl Algorithm {
     /// As [`Builder::build`]; [`Error::Setting`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let (own, has) = (Self::entry::<F>(self.name), self.settings());
+        let own = Self::entry::<F>(self.name);
+        let has = self.settings();
         if let Some(setting) = self.settings.given().find(|given| !has.contains(given)) {
             let of = |name: &&str| Self::entry::<F>(name).settings.contains(&setting);
             return Err(Error::Setting {
@@ -410,10 +412,8 @@ impl Algorithm {
                 of: Self::NAMES.into_iter().filter(of).collect(),
             });
         }
-        let (made, cosine) = (
-            (own.make)(&self.settings, self.number()?),
-            self.settings.metric == Some(Metric::Cosine),
-        );
+        let made = (own.make)(&self.settings, self.number()?);
+        let cosine = self.settings.metric == Some(Metric::Cosine);
         let prior = self.settings.prior;
         let rule = "must be left out: directions have a concentration";
         let said = format!("{prior:?}");
@@ -438,7 +438,8 @@ impl Algorithm {
                 self.built(builder.m_step(VonMisesFisher::tied()))
             }
             (_, Some(kind)) if cosine => {
-                let (name, kind) = ("covariance with metric cosine", format!("{kind:?}"));
+                let name = "covariance with metric cosine";
+                let kind = format!("{kind:?}");
                 let rule = "must be left out: directions have one concentration";
                 Err(Error::parameter(name, kind, rule))
             }

@@ -74,7 +74,8 @@ impl Sizes {
             columns,
             clusters,
         } = self.shape;
-        let (d, k) = (columns as f64, clusters as f64);
+        let d = columns as f64;
+        let k = clusters as f64;
         let own = k * own;
         let of_all = if self.stored.is_some() { k * d } else { 0.0 };
         let shards = em::shards(rows, clusters, own.max(of_all) as usize);
@@ -111,7 +112,9 @@ impl Sizes {
     pub(super) fn phases<F: Float>(self, phases: &[Phase<F>], first: usize) -> f64 {
         let all = self.shape.rows;
         // `kept` counts coresets and rows in a subspace, which stay until the end.
-        let (mut kept, mut before, mut peak) = (0.0, 0, 0.0_f64);
+        let mut kept = 0.0;
+        let mut before = 0;
+        let mut peak = 0.0_f64;
         for phase in phases {
             let rows = match phase.outline.rows {
                 PhaseRows::Coreset => first.min(all),

@@ -165,7 +165,8 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 /// - In the last phase, on all columns, neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
 pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
-    let (d, k) = (shape.columns, shape.clusters);
+    let d = shape.columns;
+    let k = shape.clusters;
     let near = near_for(k);
     let coordinates = ((2.0 * (d as f64).sqrt()) as usize).next_multiple_of(8);
     let columns = if coordinates <= (d / 2).min(k - 1) {
@@ -232,7 +233,8 @@ fn phases_within<F: Float>(bytes: usize, per_row: f64) -> impl Fn(Shape) -> Vec<
 }
 
 fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
-    let (phases, sizes) = (fast_phases(shape), Sizes::of::<F>(shape));
+    let phases = fast_phases(shape);
+    let sizes = Sizes::of::<F>(shape);
     let first = rows_for(shape.clusters);
     let within = |phases: &[Phase<F>]| sizes.phases(phases, first);
     if sizes.rows() + within(&phases) <= bytes {
@@ -257,7 +259,8 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
         );
         list
     };
-    let (mut largest, mut most) = (first, shape.rows / 4);
+    let mut largest = first;
+    let mut most = shape.rows / 4;
     while largest < most {
         let middle = most - (most - largest) / 2;
         if within(&with_largest(middle)) <= bytes {

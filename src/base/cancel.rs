@@ -134,7 +134,8 @@ mod tests {
     fn fits_end_at_the_next_check() {
         const COLUMNS: usize = 70;
         let mut rng = crate::base::rng::Rng::from_seed(1);
-        let (low, noise) = (rng.normals(6, COLUMNS), rng.normals(300, COLUMNS));
+        let low = rng.normals(6, COLUMNS);
+        let noise = rng.normals(300, COLUMNS);
         // Some rows are of low rank, so one component has a variance that is raised.
         let x = Array2::from_shape_fn((300, COLUMNS), |(i, j)| match i % 2 {
             0 => low[[i % 6, j]],

@@ -227,7 +227,8 @@ impl Error {
         else {
             return None;
         };
-        let (number, name) = (format!("column {column}"), columns.get(*column)?);
+        let number = format!("column {column}");
+        let name = columns.get(*column)?;
         let message = self.to_string();
         Some(message.replacen(&number, &format!("column {name:?}"), 1))
     }

@@ -88,7 +88,8 @@ pub(crate) fn add_square(factor: &mut [f64], mut x: Vec<f64>) {
     for j in 0..dim {
         let pivot = factor[j * (dim + 1)];
         let length = pivot.hypot(x[j]);
-        let (c, s) = (pivot / length, x[j] / length);
+        let c = pivot / length;
+        let s = x[j] / length;
         for (row, x) in factor.chunks_exact_mut(dim).zip(&mut x).skip(j) {
             (row[j], *x) = (c * row[j] + s * *x, c * *x - s * row[j]);
         }
@@ -164,7 +165,9 @@ pub(crate) fn eigen(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<(Vec
     let rounding = f64::EPSILON * size.fold(0.0, f64::max);
     // This bound grows where steps do not help, first to the rounding of the whole matrix: so the loop ends, and only when all
     // values next to the diagonal are within it. Numbers that are not finite count as 0, too.
-    let (mut least, mut steps, mut last) = (LEAST, 0, dim.saturating_sub(1));
+    let mut least = LEAST;
+    let mut steps = 0;
+    let mut last = dim.saturating_sub(1);
     let mut rotations = Vec::new();
     loop {
         check(watch)?;
@@ -189,13 +192,12 @@ pub(crate) fn eigen(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<(Vec
             (least, steps) = ((2.0 * least).max(rounding), 0);
         }
         // Wilkinson's shift: the eigenvalue of the last two rows that is nearest to the last entry.
-        let (half, off) = (
-            (diagonal[last - 1] - diagonal[last]) / 2.0,
-            beside[last - 1],
-        );
+        let half = (diagonal[last - 1] - diagonal[last]) / 2.0;
+        let off = beside[last - 1];
         let shift =
             diagonal[last] - off / (half / off + (half / off).hypot(1.0).copysign(half / off));
-        let (mut x, mut z) = (diagonal[first] - shift, beside[first]);
+        let mut x = diagonal[first] - shift;
+        let mut z = beside[first];
         for i in first..last {
             let length = x.hypot(z);
             let (c, s) = if length > 0.0 {
@@ -206,7 +208,9 @@ pub(crate) fn eigen(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<(Vec
             if i > first {
                 beside[i - 1] = length;
             }
-            let (a, b, off) = (diagonal[i], diagonal[i + 1], beside[i]);
+            let a = diagonal[i];
+            let b = diagonal[i + 1];
+            let off = beside[i];
             diagonal[i] = c * (c * a + s * off) + s * (c * off + s * b);
             diagonal[i + 1] = s * (s * a - c * off) + c * (c * b - s * off);
             beside[i] = c * s * (b - a) + (c - s) * (c + s) * off;
@@ -294,7 +298,8 @@ struct Tridiagonal {
 
 impl Tridiagonal {
     fn of(mut a: Vec<f64>, dim: usize, watch: Watch<'_>) -> Result<Self> {
-        let (mut beside, mut mirrors) = (Vec::new(), Vec::new());
+        let mut beside = Vec::new();
+        let mut mirrors = Vec::new();
         for i in 1..dim {
             check(watch)?;
             let mut mirror = a[(i - 1) * dim + i..i * dim].to_vec();
@@ -381,10 +386,8 @@ pub(crate) fn inverse_of_lower(factor: &[f64], dim: usize, watch: Watch<'_>) -> 
             let rows = &mut rows[..(end - start) * dim];
             let rows = ArrayViewMut2::from_shape((end - start, dim), rows).expect("whole rows");
             let factor = factor.slice_axis(Axis(0), Slice::from(start..end));
-            let (a, b) = (
-                factor.split_at(Axis(1), start).0,
-                above.split_at(Axis(1), start).0,
-            );
+            let a = factor.split_at(Axis(1), start).0;
+            let b = above.split_at(Axis(1), start).0;
             general_mat_mul(-1.0, &a, &b, 0.0, &mut rows.split_at(Axis(1), start).0);
         }
         for i in start..end {

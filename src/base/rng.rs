@@ -154,7 +154,8 @@ impl Streams {
 
     pub(crate) fn at(&self, purpose: Purpose, iteration: usize, block: usize) -> Rng {
         let mut rng = ChaCha8Rng::from_seed(self.key);
-        let (iteration, block) = (iteration as u64 & 0x0fff_ffff, block as u64 & 0xffff_ffff);
+        let iteration = iteration as u64 & 0x0fff_ffff;
+        let block = block as u64 & 0xffff_ffff;
         rng.set_stream((purpose as u64) << 60 | iteration << 32 | block);
         Rng(rng)
     }

@@ -55,7 +55,8 @@ pub(crate) fn sorted_apart<T: Copy + Send + Sync>(
         return found.remove(0);
     }
     let starts = (0..=k).map(|c| found.iter().map(|(starts, _)| starts[c]).sum());
-    let (starts, mut all) = (starts.collect::<Vec<usize>>(), Vec::new());
+    let starts = starts.collect::<Vec<usize>>();
+    let mut all = Vec::new();
     fill(&starts, any, &mut all, |c, places| {
         for (starts, items) in &found {
             places.put(&items[starts[c]..starts[c + 1]]);
@@ -96,7 +97,8 @@ type Part<'a, T> = (Range<usize>, &'a mut [T]);
 
 /// Parts of consecutive components with at least [`TASK_ITEMS`] items each, except the last.
 fn parts<'a, T>(starts: &[usize], mut items: &'a mut [T]) -> Vec<Part<'a, T>> {
-    let (mut parts, mut first) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    let mut first = 0;
     for c in 0..starts.len() - 1 {
         let size = starts[c + 1] - starts[first];
         if size >= TASK_ITEMS || c + 2 == starts.len() {

@@ -106,7 +106,8 @@ impl Lightweight {
             };
             let mut draws = &draws[below(ends[block])..end];
             let mut chosen = Vec::with_capacity(draws.len());
-            let (mut cumulated, mut last) = (ends[block], 0);
+            let mut cumulated = ends[block];
+            let mut last = 0;
             let first = block * TASK_ROWS;
             let piece = &squared[first..(first + TASK_ROWS).min(data.len())];
             for (n, &squared) in (first..).zip(piece) {
@@ -167,7 +168,8 @@ fn squared_distances_to_mean<F: Float>(
             block.distances_from(&centre, out);
         }
         // Four sums side by side: with a single one, each addition would wait for the one before.
-        let (mut weights, mut spreads) = ([0.0; 4], [0.0; 4]);
+        let mut weights = [0.0; 4];
+        let mut spreads = [0.0; 4];
         for (i, (n, d2)) in range.zip(squared).enumerate() {
             let weight = data.weight(n) * unit;
             weights[i % 4] += weight;
@@ -212,7 +214,9 @@ mod tests {
     #[test]
     fn draws_and_weights_follow_the_formula() {
         let mut rng = Rng::from_seed(11);
-        let (n, size, rounds) = (40, 20, 4_000);
+        let n = 40;
+        let size = 20;
+        let rounds = 4_000;
         let x = Array2::from_shape_fn((n, 3), |_| 5.0 + rng.normal() * rng.normal());
         let w = Array1::from_shape_fn(n, |i| (i % 3) as f64 * 0.7);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
@@ -225,7 +229,8 @@ mod tests {
         for in_strata in [false, true] {
             let mut counts = vec![0.0; n];
             for round in 0..rounds {
-                let (view, mut rng) = (View::new(&data, &frame), Rng::from_seed(round));
+                let view = View::new(&data, &frame);
+                let mut rng = Rng::from_seed(round);
                 let drawn = Lightweight::new(size).draw(view, in_strata, &mut rng);
                 let subset = drawn.unwrap().unwrap();
                 assert_eq!((subset.evaluations, subset.rows.len()), (n as u64, size));

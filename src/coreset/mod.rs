@@ -36,7 +36,8 @@ pub struct Subset {
 impl Subset {
     /// Checks a choice out of `n` rows; the error says what is wrong.
     pub(crate) fn check(&self, n: usize) -> std::result::Result<(), String> {
-        let (rows, weights) = (self.rows.len(), self.weights.len());
+        let rows = self.rows.len();
+        let weights = self.weights.len();
         if rows != weights {
             return Err(format!(
                 "{rows} rows with {weights} weights: each row needs one"

@@ -174,7 +174,8 @@ impl<T: Element> OnePass<T> {
         same_columns("rows", self.dim, dim)?;
         if may_miss {
             for ((row, column), x) in rows.indexed_iter() {
-                let (value, place) = (x.widen().to_f64(), (self.rows + row, column));
+                let value = x.widen().to_f64();
+                let place = (self.rows + row, column);
                 if !value.is_nan() {
                     sound_value("data", place, value, T::Float::LIMIT)?;
                 }

@@ -71,7 +71,9 @@ fn left_of<S: Simd>(
     n: usize,
     place: impl Fn(usize) -> usize,
 ) -> Lanes {
-    let (a, b, mut out) = (vectors::<S>(a), vectors::<S>(b), [*start]);
+    let a = vectors::<S>(a);
+    let b = vectors::<S>(b);
+    let mut out = [*start];
     let out_vectors = vectors_mut::<S>(&mut out);
     let parts = out_vectors.len();
     for (part, out) in out_vectors.iter_mut().enumerate() {
@@ -136,10 +138,12 @@ pub(crate) fn differences<F: Float, S: Simd>(
     row: Known<'_, F>,
     apart: &mut [Lanes],
 ) {
-    let (means, apart) = (vectors::<S>(means), vectors_mut::<S>(apart));
+    let means = vectors::<S>(means);
+    let apart = vectors_mut::<S>(apart);
     let parts = GROUP * size_of::<f64>() / size_of::<S::f64s>();
     for (&j, x) in row.ids.iter().zip(row.values) {
-        let (first, x) = (j as usize * parts, simd.splat_f64s(x.to_f64()));
+        let first = j as usize * parts;
+        let x = simd.splat_f64s(x.to_f64());
         let places = apart[first..][..parts].iter_mut();
         for (apart, &mean) in places.zip(&means[first..]) {
             *apart = simd.sub_f64s(x, mean);
@@ -222,7 +226,8 @@ pub(crate) fn backward<S: Simd>(simd: S, factor: &[Lanes], inverse: &[Lanes], x:
 /// $\lvert M u \rvert^2$ for triangles, row after row.
 #[inline(always)]
 pub(crate) fn squares<S: Simd>(simd: S, factors: &[Lanes], u: &[Lanes]) -> Lanes {
-    let (mut rest, mut forms) = (factors, [0.0; GROUP]);
+    let mut rest = factors;
+    let mut forms = [0.0; GROUP];
     for j in 1..=u.len() {
         let (row, after) = rest.split_at(j);
         rest = after;
@@ -269,7 +274,8 @@ mod tests {
                     matrix[i * n + j][l] = products.sum();
                 }
             }
-            let (singles, mut inverse) = (matrix.clone(), vec![[0.0; GROUP]; n]);
+            let singles = matrix.clone();
+            let mut inverse = vec![[0.0; GROUP]; n];
             let least = factor(&mut matrix, &mut inverse);
             let b: Vec<Lanes> = (0..n)
                 .map(|_| std::array::from_fn(|_| rng.normal()))

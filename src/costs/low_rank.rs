@@ -42,12 +42,14 @@ impl<F: Float> Factored<F> {
         penalty: impl Fn(usize) -> f64 + Sync,
         watch: Watch<'_>,
     ) -> Result<Self> {
-        let (k, wide) = (noise.len() / dim, stride(dim));
+        let k = noise.len() / dim;
+        let wide = stride(dim);
         let q = loadings.len() / k / wide;
         let mut maps = vec![F::zero(); loadings.len()];
         let parts = parallel::map_chunks(&mut maps, q * wide, |c, range, map| {
             check(watch)?;
-            let (own, noise) = (&loadings[range], &noise[c * dim..][..dim]);
+            let own = &loadings[range];
+            let noise = &noise[c * dim..][..dim];
             let mut rows: Vec<f64> = own.iter().map(|w| w.to_f64()).collect();
             let (lower, volume) = whitened(&mut rows, noise, wide, unit);
             for (to, row) in map.chunks_exact_mut(wide).zip(rows.chunks_exact(wide)) {
@@ -156,7 +158,8 @@ impl<F: Float> LowRank<'_, F> {
         if let Some(entries) = rows.entries() {
             return Expects::all(self, entries, out);
         }
-        let (k, mut scratch) = (self.components(), Apart::default());
+        let k = self.components();
+        let mut scratch = Apart::default();
         out.clear();
         out.resize(rows.len() * k, F::zero());
         // Each component is read once for all rows.
@@ -183,7 +186,8 @@ impl<F: Float> LowRank<'_, F> {
     /// $\lVert u \rVert^2_{\Psi^{-1}} - \lVert L^{-1} W^T \Psi^{-1} u \rVert^2$ for the difference $u$ from the mean. Where little is left of
     /// the first term, it is the sum of what the expected factors $z$ leave, $\lVert u - W z \rVert^2_{\Psi^{-1}} + \lVert z \rVert^2$.
     fn one(&self, row: &[F], c: usize, Apart { apart, along }: &mut Apart<F>) -> F {
-        let (factored, wide) = (self.factored, row.len());
+        let factored = self.factored;
+        let wide = row.len();
         let precisions = &factored.precisions[c * wide..][..wide];
         let map = factored.map(c);
         apart.resize(wide, F::zero());
@@ -207,7 +211,8 @@ impl<F: Float> LowRank<'_, F> {
         apart: &[F],
         along: &[F],
     ) -> f64 {
-        let (q, unit) = (along.len(), self.factored.unit);
+        let q = along.len();
+        let unit = self.factored.unit;
         let mut z: Vec<f64> = along.iter().map(|b| b.to_f64() / unit.sqrt()).collect();
         linalg::backward(lower, q, &mut z, 1);
         let mut rest: Vec<f64> = apart.iter().map(|u| u.to_f64()).collect();

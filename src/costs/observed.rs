@@ -120,7 +120,8 @@ fn traced<S: Simd>(
     given: &Given,
     ridge: &[f64],
 ) -> Lanes {
-    let (mut sum, mut column) = ([0.0; GROUP], Vec::new());
+    let mut sum = [0.0; GROUP];
+    let mut column = Vec::new();
     for &j in pattern.known {
         let precisions = group.precisions_of(j);
         column.clear();
@@ -216,7 +217,9 @@ fn added_beside<S: Simd>(
     second: &mut [Lanes],
     columns: &mut Vec<Lanes>,
 ) {
-    let (dim, missing, m) = (group.means.len(), &pattern.missing, pattern.missing.len());
+    let dim = group.means.len();
+    let missing = &pattern.missing;
+    let m = pattern.missing.len();
     // The columns of the inverses of the factors.
     columns.clear();
     columns.resize(m * m, [0.0; GROUP]);
@@ -249,7 +252,8 @@ fn added_beside<S: Simd>(
         }
         given.solve(simd, &mut apart);
         for (a, &i) in missing.iter().enumerate() {
-            let (i, shared) = (i as usize, lanes::times(simd, &own, &apart[a]));
+            let i = i as usize;
+            let shared = lanes::times(simd, &own, &apart[a]);
             let place = i.max(j) * dim + i.min(j);
             lanes::add(simd, &mut second[place..=place], &shared, &[[1.0; GROUP]]);
             for (&other, x) in missing[..=a].iter().zip(&apart) {
@@ -312,7 +316,8 @@ impl Expects for Observed<'_> {
     fn give(&self, group: &Group, pattern: &Pattern<'_>, given: &mut Given) {
         /// Where columns determine one another, a precision may have no digits: then its diagonal is raised by such a share.
         const RAISED: [f64; 4] = [1e-12, 1e-8, 1e-4, 1.0];
-        let (missing, m) = (&pattern.missing, pattern.missing.len());
+        let missing = &pattern.missing;
+        let m = pattern.missing.len();
         let scales = missing.iter().map(|&j| group.scales[j as usize]);
         given.scales.clear();
         given.scales.extend(scales);
@@ -398,7 +403,8 @@ mod tests {
                 rng.normal() as f32
             }
         });
-        let (data, mut rows) = (Dense::with_missing(&x).unwrap(), Rows::default());
+        let data = Dense::with_missing(&x).unwrap();
+        let mut rows = Rows::default();
         data.load(0..90, &data.frame(), &mut rows).unwrap();
         let entries = rows.entries().unwrap();
         let counts: Vec<usize> = (0..90).map(|i| rows.known(i)).collect();
@@ -426,7 +432,8 @@ mod tests {
                 ridge: &[0.1; 6],
                 unit: 0.7,
             };
-            let (mut all, mut some) = (Vec::new(), Vec::new());
+            let mut all = Vec::new();
+            let mut some = Vec::new();
             observed.all(entries, &mut all);
             for (i, all) in all.chunks_exact(3).enumerate() {
                 observed.some(entries.row(i), &[2, 0, 1], &mut some);

@@ -264,7 +264,8 @@ fn added_beside<S: Simd>(
     sums: &mut GroupSums,
 ) {
     let q = group.factors();
-    let (mut scratch, mut along) = (Scratch::default(), Vec::new());
+    let mut scratch = Scratch::default();
+    let mut along = Vec::new();
     for &j in pattern.known.iter().filter(|_| !ridge.is_empty()) {
         let deviation = [ridge[j as usize].sqrt(); GROUP];
         given.along(simd, group, j, &mut scratch.rest);
@@ -293,7 +294,8 @@ fn added_beside<S: Simd>(
     }
     let mut products = vec![[0.0; GROUP]; q];
     for (&j, column) in pattern.missing.iter().zip(columns.chunks_exact(q)) {
-        let (place, mut variance) = (j as usize, [group.noise[j as usize]]);
+        let place = j as usize;
+        let mut variance = [group.noise[j as usize]];
         products.fill([0.0; GROUP]);
         let map = &group.map[place * q..][..q];
         lanes::add(simd, &mut products, &group.noise[place], map);
@@ -324,7 +326,9 @@ impl<F: Float> Expects for LowRank<'_, F> {
     }
 
     fn group(&self, ids: &[u32]) -> Group {
-        let (dim, unit, wide) = (self.dim(), self.factored.unit(), stride(self.dim()));
+        let dim = self.dim();
+        let unit = self.factored.unit();
+        let wide = stride(self.dim());
         let q = self.factored.map(0).len() / wide;
         let side_by_side = |numbers: usize, of: &dyn Fn(usize, usize) -> f64| {
             let of_place = |place: usize| {

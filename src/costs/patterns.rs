@@ -107,7 +107,8 @@ pub(crate) trait Expects {
         let (k, dim) = self.shape();
         let patterns = Pattern::all(&entries, dim);
         let ids: Vec<u32> = (0..k as u32).collect();
-        let (mut scratch, mut forms) = (Scratch::default(), Vec::new());
+        let mut scratch = Scratch::default();
+        let mut forms = Vec::new();
         let mut given = Self::Given::default();
         for ids in ids.chunks(GROUP) {
             let group = self.group(ids);
@@ -137,7 +138,8 @@ pub(crate) trait Expects {
     /// The costs of a row under the components `ids`.
     fn some<F: Float>(&self, row: Known<'_, F>, ids: &[u32], out: &mut Vec<F>) {
         let pattern = Pattern::new(row.ids, self.shape().1, Vec::new());
-        let (mut scratch, mut given) = (Scratch::default(), Self::Given::default());
+        let mut scratch = Scratch::default();
+        let mut given = Self::Given::default();
         out.clear();
         for ids in ids.chunks(GROUP) {
             let group = self.group(ids);
@@ -168,7 +170,8 @@ pub(crate) trait Expects {
     /// A row as it is completed under component `c`, in the coordinates of the frame (d).
     fn completed<F: Float>(&self, row: Known<'_, F>, c: usize) -> Vec<f64> {
         let pattern = Pattern::new(row.ids, self.shape().1, Vec::new());
-        let (group, mut scratch) = (self.group(&[c as u32]), Scratch::default());
+        let group = self.group(&[c as u32]);
+        let mut scratch = Scratch::default();
         let mut given = Self::Given::default();
         self.give(&group, &pattern, &mut given);
         self.complete(&group, (&pattern, &given), row, &mut scratch);

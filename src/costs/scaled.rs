@@ -74,7 +74,8 @@ impl<F: Float> Scaled<F> {
     /// Centres whose factors `of` gives for each component.
     pub fn new(centres: Centres<F>, of: impl Fn(usize) -> Factor) -> Self {
         let components: Vec<Factor> = (0..centres.len()).map(of).collect();
-        let (mut largest, dim) = (Factor::ONE, centres.dim() as f64);
+        let mut largest = Factor::ONE;
+        let dim = centres.dim() as f64;
         for own in components.iter().filter(|own| own.added.is_finite()) {
             let added = dim * own.per_coordinate.abs() + own.added.abs();
             largest.factor = largest.factor.max(own.factor);
@@ -96,9 +97,11 @@ impl<F: Float> Scaled<F> {
         of: impl Fn(usize, usize) -> (f64, f64),
         added: impl Fn(usize) -> f64,
     ) -> Self {
-        let (k, dim) = (centres.len(), centres.dim());
+        let k = centres.len();
+        let dim = centres.dim();
         let stride = stride(dim);
-        let (mut factors, mut terms) = (vec![F::zero(); k * stride], vec![F::zero(); k * stride]);
+        let mut factors = vec![F::zero(); k * stride];
+        let mut terms = vec![F::zero(); k * stride];
         let totals = (0..k).map(|c| {
             let mut total = 0.0;
             for j in 0..dim {
@@ -178,7 +181,8 @@ impl<F: Float> Scaled<F> {
 
     /// `None` where few components and many columns make products slower.
     pub(super) fn products(&self) -> Option<&Linear<F>> {
-        let (k, dim) = (self.components(), self.centres.dim());
+        let k = self.components();
+        let dim = self.centres.dim();
         let make = || match &self.by_column {
             Some(_) if k <= DIRECT_COMPONENTS && dim >= DIRECT_COLUMNS => None,
             Some(ByColumn {
@@ -220,8 +224,10 @@ impl<F: Float> ByColumn<F> {
     #[inline(never)]
     fn some(&self, centres: &Centres<F>, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         if let Some(known) = rows.entries() {
-            let (factors, terms) = (&self.factors[..], &self.terms[..]);
-            let (scales, dim) = (Scales { factors, terms }, centres.dim());
+            let factors = &self.factors[..];
+            let terms = &self.terms[..];
+            let scales = Scales { factors, terms };
+            let dim = centres.dim();
             if known.others_are_zero {
                 let seen = self.seen_by_sparse(centres, known.whole);
                 return seen.to_some(known, i, ids, out);
@@ -233,7 +239,9 @@ impl<F: Float> ByColumn<F> {
 
     /// The centres as sparse rows see them, all of which have the coordinates `whole`: those of their frame.
     fn seen_by_sparse<'a>(&'a self, centres: &'a Centres<F>, whole: &[u32]) -> Seen<'a, F> {
-        let (values, factors, dim) = (&centres.values, Some(&self.factors[..]), centres.dim());
+        let values = &centres.values;
+        let factors = Some(&self.factors[..]);
+        let dim = centres.dim();
         let terms = |c| &self.terms[c * stride(dim)..][..dim];
         let added = |c| terms(c).iter().map(|x| x.to_f64()).sum();
         let make = || Origin::of_all(values, factors, added, dim, whole);
@@ -247,7 +255,8 @@ impl<F: Float> ByColumn<F> {
 
     /// For rows that know every coordinate.
     fn of_rows(&self) -> Scales<'_, F> {
-        let (factors, terms) = (&self.factors, &self.totals);
+        let factors = &self.factors;
+        let terms = &self.totals;
         Scales { factors, terms }
     }
 }
@@ -283,8 +292,10 @@ impl<F: Float> TryFrom<StoredScaled<F>> for Scaled<F> {
     type Error = FileFault;
 
     fn try_from(stored: StoredScaled<F>) -> Result<Self, FileFault> {
-        let (centres, own) = (stored.centres, stored.components);
-        let (k, dim) = (centres.len(), centres.dim());
+        let centres = stored.centres;
+        let own = stored.components;
+        let k = centres.len();
+        let dim = centres.dim();
         rule(own.len() == k, "factors", "must be as many as centres")?;
         let sound = |own: &Factor| own.factor.is_finite() && own.per_coordinate.is_finite();
         rule(own.iter().all(sound), "factors", "must be finite")?;
@@ -354,7 +365,9 @@ mod tests {
     fn costs_are_naive(rows: &Rows<f64>) {
         let (by_component, by_column, of) = case(rows.dim);
         let ids: Vec<u32> = (0..K as u32).collect();
-        let (mut fast, mut direct, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        let mut fast = Vec::new();
+        let mut direct = Vec::new();
+        let mut known = Vec::new();
         for (scaled, columns) in [(by_component, false), (by_column, true)] {
             scaled.all(rows, &mut fast);
             for (i, fast) in fast.chunks_exact(K).enumerate() {

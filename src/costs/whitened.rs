@@ -90,7 +90,8 @@ impl<F: Float> Shared<F> {
             row[..dim].copy_from_slice(mean);
         }
         let seen_from = |about: &[f64]| {
-            let (axes, mut all) = (Axes::new(whitening, about), Vec::new());
+            let axes = Axes::new(whitening, about);
+            let mut all = Vec::new();
             axes.whiten(&rows, dim, &mut Vec::new(), &mut all);
             let mut centres = Centres::with_capacity(added.len(), dim);
             let of_components = all.chunks_exact(stride(dim));
@@ -133,7 +134,8 @@ impl<F: Float> Shared<F> {
         beta: f64,
         out: &mut Vec<F>,
     ) -> Option<&Linear<F>> {
-        let (centres, most) = (self.centres(), Frame::<F>::most().to_f64());
+        let centres = self.centres();
+        let most = Frame::<F>::most().to_f64();
         // Products of rows that are farther away say that their costs must be computed directly.
         let rounded = |values: &[f64], out: &mut Vec<F>| {
             out.clear();
@@ -161,9 +163,11 @@ impl<F: Float> Shared<F> {
 
     /// Costs that may be the best of their row are computed directly.
     fn all(&self, rows: &Rows<F>, out: &mut Vec<F>) {
-        let (mut entered, cost) = (Rows::default(), Cost::Scaled(&self.whitened));
+        let mut entered = Rows::default();
+        let cost = Cost::Scaled(&self.whitened);
         self.enter(rows, &mut Vec::new(), &mut entered);
-        let (mut all, mut ranking) = (Vec::new(), Ranking::default());
+        let mut all = Vec::new();
+        let mut ranking = Ranking::default();
         cost.all(&entered, &mut all);
         out.clear();
         for (i, costs) in all.chunks_exact_mut(cost.components()).enumerate() {
@@ -184,7 +188,8 @@ impl<F: Float> Shared<F> {
     }
 
     fn some(&self, row: &[F], ids: &[u32], out: &mut Vec<F>) {
-        let (mut whitened, dim) = (Vec::new(), self.centres().dim());
+        let mut whitened = Vec::new();
+        let dim = self.centres().dim();
         self.axes.whiten(row, dim, &mut Vec::new(), &mut whitened);
         self.some_entered(&Rows::of_padded(&whitened, dim), 0, ids, out);
     }
@@ -239,7 +244,8 @@ impl<'m, F: Float> Whitened<'m, F> {
         match self.0 {
             Kind::Shared(shared) => shared.all(rows, out),
             Kind::Each(transforms, added) => {
-                let (k, mut padded) = (added.len(), Vec::new());
+                let k = added.len();
+                let mut padded = Vec::new();
                 let stride = k.next_multiple_of(LANES);
                 padded.resize(rows.len() * stride, F::INFINITY);
                 all_of_each(transforms, added, rows, None, &mut padded);
@@ -281,8 +287,11 @@ fn all_of_each<F: Float>(
     out: &mut [F],
 ) {
     let components: Vec<&Whitening> = (0..added.len()).map(|c| transforms.transform(c)).collect();
-    let (n, k, dim) = (rows.len(), added.len(), rows.dim);
-    let (stride, line) = (k.next_multiple_of(LANES), n + LANES);
+    let n = rows.len();
+    let k = added.len();
+    let dim = rows.dim;
+    let stride = k.next_multiple_of(LANES);
+    let line = n + LANES;
     let mut narrow = Columns::<F>::new(n, dim, |i| rows.row(i));
     let mut wide = None;
     let mut roundings = Vec::with_capacity(k);
@@ -290,8 +299,10 @@ fn all_of_each<F: Float>(
     for first in (0..k).step_by(LANES) {
         let group = first..k.min(first + LANES);
         for (c, costs) in group.clone().zip(by_component.chunks_exact_mut(line)) {
-            let (own, added) = (components[c], added[c]);
-            let (mean, factor) = (&own.mean, &own.factor);
+            let own = components[c];
+            let added = added[c];
+            let mean = &own.mean;
+            let factor = &own.factor;
             if own.fits_narrow() {
                 narrow.forms(mean, factor, |at, forms, _| {
                     hold(forms, added, &mut costs[at..])
@@ -317,7 +328,9 @@ fn all_of_each<F: Float>(
         let upper = least.to_f64() + bound(least.to_f64());
         F::from_f64(upper + worst.beyond(bound(upper)))
     };
-    let (mut contenders, mut near, mut apart) = (Vec::new(), Vec::new(), Vec::new());
+    let mut contenders = Vec::new();
+    let mut near = Vec::new();
+    let mut apart = Vec::new();
     let none = vec![F::zero(); stride];
     soft::contenders(out, &none, reach, &mut contenders);
     let rows_of = out.chunks_exact_mut(stride).zip(contenders);
@@ -435,7 +448,8 @@ mod tests {
     fn costs_are_direct<F: Float>(noise: f64, within: f64) {
         let (components, rows) = case::<F>(noise);
         let added = [0.3, -1.0, 2.0, 0.0];
-        let (mut fast, mut direct) = (Vec::new(), Vec::new());
+        let mut fast = Vec::new();
+        let mut direct = Vec::new();
         let observed = Observed {
             transforms: &components,
             precisions: &[],
@@ -452,7 +466,8 @@ mod tests {
             let best = (0..4).min_by(lower).unwrap();
             assert_eq!(fast[best], direct[best]);
             for (fast, direct) in fast.iter().zip(&direct) {
-                let (fast, direct) = (fast.to_f64(), direct.to_f64());
+                let fast = fast.to_f64();
+                let direct = direct.to_f64();
                 assert!(
                     (fast - direct).abs() <= within * direct.abs().max(6.0),
                     "{fast} {direct}"
@@ -469,7 +484,8 @@ mod tests {
             costs_are_direct::<f64>(noise, 1e-9);
             costs_are_direct::<f32>(noise, 1e-5);
         }
-        let (wide, narrow) = (case::<f64>(1.0).0, case::<f64>(1e-3).0);
+        let wide = case::<f64>(1.0).0;
+        let narrow = case::<f64>(1e-3).0;
         assert!(wide.iter().all(|c| c.inflation < MOST_INFLATION));
         assert!(narrow.iter().all(|c| c.inflation > MOST_INFLATION));
     }

@@ -138,7 +138,8 @@ fn read_from<S: Source>(source: &S, first: usize, out: &mut [S::Element]) -> Res
     let Err(error) = source.read(first, out) else {
         return Ok(());
     };
-    let (dim, last) = (source.dim(), first + out.len() / source.dim() - 1);
+    let dim = source.dim();
+    let last = first + out.len() / source.dim() - 1;
     // One by one, to tell which it is.
     let mut alone = (first..).zip(out.chunks_exact_mut(dim));
     let lost = alone.find_map(|(row, out)| Some((row, source.read(row, out).err()?)));
@@ -173,7 +174,8 @@ impl<S: Source> Blocks<S> {
     }
 
     fn checked(source: S, weights: Option<Vec<f64>>) -> Result<Self> {
-        let (len, dim) = (source.len(), source.dim());
+        let len = source.len();
+        let dim = source.dim();
         let fault = |what: String| Error::stage(source.name(), what);
         let numbers = len.max(BLOCK).checked_mul(dim);
         if numbers.is_none_or(|numbers| numbers > isize::MAX as usize / size_of::<f64>()) {

@@ -339,7 +339,8 @@ impl<F: Float> Dense<'static, F> {
         rows: &[usize],
         weights: Vec<f64>,
     ) -> Result<Self> {
-        let (dim, summary) = (data.dim(), data.summary());
+        let dim = data.dim();
+        let summary = data.summary();
         // A unit other than 1 only where numbers would be clamped: it is a power of two, so that the way there and back is exact, but
         // the smallest numbers have no room below it.
         let widest = summary.max_abs() / Frame::<F>::most().to_f64();
@@ -349,7 +350,8 @@ impl<F: Float> Dense<'static, F> {
             let mut block = Rows::default();
             let rows = &rows[places.start / dim..places.end / dim];
             data.gather(rows, &frame, &mut block)?;
-            let (expected, found) = (out.len() / dim, block.len());
+            let expected = out.len() / dim;
+            let found = block.len();
             let is_as_said = block.entries().is_some() != data.kind().is_dense();
             if (found, block.dim) != (expected, dim) || !is_as_said {
                 let of = block.dim;

@@ -30,7 +30,8 @@ enum Rowset<'a, F: Float> {
 impl<'a, F: Float> Guarded<'a, F> {
     /// Data that has rows.
     pub(crate) fn new(data: &'a dyn Data<F>, cancel: Option<&Cancel>) -> Result<Self> {
-        let (len, dim) = (data.len(), data.dim());
+        let len = data.len();
+        let dim = data.dim();
         ensure(len > 0 && dim > 0, || Error::Empty { what: "data" })?;
         let weights = data.weights();
         same_length("weights", len, weights.map_or(len, <[f64]>::len))?;
@@ -55,7 +56,9 @@ impl<'a, F: Float> Guarded<'a, F> {
         directions: bool,
     ) -> Result<Self> {
         let mut checked = Self::new(data, cancel)?;
-        let (summary, frame, dim) = (data.summary(), data.frame().dim(), checked.dim);
+        let summary = data.summary();
+        let frame = data.frame().dim();
+        let dim = checked.dim;
         let columns = [&summary.mean, &summary.variance].map(Vec::len);
         if columns != [dim; 2] || summary.range.len() != dim || frame != dim {
             return checked.wrong(format!(
@@ -92,12 +95,15 @@ impl<'a, F: Float> Guarded<'a, F> {
 
     /// Whether squared differences of most rows are numbers of the type, in a unit in which the widest range is 1.
     fn check_outliers(&self) -> Result<()> {
-        let (few, widest) = (self.summary().range_of_few, self.summary().widest_range());
+        let few = self.summary().range_of_few;
+        let widest = self.summary().widest_range();
         let least = (2f64.powi(-F::MAX_EXPONENT) / F::EPSILON).sqrt();
         if few >= least * widest || few <= 0.0 {
             return Ok(());
         }
-        let (frame, mut rows, mut farthest) = (self.frame(), Rows::default(), (0, 0.0));
+        let frame = self.frame();
+        let mut rows = Rows::default();
+        let mut farthest = (0, 0.0);
         for first in (0..self.len).step_by(BLOCK) {
             self.load(first..self.len.min(first + BLOCK), &frame, &mut rows)?;
             for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
@@ -152,7 +158,8 @@ impl<'a, F: Float> Guarded<'a, F> {
         into.weights.clear();
         let of_block = |i: usize| rows.clone().nth(i).unwrap_or_default();
         load(self.data(), into).map_err(|error| self.located(error, of_block))?;
-        let (expected, found) = (rows.len(), into.len());
+        let expected = rows.len();
+        let found = into.len();
         if found != expected {
             let first = of_block(0);
             return self.wrong(format!(
@@ -160,7 +167,8 @@ impl<'a, F: Float> Guarded<'a, F> {
             ));
         }
         if into.dim != frame.dim() {
-            let (found, expected) = (into.dim, frame.dim());
+            let found = into.dim;
+            let expected = frame.dim();
             return self.wrong(format!(
                 "row {}: {found} coordinates, but {expected} expected",
                 of_block(0)
@@ -173,12 +181,14 @@ impl<'a, F: Float> Guarded<'a, F> {
             Some(_) => self.kind == RowKind::Partial,
         };
         if !as_said {
-            let (first, kind) = (of_block(0), self.kind);
+            let first = of_block(0);
+            let kind = self.kind;
             return self.wrong(format!(
                 "row {first} is loaded with other coordinates than those of {kind:?} rows, which the data says it has"
             ));
         }
-        let (weights, mut pairs) = (into.weights.iter(), rows.clone().zip(&into.weights));
+        let weights = into.weights.iter();
+        let mut pairs = rows.clone().zip(&into.weights);
         // No branch for each row: rows may be so short that it would take as long as to load them.
         let sound = match self.weights() {
             None => weights.fold(true, |sound, w| sound & (*w == 1.0)),
@@ -260,9 +270,11 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         self.cancel.check()?;
         let selected = self.data().select(rows, weights.clone());
         let selected = selected.map_err(|error| self.located(error, |row| row))?;
-        let (len, dim) = (selected.len(), selected.dim());
+        let len = selected.len();
+        let dim = selected.dim();
         if (len, dim) != (rows.len(), self.dim) || selected.weights() != Some(&weights) {
-            let (expected, of) = (rows.len(), self.dim);
+            let expected = rows.len();
+            let of = self.dim;
             return self.wrong(format!(
                 "{expected} rows of {of} coordinates selected: it must have as many, with the weights given, but has {len} of {dim}, \
                  or other weights"

@@ -39,7 +39,8 @@ pub(super) fn summary<'a, T: Element>(
     values_of: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>> + Sync,
 ) -> Result<Option<Summary>> {
     let blocks = parallel::map_blocks(n, BLOCK, |_, rows| {
-        let (mut sums, mut is_whole) = (KnownSums::new(dim), true);
+        let mut sums = KnownSums::new(dim);
+        let mut is_whole = true;
         let values = values_of(rows.clone())?;
         for (row, values) in rows.zip(values.chunks_exact(dim)) {
             let weight = weight.as_ref().map_or(1.0, |weight| weight(row));
@@ -54,7 +55,8 @@ pub(super) fn summary<'a, T: Element>(
         }
         Ok((sums, is_whole))
     });
-    let (mut total, mut is_whole) = (KnownSums::new(dim), true);
+    let mut total = KnownSums::new(dim);
+    let mut is_whole = true;
     for block in blocks {
         let (sums, all) = block?;
         total.merge(&sums);
@@ -114,7 +116,8 @@ pub(super) fn fill<'a, T: Element>(
 ) {
     let most = Frame::most();
     into.reset_ragged(frame);
-    let (mut ids, mut values) = (Vec::new(), Vec::new());
+    let mut ids = Vec::new();
+    let mut values = Vec::new();
     for (weight, row) in rows {
         ids.clear();
         values.clear();

@@ -90,10 +90,8 @@ impl<F: Float> Rows<F> {
         frame: &Frame<F>,
     ) -> Self {
         let may_miss = (self.entries()).is_some_and(|entries| !entries.others_are_zero);
-        let (mut values, mut rows) = (
-            Vec::with_capacity(some.len() * columns.len()),
-            Self::default(),
-        );
+        let mut values = Vec::with_capacity(some.len() * columns.len());
+        let mut rows = Self::default();
         let mut row = vec![F::zero(); self.dim];
         for i in some.clone() {
             row.fill(F::from_f64(f64::NAN));

@@ -146,7 +146,8 @@ impl<F: Float> Subspace<F> {
         let mut directions = rng.normals(dim, d).mapv(F::from_f64);
         for _ in 0..STEPS {
             let blocks = parallel::map_blocks(sample.len(), ROWS, |_, range| {
-                let (mut rows, mut sum) = (Rows::default(), Array2::zeros((dim, d)));
+                let mut rows = Rows::default();
+                let mut sum = Array2::zeros((dim, d));
                 for first in range.clone().step_by(rows_of(d)) {
                     let last = range.end.min(first + rows_of(d));
                     sample.load(first..last, &centred, &mut rows)?;
@@ -221,7 +222,8 @@ impl<F: Float> Subspace<F> {
 
     /// Centres of the frame in the subspace.
     pub(crate) fn enter(&self, centres: &Centres<F>) -> Centres<F> {
-        let (d, stride) = (centres.dim(), stride(centres.dim()));
+        let d = centres.dim();
+        let stride = stride(centres.dim());
         let mut relative = vec![F::zero(); centres.values.len()];
         distance::minus(&centres.values, &self.origin, &mut relative);
         let x = matrix(&relative, centres.len(), d, stride);
@@ -230,7 +232,8 @@ impl<F: Float> Subspace<F> {
 
     /// Centres of the subspace in the frame.
     pub(crate) fn leave(&self, centres: &Centres<F>) -> Centres<F> {
-        let (q, stride) = (centres.dim(), stride(centres.dim()));
+        let q = centres.dim();
+        let stride = stride(centres.dim());
         let x = matrix(&centres.values, centres.len(), q, stride);
         let mut back = product(&x, &self.directions.view());
         for mut centre in back.outer_iter_mut() {

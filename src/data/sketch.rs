@@ -90,7 +90,8 @@ impl<F: Float> Sketch<F> {
         into.reset_ragged(frame);
         for n in rows {
             let places = n * self.entries..(n + 1) * self.entries;
-            let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
+            let ids = &self.ids[places.clone()];
+            let values = &self.values[places];
             let shifted = |(&j, &x): (&u32, &F)| {
                 if own {
                     enter(j, x)

@@ -212,7 +212,8 @@ fn wide<T: Element>(row: ArrayView1<'_, T>) -> impl Iterator<Item = f64> {
 impl<F: Float> Making<F> {
     fn new<T: Element<Float = F>>(settings: &Settings, first: ArrayView1<'_, T>) -> Self {
         let basis = Basis::new(settings.seed, settings.columns);
-        let (dim, row) = (settings.columns, wide(first).collect::<Vec<f64>>());
+        let dim = settings.columns;
+        let row = wide(first).collect::<Vec<f64>>();
         let mut pivot = row.clone();
         basis.enter(&mut pivot);
         Self {
@@ -275,11 +276,14 @@ impl<F: Float> Making<F> {
         weights: Option<&[f64]>,
         which: Range<usize>,
     ) {
-        let (start, q, dim) = (self.len(), self.entries, self.basis.columns());
+        let start = self.len();
+        let q = self.entries;
+        let dim = self.basis.columns();
         let end = start + which.len();
         self.ids.resize(end * q, 0);
         self.values.resize(end * q, F::zero());
-        let (mut ids, mut values) = (&mut self.ids[start * q..], &mut self.values[start * q..]);
+        let mut ids = &mut self.ids[start * q..];
+        let mut values = &mut self.values[start * q..];
         let mut groups = Vec::new();
         let mut from = start;
         while from < end {
@@ -291,7 +295,8 @@ impl<F: Float> Making<F> {
             from = to;
         }
         let done = parallel::map_parts(groups, |_, (range, (ids, values), mut sums)| {
-            let (mut coordinates, mut scratch) = (vec![0.0; dim], Vec::new());
+            let mut coordinates = vec![0.0; dim];
+            let mut scratch = Vec::new();
             let entries = ids.chunks_exact_mut(q).zip(values.chunks_exact_mut(q));
             for (n, (ids, values)) in range.clone().zip(entries) {
                 let row = n - start + which.start;

@@ -90,7 +90,8 @@ impl<'a, F: Float> Sparse<'a, F> {
             same_length("weights", n, weights.len())?;
         }
         if starts[0] != 0 || starts[n] != values.len() {
-            let (first, last) = (starts[0], starts[n]);
+            let first = starts[0];
+            let last = starts[n];
             let what = format!(
                 "rows start at {first} and end at {last}: they must start at 0, and end at {}",
                 values.len()
@@ -183,12 +184,14 @@ impl<'a, F: Float> Sparse<'a, F> {
             return self.fill_dense(&rows, frame, into);
         }
         into.reset_sparse(frame, whole.clone());
-        let (mut known, mut entered) = (Vec::new(), Vec::new());
+        let mut known = Vec::new();
+        let mut entered = Vec::new();
         for n in rows {
             let (ids, values) = self.row(n);
             let factor = factor(Some(frame), values);
             let enter = |j: u32, x: F| {
-                let (x, j) = (F::from_f64(x.to_f64() * factor), j as usize);
+                let x = F::from_f64(x.to_f64() * factor);
+                let j = j as usize;
                 clamped((x - frame.offset[j]) * frame.scale[j], most)
             };
             let pairs = || ids.iter().zip(values);
@@ -282,7 +285,9 @@ impl<F: Float> Data<F> for Sparse<'_, F> {
     }
 
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
-        let (mut starts, mut ids, mut values) = (vec![0], Vec::new(), Vec::new());
+        let mut starts = vec![0];
+        let mut ids = Vec::new();
+        let mut values = Vec::new();
         for &n in rows {
             let (own, of_row) = self.row(n);
             ids.extend_from_slice(own);

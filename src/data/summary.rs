@@ -118,7 +118,8 @@ impl Summary {
         if let Some(known) = data.special().directions {
             return known.sum_up();
         }
-        let (n, dim) = (data.len(), data.dim());
+        let n = data.len();
+        let dim = data.dim();
         let frame = &Frame::sphere(dim);
         data.check(frame)?;
         Self::from_blocks(
@@ -147,14 +148,16 @@ impl Summary {
         values_of: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>> + Sync,
     ) -> Result<Self> {
         let weights = || weight.iter().flat_map(|weight| (0..n).map(weight));
-        let (unit, pivot) = (unit_of(weights()), pivot_row(weights()));
+        let unit = unit_of(weights());
+        let pivot = pivot_row(weights());
         let pivot = values_of(pivot..pivot + 1)?;
         let pivot: Vec<f64> = pivot.iter().map(|x| x.widen().to_f64()).collect();
         let mut total = Partial::new(dim);
         // Some blocks at a time: what is kept of all would grow with the data.
         for part in (0..n).step_by(PASS_ROWS) {
             let blocks = parallel::map_blocks(PASS_ROWS.min(n - part), BLOCK, |_, rows| {
-                let (mut block, from) = (Partial::new(dim), part + rows.start);
+                let mut block = Partial::new(dim);
+                let from = part + rows.start;
                 let values = values_of(from..part + rows.end)?;
                 // Weights known to be 1 take no time.
                 match &weight {
@@ -195,7 +198,8 @@ impl<F: Float> Frame<F> {
     pub(crate) fn standardised(summary: &Summary) -> Self {
         let columns = summary.range.iter().zip(&summary.variance);
         let deviations = columns.map(|((low, high), variance)| {
-            let (largest, deviation) = (low.abs().max(high.abs()), variance.sqrt());
+            let largest = low.abs().max(high.abs());
+            let deviation = variance.sqrt();
             match deviation > F::EPSILON * largest {
                 true => deviation,
                 false if largest > 0.0 => largest,
@@ -217,7 +221,8 @@ impl<F: Float> Frame<F> {
 
     /// The data's own coordinates, where neither rows nor their squares leave the range of the type.
     pub(crate) fn raw(summary: &Summary) -> Result<Self> {
-        let (farthest, most) = (summary.max_abs(), Self::most().to_f64());
+        let farthest = summary.max_abs();
+        let most = Self::most().to_f64();
         let name = "largest number of the data";
         let rule = "is too far from 0 for a family in raw coordinates: use another unit";
         require(farthest <= most, name, farthest, rule)?;
@@ -313,7 +318,8 @@ impl Partial {
         vectorised!({
             for (part, values) in values.chunks(few * dim).enumerate() {
                 let weights = (part * few..).map(weight);
-                let (mut column, mut widest) = (0, 0.0f64);
+                let mut column = 0;
+                let mut widest = 0.0f64;
                 while column + LANES <= dim {
                     let width =
                         self.add_columns::<T, LANES>(values, column, pivot, weights.clone());
@@ -356,11 +362,14 @@ impl Partial {
         let columns = column..column + L;
         let mut about = [0.0; L];
         about.copy_from_slice(&pivot[columns.clone()]);
-        let (mut first, mut second) = ([0.0; L], [0.0; L]);
-        let (mut low, mut high) = ([f64::INFINITY; L], [f64::NEG_INFINITY; L]);
+        let mut first = [0.0; L];
+        let mut second = [0.0; L];
+        let mut low = [f64::INFINITY; L];
+        let mut high = [f64::NEG_INFINITY; L];
         first.copy_from_slice(&self.first[columns.clone()]);
         second.copy_from_slice(&self.second[columns.clone()]);
-        let (mut largest, mut probe) = ([0.0; L], [0.0; L]);
+        let mut largest = [0.0; L];
+        let mut probe = [0.0; L];
         for (row, weight) in values.chunks_exact(pivot.len()).zip(weights) {
             let row = &row[columns.clone()];
             for l in 0..L {
@@ -493,7 +502,8 @@ mod tests {
     #[test]
     fn moments_are_those_of_two_passes_even_far_from_zero() {
         let mut rng = crate::base::rng::Rng::from_seed(5);
-        let (n, d) = (1_500, 3);
+        let n = 1_500;
+        let d = 3;
         let mut far = |i: usize| 1e6 * (i % d) as f64 + rng.normal();
         let x: Vec<f64> = (0..n * d).map(&mut far).collect();
         let w: Vec<f64> = (0..n).map(|i| (i % 4) as f64).collect();

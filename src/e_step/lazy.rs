@@ -85,7 +85,8 @@ impl<F: Float> Search<F> for LazySearch<F> {
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
         let old = block.supports.clone();
         self.nearest.search(model, rows, block, rng);
-        let (factor, mut distance) = ((1.0 + self.epsilon).powi(2), Vec::new());
+        let factor = (1.0 + self.epsilon).powi(2);
+        let mut distance = Vec::new();
         for (i, &old) in old.iter().enumerate().filter(|(_, c)| **c != UNSET) {
             let nearest = block.costs[i];
             rows.distances_to(i, model.centres(), &[old], &mut distance);

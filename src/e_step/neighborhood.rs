@@ -115,7 +115,8 @@ impl<F: Float> EStep<F> for Neighborhood {
             // Full supports need no neighbors.
             return Ok(Box::new(All::of_width(k)));
         }
-        let (size, mut evaluations) = (self.g.min(k), 0);
+        let size = self.g.min(k);
+        let mut evaluations = 0;
         let neighbors = match (saved, self.start) {
             (Some(bytes), _) => loaded(bytes, |known: &Neighbors| known.is_sound(k))?,
             (None, Start::Random) => {
@@ -171,12 +172,14 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
 
     /// Searches a block of rows (E12, E13).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
-        let (k, width) = (block.components(), block.width());
+        let k = block.components();
+        let width = block.width();
         // If the search starts from seeds, the first supports are the best ones.
         if self.settings.start == Start::Seeds && block.supports.contains(&UNSET) {
             return self.all.search(model, rows, block, rng);
         }
-        let (cost, mut evaluations) = (model.cost(), 0);
+        let cost = model.cost();
+        let mut evaluations = 0;
         let make = || Shard::new(k);
         self.shards.with(block.shard(), make, |shard| {
             for i in 0..rows.len() {
@@ -192,10 +195,13 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
                 for _ in 0..self.settings.random.min(k) {
                     space.insert(std::iter::once(&[rng.below(k) as u32][..]));
                 }
-                let (ids, costs, pairs) = (space.ids(), &mut shard.costs, &mut shard.pairs);
+                let ids = space.ids();
+                let costs = &mut shard.costs;
+                let pairs = &mut shard.pairs;
                 cost.some(rows, i, ids, costs);
                 block.set_best(i, ids, costs);
-                let (from, weight) = (block.support(i)[0], rows.weight(i));
+                let from = block.support(i)[0];
+                let weight = rows.weight(i);
                 if from == last_best {
                     pairs.add_in_order(from, weight, ids, costs)
                 } else {

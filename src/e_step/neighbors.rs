@@ -73,7 +73,8 @@ mod tests {
     #[test]
     fn neighbors_are_the_smallest_weighted_means_of_the_naive_table() {
         let mut rng = Rng::from_seed(4);
-        let (k, size) = (30, 4);
+        let k = 30;
+        let size = 4;
         let mut lists = vec![UNSET; k * size];
         (0..k).for_each(|c| lists[c * size] = c as u32);
         let mut neighbors = Neighbors { size, lists };

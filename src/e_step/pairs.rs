@@ -126,7 +126,8 @@ impl PairSums {
             for &row in group {
                 let row = self.rows[row as usize];
                 let places = row.start as usize..row.end as usize;
-                let (ids, values) = (&self.ids[places.clone()], &self.values[places]);
+                let ids = &self.ids[places.clone()];
+                let values = &self.values[places];
                 self.run.add(row.weight, ids, values);
             }
             self.run.end(&mut self.pairs);
@@ -232,7 +233,8 @@ impl OneComponent {
     fn add<F: Float>(&mut self, weight: f64, ids: &[u32], values: &[F]) {
         // A copy: what is behind a reference would be stored after every component.
         let mut len = self.len;
-        let (sums, found) = (&mut self.sums[..], &mut self.found[..]);
+        let sums = &mut self.sums[..];
+        let found = &mut self.found[..];
         for (&id, value) in ids.iter().zip(values) {
             let [sum, weights] = &mut sums[id as usize];
             // Without branches: written always, counted once.
@@ -277,7 +279,8 @@ impl Grouped {
         let (starts, order) = by_component(k, self.pairs.iter().map(|pair| pair.to));
         let turn = |&i: &u32| {
             let pair = self.pairs[i as usize];
-            let (from, to) = (pair.to, pair.from);
+            let from = pair.to;
+            let to = pair.from;
             Pair { from, to, ..pair }
         };
         let pairs = order.iter().map(turn).collect();

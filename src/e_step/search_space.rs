@@ -38,8 +38,10 @@ impl SearchSpace {
     #[inline(always)]
     pub(super) fn insert<'a>(&mut self, lists: impl Iterator<Item = &'a [u32]>) {
         // Copies: what is behind a reference would be stored after every component.
-        let (now, mut len) = (self.now, self.len);
-        let (stamps, ids) = (&mut self.stamps[..], &mut self.ids[..]);
+        let now = self.now;
+        let mut len = self.len;
+        let stamps = &mut self.stamps[..];
+        let ids = &mut self.ids[..];
         let last = stamps.len() - 1;
         for list in lists {
             for &c in list {

@@ -90,8 +90,10 @@ impl Similarity {
         let sized = [ids.len(), sorted.len(), places.len()] == [n; 3];
         let row_is_sound = |c: usize| {
             let row = starts[c]..starts[c + 1];
-            let (ids, sums) = (&ids[row.clone()], &sums[row.clone()]);
-            let (sorted, places) = (&sorted[row.clone()], &places[row]);
+            let ids = &ids[row.clone()];
+            let sums = &sums[row.clone()];
+            let sorted = &sorted[row.clone()];
+            let places = &places[row];
             let known = |id: &u32| (*id as usize) < k && *id as usize != c;
             let mut placed = sorted.iter().zip(places);
             sums.is_sorted()
@@ -116,8 +118,10 @@ impl Similarity {
         chosen: &mut Vec<u32>,
     ) {
         let row = self.starts[from as usize]..self.starts[from as usize + 1];
-        let (ids, sums) = (&self.ids[row.clone()], &self.sums[row.clone()]);
-        let (sorted, places) = (&self.sorted[row.clone()], &self.places[row]);
+        let ids = &self.ids[row.clone()];
+        let sums = &self.sums[row.clone()];
+        let sorted = &self.sorted[row.clone()];
+        let places = &self.places[row];
         let taken = chosen.iter().filter_map(|c| sorted.binary_search(c).ok());
         let taken = taken.map(|i| places[i]);
         gaps.around(taken, sums);
@@ -199,7 +203,8 @@ impl Gaps {
             chosen -= 1;
         }
         let Gap { start, end, .. } = self.gaps.swap_remove(chosen);
-        let (first, last) = (start as usize, end as usize - 1);
+        let first = start as usize;
+        let last = end as usize - 1;
         let rest = before(start, sums) + rest;
         let place = first + sums[first..last].partition_point(|&sum| sum <= rest);
         self.push(start, place as u32, sums);
@@ -235,7 +240,8 @@ mod tests {
     fn distribution(entries: &[(u32, f64)], members: &[u32], count: usize) {
         const DRAWS: usize = 200_000;
         let similarity = row(20, entries);
-        let (mut rng, mut gaps) = (Rng::from_seed(8), Gaps::default());
+        let mut rng = Rng::from_seed(8);
+        let mut gaps = Gaps::default();
         let mut counts: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
         for _ in 0..DRAWS {
             let mut chosen = members.to_vec();
@@ -244,7 +250,8 @@ mod tests {
         }
         let outside: BTreeMap<u32, f64> = entries.iter().copied().collect();
         let outside = || outside.iter().filter(|(c, _)| !members.contains(c));
-        let (mut total, mut chi_squared) = (0.0, 0.0);
+        let mut total = 0.0;
+        let mut chi_squared = 0.0;
         for (drawn, found) in &counts {
             let mut left: f64 = outside().map(|(_, s)| s).sum();
             let mut p = 1.0;
@@ -290,7 +297,8 @@ mod tests {
         // Far from each other: the largest comes first, and the small ones after it.
         let similarity = row(20, &[(1, 1.0), (2, 1e-30), (3, 1e-60), (4, 1e-200)]);
         let mut chosen = vec![0];
-        let (mut rng, mut gaps) = (Rng::from_seed(1), Gaps::default());
+        let mut rng = Rng::from_seed(1);
+        let mut gaps = Gaps::default();
         similarity.draw(0, 9, &mut rng, &mut gaps, &mut chosen);
         assert_eq!(chosen, [0, 1, 2, 3, 4]);
     }
@@ -298,7 +306,8 @@ mod tests {
     #[test]
     fn a_row_gives_as_many_as_it_has() {
         let similarity = row(20, &[(1, 0.0), (2, 0.5), (0, 3.0), (7, 1e-3)]);
-        let (mut rng, mut gaps) = (Rng::from_seed(1), Gaps::default());
+        let mut rng = Rng::from_seed(1);
+        let mut gaps = Gaps::default();
         for (members, expected) in [
             (vec![], vec![2, 7]),
             (vec![7, 0], vec![2]),

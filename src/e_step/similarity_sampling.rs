@@ -105,13 +105,16 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
 
     /// Searches a block of rows (E25).
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
-        let (k, width) = (block.components(), block.width());
-        let (cost, beta) = (model.cost(), model.log_joint().beta);
+        let k = block.components();
+        let width = block.width();
+        let cost = model.cost();
+        let beta = model.log_joint().beta;
         let drawn = self.settings.r.min(k - width);
         let make = || Shard::new(k);
         self.shards.with(block.shard(), make, |shard| {
             for i in 0..rows.len() {
-                let (support, candidates) = (block.support(i), &mut shard.candidates);
+                let support = block.support(i);
+                let candidates = &mut shard.candidates;
                 candidates.clear();
                 if support[0] != UNSET {
                     candidates.extend_from_slice(support);
@@ -172,7 +175,8 @@ impl<F: Float> Shard<F> {
         posterior::shares(costs, best, beta, q);
         // Each pair once: similarities are symmetric.
         for i in 0..support.len() - 1 {
-            let (others, shares) = (&support[i + 1..], &q[i + 1..]);
+            let others = &support[i + 1..];
+            let shares = &q[i + 1..];
             self.pairs.add(support[i], weight * q[i], others, shares);
         }
     }
@@ -218,7 +222,8 @@ mod tests {
             let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
             let model = GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
             let SimilaritySampling { h, r, .. } = e_step;
-            let (n, k) = (self.x.nrows(), self.means.nrows());
+            let n = self.x.nrows();
+            let k = self.means.nrows();
             let mut rng = Rng::from_seed(4);
             let mut search = SamplingSearch {
                 settings: e_step,
@@ -229,7 +234,8 @@ mod tests {
             let each = (0..searches).map(|_| {
                 for shard in 0..shards {
                     let range = shard * n / shards..(shard + 1) * n / shards;
-                    let (mut rows, frame) = (Rows::default(), Mixture::<f64>::frame(&model));
+                    let mut rows = Rows::default();
+                    let frame = Mixture::<f64>::frame(&model);
                     data.load(range.clone(), frame, &mut rows).unwrap();
                     let mut block = Block::new(k, h);
                     let places = range.start * h..range.end * h;
@@ -274,7 +280,8 @@ mod tests {
 
     #[test]
     fn similarities_are_those_of_the_naive_table() {
-        let (problem, h) = (Problem::new(600, 12, 0.2), 3);
+        let problem = Problem::new(600, 12, 0.2);
+        let h = 3;
         for shards in [1, 3] {
             let mut found = problem.search(SimilaritySampling::new(h, 2), shards, 4);
             let Searched {
@@ -283,7 +290,8 @@ mod tests {
             } = found.pop().unwrap();
             let naive = problem.naive(&supports, h);
             for (c, naive) in naive.outer_iter().enumerate() {
-                let (row, total) = (similarity.row(c), naive.sum());
+                let row = similarity.row(c);
+                let total = naive.sum();
                 assert_eq!(row.len(), naive.iter().filter(|s| **s > 0.0).count());
                 for (id, s) in row {
                     let expected = naive[id as usize];
@@ -314,7 +322,8 @@ mod tests {
     /// Drawn components are those of the row of the head, not of any other member.
     #[test]
     fn draws_come_from_the_row_of_the_nearest_component() {
-        let (h, mut all) = (3, 0);
+        let h = 3;
+        let mut all = 0;
         let found = Problem::new(900, 25, 0.2).search(SimilaritySampling::new(h, 2), 1, 8);
         for pair in found.windows(2) {
             let supports = pair[0].supports.chunks(h).zip(pair[1].supports.chunks(h));

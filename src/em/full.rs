@@ -117,9 +117,11 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         saved: SavedFull<'_, F>,
     ) -> std::result::Result<Self, FileFault> {
         let mut pass = Self::before(phase);
-        let (n, k) = (pass.phase.data.len(), pass.phase.model().components());
+        let n = pass.phase.data.len();
+        let k = pass.phase.model().components();
         if let Some(kept) = saved.kept {
-            let (kept, dim) = (kept.into_owned(), pass.phase.centres().dim());
+            let kept = kept.into_owned();
+            let dim = pass.phase.centres().dim();
             let shard_rows = shard_rows(pass.phase.data, k, 0);
             kept.rows.check(n, shard_rows, k, dim)?;
             let of_model = |before: &Centres<F>| (before.len(), before.dim()) == (k, dim);
@@ -147,7 +149,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     }
 
     fn before(mut phase: SetUp<'a, F, M>) -> Self {
-        let (k, width) = (phase.model().components(), phase.stages.width);
+        let k = phase.model().components();
+        let width = phase.stages.width;
         let supports = match phase.labels.take() {
             Some(labels) if width == 1 && k > 1 => Supports::of_labels(labels, k),
             _ => Supports::unset(phase.data.len(), width, k),
@@ -195,15 +198,20 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             streams,
             ..
         } = &self.phase;
-        let (m_step, model, searches) = (stages.m_step, &stages.model, self.searches);
+        let m_step = stages.m_step;
+        let model = &stages.model;
+        let searches = self.searches;
         let further = m_step.statistics(model).further();
         let searching = mode != Mode::Sum;
         if searching && searches > 0 && stages.search.by_component() {
             self.supports.order_by_label(model.components());
         }
-        let (sums, spare) = (PerShard::default(), &self.spare);
+        let sums = PerShard::default();
+        let spare = &self.spare;
         let known = self.scatter.is_some();
-        let (probes, dim, wanted) = (PerShard::default(), data.dim(), self.wanted);
+        let probes = PerShard::default();
+        let dim = data.dim();
+        let wanted = self.wanted;
         let shard_rows = shard_rows(*data, model.components(), further);
         let accumulate = |rows: &Rows<F>, block: &Block<F>| {
             if !block.others.is_empty() {
@@ -281,7 +289,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     /// Rows for the components without mass (E54). A search over all components shows at once that no row is near to them; another
     /// one may not have come upon them yet, so there it waits until the phase would end, and rows must have one component each.
     fn vacant(&self, found: &SearchResult, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
-        let (stages, rule) = (&self.phase.stages, &self.phase.rule);
+        let stages = &self.phase.stages;
+        let rule = &self.phase.rule;
         let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
         let in_time = stages.search.compares_all() || stages.width == 1 && settles();
         let more = report.zero_mass > 0 && self.moves == 0 && report.steps() < rule.max_iterations;
@@ -289,7 +298,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         let Some(sums) = sums.filter(|_| more && in_time && stages.has_free_centres()) else {
             return Ok(None);
         };
-        let (view, centres) = (self.phase.view(), self.phase.centres().clone());
+        let view = self.phase.view();
+        let centres = self.phase.centres().clone();
         let mut means = centres.clone();
         sums.move_centres(&mut means, |_, _, _| ());
         report.add_evaluations(view.len() as u64);
@@ -307,18 +317,19 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         phase: &SetUp<'a, F, M>,
         report: &mut PhaseReport,
     ) -> Result<(Likelihood, Moments)> {
-        let (data, view, centres) = (phase.data, phase.view(), phase.centres());
+        let data = phase.data;
+        let view = phase.view();
+        let centres = phase.centres();
         if let Some(before) = kept.before.take() {
             let shard_rows = shard_rows(data, centres.len(), 0);
             let rows = &mut kept.rows;
             report.add_evaluations(rows.search(view, &before, centres, shard_rows)?);
         }
-        let (sums, weight) = (&kept.rows.sums, data.summary().total_weight);
+        let sums = &kept.rows.sums;
+        let weight = data.summary().total_weight;
         let (mut moments, squared) = sums.moments_about(centres);
-        let (squared, entries) = (
-            squared + data.residual().squared,
-            weight * phase.coordinates(),
-        );
+        let squared = squared + data.residual().squared;
+        let entries = weight * phase.coordinates();
         moments.add_total(squared, entries);
         report.zero_mass = sums.zero_mass();
         report.at_floor = moments.with_enough_rows(&phase.model().at_floor());
@@ -330,8 +341,10 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     /// next, as far as those that have some tell: settled rows come nearer to their bounds in each search. Then they are kept, or
     /// without them if cells rule out most centres.
     fn keep_bounds(&mut self, report: &mut PhaseReport) -> Result<()> {
-        let (view, centres) = (self.phase.view(), self.phase.centres());
-        let (n, k) = (view.len(), centres.len());
+        let view = self.phase.view();
+        let centres = self.phase.centres();
+        let n = view.len();
+        let k = centres.len();
         let mut probes = std::mem::take(&mut self.probes);
         let products = n as f64 * k as f64 * centres.dim() as f64;
         let may = !probes.is_empty() && products >= PRODUCTS && report.steps() > self.restricted;
@@ -384,7 +397,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         mut assignment: Assignment<F>,
         report: &mut PhaseReport,
     ) -> Result<()> {
-        let (phase, mut centres) = (&self.phase, self.phase.centres().clone());
+        let phase = &self.phase;
+        let mut centres = self.phase.centres().clone();
         let Some(sums) = &self.statistics else {
             return Ok(());
         };
@@ -438,7 +452,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         let again = std::mem::take(&mut self.again);
         if self.moves > 0 {
             // Moves go by the second nearest centres as well.
-            let (view, centres) = (self.phase.view(), self.phase.centres());
+            let view = self.phase.view();
+            let centres = self.phase.centres();
             let (found, evaluations, _) = Assignment::exhaustive(view, centres)?;
             report.add_evaluations(evaluations);
             self.supports = Supports::of_labels(found.labels(), centres.len());
@@ -499,7 +514,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         self.statistics = None;
         self.run(Mode::SearchAndSum, self.phase.model().log_joint(), report)?;
         self.spare = Spare::default();
-        let (model, cancel) = (self.phase.model(), self.phase.data.cancel());
+        let model = self.phase.model();
+        let cancel = self.phase.data.cancel();
         let sums = self.statistics.as_mut();
         let merged = sums.map_or(Ok(0), |sums| merges.merge(sums, model, cancel))?;
         self.merges = match merged {

@@ -60,7 +60,8 @@ impl Identity {
             found.map_or("not there", |own| own.1).to_string()
         };
         for (name, _) in own.iter().chain(&others) {
-            let (expected, found) = (of(&own, name), of(&others, name));
+            let expected = of(&own, name);
+            let found = of(&others, name);
             if expected != found {
                 let what = name.to_string();
                 return Err(FileFault::OtherFit {

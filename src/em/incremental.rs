@@ -43,7 +43,9 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     /// From the components of the rows where they are known, or from the nearest centres; this first search starts the variance.
     pub(crate) fn new(mut phase: SetUp<'a, F, M>, report: &mut PhaseReport) -> Result<Self> {
         let labels = phase.labels.take();
-        let (view, centres, near) = (phase.view(), phase.centres(), near(&phase, report));
+        let view = phase.view();
+        let centres = phase.centres();
+        let near = near(&phase, report);
         let mut searched = false;
         let assignment = match labels {
             Some(labels) => Assignment::of_labels(&labels, centres.len()),
@@ -91,7 +93,9 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     ) -> std::result::Result<Self, FileFault> {
         phase.calibrated = true;
         let centres = phase.centres();
-        let (n, k, dim) = (phase.data.len(), centres.len(), centres.dim());
+        let n = phase.data.len();
+        let k = centres.len();
+        let dim = centres.dim();
         kept.assignment.check(n, k)?;
         kept.sums.check(k, dim)?;
         kept.lists = kept.lists.map(|lists| lists.checked(k)).transpose()?;
@@ -121,7 +125,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// Whether the phase would end with what was found (E19), if there is nothing else to try.
     fn settles(&self, free_energy: f64, likelihood: &Likelihood, report: &PhaseReport) -> bool {
-        let (rule, before) = (&self.phase.rule, &report.free_energies);
+        let rule = &self.phase.rule;
+        let before = &report.free_energies;
         self.kept.moves == 0 && rule.settles(before, free_energy, likelihood)
     }
 
@@ -142,7 +147,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         };
         report.add_evaluations(lists.follow(before, centres));
         let beyond = self.lists_miss(&lists, report)?;
-        let (view, centres) = (self.phase.view(), self.phase.centres());
+        let view = self.phase.view();
+        let centres = self.phase.centres();
         let assignment = &mut self.kept.assignment;
         let (changes, evaluations) = assignment.search(view, centres, &lists, beyond)?;
         report.add_evaluations(evaluations);
@@ -162,14 +168,16 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         let [.., before, last] = report.free_energies[..] else {
             return Ok(false);
         };
-        let (rule, likelihood) = (&self.phase.rule, self.likelihood());
+        let rule = &self.phase.rule;
+        let likelihood = self.likelihood();
         let earlier = &report.free_energies[..report.steps() - 1];
         let settled = || rule.settles(earlier, last, &likelihood);
         if self.transfers_wait() && settled() {
             return Ok(false);
         }
         let tolerance = rule.tolerance;
-        let (view, centres) = (self.phase.view(), self.phase.centres());
+        let view = self.phase.view();
+        let centres = self.phase.centres();
         let k = centres.len();
         let (listed, open) = self.kept.assignment.left_open(lists);
         let by_lists = time_of_lists(listed, k, self.near);
@@ -179,7 +187,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         if open == 0 || !report.steps().is_multiple_of(every.max(1)) {
             return Ok(false);
         }
-        let (assignment, turn) = (&self.kept.assignment, report.steps());
+        let assignment = &self.kept.assignment;
+        let turn = report.steps();
         let (missed, evaluations) = assignment.missed(view, centres, lists, open, turn)?;
         report.add_evaluations(evaluations);
         let gain = 2.0 * (last - before) / likelihood.entries * likelihood.best;
@@ -198,7 +207,8 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// Moves rows to other components, in the sums as well.
     fn move_rows(&mut self, changes: &[Change]) -> Result<()> {
-        let (view, centres) = (self.phase.view(), self.phase.centres());
+        let view = self.phase.view();
+        let centres = self.phase.centres();
         let IncrementalState {
             assignment, sums, ..
         } = &mut self.kept;
@@ -214,14 +224,18 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         report: &mut PhaseReport,
     ) -> Result<bool> {
         let likelihood = self.likelihood();
-        let (error, free_energy) = (likelihood.best, self.phase.free_energy(&likelihood));
+        let error = likelihood.best;
+        let free_energy = self.phase.free_energy(&likelihood);
         let last = report.steps() == self.phase.rule.max_iterations;
         if !(last || self.settles(free_energy, &likelihood, report)) {
             return Ok(false);
         }
-        let (view, centres) = (self.phase.view(), self.phase.centres());
-        let (tolerance, near) = (self.phase.rule.tolerance, self.near);
-        let (n, k) = (view.len(), centres.len());
+        let view = self.phase.view();
+        let centres = self.phase.centres();
+        let tolerance = self.phase.rule.tolerance;
+        let near = self.near;
+        let n = view.len();
+        let k = centres.len();
         // A search that takes as long as several iterations must gain several times the tolerance.
         let iterations = |rows: usize| time_of_all(rows, k) / time_of_lists(n, k, near);
         let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN.max(tolerance)) * error;
@@ -277,14 +291,17 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// Whether the last search compared every row with all centres, unless its bounds settled it.
     fn is_exact(&self) -> bool {
-        let (k, e_step) = (self.phase.centres().len(), self.phase.stages.e_step);
+        let k = self.phase.centres().len();
+        let e_step = self.phase.stages.e_step;
         self.kept.searched && e_step.bounds().is_some_and(|near| near >= k)
     }
 
     /// Rows for the components without mass (E54).
     fn vacant(&self, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
-        let (view, centres) = (self.phase.view(), self.phase.centres().clone());
-        let (mut means, sums) = (centres.clone(), &self.kept.sums);
+        let view = self.phase.view();
+        let centres = self.phase.centres().clone();
+        let mut means = centres.clone();
+        let sums = &self.kept.sums;
         sums.move_centres(&mut means);
         report.add_evaluations(view.len() as u64);
         let labels = self.kept.assignment.labels();
@@ -356,14 +373,16 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
             return Ok(());
         }
         self.exactly = true;
-        let (view, mut centres) = (self.phase.view(), self.phase.centres().clone());
+        let view = self.phase.view();
+        let mut centres = self.phase.centres().clone();
         let IncrementalState {
             assignment,
             sums,
             moves,
             ..
         } = &mut self.kept;
-        let (offsets, squared) = (sums.offsets(&centres), sums.squared(&centres));
+        let offsets = sums.offsets(&centres);
+        let squared = sums.squared(&centres);
         let phase = &self.phase;
         let (made, over) =
             phase.split_and_merge(&mut centres, assignment, &offsets, squared, report)?;
@@ -400,7 +419,8 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.
     fn found(&mut self, _: bool) -> Ended<M::Model> {
-        let (k, exact) = (self.phase.centres().len(), self.is_exact());
+        let k = self.phase.centres().len();
+        let exact = self.is_exact();
         let supports = Supports::of_labels(self.kept.assignment.labels(), k);
         self.phase.ended(supports, exact)
     }

@@ -75,7 +75,8 @@ impl<F: Float> RowPass<'_, F> {
         let live = (width < k).then(|| Live::of(model, width)).flatten();
         let parts = supports.rows().into_parts(self.shard_rows);
         let shards = parallel::map_parts(parts, |shard, rows_of_shard| {
-            let (first, mut sums) = (shard * self.shard_rows, PassTotals::default());
+            let first = shard * self.shard_rows;
+            let mut sums = PassTotals::default();
             let fresh = || (Rows::default(), Block::new(k, width));
             let (mut rows, mut block) = self.spare.take().unwrap_or_else(fresh);
             (block.shard, block.wants_bounds) = (shard, self.wants_bounds);
@@ -134,7 +135,8 @@ impl<F: Float> RowPass<'_, F> {
     /// The error for a block with a fault, which `what` describes. It blames the family if it gives a row no cost or names a
     /// component that does not exist, and the search otherwise.
     fn fault(&self, rows: &Rows<F>, block: &Block<F>, what: String) -> Error {
-        let (model, mut costs) = (self.model, Vec::new());
+        let model = self.model;
+        let mut costs = Vec::new();
         let ids: Vec<u32> = (0..model.components() as u32).collect();
         for i in 0..rows.len() {
             model.cost().some(rows, i, &ids, &mut costs);
@@ -194,7 +196,8 @@ impl Live {
 /// together have at most [`MOST_NUMBERS`] of them, or there is one shard; and so with sums of all coordinates, where rows have few
 /// of very many.
 pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, further: usize) -> usize {
-    let (n, dim) = (data.len(), data.dim());
+    let n = data.len();
+    let dim = data.dim();
     let of_all = if data.is_sparse() {
         further.max(k * dim)
     } else {

@@ -284,7 +284,8 @@ impl fmt::Display for Report {
             )?;
         }
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        let (e, t) = (&self.evaluations, &self.timings);
+        let e = &self.evaluations;
+        let t = &self.timings;
         writeln!(f, "{:<10}{:>18}{:>14}", "stage", "evaluations", "time / ms")?;
         for (stage, evaluations, time) in [
             ("coreset", Some(e.coreset), t.coreset),

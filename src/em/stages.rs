@@ -61,7 +61,8 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
 
     /// Whether a component of each row is all that the M-step asks for, and the nearest centre is the best: then sums can be kept.
     pub(super) fn is_nearest(&self) -> bool {
-        let (stages, model) = (&self.stages, self.model());
+        let stages = &self.stages;
+        let model = self.model();
         let kind = stages.m_step.statistics(model).kind;
         let of_one = stages.width == 1 && model.components() > 1 && kind == SecondMoments::Total;
         of_one && !self.data.is_sparse() && stages.has_free_centres()
@@ -142,7 +143,8 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
             (*centres, *frame) = (projected, subspace.frame());
         }
         let search = e_step.begin(&model, None, rng)?;
-        let (width, most) = (search.width(), model.components());
+        let width = search.width();
+        let most = model.components();
         let what = || format!("width {width}: must be at least 1, and at most {most}");
         let fault = || Error::stage(e_step.name(), what());
         ensure((1..=most).contains(&width), fault)?;
@@ -271,7 +273,8 @@ fn no_one_variance() -> Error {
 
 /// Components, centres and their coordinates, and those of the centres that costs are about.
 pub(crate) fn shape<F: Float>(model: &impl Mixture<F>) -> [usize; 4] {
-    let (cost, centres) = (model.cost(), model.centres());
+    let cost = model.cost();
+    let centres = model.centres();
     let dim = centres.dim();
     [
         cost.components(),

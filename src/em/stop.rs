@@ -164,7 +164,8 @@ mod tests {
     #[test]
     fn stops_for_the_first_reason_that_holds() {
         let converged = Some(Stop::Converged);
-        let (of_f, of_coordinates) = (Rule::RelativeToFreeEnergy, Rule::default());
+        let of_f = Rule::RelativeToFreeEnergy;
+        let of_coordinates = Rule::default();
         for (rule, free_energies, pending, stop) in [
             (of_f, &[-500.0][..], false, None),
             (of_f, &[-500.0, -490.0], false, None),

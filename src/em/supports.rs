@@ -57,7 +57,8 @@ impl Supports {
         let known = |c: &u32| (*c as usize) < k;
         let labelled = self.labels.len() == n && self.labels.iter().all(known);
         rule(labelled, "labels", "must be a component for each row")?;
-        let (width, size) = (self.per_row, self.supports.len());
+        let width = self.per_row;
+        let size = self.supports.len();
         let sized = width < k && Some(size) == n.checked_mul(width);
         let sound = |support: &[u32]| {
             let repeated = |i: usize| support[..i].contains(&support[i]);
@@ -91,7 +92,9 @@ impl Supports {
     pub(super) fn order_by_label(&mut self, k: usize) {
         let n = self.labels.len();
         let (_, mut from) = sort::sorted_apart(k, 0, n, |place| (self.labels[place], place));
-        let (labels, supports, width) = (&self.labels, &self.supports, self.per_row);
+        let labels = &self.labels;
+        let supports = &self.supports;
+        let width = self.per_row;
         let mut new_labels = vec![0; labels.len()];
         let mut new_supports = vec![0; supports.len()];
         parallel::map_chunks(&mut new_labels, PLACES, |_, range, new| {
@@ -132,8 +135,10 @@ impl Supports {
     /// Labels (n), and supports (n, width), best first, unless they are full.
     pub(crate) fn into_arrays(mut self) -> (Array1<u32>, Option<Array2<u32>>) {
         if !self.order.is_empty() {
-            let (places, width) = (self.order.iter().enumerate(), self.per_row);
-            let (mut labels, mut supports) = (self.labels.clone(), self.supports.clone());
+            let places = self.order.iter().enumerate();
+            let width = self.per_row;
+            let mut labels = self.labels.clone();
+            let mut supports = self.supports.clone();
             for (place, &row) in places {
                 labels[row] = self.labels[place];
                 supports[row * width..(row + 1) * width]
@@ -152,7 +157,8 @@ impl<'a> SupportRows<'a> {
     /// Consecutive parts of `rows` rows each, the last one shorter.
     pub(super) fn into_parts(self, rows: usize) -> Vec<SupportRows<'a>> {
         let per_row = self.per_row;
-        let (mut rest, mut order) = (self.supports, self.order);
+        let mut rest = self.supports;
+        let mut order = self.order;
         let mut parts = Vec::new();
         for labels in self.labels.chunks_mut(rows) {
             let (supports, after) = rest.split_at_mut(labels.len() * per_row);

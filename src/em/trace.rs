@@ -67,7 +67,8 @@ impl Place {
 }
 
 pub(crate) fn iteration(report: &PhaseReport) {
-    let (iteration, evaluations) = (report.iterations, report.evaluations);
+    let iteration = report.iterations;
+    let evaluations = report.evaluations;
     let free_energy = report.free_energies[iteration];
     event!(DEBUG, "iteration", iteration, free_energy, evaluations; report.elapsed);
 }

@@ -51,7 +51,9 @@ pub(super) fn fill<F: Float>(
     };
     let part = shard_rows(view.data, means.len(), 0);
     let parts = parallel::map_blocks(labels.len(), part, |_, all| {
-        let (mut far, mut rows, mut squared) = (Vec::new(), Rows::default(), Vec::new());
+        let mut far = Vec::new();
+        let mut rows = Rows::default();
+        let mut squared = Vec::new();
         for from in all.clone().step_by(BLOCK) {
             let places = from..all.end.min(from + BLOCK);
             match order.get(places.clone()) {
@@ -60,7 +62,8 @@ pub(super) fn fill<F: Float>(
             }
             for (i, place) in places.enumerate() {
                 rows.distances_to(i, means, &labels[place..=place], &mut squared);
-                let (row, squared) = (*order.get(place).unwrap_or(&place), squared[0].to_f64());
+                let row = *order.get(place).unwrap_or(&place);
+                let squared = squared[0].to_f64();
                 let gain = rows.weight(i) * squared;
                 if gain > 0.0 {
                     far.push(Far { row, squared, gain });
@@ -79,7 +82,8 @@ pub(super) fn fill<F: Float>(
     let mut rows = Rows::default();
     view.data.gather(&numbers, view.frame, &mut rows)?;
     let (order, weights) = copies(&rows);
-    let (mut chosen, mut apart) = (Vec::new(), vec![F::zero(); rows.len()]);
+    let mut chosen = Vec::new();
+    let mut apart = vec![F::zero(); rows.len()];
     for c in empty {
         let gain = |i: usize| weights[i] * far[i].squared;
         // By value, so that the order of the rows does not matter.
@@ -108,7 +112,8 @@ fn copies<F: Float>(rows: &Rows<F>) -> (Vec<usize>, Vec<f64>) {
     let mut weights: Vec<f64> = (0..rows.len()).map(|i| rows.weight(i)).collect();
     let mut order: Vec<usize> = (0..rows.len()).collect();
     let by_value = |a: &usize, b: &usize| {
-        let (a, b) = (rows.coordinates(*a), rows.coordinates(*b));
+        let a = rows.coordinates(*a);
+        let b = rows.coordinates(*b);
         a.partial_cmp(&b).unwrap_or(Ordering::Equal)
     };
     order.sort_by(by_value);

@@ -67,7 +67,8 @@ impl<Model> Course<Model> {
             found => found?,
         };
         self.cut |= found.is_cancelled();
-        let (own, place) = (found.standing(), self.restarts.len());
+        let own = found.standing();
+        let place = self.restarts.len();
         self.restarts.push(own.1);
         let best = self.best.as_ref();
         if best.is_none_or(|(_, best)| own > best.standing()) {
@@ -131,7 +132,8 @@ impl<Model> Course<Model> {
     where
         Model: Mixture<F>,
     {
-        let (restart, runs) = (self.restarts.len(), !middle.is_empty());
+        let restart = self.restarts.len();
+        let runs = !middle.is_empty();
         let within = restart < settings.restarts && self.number <= plan.phases.len();
         let of_fit = "must be within the restarts and phases of the fit";
         rule(within, "course", of_fit)?;

@@ -67,11 +67,13 @@ impl<'a, F: Float> Plan<'a, F> {
             phases: Vec::new(),
             principal: OnceLock::new(),
         };
-        let (which, known_rows) = (PhaseRows::Coreset, known.as_mut());
+        let which = PhaseRows::Coreset;
+        let known_rows = known.as_mut();
         plan.draw(which, coreset, settings, known_rows, context)?;
         seed::enough_rows(plan.rows(0), k, "coreset")?;
         // The first phase that is sure to run has the starts of those before it as well.
-        let (mut starts, mut runs) = (1, false);
+        let mut starts = 1;
+        let mut runs = false;
         for (number, phase) in list.iter().enumerate() {
             starts = phase.outline.starts.max(if runs { 1 } else { starts });
             let Some(place) = plan.place_of(phase, &list[number + 1..]) else {
@@ -115,7 +117,8 @@ impl<'a, F: Float> Plan<'a, F> {
                 (!without || !on_all).then_some(0)
             }
             PhaseRows::Larger(larger) => {
-                let (size, before) = (larger.size, self.rows(next - 1).len());
+                let size = larger.size;
+                let before = self.rows(next - 1).len();
                 let worth = !without && size > before && size <= self.data.summary().rows / 4;
                 worth.then_some(next)
             }
@@ -135,7 +138,8 @@ impl<'a, F: Float> Plan<'a, F> {
         known: Option<&mut Coresets>,
         context: &mut Context<'_, F>,
     ) -> Result<()> {
-        let (started, number) = (Instant::now(), self.sets.len());
+        let started = Instant::now();
+        let number = self.sets.len();
         let subset = match known {
             Some(known) => known.get_mut(number).and_then(Option::take),
             None => {
@@ -150,7 +154,8 @@ impl<'a, F: Float> Plan<'a, F> {
         }
         let evaluations = subset.as_ref().map_or(0, |s| s.evaluations);
         self.sets.push(RowSet::new(which, self.data, subset)?);
-        let (rows, elapsed) = (self.rows(number), started.elapsed());
+        let rows = self.rows(number);
+        let elapsed = started.elapsed();
         let spent = &mut context.spent.evaluations.coreset;
         *spent = spent.saturating_add(evaluations);
         context.spent.timings.coreset += elapsed;

@@ -226,7 +226,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Outcome<M::Model>> {
-        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let plan = &self.plan;
+        let settings = &self.clusterer.settings;
         if course.is_new() {
             self.starts(course, context)?;
             course.save(plan, context)?;
@@ -282,7 +283,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
 
     /// The starts of a restart, at their seeds.
     fn starts(&self, course: &mut Course<M::Model>, context: &mut Context<'_, F>) -> Result<()> {
-        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let plan = &self.plan;
+        let settings = &self.clusterer.settings;
         let restart = course.restarts.len();
         let first = self.start(restart, 0, context)?;
         course.anew = false;
@@ -363,7 +365,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         course: &Course<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Option<Outcome<M::Model>>> {
-        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let plan = &self.plan;
+        let settings = &self.clusterer.settings;
         let begins = self.instead_of_coreset(course, context);
         let (Some((reached, few, all)), Some(fitted)) = (begins, course.first()) else {
             return Ok(None);
@@ -376,10 +379,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let judges = chosen(all, (1..n).step_by(step * few.len().div_ceil(JUDGES)))?;
         // Means of m rows are off by the error of one row over m.
         let off = 1.0 + settings.clusters as f64 / drawn.len() as f64;
-        let (drawn, judges) = (
-            View::new(&*drawn, &plan.frame),
-            View::new(&*judges, &plan.frame),
-        );
+        let drawn = View::new(&*drawn, &plan.frame);
+        let judges = View::new(&*judges, &plan.frame);
         let (means, evaluations) = em::iterated(drawn, random)?;
         let (of_fitted, some) = em::error_of(judges, fitted.model.centres())?;
         let (of_means, more) = em::error_of(judges, &means)?;
@@ -396,10 +397,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         course: &Course<M::Model>,
         context: &Context<'_, F>,
     ) -> Option<(usize, &dyn Data<F>, &dyn Data<F>)> {
-        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let plan = &self.plan;
+        let settings = &self.clusterer.settings;
         let reached = plan.on_all().filter(|reached| *reached > 0)?;
-        let (begin, next) = (&plan.phases[0], &plan.phases[reached]);
-        let (few, all) = (plan.rows(begin.place), plan.rows(next.place));
+        let begin = &plan.phases[0];
+        let next = &plan.phases[reached];
+        let few = plan.rows(begin.place);
+        let all = plan.rows(next.place);
         let may_be = begin.phase.outline.unless_random
             && begin.phase.outline.starts == 1
             && !course.subspace
@@ -443,9 +447,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         start: usize,
         context: &mut Context<'_, F>,
     ) -> Result<Outcome<M::Model>> {
-        let (plan, settings, started) = (&self.plan, &self.clusterer.settings, Instant::now());
-        let (m_step, frame) = (&self.clusterer.m_step, plan.frame.clone());
-        let (mut calibrated, mut evaluations) = (false, 0);
+        let plan = &self.plan;
+        let settings = &self.clusterer.settings;
+        let started = Instant::now();
+        let m_step = &self.clusterer.m_step;
+        let frame = plan.frame.clone();
+        let mut calibrated = false;
+        let mut evaluations = 0;
         let model = match &settings.warm {
             Some(warm) => {
                 let Started { model, goes_on } =
@@ -457,7 +465,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
             None => {
                 let streams = Streams::new(settings.seed, restart as u64).start(start);
                 let mut rng = streams.at(Purpose::Seeding, 0, 0);
-                let (rows, share) = (plan.rows(plan.phases[0].place), Share::default());
+                let rows = plan.rows(plan.phases[0].place);
+                let share = Share::default();
                 context.monitor.see(&Progress::Seeding {
                     restart,
                     start,
@@ -492,12 +501,15 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     fn model_at(&self, seeds: Centres<F>) -> Result<M::Model> {
-        let (m_step, frame) = (&self.clusterer.m_step, self.plan.frame.clone());
-        let (k, d) = (seeds.len(), seeds.dim());
+        let m_step = &self.clusterer.m_step;
+        let frame = self.plan.frame.clone();
+        let k = seeds.len();
+        let d = seeds.dim();
         let model = m_step.start(seeds, frame, self.data, None)?.model;
         let ([components, centres, dim, about], in_frame) = (shape(&model), model.frame().dim());
         let sums = m_step.statistics(&model);
-        let (of, by) = (sums.mass.len(), sums.dim);
+        let of = sums.mass.len();
+        let by = sums.dim;
         if [components, centres, of, dim, about, in_frame, by] != [k, k, k, d, d, d, d] {
             let what = format!(
                 "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}, \
@@ -516,9 +528,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         course: &mut Course<M::Model>,
         context: &mut Context<'_, F>,
     ) -> Result<Outcome<M::Model>> {
-        let (plan, settings) = (&self.plan, &self.clusterer.settings);
+        let plan = &self.plan;
+        let settings = &self.clusterer.settings;
         let Planned { phase, place } = &plan.phases[course.number];
-        let (outline, place) = (phase.outline, *place);
+        let outline = phase.outline;
+        let place = *place;
         let inside = course.subspace && outline.columns != Columns::All;
         let data = if inside {
             plan.projected(place, &mut context.spent)?
@@ -530,12 +544,14 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         // Components of other rows say nothing of these.
         let same = candidate.found.take().filter(|(_, of)| *of == place);
         candidate = course.begin(candidate, plan, context)?;
-        let (restart, done) = (course.restarts.len(), candidate.phases.len());
+        let restart = course.restarts.len();
+        let done = candidate.phases.len();
         let streams = Streams::new(settings.seed, restart as u64).start(candidate.start);
         let streams = streams.phase(done);
         let mut rng = streams.at(Purpose::Start, 0, 0);
         let subspace = plan.subspace().filter(|_| inside).map(|p| &p.subspace);
-        let (m_step, e_step) = (&self.clusterer.m_step, &*phase.e_step);
+        let m_step = &self.clusterer.m_step;
+        let e_step = &*phase.e_step;
         let mut stages = Stages::begin(m_step, e_step, candidate.model, subspace, &mut rng)?;
         let which = plan.sets[place].which;
         let mut report = PhaseReport::new(restart, done, which, data.len(), data.dim());
@@ -594,7 +610,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         stopped: bool,
         report: &mut PhaseReport,
     ) -> Result<Box<dyn Pass<'b, F, M> + 'b>> {
-        let (has_bounds, data) = (set_up.stages.e_step.bounds().is_some(), set_up.data);
+        let has_bounds = set_up.stages.e_step.bounds().is_some();
+        let data = set_up.data;
         let numbered = !has_bounds || u32::try_from(data.len()).is_ok();
         let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
         require(numbered, "rows", data.len(), rule)?;

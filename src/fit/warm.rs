@@ -69,7 +69,8 @@ fn loaded<F: Float, Model: DeserializeOwned>(
     let contents = Contents::of(&MODEL, bytes)?;
     let ModelInfo { number, family, .. } = ModelInfo::parse(contents.version, contents.header)?;
     if number != F::NAME {
-        let (expected, found) = (F::NAME, number);
+        let expected = F::NAME;
+        let found = number;
         return Err(FileFault::Number { expected, found });
     }
     io::only("model", contents.values).map_err(|_| FileFault::Family {

@@ -56,7 +56,8 @@ impl Prefix {
         let (version, rest) = rest.split_first_chunk().ok_or(FileFault::Truncated)?;
         let version = u32::from_le_bytes(*version);
         if !(1..=kind.version).contains(&version) {
-            let (found, known) = (version, kind.version);
+            let found = version;
+            let known = kind.version;
             return Err(FileFault::Version { found, known });
         }
         let (length, rest) = rest.split_first_chunk().ok_or(FileFault::Truncated)?;

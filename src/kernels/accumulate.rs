@@ -18,7 +18,9 @@ pub(crate) fn add_rows<F: Float, const SQUARES: bool>(
     about: &[F],
     first: &mut [f64],
 ) -> f64 {
-    let (stride, mut from, mut squared) = (about.len(), 0, 0.0);
+    let stride = about.len();
+    let mut from = 0;
+    let mut squared = 0.0;
     // As many columns as registers can have the sums of.
     while !SQUARES && stride - from >= 64 {
         add_columns::<F, 64, SQUARES>(rows, from, entries, about, first);
@@ -54,7 +56,9 @@ fn add_columns<F: Float, const N: usize, const SQUARES: bool>(
     ) else {
         return 0.0;
     };
-    let (about, mut total, mut squared) = (about.map(F::to_f64), *first, [0.0; N]);
+    let about = about.map(F::to_f64);
+    let mut total = *first;
+    let mut squared = [0.0; N];
     for &Share { row, share } in entries {
         let Some(row) = rows[row as usize * stride + from..].first_chunk::<N>() else {
             break;

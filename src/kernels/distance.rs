@@ -245,7 +245,8 @@ fn to_few<F: Float, S: Simd>(
     let (first, others) = centres.split_at(stride);
     for ((x, id), least) in rows.chunks_exact(stride).zip(ids).zip(least) {
         // If a row has a NaN, all its distances are NaN: NaN must not look like a large distance.
-        let (mut nearest, mut lowest) = (0, squared(simd, x, first));
+        let mut nearest = 0;
+        let mut lowest = squared(simd, x, first);
         for (c, centre) in (1..).zip(others.chunks_exact(stride)) {
             let distance = squared(simd, x, centre);
             let nearer = distance < lowest;
@@ -274,7 +275,8 @@ fn few_by_coordinate<F: Float, const D: usize>(
             #[inline(always)]
             |_, x| x,
         );
-        let (mut nearest, mut least) = ([0; ROWS], to_one(&columns, &centres[0]));
+        let mut nearest = [0; ROWS];
+        let mut least = to_one(&columns, &centres[0]);
         for (c, centre) in (0..).zip(centres).skip(1) {
             let distances = to_one(&columns, centre);
             for r in 0..ROWS {
@@ -377,10 +379,8 @@ fn some_scaled_by_ones<F: Float, S: Simd>(
 ) {
     for (out, &id) in out.iter_mut().zip(ids) {
         let start = id as usize * x.len();
-        let (centre, factors) = (
-            &centres[start..][..x.len()],
-            &scales.factors[start..][..x.len()],
-        );
+        let centre = &centres[start..][..x.len()];
+        let factors = &scales.factors[start..][..x.len()];
         *out = scaled(simd, x, centre, factors) + scales.terms[id as usize];
     }
 }
@@ -394,7 +394,8 @@ pub(crate) fn scaled_to_all<F: Float>(
     out: &mut Vec<F>,
 ) {
     let k = scales.terms.len();
-    let (stride, all) = (centres.len() / k, (0..k as u32).collect::<Vec<_>>());
+    let stride = centres.len() / k;
+    let all = (0..k as u32).collect::<Vec<_>>();
     out.resize(rows.len() / stride * k, F::zero());
     for (x, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(k)) {
         some_scaled(x, centres, scales, &all, out);
@@ -450,7 +451,8 @@ pub(crate) fn to_all<F: Float>(
     out: &mut Vec<F>,
 ) {
     let stride = stride(dim);
-    let (n, k) = (rows.norms.len(), centres.norms.len());
+    let n = rows.norms.len();
+    let k = centres.norms.len();
     out.resize(n * k, F::zero());
     let x = matrix(rows.rows, n, dim, stride);
     let mu = matrix(centres.rows, k, dim, stride);
@@ -502,10 +504,14 @@ mod tests {
                 assert!((got.to_f64() - naive).abs() <= within * (naive.abs() + d as f64));
             };
             on_every_processor(|| {
-                let (mut own, mut nx) = (vec![F::zero(); n], Vec::new());
-                let (mut all, mut some, mut all_scaled) = (Vec::new(), Vec::new(), Vec::new());
+                let mut own = vec![F::zero(); n];
+                let mut nx = Vec::new();
+                let mut all = Vec::new();
+                let mut some = Vec::new();
+                let mut all_scaled = Vec::new();
                 norms(&x, s, &mut nx);
-                let (rows, norms) = (&x[..], &nx[..]);
+                let rows = &x[..];
+                let norms = &nx[..];
                 let centres = Normed {
                     rows: &mu,
                     norms: &naive_norms(&mu, d),
@@ -572,7 +578,8 @@ mod tests {
             x.extend(vec![f64::NAN; s]);
             for k in 1..=DIRECT_CENTRES {
                 on_every_processor(|| {
-                    let (mut ids, mut least) = (vec![0; n + 1], vec![0.0; n + 1]);
+                    let mut ids = vec![0; n + 1];
+                    let mut least = vec![0.0; n + 1];
                     nearest_of_few(&x, &mu[..k * s], s, &mut ids, &mut least);
                     assert!(least[n].is_nan());
                     let mut other = vec![0.0; n];

@@ -16,7 +16,8 @@ fn enter_frame<F: Float, S: Simd>(simd: S, rows: &mut [F], offset: &[F], scale: 
     let stride = offset.len();
     let (offset, offset_rest) = F::vectors::<S>(offset);
     let (scale, scale_rest) = F::vectors::<S>(scale);
-    let (least_held, most_held) = (F::splat(simd, -most), F::splat(simd, most));
+    let least_held = F::splat(simd, -most);
+    let most_held = F::splat(simd, most);
     for row in rows.chunks_exact_mut(stride) {
         let (row, rest) = F::vectors_mut::<S>(row);
         for ((x, &offset), &scale) in row.iter_mut().zip(offset).zip(scale) {
@@ -107,7 +108,8 @@ fn short_with_norms<F: Float, const D: usize>(rows: &[F], about: &[F], out: &mut
     let mut from = [F::zero(); D];
     from[..dim].copy_from_slice(about);
     for (i, row) in rows.as_chunks::<D>().0.iter().enumerate() {
-        let (mut seen, mut squares) = ([F::zero(); D], [F::zero(); D]);
+        let mut seen = [F::zero(); D];
+        let mut squares = [F::zero(); D];
         for j in 0..D {
             seen[j] = row[j] - from[j];
             squares[j] = seen[j] * seen[j];
@@ -161,7 +163,8 @@ pub(crate) fn relative_and_scaled<F: Float, T: Float>(
             // Rows of weight 0 may be so far that the difference overflows.
             let counts = factor > T::zero();
             for ((out, &x), &a) in out.iter_mut().zip(row).zip(about) {
-                let (x, a) = (T::from_f64(x.to_f64()), T::from_f64(a.to_f64()));
+                let x = T::from_f64(x.to_f64());
+                let a = T::from_f64(a.to_f64());
                 *out = if counts { (x - a) * factor } else { T::zero() };
             }
         }
@@ -251,7 +254,8 @@ mod tests {
             with_norms(&rows, stride, &about[..d], &mut norms);
             let mut squares = vec![0.0; n * 2 * d];
             with_squares(&rows, stride, &about[..d], &mut squares);
-            let (mut scaled, mut wide) = (Vec::new(), Vec::new());
+            let mut scaled = Vec::new();
+            let mut wide = Vec::new();
             let factors = (0..n).map(|i| i as f64);
             relative_and_scaled(&rows, &about, factors, 48, &mut scaled);
             relative_and_scaled(&rows, &about, [1.0; 3].into_iter(), 48, &mut wide);

@@ -84,7 +84,8 @@ fn nearest_of_all<F: Float, S: Simd>(
         let lanes = &mut lanes[..ids.len()];
         lanes.fill(Lanes::new());
         for (panel, part) in panels.parts(PANELS) {
-            let (mut first, width) = (0, part.norms.len());
+            let mut first = 0;
+            let width = part.norms.len();
             while first < lanes.len() {
                 let rows = &rows[first * stride..];
                 let taken = costs_of_first(simd, rows, stride, part, &mut costs.0, width);
@@ -156,7 +157,9 @@ impl<F: Float> Lanes<F> {
         let one = F::splat(simd, F::one());
         let first = F::splat(simd, F::from_f64(panel as f64));
         for v in 0..per_line {
-            let (mut low, mut panel, mut next) = (lows[v], panels[v], nexts[v]);
+            let mut low = lows[v];
+            let mut panel = panels[v];
+            let mut next = nexts[v];
             let mut number = first;
             for costs in costs.chunks_exact(per_line) {
                 let cost = costs[v];
@@ -210,7 +213,8 @@ impl<F: Float> Lanes<F> {
         // The nearest of all others, in that lane and elsewhere.
         let (here, infinity) = (splat_lane::<F, S>(simd, lane), F::splat(simd, F::INFINITY));
         let mut other = infinity;
-        let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
+        let low = F::vectors::<S>(&self.low).0;
+        let next = F::vectors::<S>(&self.next).0;
         let vectors = low.iter().zip(next);
         for ((&low, &next), &number) in vectors.zip(F::vectors::<S>(F::NUMBERS).0) {
             let low = F::select(simd, F::equal(simd, number, here), infinity, low);
@@ -250,7 +254,8 @@ fn least<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES]) -> F {
 /// The first lane that has this number; one has, as no cost is NaN.
 #[inline(always)]
 fn lane_of<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES], number: F) -> usize {
-    let (number, mut lane) = (F::splat(simd, number), 0);
+    let number = F::splat(simd, number);
+    let mut lane = 0;
     for &vector in F::vectors::<S>(numbers).0 {
         let found = first_lane(F::equal(simd, vector, number), lanes::<F, S>());
         lane += found;
@@ -357,7 +362,8 @@ fn two_nearest_of_packed<F: Float, S: Simd>(
         let mut lanes = [TwoLanes::new(); ROWS];
         let lanes = &mut lanes[..rows.len() / stride];
         for (panel, part) in panels.parts(PANELS) {
-            let (mut first, width) = (0, part.norms.len());
+            let mut first = 0;
+            let width = part.norms.len();
             while first < lanes.len() {
                 let rows = &relative[first * stride..];
                 let taken = costs_of_first(simd, rows, stride, part, &mut costs.0, width);
@@ -410,8 +416,10 @@ impl<F: Float> TwoLanes<F> {
         let one = F::splat(simd, F::one());
         let first = F::splat(simd, F::from_f64(panel as f64));
         for v in 0..per_line {
-            let (mut low, mut low_panel) = (lows[v], low_panels[v]);
-            let (mut next, mut next_panel) = (nexts[v], next_panels[v]);
+            let mut low = lows[v];
+            let mut low_panel = low_panels[v];
+            let mut next = nexts[v];
+            let mut next_panel = next_panels[v];
             let mut number = first;
             for costs in costs.chunks_exact(per_line) {
                 let cost = costs[v];
@@ -439,7 +447,8 @@ impl<F: Float> TwoLanes<F> {
         // Candidates for the next lowest cost: `next` in the lane of the lowest, and `low` in all other lanes.
         let mut others = Numbers([F::INFINITY; LANES]);
         let here = splat_lane::<F, S>(simd, lane);
-        let (low, next) = (F::vectors::<S>(&self.low).0, F::vectors::<S>(&self.next).0);
+        let low = F::vectors::<S>(&self.low).0;
+        let next = F::vectors::<S>(&self.next).0;
         let vectors = low.iter().zip(next);
         let vectors = vectors.zip(F::vectors::<S>(F::NUMBERS).0);
         for (other, ((&low, &next), &number)) in
@@ -530,7 +539,9 @@ pub(super) mod tests {
             x[..s].copy_from_slice(&mu[..s]);
         }
         on_every_processor(|| {
-            let (mut ids, mut others, mut among) = (vec![0; n], vec![F::zero(); n], Vec::new());
+            let mut ids = vec![0; n];
+            let mut others = vec![F::zero(); n];
+            let mut among = Vec::new();
             let asked = RefCell::new(Vec::new());
             let margin = |norm: f64, cost: f64| {
                 asked.borrow_mut().push([norm, cost]);
@@ -554,7 +565,8 @@ pub(super) mod tests {
                 assert!(asked.borrow().iter().any(is_near));
                 // All but the nearest are at least as far as the bound, which is close.
                 let next = naive.get(usize::from(found != OPEN));
-                let (next, bound) = (next.map_or(f64::INFINITY, |n| n.0), others[place].to_f64());
+                let next = next.map_or(f64::INFINITY, |n| n.0);
+                let bound = others[place].to_f64();
                 let close = 2.0 * within + 1e-4 * (d as f64 + next);
                 assert!(
                     bound <= next && bound >= (next - close).min(f64::MAX),
@@ -602,7 +614,8 @@ pub(super) mod tests {
     fn first_two_are_the_naive_ones<F: Float>(within: f64) {
         let mut rng = Rng::from_seed(1);
         for (n, d, k) in SHAPES {
-            let (s, all) = (stride(d), k.max(40));
+            let s = stride(d);
+            let all = k.max(40);
             let (x, mut mu): (Vec<F>, Vec<F>) = (random(&mut rng, n, d), random(&mut rng, all, d));
             // A copy: the first of equals is the nearest, the other one the next. And copies whose places and lanes are in
             // another order: places 3 and 16.
@@ -610,7 +623,8 @@ pub(super) mod tests {
             mu.copy_within(21 * s..22 * s, 32 * s);
             let ids: Vec<u32> = (0..k).map(|i| (i * 7 % all) as u32).collect();
             on_every_processor(|| {
-                let (mut packed, mut found) = (Packed::default(), Vec::new());
+                let mut packed = Packed::default();
+                let mut found = Vec::new();
                 packed.pack(&mu, d, &ids, &mu[7 * s..8 * s]);
                 packed.first_two(&x, |_, first, next| found.push((first, next)));
                 assert_eq!(found.len(), n);

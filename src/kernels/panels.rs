@@ -46,7 +46,8 @@ impl<F: Float> Panels<F> {
 
     #[inline(always)]
     pub(super) fn put(&mut self, place: usize, row: &[F], factor: F, constant: F) {
-        let (panel, lane) = (place / LANES, place % LANES);
+        let panel = place / LANES;
+        let lane = place % LANES;
         let lines = &mut self.values[panel * LANES * self.dim..][..LANES * self.dim];
         for (line, &x) in lines.chunks_exact_mut(LANES).zip(row) {
             line[lane] = factor * x;
@@ -141,14 +142,17 @@ fn by_twos<F: Float, S: Simd, const N: usize>(
     let Part { dim, values, norms } = part;
     let rows = &rows[..N * stride];
     let twos = values.chunks_exact(2 * dim * LANES);
-    let (last, mut place) = (twos.remainder(), 0);
+    let last = twos.remainder();
+    let mut place = 0;
     for values in twos {
-        let (norms, out) = (&norms[place..], &mut out[place..]);
+        let norms = &norms[place..];
+        let out = &mut out[place..];
         separate_tile::<F, S, N, 2>(simd, rows, dim, values, norms, out, width);
         place += 2 * LANES;
     }
     if !last.is_empty() {
-        let (norms, out) = (&norms[place..], &mut out[place..]);
+        let norms = &norms[place..];
+        let out = &mut out[place..];
         separate_tile::<F, S, N, 1>(simd, rows, dim, last, norms, out, width);
     }
     N
@@ -240,7 +244,8 @@ fn all_costs<F: Float, S: Simd>(
     panels: &Panels<F>,
     out: &mut [F],
 ) {
-    let (count, width) = (rows.len() / stride, panels.norms.len());
+    let count = rows.len() / stride;
+    let width = panels.norms.len();
     for (panel, part) in panels.parts(2) {
         let mut first = 0;
         while first < count {
@@ -288,7 +293,8 @@ fn along<F: Float, S: Simd>(
     let mut partial = [F::zero(); ROWS * LANES];
     let mut first = 0;
     while first < count {
-        let (rows, out) = (&rows[first * stride..], &mut out[first * width + from..]);
+        let rows = &rows[first * stride..];
+        let out = &mut out[first * width + from..];
         let mut taken = 0;
         if whole > 0 {
             let part = Part { dim, values, norms };
@@ -361,7 +367,8 @@ pub(super) mod tests {
                 for (i, (row, out)) in rows.chunks(s).zip(out.chunks(places)).enumerate() {
                     for (c, mu) in mu.chunks(s).enumerate() {
                         let products = row.iter().zip(mu).map(|(a, b)| a.to_f64() * b.to_f64());
-                        let (product, norm) = (products.sum::<f64>(), norms[c].to_f64());
+                        let product = products.sum::<f64>();
+                        let norm = norms[c].to_f64();
                         let off = (out[c].to_f64() - (norm - 2.0 * product)).abs();
                         assert!(off < within * (1.0 + norm));
                         let off = (along[i * k + c].to_f64() - product).abs();

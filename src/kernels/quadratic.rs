@@ -67,9 +67,11 @@ fn forms_of_column<F: Float, S: Simd>(
             let (first, after) = rest.split_at(done + 1);
             let (second, after) = after.split_at(done + 2);
             rest = after;
-            let (mut a, mut b) = (zero, zero);
+            let mut a = zero;
+            let mut b = zero;
             for ((u, &x), &y) in differences.iter().zip(first).zip(second) {
-                let (x, y) = (F::splat(simd, x), F::splat(simd, y));
+                let x = F::splat(simd, x);
+                let y = F::splat(simd, y);
                 for l in 0..PANEL {
                     a[l] = F::times_plus(simd, x, u[l], a[l]);
                     b[l] = F::times_plus(simd, y, u[l], b[l]);
@@ -229,7 +231,8 @@ impl<G: Float> Columns<G> {
                 *root = G::from_f64((q * per_unit).sqrt());
             }
         });
-        let (start, scratch) = (self.start, aligned(&mut self.differences));
+        let start = self.start;
+        let scratch = aligned(&mut self.differences);
         pairs(
             &self.rows[start..],
             &self.mean,
@@ -271,14 +274,16 @@ fn pairs_of_columns<G: Float, S: Simd>(
     first: &mut [f64],
     second: &mut [f64],
 ) {
-    let (dim, places) = (mean.len(), mean.len().next_multiple_of(TILE));
+    let dim = mean.len();
+    let places = mean.len().next_multiple_of(TILE);
     for (j, (&m, first)) in mean.iter().zip(first).enumerate() {
         let m = G::splat(simd, m);
         let mut sums = [G::splat(simd, G::zero()); PANEL];
         for (column, roots) in roots.chunks_exact(COLUMN).enumerate() {
             let rows = &rows[(column * dim + j) * COLUMN..][..COLUMN];
             let scaled = &mut scaled[(column * places + j) * COLUMN..][..COLUMN];
-            let (rows, roots) = (G::vectors::<S>(rows).0, G::vectors::<S>(roots).0);
+            let rows = G::vectors::<S>(rows).0;
+            let roots = G::vectors::<S>(roots).0;
             let places = G::vectors_mut::<S>(scaled)
                 .0
                 .iter_mut()
@@ -345,12 +350,14 @@ kernel! {
 
 #[inline(always)]
 fn form_of_one<S: Simd>(simd: S, factor: &[f64], u: &[f64]) -> f64 {
-    let (mut rest, mut total) = (factor, 0.0);
+    let mut rest = factor;
+    let mut total = 0.0;
     for j in 1..=u.len() {
         let (row, after) = rest.split_at(j);
         rest = after;
         let ((row, row_rest), (u, u_rest)) = (f64::vectors::<S>(row), f64::vectors::<S>(&u[..j]));
-        let (row_rest, u_rest) = (f64::partial(simd, row_rest), f64::partial(simd, u_rest));
+        let row_rest = f64::partial(simd, row_rest);
+        let u_rest = f64::partial(simd, u_rest);
         let mut sums = f64::times(simd, row_rest, u_rest);
         for (&x, &u) in row.iter().zip(u) {
             sums = f64::times_plus(simd, x, u, sums);
@@ -381,7 +388,9 @@ mod tests {
                     (0..d).map(|j| f64::from(rows[n][j]) - mean[j]).collect()
                 };
                 let naive = |n: usize| -> (f64, f64) {
-                    let (u, mut place, mut total) = (differences(n), 0, 0.0);
+                    let u = differences(n);
+                    let mut place = 0;
+                    let mut total = 0.0;
                     for j in 0..d {
                         let v: f64 = (0..=j).map(|i| factor[place + i] * u[i]).sum();
                         place += j + 1;
@@ -419,10 +428,12 @@ mod tests {
                 shares.resize(n.next_multiple_of(COLUMN), 0.0);
                 let held = [shares.iter().sum(), 2.0];
                 on_every_processor(|| {
-                    let (mut first, mut second) = (vec![1.0; d], vec![1.0; d * d]);
+                    let mut first = vec![1.0; d];
+                    let mut second = vec![1.0; d * d];
                     columns.add_pairs(&mean, &shares, held, &mut first, &mut second);
                     columns.add_pairs(&mean, &shares, held, &mut first, &mut second);
-                    let (mut of_narrow, mut pairs) = (vec![0.0; d], vec![0.0; d * d]);
+                    let mut of_narrow = vec![0.0; d];
+                    let mut pairs = vec![0.0; d * d];
                     narrow.add_pairs(&mean, &shares, held, &mut of_narrow, &mut pairs);
                     let sum = |of: &dyn Fn(&[f64]) -> f64| -> f64 {
                         let all = (0..n).map(|i| 2.0 * shares[i] * of(&differences(i)));
@@ -436,7 +447,8 @@ mod tests {
                         near(first[i], naive, 1e-11);
                         near(1.0 + 2.0 * of_narrow[i], naive, 1e-5);
                         for j in (0..=i).step_by(1 + d / 9) {
-                            let (place, naive) = (i * d + j, sum(&|u| u[i] * u[j]));
+                            let place = i * d + j;
+                            let naive = sum(&|u| u[i] * u[j]);
                             near(second[place], naive, 1e-11);
                             near(1.0 + 2.0 * pairs[place], naive, 1e-5);
                         }

@@ -60,7 +60,8 @@ fn smallest_by_rank<F: Float>(
         return false;
     }
     // One more place than there are to fill: behind the last one, equal costs show there.
-    let (mut places, width) = ([0; INSERTED_PLACES + 2], out_ids.len());
+    let mut places = [0; INSERTED_PLACES + 2];
+    let width = out_ids.len();
     rank(costs, &mut places[..width + 2]);
     if places[width] == NONE {
         return false;
@@ -103,12 +104,14 @@ kernel! {
 #[inline(always)]
 fn rank_by_counts<F: Float, S: Simd>(simd: S, costs: &Ranked<F>, len: usize, places: &mut [u8]) {
     let mut ranks = Ranked([F::zero(); RANKED]);
-    let (zero, one) = (F::splat(simd, F::zero()), F::splat(simd, F::one()));
+    let zero = F::splat(simd, F::zero());
+    let one = F::splat(simd, F::one());
     let all = F::vectors::<S>(&costs.0).0.iter();
     let counts = F::vectors_mut::<S>(&mut ranks.0).0;
     for (&vector, count) in all.zip(counts).take(len.div_ceil(lanes::<F, S>())) {
         // Two counts, which do not wait for each other.
-        let (mut even, mut odd) = (F::splat(simd, F::WHOLE), zero);
+        let mut even = F::splat(simd, F::WHOLE);
+        let mut odd = zero;
         let (pairs, rest) = costs.0[..len].as_chunks::<2>();
         for &[a, b] in pairs {
             let a = F::less(simd, F::splat(simd, a), vector);
@@ -269,7 +272,8 @@ const CHUNK: usize = 64;
 /// The two smallest values (infinity if there are fewer), NaN ignored.
 fn two_smallest<F: Float>(values: &[F]) -> (F, F) {
     vectorised!({
-        let (mut lows, mut nexts) = ([F::INFINITY; 16], [F::INFINITY; 16]);
+        let mut lows = [F::INFINITY; 16];
+        let mut nexts = [F::INFINITY; 16];
         let (chunks, rest) = values.as_chunks::<16>();
         for chunk in chunks {
             for l in 0..16 {
@@ -283,16 +287,19 @@ fn two_smallest<F: Float>(values: &[F]) -> (F, F) {
         let mut half = 8;
         while half > 0 {
             for l in 0..half {
-                let (a, b) = (lows[l], lows[l + half]);
+                let a = lows[l];
+                let b = lows[l + half];
                 let (low, above) = if b < a { (b, a) } else { (a, b) };
-                let (c, d) = (nexts[l], nexts[l + half]);
+                let c = nexts[l];
+                let d = nexts[l + half];
                 let next = if d < c { d } else { c };
                 lows[l] = low;
                 nexts[l] = if above < next { above } else { next };
             }
             half /= 2;
         }
-        let (mut low, mut next) = (lows[0], nexts[0]);
+        let mut low = lows[0];
+        let mut next = nexts[0];
         for &value in rest {
             if value < low {
                 (low, next) = (value, low);
@@ -347,7 +354,8 @@ mod tests {
             expected.truncate(width);
             on_every_processor(|| {
                 let width = expected.len();
-                let (mut out_ids, mut out_costs) = (vec![0; width], vec![F::zero(); width]);
+                let mut out_ids = vec![0; width];
+                let mut out_costs = vec![F::zero(); width];
                 smallest(&ids, &costs, &mut out_ids, &mut out_costs);
                 assert!(out_costs.into_iter().zip(out_ids).eq(expected.clone()));
             });

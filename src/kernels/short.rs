@@ -132,7 +132,8 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
                 for j in 0..D {
                     row[j] = rows[r][j] - from[j];
                 }
-                let (group, next) = (best.group[r], best.next[r]);
+                let group = best.group[r];
+                let next = best.next[r];
                 let lanes = Lanes::of_panel(simd, &row[..dim], panels, group, next);
                 let found = lanes.nearest(simd, all_norms[r], &margin);
                 *id = found.id;

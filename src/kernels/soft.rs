@@ -50,7 +50,8 @@ fn contenders_of_rows<F: Float, L: Fn(F) -> F, S: Simd>(
             least = lower::<F, S>(simd, F::plus(simd, cost, error), least);
         }
         let upper = F::least(simd, least);
-        let (limit, mut above) = (F::splat(simd, limit(upper)), 0);
+        let limit = F::splat(simd, limit(upper));
+        let mut above = 0;
         for (&cost, &error) in row.iter().zip(errors_of) {
             // A NaN is not above anything.
             let is_above = F::less(simd, limit, F::minus(simd, cost, error));
@@ -153,7 +154,8 @@ pub(crate) fn of_lists<F: Float>(
         let lists = costs.chunks_exact(width);
         for (costs, shares) in lists.zip(shares.chunks_exact_mut(width)) {
             let best = costs[0].to_f64();
-            let (mut sum, mut inner) = (0.0, 0.0);
+            let mut sum = 0.0;
+            let mut inner = 0.0;
             for (share, cost) in shares.iter().zip(costs) {
                 if *share > F::zero() {
                     sum += share.to_f64();
@@ -185,10 +187,8 @@ kernel! {
 
 #[inline(always)]
 fn each_exponential<F: Float, S: Simd>(simd: S, exponents: &mut [F]) {
-    let (lost, zero) = (
-        F::splat(simd, F::from_f64(LOST_NATS)),
-        F::splat(simd, F::zero()),
-    );
+    let lost = F::splat(simd, F::from_f64(LOST_NATS));
+    let zero = F::splat(simd, F::zero());
     for exponent in F::vectors_mut::<S>(exponents).0 {
         // A NaN has no share: it is not above the limit.
         let live = F::less(simd, lost, *exponent);
@@ -297,7 +297,8 @@ impl<F: Float, S: Simd> Sums<F, S> {
     #[inline(always)]
     fn row(self, simd: S, place: u32) -> (Row, f64) {
         let sum = F::sum(simd, self.exponentials).to_f64();
-        let (best, inner) = (self.best.to_f64(), F::sum(simd, self.differences).to_f64());
+        let best = self.best.to_f64();
+        let inner = F::sum(simd, self.differences).to_f64();
         let scale = 1.0 / sum;
         let row = Row {
             best,
@@ -390,13 +391,15 @@ pub(crate) fn totals<F: Float>(
         sums.clear();
         sums.resize(stride, 0.0);
     }
-    let (masses, from_costs) = (&mut masses[..], &mut from_costs[..]);
+    let masses = &mut masses[..];
+    let from_costs = &mut from_costs[..];
     // Sums of some places stay in registers while all rows add to them.
     vectorised!({
         let parts = masses.as_chunks_mut::<LANES>().0.iter_mut();
         let parts = parts.zip(from_costs.as_chunks_mut::<LANES>().0).enumerate();
         for (part, (mass, from_costs)) in parts {
-            let (mut own, mut times_costs) = ([0.0; LANES], [0.0; LANES]);
+            let mut own = [0.0; LANES];
+            let mut times_costs = [0.0; LANES];
             for (i, weight) in weights.iter().enumerate() {
                 let places = i * stride + part * LANES..i * stride + (part + 1) * LANES;
                 let mut of_row = [0.0; LANES];
@@ -441,9 +444,11 @@ mod tests {
         for (k, stride) in [(1, 16), (7, 16), (33, 48), (64, 64), (200, 208)] {
             for (beta, spread) in [(0.0, 1.0), (0.7, 3.0), (2.0, 500.0), (1e30, 1.0)] {
                 let costs = rows::<F>(9, k, stride, spread);
-                let (mut shares, mut found) = (vec![F::one(); 9 * stride], Vec::new());
+                let mut shares = vec![F::one(); 9 * stride];
+                let mut found = Vec::new();
                 responsibilities(&costs, stride, k, beta, &mut shares, &mut found);
-                let (mut labels, mut alone) = ([0; 9], Vec::new());
+                let mut labels = [0; 9];
+                let mut alone = Vec::new();
                 for row in costs.chunks_exact(stride) {
                     sum(row, beta, &mut alone);
                 }
@@ -464,7 +469,8 @@ mod tests {
                     let sum: f64 = p.iter().sum();
                     assert!((found[i].sum - sum).abs() <= within * sum);
                     // A list of all of them, best first, and the sums alone.
-                    let (mut list, mut of_list) = (vec![F::zero(); stride], Vec::new());
+                    let mut list = vec![F::zero(); stride];
+                    let mut of_list = Vec::new();
                     let best_first: Vec<F> = sorted.iter().map(|s| F::from_f64(*s)).collect();
                     of_lists(&best_first, k, beta, &mut list, &mut of_list);
                     for row in [of_list[0], alone[i]] {
@@ -512,7 +518,8 @@ mod tests {
         let mut costs = vec![f32::INFINITY; 48];
         costs[16..19].copy_from_slice(&[1.0, f32::NAN, 2.0]);
         costs[32..35].copy_from_slice(&[1e37, f32::INFINITY, 0.0]);
-        let (mut shares, mut found) = (vec![0.0; 48], Vec::new());
+        let mut shares = vec![0.0; 48];
+        let mut found = Vec::new();
         responsibilities(&costs, 16, 3, 1.0, &mut shares, &mut found);
         assert_eq!(shares[..4], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0]);
         assert!(found[0].best.is_infinite() && shares[17] == 0.0);
@@ -526,7 +533,8 @@ mod tests {
         row[..6].copy_from_slice(&costs);
         let mut errors = [0.0; 16];
         (errors[0], errors[3]) = (0.5, 8.0);
-        let (mut found, mut ids) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
+        let mut ids = Vec::new();
         contenders(&row, &errors, |upper| upper + 1.0, &mut found);
         let Contenders { upper, number } = found[0];
         assert_eq!((found.len(), upper, number), (1, 1.5, 5));

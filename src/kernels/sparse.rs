@@ -66,7 +66,8 @@ pub(crate) fn by_coordinate<F: Float, const TABLES: usize>(
     dim: usize,
     k: usize,
 ) -> Vec<F> {
-    let (from, to) = (stride(dim), stride(k));
+    let from = stride(dim);
+    let to = stride(k);
     let mut out = vec![F::zero(); dim * TABLES * to];
     for (j, out) in out.chunks_exact_mut(TABLES * to).enumerate() {
         for (table, out) in tables.iter().zip(out.chunks_exact_mut(to)) {
@@ -95,7 +96,8 @@ fn cost<F: Float>(
     };
     let (id_pairs, id_last) = ids.as_chunks::<2>();
     let (value_pairs, value_last) = values.as_chunks::<2>();
-    let (mut even, mut odd) = (F::zero(), F::zero());
+    let mut even = F::zero();
+    let mut odd = F::zero();
     for (ids, values) in id_pairs.iter().zip(value_pairs) {
         even += part((&ids[0], &values[0]));
         odd += part((&ids[1], &values[1]));
@@ -178,7 +180,8 @@ fn lanes<F: Float, const SCALED: bool, const L: usize>(
         for (chunk, out) in out.chunks_mut(L).enumerate() {
             let mut sums = [[F::zero(); L]; 2];
             let part = |sums: &mut [F; L], j: u32, x: F| {
-                let (j, first) = (j as usize, chunk * L);
+                let j = j as usize;
+                let first = chunk * L;
                 let mu = *at::<F, L>(centres, j * stride + first);
                 if SCALED {
                     let factors = *at::<F, L>(scales, 2 * j * stride + first);
@@ -224,7 +227,8 @@ mod tests {
     #[test]
     fn all_some_and_lower_are_the_naive_sums_bit_for_bit_alike() {
         let mut rng = Rng::from_seed(1);
-        let (n, d) = (6, 23);
+        let n = 6;
+        let d = 23;
         // The last two have rows of several lengths, one of them empty.
         let lengths = [
             (1, [1; 6]),
@@ -244,8 +248,11 @@ mod tests {
                     .map(|i| if i % s < d { rng.normal() } else { 0.0 })
                     .collect()
             };
-            let (mu, factors, terms) = (padded(), padded(), padded());
-            let (mut starts, mut ids) = (vec![0], Vec::new());
+            let mu = padded();
+            let factors = padded();
+            let terms = padded();
+            let mut starts = vec![0];
+            let mut ids = Vec::new();
             for length in lengths {
                 let mut known = vec![0; length];
                 rng.fill_distinct(&mut known, 0, d);
@@ -271,7 +278,9 @@ mod tests {
                 };
                 ids.iter().zip(values).map(part).sum()
             };
-            let (mut all, mut all_scaled, mut some) = (Vec::new(), Vec::new(), Vec::new());
+            let mut all = Vec::new();
+            let mut all_scaled = Vec::new();
+            let mut some = Vec::new();
             let turned = by_coordinate([&mu], d, k);
             to_all::<f64, false>(rows, &turned, &[], k, &mut all);
             let scales = by_coordinate([&factors, &terms], d, k);
@@ -291,7 +300,8 @@ mod tests {
                 };
                 to_some(rows.row(i), &mu, d, &ids, &mut some);
                 check(&some, &all, false);
-                let (factors, terms) = (&factors[..], &terms[..]);
+                let factors = &factors[..];
+                let terms = &terms[..];
                 let scales = Scaled { factors, terms };
                 scaled_to_some(rows.row(i), &mu, d, scales, &ids, &mut some);
                 check(&some, &all_scaled, true);

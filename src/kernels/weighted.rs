@@ -136,7 +136,8 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
         tile: &Tile<T>,
     ) {
         let known = width.min(self.columns.saturating_sub(column));
-        let (scale, each) = (self.scale, width * (1 + usize::from(SQUARES)));
+        let scale = self.scale;
+        let each = width * (1 + usize::from(SQUARES));
         for (c, sums) in (c..self.mass.len().min(c + N)).zip(tile.chunks_exact(each)) {
             let mass = self.mass[c];
             if mass == 0.0 {
@@ -154,7 +155,8 @@ impl<T: Float, G: Float> Weighted<'_, T, G> {
                 let second = &mut self.second[place..][..known];
                 let sums = sums.iter().zip(squares).zip(from);
                 for (second, ((sum, square), mu)) in second.iter_mut().zip(sums) {
-                    let (sum, mu) = (scale * sum.to_f64(), mu.to_f64());
+                    let sum = scale * sum.to_f64();
+                    let mu = mu.to_f64();
                     // Only rounding can make it negative.
                     let about = scale * square.to_f64() - mu * (2.0 * sum - mass * mu);
                     *second += if about > 0.0 { about } else { 0.0 };
@@ -174,12 +176,14 @@ mod tests {
     fn moments_are_the_naive_ones<T: Float>(within: f64) {
         let mut rng = Rng::from_seed(3);
         for (n, d, k) in SHAPES {
-            let (stride, places) = (d.next_multiple_of(LANES), k.next_multiple_of(LANES));
+            let stride = d.next_multiple_of(LANES);
+            let places = k.next_multiple_of(LANES);
             let mut random = |n: usize, of: fn(&mut Rng) -> f64| -> Vec<T> {
                 (0..n).map(|_| T::from_f64(of(&mut rng))).collect()
             };
             let shares = random(n * places + SPARE, Rng::uniform);
-            let (rows, from) = (random(n * stride, Rng::normal), random(k * d, Rng::normal));
+            let rows = random(n * stride, Rng::normal);
+            let from = random(k * d, Rng::normal);
             let share = |i: usize, c: usize| 2.0 * shares[i * places + c].to_f64();
             let mut mass: Vec<f64> = (0..k).map(|c| (0..n).map(|i| share(i, c)).sum()).collect();
             if k > 1 {
@@ -188,7 +192,8 @@ mod tests {
             let place_of: Vec<u32> = (0..k as u32).rev().collect();
             for squares in [0, k * d] {
                 on_every_processor(|| {
-                    let (mut first, mut second) = (vec![0.25; k * d], vec![0.5; squares]);
+                    let mut first = vec![0.25; k * d];
+                    let mut second = vec![0.5; squares];
                     add(Weighted {
                         shares: &shares,
                         places,
@@ -205,7 +210,8 @@ mod tests {
                     // Only some components of the largest shape are checked: the naive sums take long.
                     for c in (0..k).step_by(1 + k / 50) {
                         for j in (0..d).step_by(1 + d / 50) {
-                            let (mut a, mut b) = (0.25, 0.5);
+                            let mut a = 0.25;
+                            let mut b = 0.5;
                             for i in (0..n).filter(|_| mass[c] > 0.0) {
                                 let t = rows[i * stride + j].to_f64() - from[c * d + j].to_f64();
                                 a += share(i, c) * t;

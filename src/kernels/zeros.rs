@@ -122,12 +122,16 @@ impl<F: Float> Seen<'_, F> {
 
     #[inline(always)]
     fn one<const SCALED: bool>(&self, row: Known<'_, F>, whole: usize, c: usize) -> F {
-        let (centre, factors) = (self.own(self.centres, c), self.factors);
+        let centre = self.own(self.centres, c);
+        let factors = self.factors;
         let factors = factors.map_or(centre, |factors| self.own(factors, c));
-        let (mut own, mut sum) = (0.0, 0.0);
+        let mut own = 0.0;
+        let mut sum = 0.0;
         for (place, (&j, x)) in row.ids.iter().zip(row.values).enumerate() {
-            let (j, x) = (j as usize, x.to_f64());
-            let (mu, factor) = (centre[j].to_f64(), factors[j].to_f64());
+            let j = j as usize;
+            let x = x.to_f64();
+            let mu = centre[j].to_f64();
+            let factor = factors[j].to_f64();
             if place < whole {
                 sum += term::<SCALED, true>(x, mu, factor);
             } else {
@@ -140,7 +144,8 @@ impl<F: Float> Seen<'_, F> {
 
     /// Costs of row `i` under the centres `ids`, into `out`.
     pub(crate) fn to_some(self, rows: Entries<'_, F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
-        let (row, whole) = (rows.row(i), rows.whole.len());
+        let row = rows.row(i);
+        let whole = rows.whole.len();
         out.clear();
         out.extend(ids.iter().map(|&c| match self.factors {
             Some(_) => self.one::<true>(row, whole, c as usize),
@@ -157,7 +162,8 @@ impl<F: Float> Seen<'_, F> {
             products.fill(0.0);
             let mut own = 0.0;
             for (&j, x) in row.ids.iter().zip(row.values) {
-                let (j, x) = (j as usize, x.to_f64());
+                let j = j as usize;
+                let x = x.to_f64();
                 own += x * x;
                 let list = lists.starts[j]..lists.starts[j + 1];
                 for (c, mu) in lists.of[list.clone()].iter().zip(&lists.values[list]) {
@@ -186,7 +192,8 @@ impl<F: Float> Seen<'_, F> {
                 sums.fill(0.0);
                 let mut own = 0.0;
                 for (place, (&j, x)) in row.ids.iter().zip(row.values).enumerate() {
-                    let (x, first) = (x.to_f64(), j as usize * stride);
+                    let x = x.to_f64();
+                    let first = j as usize * stride;
                     let centres = &centres[first..first + stride];
                     let factors = if SCALED {
                         &scales[2 * first..2 * first + stride]
@@ -227,7 +234,8 @@ fn add<F: Float, const SCALED: bool, const WHOLE: bool>(
 
 /// Lowers each `nearest[i]` to the squared distance from row `i` to `centre`, if that is smaller.
 pub(crate) fn lower<F: Float>(rows: Entries<'_, F>, centre: &[F], nearest: &mut [F]) {
-    let (dim, whole) = (centre.len(), rows.whole);
+    let dim = centre.len();
+    let whole = rows.whole;
     let seen = Seen {
         dim,
         centres: centre,
@@ -255,7 +263,8 @@ impl<F: Float> NonZeros<F> {
     /// Lists those of padded centres. `None` where more than one in `MANY` is not 0: then a table of all is faster.
     pub(crate) fn of(centres: &[F], dim: usize) -> Option<Self> {
         const MANY: usize = 6;
-        let (stride, mut starts) = (stride(dim), vec![0_usize; dim + 1]);
+        let stride = stride(dim);
+        let mut starts = vec![0_usize; dim + 1];
         let each = |see: &mut dyn FnMut(usize, usize, F)| {
             for (c, centre) in centres.chunks_exact(stride).enumerate() {
                 for (j, mu) in centre[..dim].iter().enumerate() {
@@ -273,7 +282,9 @@ impl<F: Float> NonZeros<F> {
         if all * MANY > centres.len() {
             return None;
         }
-        let (mut of, mut values, mut next) = (vec![0; all], vec![F::zero(); all], starts.clone());
+        let mut of = vec![0; all];
+        let mut values = vec![F::zero(); all];
+        let mut next = starts.clone();
         each(&mut |c, j, mu| {
             (of[next[j]], values[next[j]]) = (c as u32, mu);
             next[j] += 1;
@@ -305,8 +316,11 @@ mod tests {
                 let mut number = |i| if i % s < d { far + rng.normal() } else { 0.0 };
                 (0..k * s).map(&mut number).collect()
             };
-            let (mu, factors, terms) = (padded(far), padded(3.0), padded(0.0));
-            let (mut starts, mut ids) = (vec![0], Vec::new());
+            let mu = padded(far);
+            let factors = padded(3.0);
+            let terms = padded(0.0);
+            let mut starts = vec![0];
+            let mut ids = Vec::new();
             for count in counts {
                 let mut own = vec![0; count];
                 rng.fill_distinct(&mut own, 0, d);
@@ -340,7 +354,9 @@ mod tests {
             };
             let turned = by_coordinate([&mu], d, k);
             let scales = by_coordinate([&factors, &terms], d, k);
-            let (mut some, mut costs, mut scaled_costs) = (Vec::new(), Vec::new(), Vec::new());
+            let mut some = Vec::new();
+            let mut costs = Vec::new();
+            let mut scaled_costs = Vec::new();
             plain.to_all::<false>(rows, &turned, &[], &mut costs);
             scaled.to_all::<true>(rows, &turned, &scales, &mut scaled_costs);
             // Lists of centres with few coordinates give the same numbers.
@@ -354,7 +370,8 @@ mod tests {
             };
             let lists = NonZeros::of(&few, d).expect("few");
             assert!(k == 1 || NonZeros::of(&mu, d).is_none());
-            let (mut listed, mut table) = (Vec::new(), Vec::new());
+            let mut listed = Vec::new();
+            let mut table = Vec::new();
             of_few.to_lists(rows, &lists, &mut listed);
             of_few.to_all::<false>(rows, &by_coordinate([&few], d, k), &[], &mut table);
             assert!(!whole.is_empty() || listed == table);
@@ -379,7 +396,8 @@ mod tests {
                         "{got} {naive}"
                     );
                     let cost = |j: usize| factors[c * s + j] * squared(j) + terms[c * s + j];
-                    let (naive, got) = ((0..d).map(cost).sum::<f64>(), scaled_costs[i * k + c]);
+                    let naive = (0..d).map(cost).sum::<f64>();
+                    let got = scaled_costs[i * k + c];
                     assert!(
                         (got - naive).abs() <= 1e-11 * (1.0 + naive.abs()),
                         "{got} {naive}"

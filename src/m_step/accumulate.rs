@@ -61,7 +61,8 @@ impl<F: Float> Rows<F> {
         centres: &Centres<F>,
         moments: &mut Moments,
     ) {
-        let (k, stride) = (block.components(), stride(block.components()));
+        let k = block.components();
+        let stride = stride(block.components());
         let table = centres.by_coordinate();
         // Mass, first and second moments.
         let mut sums = vec![[[0.0; L]; 3]; self.dim];

@@ -109,11 +109,13 @@ impl Moments {
         observed: &Observed<'_>,
         about: impl Fn(usize) -> &'a [f64],
     ) {
-        let (dim, size) = (self.dim, self.dim * self.dim);
+        let dim = self.dim;
+        let size = self.dim * self.dim;
         let one = self.kind == SecondMoments::Pairs;
         (self.about_means, self.scatter_known) = (one, false);
         let patterns = Pattern::all(&entries, dim);
-        let (mut scratch, mut given) = (Scratch::default(), Default::default());
+        let mut scratch = Scratch::default();
+        let mut given = Default::default();
         groups(rows, block, |ids, shares| {
             let group = observed.group(ids);
             let mut sums = Sums {
@@ -138,8 +140,10 @@ impl Moments {
                     observed.complete(&group, (pattern, &given), row, &mut scratch);
                     add_row(&mut sums, &mut scratch.apart, &steps, &shares[i]);
                 }
-                let (unit, ridge) = (observed.unit, observed.ridge);
-                let (second, columns) = (&mut sums.second, &mut scratch.rest);
+                let unit = observed.unit;
+                let ridge = observed.ridge;
+                let second = &mut sums.second;
+                let columns = &mut scratch.rest;
                 add_beside(&group, pattern, &given, unit, ridge, &all, second, columns);
             }
             for (l, &c) in ids.iter().enumerate() {

@@ -28,11 +28,13 @@ pub(super) fn other_columns(columns: &[usize], values: &[f64], dim: usize) -> Re
     check_columns(columns, dim)?;
     same_length("values", columns.len(), values.len())?;
     if let Some(column) = values.iter().position(|x| !x.is_finite()) {
-        let (what, row) = ("values", 0);
+        let what = "values";
+        let row = 0;
         return Err(Error::NotFinite { what, row, column });
     }
     let others: Vec<usize> = (0..dim).filter(|j| !columns.contains(j)).collect();
-    let (left, rule) = (others.len(), "must be at least 1");
+    let left = others.len();
+    let rule = "must be at least 1";
     require(left > 0, "columns that are left", left, rule)?;
     Ok(others)
 }
@@ -76,13 +78,15 @@ impl<F: Float> GaussianMixture<F> {
         let left = others.len();
         let means = Mixture::means(self).mapv(Float::to_f64);
         let mut moved = means.select(Axis(1), &others);
-        let (k, known) = (means.nrows(), columns.len());
+        let k = means.nrows();
+        let known = columns.len();
         let mut logs = Array1::zeros(k);
         let mut rest = Array3::zeros((k, left, left));
         for c in 0..k {
             let all = self.covariance(c)?;
             let of = |rows: &[usize], own: &[usize]| all.select(Axis(0), rows).select(Axis(1), own);
-            let (bb, ba) = (of(columns, columns), of(columns, &others));
+            let bb = of(columns, columns);
+            let ba = of(columns, &others);
             let flat: Vec<f64> = bb.iter().copied().collect();
             let factor = Cholesky::of(&flat, known, None)?.ok_or_else(|| {
                 let rule = "has no positive definite covariance of these columns";
@@ -127,9 +131,12 @@ impl<F: Float> GaussianMixture<F> {
                 .select(Axis(0), columns)
                 .select(Axis(1), columns),
         };
-        let (k, own) = (means.nrows(), self.covariance_kind());
-        let (frame, equal) = (&self.theta.frame, self.theta.proportions.free() == 0);
-        let (means, shares) = (means.view(), proportions.view());
+        let k = means.nrows();
+        let own = self.covariance_kind();
+        let frame = &self.theta.frame;
+        let equal = self.theta.proportions.free() == 0;
+        let means = means.view();
+        let shares = proportions.view();
         // One variance is one for each column where columns have units of their own, and in another basis there are pairs.
         let kind = match own {
             _ if frame.basis().is_some() => Covariance::Full,
@@ -157,7 +164,8 @@ impl<F: Float> GaussianMixture<F> {
                 Self::from_parameters(kind, means, variances.view(), shares)
             }
             Covariance::Factors(_) => {
-                let (loadings, noise) = (self.loadings(), self.noise());
+                let loadings = self.loadings();
+                let noise = self.noise();
                 let loadings = loadings.select(Axis(1), columns);
                 let noise = noise.select(Axis(1), columns);
                 Self::from_factors(means, loadings.view(), noise.view(), shares)

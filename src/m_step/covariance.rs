@@ -56,7 +56,8 @@ impl Covariance {
 
     /// An error unless there are fewer factors than columns.
     pub(super) fn check_columns(self, columns: usize) -> Result<()> {
-        let (factors, rule) = (self.factors(), "must be fewer than columns, and at least 1");
+        let factors = self.factors();
+        let rule = "must be fewer than columns, and at least 1";
         let fits = !matches!(self, Self::Factors(_)) || (1..columns).contains(&factors);
         require(fits, "factors", factors, rule)
     }

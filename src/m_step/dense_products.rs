@@ -48,7 +48,8 @@ impl<R: Float> Rows<R> {
         if most > WEIGHTS_APART * least || B::from_f64(most) <= B::zero() {
             return false;
         }
-        let (k, dim) = (block.components(), self.dim);
+        let k = block.components();
+        let dim = self.dim;
         // Whitened rows may leave the range of that type.
         let far = |z: &R| z.to_f64().abs() > Frame::<B>::most().to_f64();
         if R::EPSILON < B::EPSILON
@@ -80,14 +81,17 @@ impl<R: Float> Rows<R> {
         if one_by_one.len() == k {
             return true;
         }
-        let (places, width) = (block.stride, stride(dim));
+        let places = block.stride;
+        let width = stride(dim);
         let expanded = centres.expanded();
         let origin = vec![R::zero(); width];
         let about = expanded.about().unwrap_or(&origin);
-        let (mut mass, mut from_costs) = (Vec::new(), Vec::new());
+        let mut mass = Vec::new();
+        let mut from_costs = Vec::new();
         let per_row = width.next_multiple_of(LANES);
         let all = moments.all(k);
-        let (mut narrow, mut wide) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+        let mut narrow = (Vec::new(), Vec::new());
+        let mut wide = (Vec::new(), Vec::new());
         for first in (0..self.weights.len()).step_by(ROWS) {
             let end = self.weights.len().min(first + ROWS);
             let weights = &self.weights[first..end];
@@ -108,7 +112,8 @@ impl<R: Float> Rows<R> {
                     && !all.per_component.is_empty()
                     && let Some(&Part { factor, added }) = terms.parts.get(c)
                 {
-                    let (known, scaled) = (added * mass, from_costs[c] - added * mass);
+                    let known = added * mass;
+                    let scaled = from_costs[c] - added * mass;
                     // Where the constant is nearly all of the costs, their digits are its digits.
                     let squared = if scaled > B::EPSILON.sqrt() * known.abs() {
                         scaled / factor

@@ -42,7 +42,8 @@ impl<F: Float> Rows<F> {
         }
         vectorised!({
             for i in 0..self.len() {
-                let (row, shares) = (self.row(i), block.responsibilities(i));
+                let row = self.row(i);
+                let shares = block.responsibilities(i);
                 for (place, &q) in shares.iter().enumerate() {
                     let share = self.weights[i] * q.to_f64();
                     if share > 0.0 {
@@ -82,7 +83,8 @@ impl<F: Float> Rows<F> {
         centres: &Centres<F>,
         moments: &mut Moments,
     ) {
-        let (k, width) = (block.components(), block.width());
+        let k = block.components();
+        let width = block.width();
         let (mass, places, first) = if k <= self.len() {
             moments.short_of::<D>(0..k as u32)
         } else {
@@ -108,10 +110,12 @@ impl<F: Float> Rows<F> {
             let weighted = rows.iter().zip(&self.weights);
             for ((row, weight), (support, shares)) in weighted.zip(found) {
                 for (&c, &share) in support.iter().zip(shares) {
-                    let (c, share) = (c as usize, share.to_f64() * weight);
+                    let c = c as usize;
+                    let share = share.to_f64() * weight;
                     mass[c] += share;
                     // Copies: what is changed in place is not compiled for vectors.
-                    let (centre, place) = (centres[c], places[c] as usize);
+                    let centre = centres[c];
+                    let place = places[c] as usize;
                     let mut total = first[place];
                     for j in 0..D {
                         total[j] += share * (row[j].to_f64() - centre[j].to_f64());
@@ -137,7 +141,8 @@ impl<F: Float> Rows<F> {
         let found = found.zip(block.responsibilities.chunks(ROWS));
         for ((rows, weights), (supports, shares)) in rows.zip(found) {
             columns.take(rows, |_, x| x);
-            let (mut of_rows, mut labels) = ([0.0; ROWS], [0; ROWS]);
+            let mut of_rows = [0.0; ROWS];
+            let mut labels = [0; ROWS];
             labels[..supports.len()].copy_from_slice(supports);
             for ((out, weight), share) in of_rows.iter_mut().zip(weights).zip(shares) {
                 *out = weight * share.to_f64();
@@ -228,7 +233,8 @@ impl<const D: usize> Abreast<D> {
         self.mass = mass;
         let columns = columns.0[..dim].iter().zip(centre);
         for ((column, mu), first) in columns.zip(&mut self.first) {
-            let (mut sums, mu) = (*first, mu.to_f64());
+            let mut sums = *first;
+            let mu = mu.to_f64();
             for (values, shares) in column.as_chunks::<PARTS>().0.iter().zip(shares) {
                 for l in 0..PARTS {
                     sums[l] += shares[l] * (values[l].to_f64() - mu);

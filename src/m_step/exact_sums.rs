@@ -67,7 +67,8 @@ struct Units {
 
 impl Units {
     fn of<F: Float>(model: &GaussianMixture<F>) -> Self {
-        let (k, dim) = (model.theta.k(), model.theta.dim());
+        let k = model.theta.k();
+        let dim = model.theta.dim();
         let centre = |c: usize, j: usize| model.theta.centres.row(c)[j].to_f64();
         let variances = (0..k).map(|c| unwatched(model.theta.variances_of(c, None)));
         let variances: Vec<_> = variances.collect();
@@ -297,7 +298,8 @@ impl ExactSums {
     /// # Errors
     /// [`Error::Parameter`] for sums of another model, or over no row of positive weight.
     pub fn update<F: Float>(&self, model: &GaussianMixture<F>) -> Result<GaussianMixture<F>> {
-        let (k, dim) = (model.theta.k(), model.theta.dim());
+        let k = model.theta.k();
+        let dim = model.theta.dim();
         let units = Units::of(model);
         let second = units.second(model.theta.covariance == Covariance::Diagonal);
         let sound = |sums: &Vec<i128>| sums.is_empty() || sums.len() == 1 + dim + second.len();
@@ -367,7 +369,8 @@ impl<F: Float> Pass<'_, F> {
         nearest: Option<u32>,
         sums: &mut ExactSums,
     ) -> Option<()> {
-        let (dim, log_joint) = (rows.dim, self.model.log_joint());
+        let dim = rows.dim;
+        let log_joint = self.model.log_joint();
         let mut costs = Vec::with_capacity(support.len());
         self.model.cost().some(rows, i, support, &mut costs);
         let least = |a: usize, b: usize| if costs[b] < costs[a] { b } else { a };
@@ -465,7 +468,8 @@ mod tests {
             Covariance::TiedSpherical => array![1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0],
             _ => array![0.2, 0.5, 0.3],
         };
-        let (means, proportions) = (means.view(), proportions.view());
+        let means = means.view();
+        let proportions = proportions.view();
         GaussianMixture::from_parameters(kind, means, variances.view(), proportions).unwrap()
     }
 
@@ -477,11 +481,13 @@ mod tests {
             .into_iter()
             .flat_map(|kind| (1..4).map(move |w| (kind, w)))
         {
-            let (model, data) = (model(kind), Dense::new(&x).unwrap());
+            let model = model(kind);
+            let data = Dense::new(&x).unwrap();
             let all = model.responsibilities(&data).unwrap();
             let (ids, shares) = model.truncated_responsibilities(&data, width).unwrap();
             let densities = model.log_densities(&data).unwrap();
-            let (mut q, mut free_energy) = (Array2::<f64>::zeros((700, 3)), 0.0);
+            let mut q = Array2::<f64>::zeros((700, 3));
+            let mut free_energy = 0.0;
             for (n, support) in ids.outer_iter().enumerate() {
                 for (c, share) in support.iter().zip(shares.row(n)) {
                     q[[n, *c as usize]] = w[n] * share;
@@ -570,11 +576,10 @@ mod tests {
     fn a_score_has_no_moments() {
         let (x, _) = rows(600);
         for kind in KINDS {
-            let (model, data) = (model(kind), Dense::new(&x).unwrap());
-            let (sums, expected) = (
-                ExactSums::score(&model, &data).unwrap(),
-                model.score(&data).unwrap(),
-            );
+            let model = model(kind);
+            let data = Dense::new(&x).unwrap();
+            let sums = ExactSums::score(&model, &data).unwrap();
+            let expected = model.score(&data).unwrap();
             assert!(sums.components.iter().all(Vec::is_empty));
             let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-12 * b.abs(), "{a} {b}");
             near(sums.quantization_error(&model), expected.quantization_error);

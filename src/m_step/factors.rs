@@ -33,8 +33,10 @@ impl<F: Float> Parameters<F> {
     /// Gives loadings to components of one variance in every direction: the same random ones to all, so that components still differ
     /// by their means alone. Loadings of 0 would stay 0.
     pub(super) fn start_factors(&mut self) {
-        let (dim, q) = (self.dim(), self.covariance.factors());
-        let (length, mut rng) = ((STARTS * self.unit / dim as f64).sqrt(), Rng::from_seed(0));
+        let dim = self.dim();
+        let q = self.covariance.factors();
+        let length = (STARTS * self.unit / dim as f64).sqrt();
+        let mut rng = Rng::from_seed(0);
         let mut own = vec![F::zero(); q * stride(dim)];
         for row in own.chunks_exact_mut(stride(dim)) {
             row[..dim].fill_with(|| F::from_f64(length * rng.normal()));
@@ -141,7 +143,8 @@ pub(super) fn accumulate<F: Float>(
     let (starts, members) = members(rows, block);
     let mut apart = vec![0.0; ROWS * wide];
     for (c, places) in sort::among(&starts, 0..members.len()) {
-        let (mean, map) = (known.centres.row(c), known.factored.map(c));
+        let mean = known.centres.row(c);
+        let map = known.factored.map(c);
         let members = &members[places];
         for some in members.chunks(ROWS) {
             for (u, (i, share)) in apart.chunks_exact_mut(wide).zip(some) {
@@ -181,7 +184,8 @@ fn accumulate_completed<F: Float>(
 ) {
     let wide = stride(rows.dim);
     let patterns = Pattern::all(&entries, rows.dim);
-    let (mut scratch, mut given) = (Scratch::default(), Default::default());
+    let mut scratch = Scratch::default();
+    let mut given = Default::default();
     groups(rows, block, |ids, shares| {
         let group = known.group(ids);
         let mut sums = GroupSums::new(&group);
@@ -280,7 +284,8 @@ struct Own {
 
 impl Own {
     fn of<F: Float>(sums: &Moments, products: Vec<f64>, factored: &Factored<F>, c: usize) -> Self {
-        let (wide, scale) = (stride(sums.dim), factored.unit().sqrt());
+        let wide = stride(sums.dim);
+        let scale = factored.unit().sqrt();
         let mass = sums.mass(c).max(f64::MIN_POSITIVE);
         let map = factored.map(c).iter().map(|b| b.to_f64() / scale);
         let map = by_factor(map.collect(), wide);
@@ -302,7 +307,8 @@ impl Own {
     fn about(&self, step: &Array1<f64>) -> (Array1<f64>, Array2<f64>) {
         let mut products = self.products.clone();
         let along = self.map.dot(&self.first).into_iter();
-        let (rest, across) = (&self.first - step, self.map.dot(step));
+        let rest = &self.first - step;
+        let across = self.map.dot(step);
         for ((mut row, along), across) in products.rows_mut().into_iter().zip(along).zip(across) {
             row.scaled_add(-along, step);
             row.scaled_add(-across, &rest);
@@ -389,7 +395,8 @@ fn turn(loadings: &Array2<f64>, noise: &[f64]) -> Result<Array2<f64>> {
         let value = values[order[place]];
         if value.is_nan() || value < VANISHED {
             let length = (VANISHED / noise.len() as f64).sqrt();
-            let (entries, mut rng) = (row.iter_mut().zip(noise), Rng::from_seed(place as u64));
+            let entries = row.iter_mut().zip(noise);
+            let mut rng = Rng::from_seed(place as u64);
             entries.for_each(|(x, v)| *x = length * v.sqrt() * rng.normal());
         }
     }
@@ -431,7 +438,8 @@ pub(super) fn update<F: Float>(
     mixing: Mixing,
     cancel: Option<&Cancel>,
 ) -> Result<()> {
-    let (k, dim) = (model.theta.k(), model.theta.dim());
+    let k = model.theta.k();
+    let dim = model.theta.dim();
     // The mean variance of a column about the new means: of far seeds what is left is rounding.
     let about = |c: usize| {
         let mass = sums.mass(c).max(f64::MIN_POSITIVE);
@@ -451,11 +459,10 @@ pub(super) fn update<F: Float>(
         model.theta.proportions = model.theta.prior.proportions_of(&sums.mass);
     }
     // Products may take most of the memory: each is given back once it is used.
-    let (mut products, mut loadings) = (
-        std::mem::take(&mut sums.products),
-        std::mem::take(&mut model.theta.loadings),
-    );
-    let (size, theta) = (loadings.len() / k, &model.theta);
+    let mut products = std::mem::take(&mut sums.products);
+    let mut loadings = std::mem::take(&mut model.theta.loadings);
+    let size = loadings.len() / k;
+    let theta = &model.theta;
     let parts = products
         .iter_mut()
         .map(std::mem::take)
@@ -464,7 +471,8 @@ pub(super) fn update<F: Float>(
         if sums.mass(c) <= 0.0 {
             return Ok(None);
         }
-        let (own, mass) = (Own::of(&sums, products, factored, c), sums.mass(c));
+        let own = Own::of(&sums, products, factored, c);
+        let mass = sums.mass(c);
         let prior = (0..dim).map(|j| {
             let (known, rows) = theta.prior.of_column(j);
             move |variance: f64| (mass * variance + known) / (mass + rows)

@@ -132,7 +132,8 @@ impl Gaussian {
             return Ok(false);
         }
         let dim = theta.dim();
-        let (ours, theirs) = (theta.frame.clone(), &from.frame);
+        let ours = theta.frame.clone();
+        let theirs = &from.frame;
         let ratio = |j: usize| ours.enter_length(j, theirs.unit_of(j));
         let factor = |i: usize, j: usize| ratio(i) * ratio(j);
         let mean_factor = (0..dim).map(|j| factor(j, j)).sum::<f64>() / dim as f64;
@@ -140,7 +141,8 @@ impl Gaussian {
         // One variance for all columns, those of the columns, or of pairs of them.
         let raised = |values: &[f64], columns: usize, least: &dyn Fn(usize) -> f64| -> Vec<f64> {
             let raise = |place: usize| {
-                let (i, j) = (place / dim % dim, place % dim);
+                let i = place / dim % dim;
+                let j = place % dim;
                 let factor = match columns {
                     0 => mean_factor,
                     1 => factor(j, j),
@@ -166,7 +168,8 @@ impl Gaussian {
             }
         };
         if self.mixing == Mixing::Learned {
-            let (weight, added) = (data.summary().total_weight, theta.prior.proportions);
+            let weight = data.summary().total_weight;
+            let added = theta.prior.proportions;
             let shares = &from.proportions.values;
             theta.proportions = if added > 0.0 && shares.contains(&0.0) {
                 // The prior has rows of components that were discarded.
@@ -303,7 +306,8 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, dim) = (model.theta.k(), model.theta.dim());
+        let k = model.theta.k();
+        let dim = model.theta.dim();
         let mut sums = Moments::zeros(k, dim, self.covariance.second());
         sums.may_be_narrow = true;
         sums.with_factors(self.covariance.factors())
@@ -354,7 +358,8 @@ impl<F: Float> MStep<F> for Gaussian {
         if model.costs.factored().is_some() {
             return factors::update(sums, model, restricted, self.mixing, cancel);
         }
-        let (dim, mass) = (model.theta.dim(), &sums.mass);
+        let dim = model.theta.dim();
+        let mass = &sums.mass;
         let one = restricted || self.covariance.is_one_variance();
         if self.mixing == Mixing::Learned && !one {
             model.theta.proportions = model.theta.prior.proportions_of(mass);
@@ -368,7 +373,8 @@ impl<F: Float> MStep<F> for Gaussian {
             let mut noise = 0.0;
             let per_component = self.covariance.numbers(1, dim);
             for (place, variance) in variances.iter_mut().enumerate() {
-                let (c, j) = (place / per_component, place % per_component);
+                let c = place / per_component;
+                let j = place % per_component;
                 let (squared, mass) = sums.second_of(&squared, c, j);
                 let prior = &model.theta.prior;
                 let (known, rows) = match per_component {
@@ -442,13 +448,15 @@ fn move_means<F: Float>(
     sums: &Moments,
     model: &mut GaussianMixture<F>,
 ) -> (Vec<f64>, f64, Vec<f64>) {
-    let (k, dim) = (model.theta.k(), model.theta.dim());
+    let k = model.theta.k();
+    let dim = model.theta.dim();
     let steps = (0..k).flat_map(|c| {
         let mass = sums.mass(c);
         let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
         sums.first(c)[..dim].iter().map(step)
     });
-    let (mut steps, origin) = (steps.collect::<Vec<f64>>(), model.theta.origin());
+    let mut steps = steps.collect::<Vec<f64>>();
+    let origin = model.theta.origin();
     if sums.whitened {
         let back = unwatched(model.costs.whitenings[0].inverse(None));
         for step in steps.chunks_exact_mut(dim) {

@@ -41,7 +41,9 @@ enum Form<F> {
 
 impl<F: Float> Costs<F> {
     pub(super) fn new(theta: &Parameters<F>, watch: Watch<'_>) -> Result<Self> {
-        let (k, dim, unit) = (theta.k(), theta.dim(), theta.unit);
+        let k = theta.k();
+        let dim = theta.dim();
+        let unit = theta.unit;
         let variances = &theta.spread;
         let penalties: Vec<f64> = (0..k).map(|c| theta.proportions.penalty(c, unit)).collect();
         let round = theta.isotropic(unit) == *variances && penalties.iter().all(|p| *p == 0.0);
@@ -70,7 +72,8 @@ impl<F: Float> Costs<F> {
         let form = match theta.covariance {
             Covariance::TiedSpherical => Form::Squared,
             Covariance::Factors(_) if !theta.loadings.is_empty() => {
-                let (loadings, penalty) = (&theta.loadings, |c: usize| penalties[c]);
+                let loadings = &theta.loadings;
+                let penalty = |c: usize| penalties[c];
                 let ridge = &theta.prior.ridge;
                 Form::Factors(Factored::new(
                     unit, loadings, variances, ridge, dim, penalty, watch,

@@ -68,7 +68,8 @@ impl<F: Float> GaussianMixture<F> {
         let summary = Summary::of_points(means, "means")?;
         let (k, dim) = means.dim();
         let shape = kind.shape(k, dim);
-        let (name, axes) = ("axes of covariances", variances.ndim());
+        let name = "axes of covariances";
+        let axes = variances.ndim();
         let rule = "must be as many as this kind has: components, columns, and columns again";
         require(axes == shape.len(), name, axes, rule)?;
         for (axis, size) in shape.into_iter().enumerate() {
@@ -181,17 +182,20 @@ impl<F: Float> GaussianMixture<F> {
 
     /// A row (n, d), in the data's own unit, of each of these components.
     pub(super) fn drawn(&self, labels: &Array1<u32>, rng: &mut Rng) -> Array2<F> {
-        let (theta, whitenings) = (&self.theta, &self.costs.whitenings);
+        let theta = &self.theta;
+        let whitenings = &self.costs.whitenings;
         let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
         let factors: Vec<_> = inverses.collect();
-        let (dim, unit) = (theta.dim(), theta.unit.sqrt());
+        let dim = theta.dim();
+        let unit = theta.unit.sqrt();
         let mut normals = vec![0.0; dim];
         let mut points = Array2::from_elem((labels.len(), dim), F::zero());
         for (mut row, c) in points.outer_iter_mut().zip(labels) {
             let c = *c as usize;
             normals.fill_with(|| rng.normal());
             let scores: Vec<f64> = theta.loadings_of(c).map(|_| rng.normal()).collect();
-            let (means, own) = (theta.centres.row(c), theta.own(c));
+            let means = theta.centres.row(c);
+            let own = theta.own(c);
             for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
                 let step = match factors.get(c % factors.len().max(1)) {
                     Some(factor) => {
@@ -293,7 +297,8 @@ impl<F: Float> GaussianMixture<F> {
     /// The covariances of all components (k, P, P), as [`covariance`](Self::covariance).
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
-        let (k, columns) = (self.theta.k(), self.theta.frame.dim());
+        let k = self.theta.k();
+        let columns = self.theta.frame.dim();
         let mut all = Array3::zeros((k, columns, columns));
         for (c, mut own) in all.outer_iter_mut().enumerate() {
             own.assign(&self.covariance_of(c));
@@ -396,13 +401,15 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn free_parameters(&self) -> Option<usize> {
-        let (k, d) = (self.theta.k(), self.theta.dim());
+        let k = self.theta.k();
+        let d = self.theta.dim();
         Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
     }
 
     /// One variance for all is none of them: rows that all lie at their centres are no fault of it.
     fn at_floor(&self) -> Vec<usize> {
-        let (all, theta) = (0..self.theta.k(), &self.theta);
+        let all = 0..self.theta.k();
+        let theta = &self.theta;
         match theta.covariance {
             Covariance::TiedSpherical => Vec::new(),
             Covariance::Tied if theta.is_held(0) => all.collect(),
@@ -470,15 +477,19 @@ mod tests {
         let x: Vec<_> = (0..640).map(&mut rows_of).collect();
         let x = Array2::from_shape_fn((640, 3), |(n, j)| x[n][j]);
         let means = Array2::from_shape_fn((10, 3), |(c, j)| x[[c, j]]);
-        let (variances, equal) = (Array1::from_elem(10, 0.7), Array1::from_elem(10, 0.1));
-        let (kind, means) = (Covariance::Spherical, means.view());
+        let variances = Array1::from_elem(10, 0.7);
+        let equal = Array1::from_elem(10, 0.1);
+        let kind = Covariance::Spherical;
+        let means = means.view();
         let mixture =
             GaussianMixture::from_parameters(kind, means, variances.view(), equal.view()).unwrap();
         let data = Dense::new(x.view()).unwrap();
         let mut rows = Rows::default();
         let frame = Mixture::<f32>::frame(&mixture);
         data.load(600..640, frame, &mut rows).unwrap();
-        let (mut fast, mut direct, mut felt) = (Vec::new(), Vec::new(), 0.0f32);
+        let mut fast = Vec::new();
+        let mut direct = Vec::new();
+        let mut felt = 0.0f32;
         let cost = mixture.cost();
         cost.all(&rows, &mut fast);
         let ids: Vec<u32> = (0..10).collect();
@@ -501,9 +512,12 @@ mod tests {
     fn few_diagonal_components_of_many_columns_are_no_products() {
         let mixture = |k: usize, d: usize| {
             let means = Array2::from_shape_fn((k, d), |(c, j)| (c + j % 7) as f32);
-            let (variances, proportions) = (Array2::ones((k, d)) * 0.5, Array1::ones(k));
-            let (kind, proportions) = (Covariance::Diagonal, proportions / k as f64);
-            let (variances, proportions) = (variances.view(), proportions.view());
+            let variances = Array2::ones((k, d)) * 0.5;
+            let proportions = Array1::ones(k);
+            let kind = Covariance::Diagonal;
+            let proportions = proportions / k as f64;
+            let variances = variances.view();
+            let proportions = proportions.view();
             GaussianMixture::from_parameters(kind, means.view(), variances, proportions).unwrap()
         };
         for (k, d, are_products) in [

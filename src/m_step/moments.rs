@@ -299,7 +299,8 @@ impl Moments {
 
     /// The first moment of component `c`, to be added to.
     pub(crate) fn first_mut(&mut self, c: usize) -> &mut [f64] {
-        let (place, stride) = (self.place(c), stride(self.dim));
+        let place = self.place(c);
+        let stride = stride(self.dim);
         &mut self.first[place..place + stride]
     }
 
@@ -400,7 +401,8 @@ impl Moments {
     ) {
         self.track_observed();
         self.mass[c] += share;
-        let (centre, start) = (centres.row(c), c * stride(self.dim));
+        let centre = centres.row(c);
+        let start = c * stride(self.dim);
         let first = self.place(c);
         for (j, x) in known {
             let place = start + j;
@@ -449,11 +451,10 @@ impl Moments {
         if !std::mem::take(&mut self.others_are_zero) {
             return;
         }
-        let (stride, dim) = (stride(self.dim), self.dim);
-        let (waiting, observed) = (
-            std::mem::take(&mut self.waiting),
-            std::mem::take(&mut self.observed),
-        );
+        let stride = stride(self.dim);
+        let dim = self.dim;
+        let waiting = std::mem::take(&mut self.waiting);
+        let observed = std::mem::take(&mut self.observed);
         let places = || {
             let all = (0..).zip(&waiting);
             all.flat_map(|(w, own)| {
@@ -478,7 +479,8 @@ impl Moments {
             let mut none = [0.0];
             let second = second.unwrap_or(&mut none);
             let last = second.len() - 1;
-            let (centre, mut known) = (centres.row(c), vec![0.0; stride]);
+            let centre = centres.row(c);
+            let mut known = vec![0.0; stride];
             if !observed.is_empty() {
                 known.copy_from_slice(&observed[c * stride..][..stride]);
             }
@@ -556,7 +558,8 @@ impl Moments {
         const COMPONENTS: usize = 32;
 
         let first = parts.first().expect("moments of some rows");
-        let (k, stride) = (first.mass.len(), stride(first.dim));
+        let k = first.mass.len();
+        let stride = stride(first.dim);
         let mut total = Self::zeros(k, first.dim, first.kind).with_own(first.own.len());
         if parts.iter().any(|part| !part.observed.is_empty()) {
             total.track_observed();
@@ -632,7 +635,8 @@ impl Moments {
 
     /// Moves every centre to its mean, and returns the second moments about the new ones (E32, E34).
     pub fn about_new_means<F: Float>(&self, centres: &mut Centres<F>) -> Vec<f64> {
-        let (stride, mut squared) = (stride(self.dim), self.second().to_vec());
+        let stride = stride(self.dim);
+        let mut squared = self.second().to_vec();
         self.move_centres(centres, |c, j, fall| {
             squared[self.sum_of(c, c * stride + j)] -= fall;
         });

@@ -41,7 +41,8 @@ impl<F: Float> Case<F> {
             0 => Box::new(Dense::weighted(x.view(), w.view()).unwrap()),
             q => Box::new(Sketch::weighted(x.view(), w.view(), q, 7).unwrap()),
         };
-        let (frame, mut rows) = (data.frame(), Rows::default());
+        let frame = data.frame();
+        let mut rows = Rows::default();
         data.load(0..n, &frame, &mut rows).unwrap();
         let centres = Centres::enter(x.slice_axis(Axis(0), Slice::from(..k)), &frame);
         let supports = (0..n * width).map(|i| ((i / width + i % width * 2) % k) as u32);
@@ -109,7 +110,9 @@ impl<F: Float> Case<F> {
     }
 
     fn naive(&self, c: usize, about: &[f64]) -> Naive {
-        let (d, rows, all) = (about.len(), &self.rows, (0..).take(about.len()));
+        let d = about.len();
+        let rows = &self.rows;
+        let all = (0..).take(about.len());
         let all: Vec<u32> = all.collect();
         let mut naive = Naive {
             mass: 0.0,
@@ -145,11 +148,9 @@ impl<F: Float> Case<F> {
     fn check(&self, sums: &Moments, within: f64) {
         for c in 0..self.centres.len() {
             let naive = self.naive(c, &self.mean(c));
-            let (d, mass, size) = (
-                naive.first.len(),
-                within * naive.mass,
-                within * naive.size(),
-            );
+            let d = naive.first.len();
+            let mass = within * naive.mass;
+            let size = within * naive.size();
             let observed: Vec<f64> = (0..d).map(|j| sums.observed(c, j)).collect();
             close(&[sums.mass(c)], &[naive.mass], mass);
             close(&observed, &naive.observed, mass);
@@ -211,14 +212,13 @@ fn moments_are_the_naive_sums() {
 fn pairs_are_the_naive_sums<F: Float>(n: usize, d: usize, variance: f64, within: f64) {
     let case = Case::<F>::new(n, d, 0, 3, 2);
     let component = |c| Whitening::spherical(case.mean(c), variance);
-    let (components, origin) = ([0, 1, 2].map(component), vec![0.1; d]);
+    let components = [0, 1, 2].map(component);
+    let origin = vec![0.1; d];
     let [mut sums, mut shared] =
         [SecondMoments::PerPair, SecondMoments::Pairs].map(|kind| case.moments(kind));
     for sums in [&mut sums, &mut shared] {
-        let (mean, anchor) = (
-            |c: usize| &components[c].mean[..],
-            |c: usize| Some(&components[c]),
-        );
+        let mean = |c: usize| &components[c].mean[..];
+        let anchor = |c: usize| Some(&components[c]);
         sums.add_pairs(&case.rows, &case.block, mean, anchor, &origin);
     }
     case.check(&sums, within);
@@ -260,10 +260,13 @@ fn sums_of_pairs_are_the_naive_ones() {
 
 /// Costs and responsibilities of all components, as a search finds them.
 fn searched<F: Float>(case: &mut Case<F>, cost: Cost<'_, F>) {
-    let (n, k) = (case.rows.len(), case.centres.len());
+    let n = case.rows.len();
+    let k = case.centres.len();
     let mut block = Block::new(k, k);
     block.reset(n, &[]);
-    let (alpha, gamma, beta) = (0.0, 0.0, 0.5);
+    let alpha = 0.0;
+    let gamma = 0.0;
+    let beta = 0.5;
     search::all(
         cost,
         beta,
@@ -318,7 +321,8 @@ fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f
             );
         }
     }
-    let (origin, back) = (vec![0.1; d], components[0].inverse(None).unwrap());
+    let origin = vec![0.1; d];
+    let back = components[0].inverse(None).unwrap();
     for (known, seen, stay) in [
         (false, true, false),
         (false, false, true),

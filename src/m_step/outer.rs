@@ -37,7 +37,8 @@ impl Moments {
         anchor: impl Fn(usize) -> Option<&'a Whitening>,
         origin: &[f64],
     ) {
-        let (k, n) = (block.components(), rows.len());
+        let k = block.components();
+        let n = rows.len();
         let one = self.kind == SecondMoments::Pairs;
         let shared = one && !origin.is_empty();
         (self.about_means, self.scatter_known) = (one && !shared, false);
@@ -127,7 +128,8 @@ impl Moments {
         shares: &[f64],
         columns: &mut ByColumn<'_, F>,
     ) {
-        let (mut masses, mut largest) = ([0.0; COLUMN], [0.0; COLUMN]);
+        let mut masses = [0.0; COLUMN];
+        let mut largest = [0.0; COLUMN];
         vectorised!({
             for shares in shares.as_chunks::<COLUMN>().0 {
                 for l in 0..COLUMN {
@@ -143,8 +145,10 @@ impl Moments {
         let mass: f64 = masses.iter().sum();
         let most = largest.into_iter().fold(0.0, f64::max);
         self.mass[c] += mass;
-        let (dim, size) = (self.dim, self.dim * self.dim);
-        let (mut first, mut second) = (vec![0.0; dim], vec![0.0; size]);
+        let dim = self.dim;
+        let size = self.dim * self.dim;
+        let mut first = vec![0.0; dim];
+        let mut second = vec![0.0; size];
         let fits = anchor.filter(|_| F::EPSILON > f64::EPSILON);
         let fits = fits.filter(|anchor| anchor.inflation <= MOST_INFLATION);
         let fits = fits.is_some_and(|anchor| {
@@ -214,13 +218,13 @@ impl Moments {
     }
 
     fn add_about<F: Float>(&mut self, rows: &Rows<F>, mut shares: Vec<f64>, origin: &[f64]) {
-        let (mass, most) = (
-            shares.iter().sum(),
-            shares.iter().copied().fold(0.0, f64::max),
-        );
+        let mass = shares.iter().sum();
+        let most = shares.iter().copied().fold(0.0, f64::max);
         shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
-        let (mut all, mut first) = (ByColumn::new(rows, None), vec![0.0; self.dim]);
-        let (wide, second) = (all.wide(), &mut self.second);
+        let mut all = ByColumn::new(rows, None);
+        let mut first = vec![0.0; self.dim];
+        let wide = all.wide();
+        let second = &mut self.second;
         wide.add_pairs(origin, &shares, [mass, most], &mut first, second);
     }
 
@@ -273,7 +277,9 @@ impl Moments {
     /// The lower half of the second moments of component `c` about another point, which is `step` (d) beyond the mean:
     /// $S - f s^T - s f^T + m s s^T$.
     pub(crate) fn about(&self, c: usize, step: &[f64]) -> Vec<f64> {
-        let (dim, mass, first) = (self.dim, self.mass(c), self.first(c));
+        let dim = self.dim;
+        let mass = self.mass(c);
+        let first = self.first(c);
         let mut about = self.pairs_of(c).to_vec();
         for i in 0..dim {
             for (j, sum) in about[i * dim..][..=i].iter_mut().enumerate() {
@@ -288,7 +294,8 @@ impl Moments {
     pub(crate) fn join(&mut self, into: usize, from: usize, step: &[f64]) {
         let size = self.dim * self.dim;
         let back: Vec<f64> = step.iter().map(|x| -x).collect();
-        let (mass, second) = (self.mass(from), self.about(from, &back));
+        let mass = self.mass(from);
+        let second = self.about(from, &back);
         let sums = self.first(into).iter().zip(self.first(from)).zip(step);
         let first = sums.map(|((into, from), step)| into + from + mass * step);
         let first: Vec<f64> = first.collect();
@@ -320,7 +327,8 @@ struct ByColumn<'a, F> {
 
 impl<'a, F: Float> ByColumn<'a, F> {
     fn new(rows: &'a Rows<F>, some: Option<Vec<usize>>) -> Self {
-        let (narrow, wide) = (None, None);
+        let narrow = None;
+        let wide = None;
         Self {
             rows,
             some,
@@ -337,12 +345,14 @@ impl<'a, F: Float> ByColumn<'a, F> {
     }
 
     fn narrow(&mut self) -> &mut Columns<F> {
-        let (rows, some) = (self.rows, self.some.as_deref());
+        let rows = self.rows;
+        let some = self.some.as_deref();
         self.narrow.get_or_insert_with(|| Self::columns(rows, some))
     }
 
     fn wide(&mut self) -> &mut Columns<f64> {
-        let (rows, some) = (self.rows, self.some.as_deref());
+        let rows = self.rows;
+        let some = self.some.as_deref();
         self.wide.get_or_insert_with(|| Self::columns(rows, some))
     }
 }

@@ -131,7 +131,8 @@ impl<F: Float> Parameters<F> {
     /// The floors (E20) of the variances of component `c`: of each column, or of their mean. Coordinates of a basis are sums
     /// over all columns, with the rounding of the largest.
     fn own_floors(&self, c: usize) -> Vec<f64> {
-        let (dim, frame) = (self.dim(), &self.frame);
+        let dim = self.dim();
+        let frame = &self.frame;
         let resolved = |j: usize| {
             let apart = match self.exact_means.get(c * dim + j) {
                 Some(mean) => *mean,
@@ -281,7 +282,8 @@ impl<F: Float> Parameters<F> {
             return false;
         }
         // The largest eigenvalue of the precision in units of the floors is 1. One variance in all directions is above them.
-        let (dim, floors) = (self.dim(), self.floors(c).into_iter());
+        let dim = self.dim();
+        let floors = self.floors(c).into_iter();
         let variances = unwatched(self.variances_of(c, None));
         let floors = floors.zip(variances).zip(self.least_of(c));
         let floors = floors.map(|((floor, v), least)| least.min(floor.max(LEAST_SHARE * v)));
@@ -361,7 +363,8 @@ impl<F: Float> Parameters<F> {
 
     /// The loadings of component `c` on each of its factors, padded.
     pub(super) fn loadings_of(&self, c: usize) -> impl Iterator<Item = &[F]> {
-        let (wide, q) = (stride(self.dim()), self.covariance.factors());
+        let wide = stride(self.dim());
+        let q = self.covariance.factors();
         let all = self.loadings.chunks_exact(wide);
         all.skip(c * q).take(q)
     }
@@ -421,7 +424,9 @@ impl<F: Float> Parameters<F> {
 
     /// An error of the section that holds what no model has.
     pub(super) fn check(&self) -> Result<(), FileFault> {
-        let (k, dim, covariance) = (self.k(), self.dim(), self.covariance);
+        let k = self.k();
+        let dim = self.dim();
+        let covariance = self.covariance;
         rule(dim == self.frame.dim(), "centres", "must be in the frame")?;
         let most = Frame::<F>::farthest_centre();
         let near = self.centres.coordinates().all(|z| z.abs() <= most);
@@ -429,7 +434,9 @@ impl<F: Float> Parameters<F> {
         if let Some(means) = &self.means {
             all_finite("means", means, k * self.frame.dim())?;
         }
-        let (variances, unit, least) = (&self.spread, self.unit, self.least_variance);
+        let variances = &self.spread;
+        let unit = self.unit;
+        let least = self.least_variance;
         all_finite("variances", variances, covariance.numbers(k, dim))?;
         let pairs = usize::from(covariance.has_pairs());
         let held = |x: f64| x.is_finite() && F::from_f64(x).is_finite();
@@ -458,7 +465,8 @@ impl<F: Float> Parameters<F> {
         let proper = if covariance.has_pairs() {
             // Triangles, whose eigenvalues were clamped, up to rounding.
             variances.iter().enumerate().all(|(place, x)| {
-                let (i, j) = (place / dim % dim, place % dim);
+                let i = place / dim % dim;
+                let j = place % dim;
                 match i.cmp(&j) {
                     Ordering::Less => *x == 0.0,
                     Ordering::Equal => *x > 0.0 && held(unit * x * x),

@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn values_that_no_gaussians_have_are_errors_that_name_the_section() {
         let means = array![[0.0f32, 1.0], [3.0, 5.0], [2.0, -4.0]];
-        let (means, proportions) = (means.view(), array![0.25, 0.5, 0.25]);
+        let means = means.view();
+        let proportions = array![0.25, 0.5, 0.25];
         let tied = GaussianMixture::tied_spherical(means, 0.3).unwrap();
         let of = |kind, variances: Array2<f64>| {
             let proportions = proportions.view();

@@ -116,7 +116,8 @@ impl Table {
 
     /// The kinds of `d` columns.
     fn kinds(&self, d: usize) -> Result<Vec<Column>> {
-        let (rule, kinds) = ("must be as many as there are columns", self.columns.len());
+        let rule = "must be as many as there are columns";
+        let kinds = self.columns.len();
         require(kinds == d || kinds == 0, "kinds of columns", kinds, rule)?;
         let columns = self.columns.iter().chain(repeat(&Column::Number));
         Ok(columns.take(d).copied().collect())
@@ -131,8 +132,10 @@ impl Table {
         numbers: &[usize],
         before: Option<&TableMixture<F>>,
     ) -> Result<Started<TableMixture<F>>> {
-        let (k, d) = (seeds.len(), seeds.dim());
-        let (kinds, summary) = (self.kinds(d)?, data.summary());
+        let k = seeds.len();
+        let d = seeds.dim();
+        let kinds = self.kinds(d)?;
+        let summary = data.summary();
         let (codes, whole_probabilities) = categories(&kinds, &frame, data, numbers)?;
         let open = |kind: &Column| match kind {
             Column::Category(_) => Column::Category(0),
@@ -291,7 +294,8 @@ fn check<F: Float>(
         rows.each_known(i, |j, x| {
             let value = x.to_f64();
             if let Some(kind) = refused::<F>(kinds[j], value) {
-                let (row, column) = (first + i, numbers(j));
+                let row = first + i;
+                let column = numbers(j);
                 wrong.get_or_insert(Error::NotOfKind {
                     row,
                     column,
@@ -312,10 +316,8 @@ fn categories<F: Float>(
     data: &dyn Data<F>,
     numbers: &[usize],
 ) -> Result<(Vec<Vec<f64>>, Vec<f64>)> {
-    let (mut weights, mut rows) = (
-        vec![BTreeMap::<u64, f64>::new(); kinds.len()],
-        Rows::default(),
-    );
+    let mut weights = vec![BTreeMap::<u64, f64>::new(); kinds.len()];
+    let mut rows = Rows::default();
     for first in (0..data.len()).step_by(BLOCK) {
         data.load(first..data.len().min(first + BLOCK), frame, &mut rows)?;
         check(kinds, &rows, first, |j| numbers[j])?;
@@ -331,7 +333,8 @@ fn categories<F: Float>(
             "must be at most 1,048,576 in all columns together: is one of them an identifier?";
         require(number <= MOST_CATEGORIES, "categories", number, rule)?;
     }
-    let (mut codes, mut shares) = (Vec::new(), Vec::new());
+    let mut codes = Vec::new();
+    let mut shares = Vec::new();
     for weights in weights {
         let total: f64 = weights.values().sum();
         shares.extend(weights.values().map(|weight| (weight / total).max(LEAST)));
@@ -343,7 +346,8 @@ fn categories<F: Float>(
 impl<F: Float> Theta<F> {
     /// Checks what came from a file.
     pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
-        let (k, d) = (self.means.len(), self.means.dim());
+        let k = self.means.len();
+        let d = self.means.dim();
         let sized = self.columns.len() == d && self.frame.dim() == d && self.codes.len() == d;
         rule(sized, "columns", "must be as many as the means have")?;
         let coded = |(column, codes): (&Column, &Vec<f64>)| {
@@ -449,9 +453,11 @@ impl<F: Float> TableMixture<F> {
     /// # Errors
     /// [`Error::Empty`] without columns; [`Error::Parameter`] for one that there is not, or that comes twice.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
-        let (theta, d) = (&self.theta, self.theta.columns.len());
+        let theta = &self.theta;
+        let d = self.theta.columns.len();
         check_columns(columns, d)?;
-        let (k, all) = (theta.means.len(), theta.whole_probabilities.len());
+        let k = theta.means.len();
+        let all = theta.whole_probabilities.len();
         let of_columns = |own: &[f64]| columns.iter().map(|j| own[*j]).collect::<Vec<_>>();
         let of_categories = |own: &[f64]| {
             let of = |j: &usize| &own[self.starts[*j]..][..theta.codes[*j].len()];
@@ -491,10 +497,12 @@ impl<F: Float> TableMixture<F> {
 
     /// A row (n, d) of each of these components.
     pub(super) fn drawn(&self, labels: &Array1<u32>, rng: &mut Rng) -> Array2<F> {
-        let (theta, d) = (&self.theta, self.theta.columns.len());
+        let theta = &self.theta;
+        let d = self.theta.columns.len();
         Array2::from_shape_fn((labels.len(), d), |(n, j)| {
             let c = labels[n] as usize;
-            let (spread, mean) = (theta.spread[c * d + j], theta.means.row(c)[j].to_f64());
+            let spread = theta.spread[c * d + j];
+            let mean = theta.means.row(c)[j].to_f64();
             F::from_f64(match theta.columns[j] {
                 Column::Number => mean + spread.sqrt() * rng.normal(),
                 Column::Count => rng.poisson(spread),
@@ -527,7 +535,8 @@ impl<F: Float> TableMixture<F> {
         for (j, column) in theta.columns.iter().enumerate() {
             let mean = |c: usize| theta.means.row(c)[j].to_f64();
             let spread = |c: usize| theta.spread[c * d + j];
-            let (centre, wide) = (whole(&mean), whole(&spread));
+            let centre = whole(&mean);
+            let wide = whole(&spread);
             let squared = |c: usize| (mean(c) - centre).powi(2);
             let variance = wide + whole(&squared);
             for c in 0..k {
@@ -615,7 +624,8 @@ impl<F: Float> OwnCost<F> for TableMixture<F> {
     /// -ln pi_c, and for each known column -ln p(y_j | c). A code that the fit did not see is as unlikely under all.
     fn some(&self, rows: &Rows<F>, i: usize, ids: &[u32], out: &mut Vec<F>) {
         const UNSEEN: f64 = 27.6; // one in 10^12
-        let (theta, d) = (&self.theta, self.theta.columns.len());
+        let theta = &self.theta;
+        let d = self.theta.columns.len();
         let all = theta.whole_probabilities.len();
         let mut costs: Vec<f64> = ids
             .iter()
@@ -633,7 +643,8 @@ impl<F: Float> OwnCost<F> for TableMixture<F> {
                 Column::Count => {
                     let constant = constant_of_count(x);
                     own.for_each(|(c, cost)| {
-                        let (rate, log) = (theta.spread[c * d + j], self.logs[c * d + j]);
+                        let rate = theta.spread[c * d + j];
+                        let log = self.logs[c * d + j];
                         *cost += cost_of_count(x, rate, log) + constant;
                     });
                 }
@@ -670,7 +681,8 @@ impl<F: Float> Mixture<F> for TableMixture<F> {
 
     /// The logarithm of the prior density, up to a constant.
     fn prior_terms(&self) -> f64 {
-        let (theta, d) = (&self.theta, self.theta.columns.len());
+        let theta = &self.theta;
+        let d = self.theta.columns.len();
         let spreads = theta.spread.iter().enumerate().map(|(place, own)| {
             let whole = theta.whole_spread[place % d];
             match theta.columns[place % d] {
@@ -688,7 +700,8 @@ impl<F: Float> Mixture<F> for TableMixture<F> {
     fn at_floor(&self) -> Vec<usize> {
         /// Clamped variances are at their floor up to rounding.
         const NEAR: f64 = 1.0 + 1e-6;
-        let (theta, d) = (&self.theta, self.theta.columns.len());
+        let theta = &self.theta;
+        let d = self.theta.columns.len();
         let is_held = |c: usize, j: usize| {
             let mean = theta.means.row(c)[j].to_f64();
             let least = least_variance::<F>(mean, theta.whole_spread[j]);
@@ -776,7 +789,8 @@ impl<F: Float> MStep<F> for Table {
     /// Sums of its own for each component, of shares of the whole weight: the mass, the first and the second moment of each column, and
     /// the masses of all categories. Moments of a number are about its mean, in deviations of the whole data.
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, d) = (model.theta.means.len(), model.theta.columns.len());
+        let k = model.theta.means.len();
+        let d = model.theta.columns.len();
         let each = 3 * d + model.theta.whole_probabilities.len();
         Moments::zeros(k, d, SecondMoments::Total).with_own(k * each)
     }
@@ -788,19 +802,23 @@ impl<F: Float> MStep<F> for Table {
         model: &Self::Model,
         statistics: &mut Moments,
     ) {
-        let (theta, d) = (&model.theta, model.theta.columns.len());
+        let theta = &model.theta;
+        let d = model.theta.columns.len();
         let each = 3 * d + theta.whole_probabilities.len();
         for i in 0..rows.len() {
             for (c, q) in block.members(i) {
                 statistics.mass[c as usize] += rows.weight(i) * q;
             }
-            let (own, weight) = (statistics.own_mut(), rows.weight(i) / theta.weight);
+            let own = statistics.own_mut();
+            let weight = rows.weight(i) / theta.weight;
             rows.each_known(i, |j, x| {
-                let (x, kind) = (x.to_f64(), theta.columns[j]);
+                let x = x.to_f64();
+                let kind = theta.columns[j];
                 let category = place(&theta.codes[j], x).map(|l| 3 * d + model.starts[j] + l);
                 let deviation = theta.whole_spread[j].sqrt();
                 for (c, q) in block.members(i) {
-                    let (c, share) = (c as usize, weight * q);
+                    let c = c as usize;
+                    let share = weight * q;
                     let own = &mut own[c * each..][..each];
                     own[j] += share;
                     match (kind, category) {
@@ -824,16 +842,20 @@ impl<F: Float> MStep<F> for Table {
         _: bool,
         _: Option<&Cancel>,
     ) -> Result<()> {
-        let (mut theta, d) = (model.theta.clone(), model.theta.columns.len());
-        let (prior, all) = (theta.prior, theta.whole_probabilities.len());
+        let mut theta = model.theta.clone();
+        let d = model.theta.columns.len();
+        let prior = theta.prior;
+        let all = theta.whole_probabilities.len();
         theta.means.update(|c, mean| {
             let own = &sums.own()[c * (3 * d + all)..][..3 * d + all];
             for j in (0..d).filter(|j| own[*j] > 0.0) {
-                let (mass, whole) = (own[j], theta.whole_spread[j]);
+                let mass = own[j];
+                let whole = theta.whole_spread[j];
                 let spread = &mut theta.spread[c * d + j];
                 match theta.columns[j] {
                     Column::Number => {
-                        let (old, deviation) = (mean[j].to_f64(), whole.sqrt());
+                        let old = mean[j].to_f64();
+                        let deviation = whole.sqrt();
                         mean[j] = F::from_f64(old + own[d + j] / mass * deviation);
                         // About the mean as it was rounded.
                         let step = (mean[j].to_f64() - old) / deviation;

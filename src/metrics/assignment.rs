@@ -13,10 +13,13 @@ pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
     let (m, n) = costs.dim();
     assert!(m <= n, "a column for each row");
     // Prices: costs less those of row and column are not negative, and 0 where matched.
-    let (mut of_rows, mut of_columns) = (vec![0.0; m], vec![0.0; n]);
-    let (mut column_of, mut row_of) = (vec![NONE; m], vec![NONE; n]);
+    let mut of_rows = vec![0.0; m];
+    let mut of_columns = vec![0.0; n];
+    let mut column_of = vec![NONE; m];
+    let mut row_of = vec![NONE; n];
     // Per column: the length of the shortest path from the new row, and the row before it.
-    let (mut lengths, mut before) = (vec![0.0; n], vec![NONE; n]);
+    let mut lengths = vec![0.0; n];
+    let mut before = vec![NONE; n];
     let mut open: Vec<usize> = Vec::with_capacity(n);
     let mut closed: Vec<usize> = Vec::with_capacity(n);
     for new in 0..m {
@@ -24,9 +27,11 @@ pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
         open.clear();
         open.extend(0..n);
         closed.clear();
-        let (mut row, mut length) = (new, 0.0);
+        let mut row = new;
+        let mut length = 0.0;
         let end = loop {
-            let (costs, price) = (costs.row(row), of_rows[row]);
+            let costs = costs.row(row);
+            let price = of_rows[row];
             let mut next = 0;
             for (place, &column) in open.iter().enumerate() {
                 let through: f64 = length + (costs[column] - price - of_columns[column]);
@@ -35,7 +40,8 @@ pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
                 }
                 // Free columns first among equals, then the lowest number: the list is in no order.
                 let key = |c: usize| (row_of[c] != NONE, c);
-                let (least, of) = (lengths[open[next]], lengths[column]);
+                let least = lengths[open[next]];
+                let of = lengths[column];
                 if of < least || (of == least && key(column) < key(open[next])) {
                     next = place;
                 }

@@ -100,7 +100,8 @@ pub fn adjusted_rand_index(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> R
     let both: i128 = table.cells.iter().map(|cell| pairs(cell.count)).sum();
     let in_rows: i128 = table.rows.iter().map(|&count| pairs(count)).sum();
     let in_columns: i128 = table.columns.iter().map(|&count| pairs(count)).sum();
-    let (one, other) = (in_rows - both, in_columns - both);
+    let one = in_rows - both;
+    let other = in_columns - both;
     let neither = pairs(table.total) - both - one - other;
     Ok(adjusted_rand(both, one, other, neither))
 }
@@ -139,10 +140,8 @@ fn adjusted_rand(both: i128, only_rows: i128, only_columns: i128, neither: i128)
     let [a, b, c, e] = [both, only_rows, only_columns, neither].map(|count| count as f64);
     // Near chance the two products agree in most digits, so they are subtracted as integers where these hold them.
     let exact = || {
-        let (agree, differ) = (
-            both.checked_mul(neither)?,
-            only_rows.checked_mul(only_columns)?,
-        );
+        let agree = both.checked_mul(neither)?;
+        let differ = only_rows.checked_mul(only_columns)?;
         Some((agree - differ) as f64)
     };
     let numerator = exact().unwrap_or(a * e - b * c);

@@ -30,7 +30,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 pub fn accuracy(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> Result<f64> {
     let table = Contingency::new(labels, truth)?;
     // The side with fewer labels is matched to the other. Counts are whole numbers, so all sums are exact.
-    let (clusters, classes) = (table.rows.len(), table.columns.len());
+    let clusters = table.rows.len();
+    let classes = table.columns.len();
     let mut costs = Array2::zeros((clusters.min(classes), clusters.max(classes)));
     let place = |cell: &Cell| {
         if clusters <= classes {

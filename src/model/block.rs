@@ -170,9 +170,11 @@ impl<F: Float> Block<F> {
         rows: &Rows<F>,
         ids: &[u32],
     ) {
-        let (k, width) = (self.components(), self.width());
+        let k = self.components();
+        let width = self.width();
         if i >= rows.len() || (i + 1) * self.stride > self.costs.len() {
-            let (n, known) = (self.len(), rows.len());
+            let n = self.len();
+            let known = rows.len();
             self.fault.get_or_insert_with(|| {
                 format!("row {i} of a block of {n} does not exist among {known} rows: they are numbered from 0")
             });
@@ -288,7 +290,8 @@ impl<F: Float> Block<F> {
 
     /// The members of the support of row `i` with their responsibilities, whether [full](Self::is_full) or listed.
     pub fn members(&self, i: usize) -> impl Iterator<Item = (u32, f64)> {
-        let (support, shares) = (self.support(i), self.responsibilities(i));
+        let support = self.support(i);
+        let shares = self.responsibilities(i);
         shares.iter().enumerate().map(move |(place, q)| {
             let c = support.get(place).map_or(place as u32, |c| *c);
             (c, q.to_f64())

@@ -63,7 +63,8 @@ impl<F: Float> Cells<F> {
         let quantizer = CoarseQuantizer::of(centres);
         let (starts, members) = quantizer.cells();
         let dim = centres.dim();
-        let (mut points, mut cells) = (Centres::with_capacity(starts.len(), dim), Vec::new());
+        let mut points = Centres::with_capacity(starts.len(), dim);
+        let mut cells = Vec::new();
         for (point, ends) in starts.windows(2).enumerate() {
             let ids = members[ends[0]..ends[1]].to_vec();
             if ids.is_empty() {
@@ -111,7 +112,8 @@ impl<F: Float> Cells<F> {
         places: usize,
     ) -> Result<(bool, u64)> {
         const MIN_SAVING: u64 = 8;
-        let (mut rows, mut evaluations) = (Rows::default(), 0);
+        let mut rows = Rows::default();
+        let mut evaluations = 0;
         for place in 0..places {
             let first = place * (data.len() / places);
             data.load(first..first + TRIAL_ROWS, frame, &mut rows)?;
@@ -148,7 +150,8 @@ impl<F: Float> Cells<F> {
         let limit = |squared: F| (rounding * squared.to_f64() + least_square::<F>()).sqrt();
         let mut queues: Vec<Queue> = Vec::with_capacity(rows.len());
         for (i, to_points) in to_points.chunks_exact(number).enumerate() {
-            let (point, most) = (nearest[i], limit(found.squared[i]));
+            let point = nearest[i];
+            let most = limit(found.squared[i]);
             let margin = rows.margin(i, &self.points, F::INFINITY).to_f64();
             let between = &self.between[point * number..][..number];
             let mut queue = Queue::of_none();
@@ -205,13 +208,14 @@ impl<F: Float> Cells<F> {
             let values: Vec<F> = values.copied().collect();
             let some = Rows::of_padded(&values, self.points.dim());
             let mut ids = vec![0; some.len()];
-            let (mut squared, mut others) =
-                (vec![F::zero(); some.len()], vec![F::zero(); some.len()]);
+            let mut squared = vec![F::zero(); some.len()];
+            let mut others = vec![F::zero(); some.len()];
             some.nearest_and_others(&cell.centres, &mut ids, &mut squared, &mut others);
             found.evaluations += (some.len() * cell.ids.len()) as u64;
             let here = ids.iter().zip(&squared).zip(&others);
             for (i, ((&place, &distance), &others)) in visitors.drain(..).zip(here) {
-                let (i, id) = (i as usize, cell.ids[place as usize]);
+                let i = i as usize;
+                let id = cell.ids[place as usize];
                 let mut other = distance;
                 if distance < found.squared[i]
                     || (distance == found.squared[i] && id < found.ids[i])
@@ -285,7 +289,8 @@ mod tests {
         let centres = Centres::enter(mu.mapv(F::from_f64).view(), &frame);
         let mut rows = Rows::default();
         data.load(0..400, &frame, &mut rows).unwrap();
-        let (mut exact, mut least) = (vec![0; 400], vec![F::zero(); 400]);
+        let mut exact = vec![0; 400];
+        let mut least = vec![F::zero(); 400];
         assert!(rows.nearest(&centres, &mut exact, &mut least));
         let found = Cells::of(&centres).nearest(&rows);
         assert_eq!((&found.ids, &found.squared), (&exact, &least));

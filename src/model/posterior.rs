@@ -105,10 +105,13 @@ pub(crate) fn normalise<F: Float>(
             units,
         };
     }
-    let (width, beta, mut found) = (block.width(), log_joint.beta, Vec::new());
+    let width = block.width();
+    let beta = log_joint.beta;
+    let mut found = Vec::new();
     let mut shares = std::mem::take(&mut block.responsibilities);
     if block.shared {
-        let (costs, stride) = (&block.costs, block.stride);
+        let costs = &block.costs;
+        let stride = block.stride;
         soft::responsibilities(costs, stride, width, beta, &mut shares, &mut found);
     } else {
         soft::of_lists(&block.costs, width, beta, &mut shares, &mut found);
@@ -124,7 +127,8 @@ pub(crate) fn normalise<F: Float>(
         block.likeliest.extend(found.iter().map(|row| row.place));
     }
     // The sums of rows of one weight, one after the other: the logarithm of their product is the sum of their logarithms.
-    let (mut product, mut of_weight) = (1.0, 0.0);
+    let mut product = 1.0;
+    let mut of_weight = 0.0;
     for (i, row) in found.iter().enumerate() {
         let weight = rows.weight(i);
         likelihood.weight += weight;
@@ -175,7 +179,8 @@ pub(crate) fn expected_total<F: Float>(rows: &Rows<F>, block: &Block<F>) -> (f64
 /// addition waits for the one before.
 fn weighted_total<F: Float, T: Float>(rows: &Rows<F>, values: &[T]) -> (f64, f64) {
     const LANES: usize = 8;
-    let (mut weights, mut sums) = ([0.0; LANES], [0.0; LANES]);
+    let mut weights = [0.0; LANES];
+    let mut sums = [0.0; LANES];
     vectorised!({
         let (whole, rest) = values[..rows.len()].as_chunks::<LANES>();
         for (chunk, values) in whole.iter().enumerate() {
@@ -237,7 +242,9 @@ mod tests {
     /// Rows of several weights, whose sums would overflow as one product.
     #[test]
     fn the_spread_is_the_sum_of_logarithms() {
-        let (n, k, weights) = (600, 100, [1.0, 1.0, 2.0, 0.0, 0.5]);
+        let n = 600;
+        let k = 100;
+        let weights = [1.0, 1.0, 2.0, 0.0, 0.5];
         let mut rows = Rows::<f64>::default();
         rows.reset(n, 1);
         rows.weights

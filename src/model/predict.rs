@@ -150,7 +150,8 @@ pub(crate) fn density_threshold<F: Float>(
     let densities = log_densities(model, data)?.into_iter().enumerate();
     let mut rows: Vec<(f64, f64)> = densities.map(|(n, x)| (x, data.weight(n))).collect();
     rows.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let (total, mut reached) = (rows.iter().map(|(_, w)| w).sum::<f64>(), 0.0);
+    let total = rows.iter().map(|(_, w)| w).sum::<f64>();
+    let mut reached = 0.0;
     let last = rows.last().copied();
     let found = rows.into_iter().find(|(_, w)| {
         reached += w;
@@ -168,7 +169,9 @@ fn completed<F: Float>(
     i: usize,
     shares: ArrayView1<'_, F>,
 ) -> Option<Vec<F>> {
-    let (cost, frame, mut sums) = (model.cost, model.frame, vec![0.0; rows.dim]);
+    let cost = model.cost;
+    let frame = model.frame;
+    let mut sums = vec![0.0; rows.dim];
     for (c, share) in shares
         .iter()
         .enumerate()
@@ -200,7 +203,8 @@ fn densities_and_labels<F: Float>(
     rows: &Rows<F>,
     labels: &mut [u32],
 ) -> Vec<f64> {
-    let (beta, mut found) = (model.log_joint.beta, Vec::new());
+    let beta = model.log_joint.beta;
+    let mut found = Vec::new();
     let block = costs_of_all(model, rows, |costs| soft::sum(costs, beta, &mut found));
     posterior::labels(&block, labels);
     posterior::log_densities(rows, &block, model.log_joint, &found)
@@ -409,7 +413,8 @@ fn of_members<F: Float>(block: &Block<F>) -> Vec<F> {
 
 /// All components of every row, with their costs; `see` as in [`search::all`].
 fn costs_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>, see: impl FnMut(&[F])) -> Block<F> {
-    let (k, beta) = (model.components, model.log_joint.beta);
+    let k = model.components;
+    let beta = model.log_joint.beta;
     let mut block = Block::new(k, k);
     block.reset(rows.len(), &[]);
     let cost = model.cost;
@@ -420,7 +425,8 @@ fn costs_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>, see: impl FnMut(&
 /// Rows of `width` numbers, block by block, as one table (n, width).
 fn table<F: Float, T>(blocks: Vec<Vec<T>>, data: DataOf<'_, F>, width: usize) -> Result<Array2<T>> {
     let values: Vec<T> = blocks.into_iter().flatten().collect();
-    let (read, n) = (values.len() / width, data.len());
+    let read = values.len() / width;
+    let n = data.len();
     Array2::from_shape_vec((n, width), values).map_err(|_| {
         let what = format!("{n} rows, where there were {read} before");
         Error::stage("data", what)

@@ -45,7 +45,8 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     /// sketch and missing values, all take some vectors of d numbers. Errors are those of [`Dense::new`](crate::data::Dense::new) and `predict`.
     pub fn predict(&mut self, row: &[F]) -> Result<(u32, f64)> {
         self.load(row)?;
-        let (mut label, mut cost) = ([0], [F::zero()]);
+        let mut label = [0];
+        let mut cost = [F::zero()];
         (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
         select::smallest(&self.ids, &self.costs, &mut label, &mut cost);
         (self.row).distances_to_own(self.model.centres(), &label, &mut cost);

@@ -66,7 +66,8 @@ impl<F: Float> CoarseQuantizer<F> {
         let found = parallel::map_blocks(centres.len(), BLOCK, |_, range| {
             let values = &centres.values[range.start * stride..range.end * stride];
             let rows = Rows::of_padded(values, centres.dim());
-            let (mut ids, mut squared) = (vec![0; range.len()], vec![F::zero(); range.len()]);
+            let mut ids = vec![0; range.len()];
+            let mut squared = vec![F::zero(); range.len()];
             rows.nearest(&points, &mut ids, &mut squared);
             (ids, squared)
         });

@@ -55,7 +55,8 @@ pub(crate) fn ranked<F: Float>(
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
 ) {
-    let (approximate, ranking) = (&mut scratch.approximate, &mut scratch.ranking);
+    let approximate = &mut scratch.approximate;
+    let ranking = &mut scratch.ranking;
     cost.all(rows, approximate);
     for (i, costs) in approximate.chunks_exact(cost.components()).enumerate() {
         let (ids, costs) = ranking.of(cost, rows, i, costs, block.width());
@@ -91,10 +92,8 @@ pub(crate) fn all<F: Float>(
         _ => None,
     };
     if let Some(shared) = whitened.and_then(|whitened| whitened.one()) {
-        let (mut seen, mut narrow) = (
-            std::mem::take(&mut block.seen),
-            std::mem::take(&mut scratch.narrow),
-        );
+        let mut seen = std::mem::take(&mut block.seen);
+        let mut narrow = std::mem::take(&mut scratch.narrow);
         shared.enter(rows, &mut scratch.wide, &mut seen);
         let products = shared.products(&seen, beta, &mut narrow);
         let found = products.map(|products| {
@@ -131,7 +130,8 @@ fn by_products<F: Float>(
     scratch: &mut Exact<F>,
     mut see: impl FnMut(&[F]),
 ) {
-    let (terms, k) = (products.terms(beta), block.components());
+    let terms = products.terms(beta);
+    let k = block.components();
     let has_tight = !terms.tight.is_empty();
     block.terms = Some(terms);
     products.costs(rows, &mut scratch.features, &mut block.costs);
@@ -205,7 +205,8 @@ pub(crate) fn again<F: Float>(cost: Cost<'_, F>, beta: f64, rows: &Rows<F>, bloc
     if block.is_full() {
         all(cost, beta, rows, block, &mut Exact::default(), |_| {});
     } else {
-        let (mut ids, mut costs) = (Vec::new(), Vec::new());
+        let mut ids = Vec::new();
+        let mut costs = Vec::new();
         for i in 0..rows.len() {
             ids.clear();
             ids.extend_from_slice(block.support(i));
@@ -237,7 +238,8 @@ mod tests {
         let mut rows = Default::default();
         data.load(0..200, &frame, &mut rows).unwrap();
         let all_ids: Vec<u32> = (0..20).collect();
-        let (mut found, mut direct) = (Exact::default(), Vec::new());
+        let mut found = Exact::default();
+        let mut direct = Vec::new();
         for width in [1, 3, 20] {
             let mut block = Block::new(20, width);
             if width < 20 {

@@ -153,7 +153,8 @@ mod tests {
         if len == 1 {
             return 1.0;
         }
-        let (left, right) = (len / 2, len - len / 2);
+        let left = len / 2;
+        let right = len - len / 2;
         let alone = right - left;
         // The matrix of a half, or 0 where the column is in the other half.
         let of_left = |i: usize| if j < left { naive(left, i, j) } else { 0.0 };

@@ -84,7 +84,8 @@ impl<F: Float> Rows<F> {
         for (i, out) in places.enumerate() {
             read(i, &mut row)?;
             if let Some(column) = row.iter().position(|x| !x.is_finite()) {
-                let (what, row) = ("data", i);
+                let what = "data";
+                let row = i;
                 return Err(Error::NotFinite { what, row, column });
             }
             frame.enter(row.iter().copied(), out);

@@ -86,8 +86,10 @@ impl<F: Float> Expanded<F> {
 /// they are from their mean. An outlier moves the mean, but not so far from the origin. `None` if it is the origin, or no
 /// better.
 fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
-    let (stride, k) = (stride(centres.dim), centres.len() as f64);
-    let (mut sums, mut squares) = (vec![0.0; stride], vec![0.0; stride]);
+    let stride = stride(centres.dim);
+    let k = centres.len() as f64;
+    let mut sums = vec![0.0; stride];
+    let mut squares = vec![0.0; stride];
     for centre in centres.values.chunks_exact(stride) {
         for ((sum, square), x) in sums.iter_mut().zip(&mut squares).zip(centre) {
             let x = x.to_f64();
@@ -96,9 +98,11 @@ fn about<F: Float>(centres: &Centres<F>) -> Option<Vec<F>> {
         }
     }
     // The mean squared norms, as sums over coordinates.
-    let (mut from_origin, mut from_about) = (0.0, 0.0);
+    let mut from_origin = 0.0;
+    let mut from_about = 0.0;
     let about = sums.iter().zip(&squares).map(|(sum, square)| {
-        let (mean, square) = (sum / k, square / k);
+        let mean = sum / k;
+        let square = square / k;
         let variance = square - mean * mean;
         from_origin += square;
         if mean * mean > variance {
@@ -264,7 +268,8 @@ impl<F: Float> Centres<F> {
     /// Lets `update` change every centre (its number, and its `d` coordinates in the frame).
     pub fn update(&mut self, mut update: impl FnMut(usize, &mut [F])) {
         self.forget();
-        let (stride, dim) = (stride(self.dim), self.dim);
+        let stride = stride(self.dim);
+        let dim = self.dim;
         for (c, row) in self.values.chunks_exact_mut(stride).enumerate() {
             update(c, &mut row[..dim]);
         }
@@ -286,12 +291,14 @@ impl<F: Float> Centres<F> {
         labels: &[u32],
     ) {
         let stride = stride(self.dim);
-        let (mut mass, mut sums) = (vec![0.0; self.len()], vec![0.0; self.values.len()]);
+        let mut mass = vec![0.0; self.len()];
+        let mut sums = vec![0.0; self.values.len()];
         let entries = rows.entries();
         let lacks = entries.as_ref().is_some_and(|rows| !rows.others_are_zero);
         let mut known = vec![0.0; if lacks { sums.len() } else { 0 }];
         for (i, &label) in labels.iter().enumerate() {
-            let (weight, first) = (weight(i), label as usize * stride);
+            let weight = weight(i);
+            let first = label as usize * stride;
             mass[label as usize] += weight;
             let Some(entries) = &entries else {
                 for (sum, x) in sums[first..][..stride].iter_mut().zip(rows.row(i)) {

@@ -63,7 +63,8 @@ impl<F: Float> Rows<F> {
         let relative = self.relative(expanded.about());
         let mut norms = Vec::new();
         distance::norms(&relative, stride(self.dim), &mut norms);
-        let (rows, norms) = (&relative[..], &norms[..]);
+        let rows = &relative[..];
+        let norms = &norms[..];
         let centres = expanded.normed(centres);
         distance::to_all(Normed { rows, norms }, centres, self.dim, out);
     }
@@ -75,12 +76,14 @@ impl<F: Float> Rows<F> {
         if self.entries().is_some() {
             return F::zero();
         }
-        let (row, expanded) = (self.row(i), centres.expanded());
+        let row = self.row(i);
+        let expanded = centres.expanded();
         let norm = match expanded.about() {
             None => distance::norm(row),
             Some(about) => distance::between(row, about),
         };
-        let (norm, reach) = (norm.to_f64(), reach.to_f64());
+        let norm = norm.to_f64();
+        let reach = reach.to_f64();
         F::from_f64(rounding::<F>(self.dim, norm, expanded.largest_norm, reach))
     }
 
@@ -115,7 +118,9 @@ impl<F: Float> Rows<F> {
             return true;
         }
         let expanded = centres.expanded();
-        let (rows, about, dim) = (&self.values[..], expanded.about(), self.dim);
+        let rows = &self.values[..];
+        let about = expanded.about();
+        let dim = self.dim;
         let largest_norm = expanded.largest_norm;
         let margin = |norm, cost| rounding::<F>(dim, norm, largest_norm, cost);
         // The nearest centres within rounding, of rows for which there are several, as far as they are known.
@@ -133,7 +138,8 @@ impl<F: Float> Rows<F> {
             };
             if !open.is_empty() {
                 let rows: Vec<F> = open.iter().flat_map(|i| self.row(*i)).copied().collect();
-                let (panels, mut found) = (expanded.panels(centres), vec![0; open.len()]);
+                let panels = expanded.panels(centres);
+                let mut found = vec![0; open.len()];
                 nearest::nearest(
                     &rows,
                     about,
@@ -164,7 +170,8 @@ impl<F: Float> Rows<F> {
                 &mut candidates,
             );
         }
-        let (mut listed, mut costs) = (Vec::new(), Vec::new());
+        let mut listed = Vec::new();
+        let mut costs = Vec::new();
         let mut candidates = candidates.into_iter().peekable();
         for (i, id) in ids.iter_mut().enumerate() {
             if *id == nearest::OPEN {
@@ -192,7 +199,8 @@ impl<F: Float> Rows<F> {
         squared: &mut [F],
         others: &mut [F],
     ) {
-        let (mut all, mut one) = (vec![0; ids.len()], vec![F::zero(); ids.len()]);
+        let mut all = vec![0; ids.len()];
+        let mut one = vec![F::zero(); ids.len()];
         squared.fill(F::INFINITY);
         others.fill(F::INFINITY);
         for c in 0..centres.len() as u32 {

@@ -281,7 +281,8 @@ impl<F: Float> Frame<F> {
     /// How a coordinate of a row of `D` enters the frame, by its column, as in [`enter`](Self::enter).
     #[inline(always)]
     pub(crate) fn entry<const D: usize>(&self) -> impl Fn(usize, F) -> F + use<F, D> {
-        let (mut offset, mut scale) = ([F::zero(); D], [F::zero(); D]);
+        let mut offset = [F::zero(); D];
+        let mut scale = [F::zero(); D];
         offset.copy_from_slice(&self.offset[..D]);
         scale.copy_from_slice(&self.scale[..D]);
         let most = Self::most();
@@ -366,7 +367,8 @@ mod tests {
     fn extreme_ranges_stay_normal_numbers() {
         for widest in [0.0, 1e-45, 1e-30, 1e30, 1.6e38] {
             let frame = Frame::<f32>::new(&[0.0], widest);
-            let (up, down) = (frame.unit() as f32, frame.scale[0]);
+            let up = frame.unit() as f32;
+            let down = frame.scale[0];
             assert!(up.is_normal() && down.is_normal() && up * down == 1.0);
         }
     }

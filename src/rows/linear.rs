@@ -163,7 +163,8 @@ impl<F: Float> Linear<F> {
     /// `scratch`.
     #[inline(never)]
     pub(crate) fn costs(&self, rows: &[F], scratch: &mut Vec<F>, out: &mut [F]) {
-        let (width, dim) = (stride(self.dim), self.dim);
+        let width = stride(self.dim);
+        let dim = self.dim;
         let per_row = self.width();
         scratch.resize(rows.len() / width * per_row, F::zero());
         let origin = vec![F::zero(); width];
@@ -214,9 +215,11 @@ impl<F: Float> Forms<F> {
     /// A component with a factor for each coordinate, the factors for squares, and what is added to its constant: infinity for
     /// one that was discarded.
     fn add(&mut self, mean: &[F], factor: impl Fn(usize) -> f64, squares: &[F], added: f64) {
-        let (mut square, mut farness) = (0.0, 0.0f64);
+        let mut square = 0.0;
+        let mut farness = 0.0f64;
         for (j, mu) in mean.iter().enumerate() {
-            let (mu, factor) = (mu.to_f64(), factor(j));
+            let mu = mu.to_f64();
+            let factor = factor(j);
             square += factor * (mu * mu);
             farness = farness.max(factor * (mu * mu));
             self.values.push(F::from_f64(-2.0 * factor * mu));

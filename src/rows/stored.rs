@@ -151,7 +151,8 @@ mod tests {
         for bad in [f32::NAN, f32::INFINITY] {
             assert_eq!(wrong(|s| s.offset[1] = bad), "frame offset");
             assert_eq!(wrong(|s| s.mean[1] = bad), "frame mean");
-            let (dim, values) = (2, vec![0.5, bad]);
+            let dim = 2;
+            let values = vec![0.5, bad];
             assert!(Centres::try_from(StoredCentres { dim, values }).is_err());
         }
         assert_eq!(wrong(|s| s.mean.push(1.0)), "frame mean");

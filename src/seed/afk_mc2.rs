@@ -126,7 +126,8 @@ struct Proposal {
 
 impl Proposal {
     fn new<F: Float>(view: View<'_, F>, first: &Centres<F>) -> Result<Self> {
-        let (data, mut nearest) = (view.data, Nearest::new(view));
+        let data = view.data;
+        let mut nearest = Nearest::new(view);
         nearest.lower_to(first)?;
         let squared = || nearest.squared.iter().map(|d2| d2.to_f64());
         let weighted = squared().enumerate().map(|(n, d2)| data.weight(n) * d2);

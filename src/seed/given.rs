@@ -62,7 +62,8 @@ impl<F: Float> Given<F> {
     /// An error for a seed so far out that weighted sums of squared distances to it would not stay finite: only weights far beyond
     /// numbers of rows make any fail.
     fn check_distances(&self, seeds: &Centres<F>, view: View<'_, F>) -> Result<()> {
-        let (dim, most) = (view.frame.dim() as f64, f64::MAX / 64.0);
+        let dim = view.frame.dim() as f64;
+        let most = f64::MAX / 64.0;
         let weight = view.data.summary().total_weight;
         let is_far = |row: &usize| {
             let squares = seeds.row(*row).iter().map(|x| x.to_f64().powi(2));

@@ -209,7 +209,8 @@ impl<'a, F: Float> Cells<'a, F> {
         let mut near = std::mem::take(&mut self.near);
         let all = &*self;
         let evaluations = parallel::map_chunks(&mut near, BLOCK, |_, range, near| {
-            let (rows, mut distances) = (all.view.load(range)?, Vec::new());
+            let rows = all.view.load(range)?;
+            let mut distances = Vec::new();
             let mut evaluations = 0;
             for (i, near) in near.iter_mut().enumerate() {
                 *near = all.follow(&rows, i, *near, &mut distances, &mut evaluations);
@@ -244,7 +245,8 @@ impl<'a, F: Float> Cells<'a, F> {
             let proposals: Vec<(usize, f64)> = proposals.collect();
             let all = &*self;
             let pieces = parallel::map_blocks(together, TASK_PROPOSALS, |_, range| {
-                let (mut rows, mut distances) = (Rows::default(), Vec::new());
+                let mut rows = Rows::default();
+                let mut distances = Vec::new();
                 let ids: Vec<usize> = proposals[range].iter().map(|(n, _)| *n).collect();
                 all.view.data.gather(&ids, all.view.frame, &mut rows)?;
                 let mut evaluations = 0;
@@ -286,11 +288,14 @@ mod tests {
     /// While there is one cell, three seeds come as often as (E17) says.
     #[test]
     fn one_cell_is_k_means_plus_plus() {
-        let (x, w) = ([0.0, 1.0, 1.5, 4.0, 9.0], [1.0, 2.0, 0.0, 0.5, 0.3]);
+        let x = [0.0, 1.0, 1.5, 4.0, 9.0];
+        let w = [1.0, 2.0, 0.0, 0.5, 0.3];
         let rows = Array2::from_shape_vec((5, 1), x.to_vec()).unwrap();
         let weights = Array1::from(w.to_vec());
         let data = Dense::weighted(rows.view(), weights.view()).unwrap();
-        let (frame, rounds, mut rng) = (data.frame(), 40_000, Rng::from_seed(3));
+        let frame = data.frame();
+        let rounds = 40_000;
+        let mut rng = Rng::from_seed(3);
         let mut counts = vec![0; 125];
         for _ in 0..rounds {
             let view = View::new(&data, &frame);
@@ -309,7 +314,9 @@ mod tests {
             part(n) / (0..5).map(part).sum::<f64>()
         };
         for (i, &found) in counts.iter().enumerate() {
-            let (a, b, c) = (i / 25, i / 5 % 5, i % 5);
+            let a = i / 25;
+            let b = i / 5 % 5;
+            let c = i % 5;
             let p = share(a, &[]) * share(b, &[a]) * share(c, &[a, b]);
             let found = f64::from(found) / f64::from(rounds);
             let error = 5.0 * (p * (1.0 - p) / f64::from(rounds)).sqrt();
@@ -321,7 +328,9 @@ mod tests {
     #[test]
     fn many_cells_leave_little_more() {
         let mut rng = Rng::from_seed(5);
-        let (n, d, k) = (3_000, 3, 300);
+        let n = 3_000;
+        let d = 3;
+        let k = 300;
         let blobs = Array2::from_shape_fn((40, d), |_| 6.0 * rng.normal());
         let half = Array2::from_shape_fn((n, d), |(n, j)| blobs[[n % 40, j]] + rng.normal());
         let x = ndarray::concatenate![ndarray::Axis(0), half, half];
@@ -331,7 +340,8 @@ mod tests {
         data.load(0..data.len(), &frame, &mut rows).unwrap();
         let potential = |seeder: &dyn Seeder<f64>| {
             let potentials = (0..5).map(|seed| {
-                let (view, mut rng) = (View::new(&data, &frame), Rng::from_seed(seed));
+                let view = View::new(&data, &frame);
+                let mut rng = Rng::from_seed(seed);
                 let centres = seeder.seed(view, k, &mut rng).unwrap().centres;
                 let mut nearest = vec![f64::INFINITY; data.len()];
                 for c in 0..k {

@@ -126,7 +126,8 @@ impl KMeansPlusPlus {
             Some(candidates) => candidates.min(view.len()),
             None => 2 + (k as f64).ln() as usize,
         };
-        let (mut nearest, mut rows) = (Nearest::new(view), Vec::new());
+        let mut nearest = Nearest::new(view);
+        let mut rows = Vec::new();
         let mut centres = match first {
             Some(first) => first.clone(),
             None => {

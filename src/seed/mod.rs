@@ -69,7 +69,8 @@ impl<F: Float> Seeds<F> {
 
     /// Checks that there are `k` seeds of `d` coordinates; the error says what is wrong.
     pub(crate) fn check(&self, k: usize, d: usize) -> std::result::Result<(), String> {
-        let (found, dim) = (self.centres.len(), self.centres.dim());
+        let found = self.centres.len();
+        let dim = self.centres.dim();
         if found != k {
             return Err(format!(
                 "{found} seeds for {k} clusters: each cluster needs one"
@@ -142,7 +143,8 @@ impl Cumulated {
 
     /// A number in proportion to the weights; there must be a positive one.
     fn draw(&self, rng: &mut Rng) -> usize {
-        let (total, u) = (self.total(), rng.uniform() * self.total());
+        let total = self.total();
+        let u = rng.uniform() * self.total();
         // The first whose cumulated weight exceeds u: never one of weight 0.
         let n = self.0.partition_point(|&sum| sum <= u);
         if n < self.0.len() {

@@ -83,8 +83,10 @@ impl Criteria {
     /// not counted; and for BIC and ICL if n is at most 1, where weights cannot be counts.
     #[must_use]
     pub fn value(&self, criterion: Criterion) -> Option<f64> {
-        let (n, p) = (self.sample_size, self.free_parameters? as f64);
-        let (fit, complete) = (self.log_likelihood, self.complete_log_likelihood);
+        let n = self.sample_size;
+        let p = self.free_parameters? as f64;
+        let fit = self.log_likelihood;
+        let complete = self.complete_log_likelihood;
         match criterion {
             Criterion::Bic | Criterion::Icl if n <= 1.0 => None,
             Criterion::Bic => Some(-2.0 * n * fit + p * n.ln()),

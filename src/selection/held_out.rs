@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn the_error_of_a_difference_is_that_of_the_naive_formula() {
-        let (a, b) = ([1.0, 4.0, 2.0, 8.0], [0.5, 3.0, 2.5, 6.0]);
+        let a = [1.0, 4.0, 2.0, 8.0];
+        let b = [0.5, 3.0, 2.5, 6.0];
         let groups = |sums: [f64; 4]| Groups {
             sums: sums.to_vec(),
         };

@@ -60,7 +60,8 @@ fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Resul
     };
     let all: Vec<usize> = (0..data.len()).collect();
     let expected = sums(&all, &|n| data.weight(n));
-    let (mut first, mut second) = (vec![0.0; expected.len()], vec![0.0; expected.len()]);
+    let mut first = vec![0.0; expected.len()];
+    let mut second = vec![0.0; expected.len()];
     for seed in 0..SEEDS {
         let Some(subset) = draw(seed)? else {
             return Err(broken::<C>("some seeds choose rows, and others all"));

@@ -23,7 +23,8 @@ where
         })
     };
     equal(own.summary() == same_rows.summary(), "the summary")?;
-    let (n, frame) = (same_rows.len(), same_rows.frame());
+    let n = same_rows.len();
+    let frame = same_rows.frame();
     let shape = (own.len(), own.dim()) == (n, same_rows.dim());
     equal(shape, "the shape")?;
     equal(own.frame() == frame, "the frame")?;
@@ -38,7 +39,8 @@ where
         (&*selected, &*expected, "selected rows"),
     ];
     for (own, other, what) in pairs {
-        let (n, mut loaded) = (other.len(), [Rows::default(), Rows::default()]);
+        let n = other.len();
+        let mut loaded = [Rows::default(), Rows::default()];
         equal(own.len() == n, &format!("the number of {what}"))?;
         for from in (0..n).step_by(LOOKED_AT) {
             let range = from..(from + LOOKED_AT).min(n);
@@ -63,7 +65,8 @@ where
             _ => algorithm,
         };
         let estimator = algorithm.max_iterations(10).boxed::<T::Float>()?;
-        let (a, b) = (estimator.fit(own)?, estimator.fit(same_rows)?);
+        let a = estimator.fit(own)?;
+        let b = estimator.fit(same_rows)?;
         same::<D, T::Float, _, _>(&a, &b, name)?;
         let labels = a.model.predict(own)? == b.model.predict(same_rows)?;
         equal(labels, &format!("{name}: what the model predicts"))?;

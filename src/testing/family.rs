@@ -35,14 +35,16 @@ where
             k,
         };
         for seed in 0..3 {
-            let (fit, of) = (trial.fit(15, seed)?, format!("supports of {width}"));
+            let fit = trial.fit(15, seed)?;
+            let of = format!("supports of {width}");
             rises::<M, F>(&fit.report.free_energies, &of)?;
             if fit.model.prior_terms() != 0.0 {
                 // The free energy bounds the evidence.
                 continue;
             }
             let last = fit.report.free_energies.last().copied();
-            let (energy, likelihood) = (last.unwrap_or(0.0), fit.model.log_likelihood(data)?);
+            let energy = last.unwrap_or(0.0);
+            let likelihood = fit.model.log_likelihood(data)?;
             let slack = tolerance::<F>() * energy.abs().max(data.summary().total_weight);
             let what =
                 || format!("{of}: the free energy is {energy}, the log-likelihood {likelihood}");
@@ -74,14 +76,17 @@ fn costs_agree<S, F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> Resul
     /// Components this many nats behind have no share.
     const REACH: f64 = 60.0;
 
-    let (k, beta) = (model.components(), model.log_joint().beta);
+    let k = model.components();
+    let beta = model.log_joint().beta;
     let mut rows = Rows::default();
     data.load(0..data.len().min(LOOKED_AT), model.frame(), &mut rows)?;
     let ids: Vec<u32> = (0..k as u32).collect();
-    let (mut fast, mut direct) = (Vec::new(), Vec::new());
+    let mut fast = Vec::new();
+    let mut direct = Vec::new();
     let cost = model.cost();
     cost.all(&rows, &mut fast);
-    let (n, count) = (rows.len(), fast.len());
+    let n = rows.len();
+    let count = fast.len();
     law::<S>(count == n * k, || {
         format!("{count} fast costs of {n} rows under {k} components")
     })?;
@@ -123,10 +128,12 @@ where
     F: Float,
     M: MStep<F>,
 {
-    let (n, k) = (data.len().min(LOOKED_AT), model.components());
+    let n = data.len().min(LOOKED_AT);
+    let k = model.components();
     let log_joint = model.log_joint();
     let add = |rows: Range<usize>, sums: &mut Moments| -> Result<()> {
-        let (mut loaded, mut block) = (Rows::default(), Block::new(k, k));
+        let mut loaded = Rows::default();
+        let mut block = Block::new(k, k);
         data.load(rows, model.frame(), &mut loaded)?;
         block.reset(loaded.len(), &[]);
         let scratch = &mut Exact::default();
@@ -171,7 +178,8 @@ fn differ<F: Float, M: Mixture<F>>(a: &M, b: &M) -> Option<&'static str> {
         let centres = centres.map(|z| z.to_f64()).collect();
         [centres, variances, model.proportions().to_vec()]
     };
-    let (a, b) = (numbers(a), numbers(b));
+    let a = numbers(a);
+    let b = numbers(b);
     ["means", "variances", "proportions"]
         .into_iter()
         .zip(a.iter().zip(&b))

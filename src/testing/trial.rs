@@ -66,11 +66,13 @@ impl<F: Float, E: EStep<F> + Clone + 'static, M: MStep<F> + Clone> Trial<'_, F, 
 
     /// The free energies of searches under one model.
     fn fixed(&self, seed: u64) -> Result<Vec<f64>> {
-        let (data, model) = (self.data, &self.fit(0, seed)?.model);
+        let data = self.data;
+        let model = &self.fit(0, seed)?.model;
         let streams = Streams::new(seed, 0);
         let mut rng = streams.at(Purpose::Start, 0, 0);
         let mut search = self.e_step.begin(model, None, &mut rng)?;
-        let (k, width) = (model.components(), search.width());
+        let k = model.components();
+        let width = search.width();
         let mut supports = Supports::unset(data.len(), width, k);
         let mut energies = Vec::new();
         for number in 0..10 {
@@ -101,7 +103,8 @@ impl<F: Float, E: EStep<F> + Clone + 'static, M: MStep<F> + Clone> Trial<'_, F, 
         if cfg!(not(feature = "files")) {
             return Ok(());
         }
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let process = std::process::id();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("coremix-testing-{process}-{count}.ckp"));
         let found = self.goes_on::<S>(&path);
         std::fs::remove_file(&path).ok();
@@ -141,7 +144,8 @@ impl<F: Float, E: EStep<F> + Clone + 'static, M: MStep<F> + Clone> Trial<'_, F, 
 /// The free energy never falls. `S` is the stage to blame.
 pub(super) fn rises<S: ?Sized, F: Float>(free_energies: &[f64], of: &str) -> Result<()> {
     for (t, pair) in free_energies.windows(2).enumerate() {
-        let (before, after) = (pair[0], pair[1]);
+        let before = pair[0];
+        let after = pair[1];
         let falls = after < before - tolerance::<F>() * before.abs().max(after.abs());
         law::<S>(!falls, || {
             let t = t + 1;

@@ -119,7 +119,8 @@ impl<F: Float> Assignment<F> {
 
     /// The move of the member at a place of component `from`.
     pub(super) fn change(&self, place: usize, from: usize, to: u32) -> Change {
-        let (row, from) = (self.members[place].row, from as u32);
+        let row = self.members[place].row;
+        let from = from as u32;
         Change {
             place,
             row,
@@ -167,10 +168,8 @@ impl<F: Float> Assignment<F> {
         let target = |i: usize| (changes[i].to, changes[i].place);
         let (came, coming) = sort::sorted_apart(k, 0, changes.len(), target);
         let starts = (0..=k).map(|c| self.starts[c] - left[c] + came[c]);
-        let (starts, mut members) = (
-            starts.collect::<Vec<usize>>(),
-            std::mem::take(&mut self.spare),
-        );
+        let starts = starts.collect::<Vec<usize>>();
+        let mut members = std::mem::take(&mut self.spare);
         sort::fill(&starts, Member::unknown(0), &mut members, |c, places| {
             let mut from = self.starts[c];
             for change in &changes[left[c]..left[c + 1]] {

@@ -100,7 +100,8 @@ impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre of all, the number of distance evaluations, and whether the second nearest are known: not
     /// where products are faster than lists.
     pub(crate) fn exhaustive(view: View<'_, F>, centres: &Centres<F>) -> Result<(Self, u64, bool)> {
-        let (n, k) = (view.len(), centres.len());
+        let n = view.len();
+        let k = centres.len();
         let list: Vec<u32> = (0..k as u32).collect();
         let is_ragged = view.data.is_sparse();
         if !is_ragged && (2..=FULL_LIST_CENTRES).contains(&k) {
@@ -163,7 +164,8 @@ impl<F: Float> Assignment<F> {
         let rows = search::block_rows(k, centres.dim());
         let labels = parallel::map_blocks(view.len(), rows, |_, range| {
             let rows = view.load(range)?;
-            let (mut labels, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+            let mut labels = vec![0; rows.len()];
+            let mut squared = vec![F::zero(); rows.len()];
             rows.nearest(centres, &mut labels, &mut squared);
             Ok(labels)
         });
@@ -174,7 +176,8 @@ impl<F: Float> Assignment<F> {
     /// to another centre (E35).
     pub(crate) fn left_open(&self, lists: &NeighbourLists<F>) -> (usize, usize) {
         let counts = self.map_parts(|_, components| {
-            let (mut listed, mut open) = (0, 0);
+            let mut listed = 0;
+            let mut open = 0;
             for (c, places) in components {
                 let moved = lists.moved[c];
                 for member in self.members[places].iter().map(|m| m.after(moved)) {
@@ -200,8 +203,10 @@ impl<F: Float> Assignment<F> {
         price: impl Fn(usize) -> f64,
     ) -> Result<Searched> {
         let mut open = self.where_open(|c, m| m.is_uncovered(lists.moved[c]));
-        let (price, far) = (price(open.len()), far(view, error));
-        let (mut missed, mut evaluations) = (f64::INFINITY, 0);
+        let price = price(open.len());
+        let far = far(view, error);
+        let mut missed = f64::INFINITY;
+        let mut evaluations = 0;
         if price > 0.0 {
             (missed, evaluations) = self.missed(view, centres, lists, open.len(), turn)?;
         }
@@ -244,7 +249,8 @@ impl<F: Float> Assignment<F> {
         step: usize,
         open: impl Fn(usize, &Member<F>) -> bool,
     ) -> Vec<Change> {
-        let (mut drawn, mut c) = (Vec::new(), 0);
+        let mut drawn = Vec::new();
+        let mut c = 0;
         for place in (from..self.len()).step_by(step) {
             while self.starts[c + 1] <= place {
                 c += 1;
@@ -280,7 +286,8 @@ impl<F: Float> Assignment<F> {
             let cost = Cost::Squared(centres);
             search::ranked(cost, &rows, &mut block, &mut Exact::default());
             let found = open.iter().enumerate().map(|(i, row)| {
-                let (ids, squared) = (block.support(i), block.costs(i));
+                let ids = block.support(i);
+                let squared = block.costs(i);
                 let mut to = ids[0];
                 let mut member = Member {
                     row: row.row,
@@ -338,9 +345,11 @@ fn missed_of<F: Float>(
     let gains = parallel::map_blocks(drawn.len(), BATCH_ROWS / 8, |_, range| {
         let drawn = &drawn[range];
         let rows = view.gather(drawn.iter().map(|row| row.row))?;
-        let (mut nearest, mut least) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+        let mut nearest = vec![0; rows.len()];
+        let mut least = vec![F::zero(); rows.len()];
         rows.nearest(centres, &mut nearest, &mut least);
-        let (mut squared, mut gain) = (Vec::new(), 0.0);
+        let mut squared = Vec::new();
+        let mut gain = 0.0;
         for (i, row) in drawn.iter().enumerate() {
             if is_listed(row, nearest[i]) {
                 continue;
@@ -367,7 +376,8 @@ fn nearest_alone<F: Float>(
     centres: &Centres<F>,
     open: &[Change],
 ) -> Option<Vec<(u32, Member<F>)>> {
-    let (mut ids, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+    let mut ids = vec![0; rows.len()];
+    let mut squared = vec![F::zero(); rows.len()];
     let mut others = squared.clone();
     if !rows.nearest_and_others(centres, &mut ids, &mut squared, &mut others) {
         return None;
@@ -406,7 +416,8 @@ mod tests {
         let centres = Array2::from_shape_fn((600, 2), &mut near);
         let x = Array2::from_shape_fn((6_000, 2), near);
         let data = Dense::new(x.view()).unwrap();
-        let (frame, all) = (data.frame(), (0..600).collect::<Vec<u32>>());
+        let frame = data.frame();
+        let all = (0..600).collect::<Vec<u32>>();
         let centres = Centres::enter(centres.view(), &frame);
         let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
         let view = View::new(&data, &frame);
@@ -430,15 +441,20 @@ mod tests {
     /// search beyond lists finds the nearest of all centres, and bounds of the distances.
     #[test]
     fn beyond_lists() {
-        let (n, k, d) = (900, 60, 8);
+        let n = 900;
+        let k = 60;
+        let d = 8;
         let mut rng = Rng::from_seed(7);
         let mut random = |n: usize| Array2::from_shape_fn((n, d), |_| rng.normal() as f32);
-        let (mut x, first, step) = (random(n), random(k), random(k));
+        let mut x = random(n);
+        let first = random(k);
+        let step = random(k);
         for (i, mut row) in x.outer_iter_mut().enumerate().take(n / 2) {
             row *= 0.2;
             row += &first.row(i % k);
         }
-        let (data, now) = (Dense::new(x.view()).unwrap(), &first + &(step * 0.05));
+        let data = Dense::new(x.view()).unwrap();
+        let now = &first + &(step * 0.05);
         let frame = data.frame();
         let before = Centres::enter(first.view(), &frame);
         let now = Centres::enter(now.view(), &frame);
@@ -459,7 +475,8 @@ mod tests {
         lists.follow(&before, &now);
         let every: Vec<u32> = (0..k as u32).collect();
         let (new, _) = NeighbourLists::new(&now, 2);
-        let (mut naive, mut without) = (0.0, 0.0);
+        let mut naive = 0.0;
+        let mut without = 0.0;
         for &c in &every {
             for member in all.members(c as usize) {
                 let least = nearest(member.row, &every);
@@ -504,11 +521,14 @@ mod tests {
     /// are kept.
     #[test]
     fn where_inverted_lists_miss_much_the_first_search_is_over_all_centres() {
-        let (n, k, near) = (SAMPLED * DRAWN_ROWS, 2_000, 4);
+        let n = SAMPLED * DRAWN_ROWS;
+        let k = 2_000;
+        let near = 4;
         for (d, listed) in [(2, true), (16, false)] {
             let mut rng = Rng::from_seed(3);
             let mut random = |n| Array2::from_shape_fn((n, d), |_| rng.normal() as f32);
-            let (x, centres) = (random(n), random(k));
+            let x = random(n);
+            let centres = random(k);
             let data = Dense::new(x.view()).unwrap();
             let frame = data.frame();
             let centres = Centres::enter(centres.view(), &frame);

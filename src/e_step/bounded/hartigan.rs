@@ -57,7 +57,8 @@ impl TransferCandidates {
         let weights = (0..view.len()).map(|row| view.weight(row as u32));
         let copy = weights.filter(|w| *w > 0.0).fold(f64::INFINITY, f64::min);
         let parts = assignment.map_parts(|_, components| {
-            let (mut changes, mut all) = (Vec::new(), 0.0);
+            let mut changes = Vec::new();
+            let mut all = 0.0;
             for (c, places) in components {
                 for place in places {
                     let member = assignment.members[place];
@@ -65,7 +66,8 @@ impl TransferCandidates {
                     if member.second as usize == c || weight <= 0.0 {
                         continue;
                     }
-                    let (mut own, mut other) = (offsets[c], offsets[member.second as usize]);
+                    let mut own = offsets[c];
+                    let mut other = offsets[member.second as usize];
                     own.distance += member.upper.to_f64();
                     // A negative bound says nothing of centres beyond the list.
                     other.distance = (member.lower.to_f64() - other.distance).max(0.0);
@@ -99,7 +101,8 @@ impl TransferCandidates {
         for changes in self.changes.chunks(BATCH_ROWS) {
             let rows = view.gather(changes.iter().map(|change| change.row))?;
             for (i, change) in changes.iter().enumerate() {
-                let (row, weight) = (rows.row(i), rows.weight(i));
+                let row = rows.row(i);
+                let weight = rows.weight(i);
                 let own = sums.offset(change.from as usize, row);
                 let other = sums.offset(change.to as usize, row);
                 if let Some(gain) = gain(weight, self.copy, own, other) {

@@ -65,12 +65,15 @@ pub(crate) fn moves<F: Float>(
     now: &Centres<F>,
     rows: usize,
 ) -> (Vec<Moved<F>>, u64) {
-    let (k, slack) = (now.len(), slack(now.dim(), F::EPSILON));
+    let k = now.len();
+    let slack = slack(now.dim(), F::EPSILON);
     let own = parallel::map(k, |c| {
         distance::exact(before.row(c), now.row(c)).sqrt() * slack
     });
     // The two that moved farthest.
-    let (mut far, mut next, mut farthest) = (0.0, 0.0, 0);
+    let mut far = 0.0;
+    let mut next = 0.0;
+    let mut farthest = 0;
     for (c, &own) in own.iter().enumerate() {
         if own > far {
             (far, next, farthest) = (own, far, c);
@@ -133,7 +136,8 @@ const CELL_ROWS: usize = 4 * TASK_ROWS;
 
 /// Whether a search by cells takes few of all products, and the number of distance evaluations to know it.
 pub(crate) fn cells_pay<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Result<(bool, u64)> {
-    let (n, k) = (view.len(), centres.len());
+    let n = view.len();
+    let k = centres.len();
     if k * (centres.dim() + 1) < CELL_PRODUCTS || n < TRIALS * TRIAL_ROWS || n < k {
         return Ok((false, 0));
     }
@@ -185,7 +189,8 @@ impl<F: Float> RowsInOrder<F> {
         centres: &Centres<F>,
         shard_rows: usize,
     ) -> Result<u64> {
-        let (k, dim) = (centres.len(), centres.dim());
+        let k = centres.len();
+        let dim = centres.dim();
         let (moved, mut evaluations) = moves(before, centres, view.len());
         let cells = self.in_cells.then(|| Cells::of(centres));
         evaluations += cells.as_ref().map_or(0, |cells| cells.evaluations);
@@ -196,9 +201,11 @@ impl<F: Float> RowsInOrder<F> {
         let sums = &self.sums;
         let shards = self.shards.iter_mut().collect();
         let found = parallel::map_parts(shards, |shard, rows: &mut Vec<_>| {
-            let (mut open, mut evaluations) = (Vec::new(), 0);
-            let (mut block, mut found, mut parts) =
-                (Rows::default(), Nearest::default(), Parts::of(k));
+            let mut open = Vec::new();
+            let mut evaluations = 0;
+            let mut block = Rows::default();
+            let mut found = Nearest::default();
+            let mut parts = Parts::of(k);
             let firsts = (shard * shard_rows..).step_by(task);
             for (first, rows) in firsts.zip(rows.chunks_mut(task)) {
                 open.clear();
@@ -216,9 +223,11 @@ impl<F: Float> RowsInOrder<F> {
                     }
                     evaluations += found.evaluations;
                     for (i, &n) in open.iter().enumerate() {
-                        let (row, to) = (&mut rows[n - first], found.ids[i]);
+                        let row = &mut rows[n - first];
+                        let to = found.ids[i];
                         if to != row.label {
-                            let (values, weight) = (block.row(i), block.weight(i));
+                            let values = block.row(i);
+                            let weight = block.weight(i);
                             parts.add(sums, values, -weight, row.label);
                             parts.add(sums, values, weight, to);
                         }

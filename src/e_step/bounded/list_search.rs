@@ -51,7 +51,9 @@ impl<F: Float> Assignment<F> {
             }
             Ok((search.changes, search.beyond, search.evaluations))
         });
-        let (mut changes, mut open, mut evaluations) = (Vec::new(), Vec::new(), 0);
+        let mut changes = Vec::new();
+        let mut open = Vec::new();
+        let mut evaluations = 0;
         for (of_lists, beyond, evaluated) in parallel::all(found)? {
             changes.extend(of_lists);
             open.extend(beyond);
@@ -181,7 +183,8 @@ impl<F: Float> Kernel<F> {
             packed,
             squared,
         } = self;
-        let (share, mut i) = (F::from_f64(1.0 / DIRECT_RATIO), 0);
+        let share = F::from_f64(1.0 / DIRECT_RATIO);
+        let mut i = 0;
         packed.first_two(&rows.values, |about, mut best, mut next| {
             let least = share * about;
             if next.0 < least {

@@ -81,7 +81,8 @@ impl<F: Float> NeighbourLists<F> {
                     let mut squared = Vec::new();
                     for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
                         let candidates = inverted.around(c);
-                        let (row, all) = (centres.row(c), &centres.values);
+                        let row = centres.row(c);
+                        let all = &centres.values;
                         distance::to_some(row, all, candidates, &mut squared);
                         fill(list, Some(c as u32), candidates, &squared);
                     }
@@ -220,7 +221,8 @@ fn lists<F: Float>(
         let places = range.start / size..range.end / size;
         let rows = &from.values[places.start * stride..places.end * stride];
         let rows = Rows::of_padded(rows, from.dim());
-        let (mut ranking, mut approximate) = (Ranking::default(), Vec::new());
+        let mut ranking = Ranking::default();
+        let mut approximate = Vec::new();
         rows.distances(to, &mut approximate);
         let approximate = approximate.chunks_exact(to.len());
         let each = lists.chunks_exact_mut(size).zip(approximate);

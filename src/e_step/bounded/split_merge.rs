@@ -69,7 +69,8 @@ pub(crate) fn split_and_merge<F: Float>(
     let pays = |pair: &(&Split<F>, &f64)| DOUBT * pair.0.gain > MARGIN * pair.1;
     splits.truncate(splits.iter().zip(&losses).take_while(pays).count());
     let exact = parallel::map(splits.len(), |place| {
-        let (split, c) = (&splits[place], splits[place].component);
+        let split = &splits[place];
+        let c = splits[place].component;
         match assignment.members(c).len() {
             ..=SAMPLE => Ok(split.gain),
             _ => Ok(errors[c].own - split.compare(view, assignment)?.error),
@@ -143,12 +144,16 @@ fn choose<'a, F: Float>(
     let mut by_loss: Vec<usize> = (0..k).collect();
     by_loss.sort_by(|&a, &b| loss(a)[0].total_cmp(&loss(b)[0]));
     let mut by_loss = by_loss.into_iter();
-    let (mut pairs, mut total) = (Vec::new(), 0.0);
+    let mut pairs = Vec::new();
+    let mut total = 0.0;
     // Split or merged; the first move that gives a component rows; and what each move counts on that means follow.
-    let (mut moved, mut first, mut follows) = (vec![false; k], vec![None; k], Vec::new());
+    let mut moved = vec![false; k];
+    let mut first = vec![None; k];
+    let mut follows = Vec::new();
     let receivers = |l: usize| assignment.members(l).iter().map(|m| m.second as usize);
     'splits: for split in splits {
-        let (c, gain) = (split.component, split.gain);
+        let c = split.component;
+        let gain = split.gain;
         if moved[c] || first[c].is_some() {
             continue;
         }
@@ -305,7 +310,8 @@ struct Sides {
 
 impl Sides {
     fn of<F: Float>(centres: &Centres<F>, rows: &Rows<F>, weight: impl Fn(usize) -> f64) -> Self {
-        let (mut sides, mut squared) = (vec![0; rows.len()], vec![F::zero(); rows.len()]);
+        let mut sides = vec![0; rows.len()];
+        let mut squared = vec![F::zero(); rows.len()];
         if !rows.nearest(centres, &mut sides, &mut squared) {
             rows.distances_from(centres.row(0), &mut squared);
             let before = squared.clone();
@@ -330,7 +336,8 @@ impl<F: Float> Split<F> {
         component: usize,
         rng: &mut Rng,
     ) -> Result<Option<Self>> {
-        let (centre, members) = (centres.row(component), assignment.members(component));
+        let centre = centres.row(component);
+        let members = assignment.members(component);
         let (ids, weights) = sample(view, members, rng);
         let rows = view.gather(ids.into_iter())?;
         let weight = |i: usize| weights[i];
@@ -421,9 +428,11 @@ fn sample<F: Float>(
     // Expected draws of a row: it stands for its weight over these. Two quotients, for weights and errors of any size.
     let share =
         |member: &Member<F>| 0.5 * SAMPLE as f64 * (weight(member) / mass + error(member) / errors);
-    let (mut ids, mut weights) = (Vec::with_capacity(SAMPLE), Vec::with_capacity(SAMPLE));
+    let mut ids = Vec::with_capacity(SAMPLE);
+    let mut weights = Vec::with_capacity(SAMPLE);
     // One draw from each stretch of the same share.
-    let (mut sum, mut drawn) = (0.0, 0usize);
+    let mut sum = 0.0;
+    let mut drawn = 0usize;
     let first = rng.uniform();
     for member in members {
         let share = share(member);
@@ -457,10 +466,12 @@ mod tests {
     ) -> (f64, f64, Vec<usize>) {
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let frame = data.frame();
-        let (view, mut centres) = (View::new(&data, &frame), Centres::enter(centres, &frame));
+        let view = View::new(&data, &frame);
+        let mut centres = Centres::enter(centres, &frame);
         let (mut assignment, ..) = Assignment::exhaustive(view, &centres).unwrap();
         let sums = KeptSums::of(view, &centres, &assignment).unwrap();
-        let (before, offsets) = (sums.squared(&centres), sums.offsets(&centres));
+        let before = sums.squared(&centres);
+        let offsets = sums.offsets(&centres);
         let rng = |c| Rng::from_seed(c as u64);
         let made = split_and_merge(view, &mut centres, &assignment, &offsets, rng).unwrap();
         assignment.apply(&made.changes);
@@ -480,7 +491,8 @@ mod tests {
     #[test]
     fn a_mean_does_not_follow_two_ways() {
         for (split, expected) in [(15.0f64, 15.0 - 10.0 / 11.0), (30.0, 2.0 * 30.0 - 20.0)] {
-            let (a, expected) = ((split / 2.0).sqrt(), expected / (2.0 * split));
+            let a = (split / 2.0).sqrt();
+            let expected = expected / (2.0 * split);
             let x = vec![-1.0, 1.0, 0.0, 100.0 - a, 100.0 + a, 200.0 - a, 200.0 + a];
             let x = Array2::from_shape_vec((7, 1), x).unwrap();
             let w = Array1::from(vec![10.0, 10.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
@@ -495,10 +507,13 @@ mod tests {
     /// the same ones. The error falls by the bound at least.
     #[test]
     fn many_moves_of_a_round_share_receivers() {
-        let (mut shared, mut made) = (0, 0);
+        let mut shared = 0;
+        let mut made = 0;
         for seed in 0..60 {
             let mut rng = Rng::from_seed(seed);
-            let (n, d, k) = (600, 1 + seed as usize % 4, 20 + seed as usize % 20);
+            let n = 600;
+            let d = 1 + seed as usize % 4;
+            let k = 20 + seed as usize % 20;
             let x = Array2::from_shape_simple_fn((n, d), || rng.normal() / rng.normal());
             let w = Array1::from_shape_fn(n, |i| [1.0, 0.2, 5.0][i % 3]);
             let (gain, fell, from) = round(&x, &w, x.view().split_at(Axis(0), k).0);

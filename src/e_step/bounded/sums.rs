@@ -116,7 +116,8 @@ impl<F: Float> KeptSums<F> {
     ) -> Result<Self> {
         let mut sums = Self::without_rows(centres);
         let found = parallel::map_blocks(view.len(), shard_rows, |_, range| {
-            let (mut parts, mut rows) = (Parts::of(centres.len()), Rows::default());
+            let mut parts = Parts::of(centres.len());
+            let mut rows = Rows::default();
             for from in range.clone().step_by(BATCH_ROWS) {
                 let range = from..range.end.min(from + BATCH_ROWS);
                 view.data.load(range.clone(), view.frame, &mut rows)?;
@@ -282,7 +283,8 @@ impl<F: Float> KeptSums<F> {
 
     /// Keeps the largest sums of a component.
     fn see(&mut self, c: usize) {
-        let (sums, largest) = (&self.sums[c * self.line..], &mut self.largest[c]);
+        let sums = &self.sums[c * self.line..];
+        let largest = &mut self.largest[c];
         *largest = [largest[0].max(sums[0]), largest[1].max(sums[1])];
     }
 
@@ -348,7 +350,8 @@ impl<F: Float> KeptSums<F> {
     /// Weighted squared distance of the rows of component `c` to `centre`.
     fn about(&self, c: usize, centre: &[F]) -> f64 {
         let sums = &self.sums[c * self.line..][..self.line];
-        let (mut along, mut moved) = (0.0, 0.0);
+        let mut along = 0.0;
+        let mut moved = 0.0;
         let places = centre.iter().zip(self.anchors.row(c)).zip(&sums[2..]);
         for ((mu, anchor), first) in places {
             let e = mu.to_f64() - anchor.to_f64();
@@ -395,7 +398,9 @@ mod tests {
     fn kept_sums_are_fresh_sums_after_far_rows_left() {
         for seed in 0..30 {
             let mut rng = Rng::from_seed(seed);
-            let (n, d, k) = (400, 1 + rng.below(6), 2 + rng.below(20));
+            let n = 400;
+            let d = 1 + rng.below(6);
+            let k = 2 + rng.below(20);
             let far = 10f64.powi(2 + rng.below(6) as i32);
             let x = Array2::from_shape_fn((n, d), |(i, _)| {
                 rng.normal() + if i.is_multiple_of(20) { far } else { 0.0 }

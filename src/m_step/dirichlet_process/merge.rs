@@ -48,7 +48,8 @@ pub(super) fn pairs(components: &[NormalWishart], prior: &Prior) -> Vec<Pair> {
     let has_mass = |t: &usize| components[*t].mean_precision > prior.mean_precision;
     let with_mass: Vec<usize> = (0..components.len()).filter(has_mass).collect();
     let lists = parallel::map(with_mass.len(), |i| {
-        let (t, mut apart) = (with_mass[i], Vec::new());
+        let t = with_mass[i];
+        let mut apart = Vec::new();
         let own = &components[t].whitening;
         let mut form = |s: usize| own.form(&components[s].whitening.mean, &mut apart);
         let others = with_mass.iter().filter(|&&s| s != t);
@@ -112,9 +113,11 @@ pub(super) fn merge(
 ) -> Result<usize> {
     let mut merges = merges(sums, origins, priors, pairs, watch)?;
     merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-    let (mut emptied, mut touched) = (0, vec![false; origins.len()]);
+    let mut emptied = 0;
+    let mut touched = vec![false; origins.len()];
     for merge in merges {
-        let (into, from) = (merge.into, merge.from);
+        let into = merge.into;
+        let from = merge.from;
         if touched[into] || touched[from] {
             continue;
         }
@@ -154,7 +157,8 @@ fn merges(
         let Pair { a, b } = pairs[place];
         // Where the merged component stands among the sticks is free: the better place.
         let gain = |into, from| gain_of_sticks(&sums.mass, &priors[0], into, from);
-        let (first, second) = (gain(a, b), gain(b, a));
+        let first = gain(a, b);
+        let second = gain(b, a);
         let (of_sticks, into, from) = if second > first {
             (second, b, a)
         } else {
@@ -264,7 +268,8 @@ mod tests {
             let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
             let mut model = fit.fit(&data).unwrap().model;
             family.prepare(&mut model);
-            let (mut rows, mut block) = (Rows::default(), Block::new(5, 5));
+            let mut rows = Rows::default();
+            let mut block = Block::new(5, 5);
             data.load(0..90, &model.q.frame, &mut rows).unwrap();
             block.reset(90, &[]);
             let search = Exhaustive::all().begin(&model, None, &mut rng).unwrap();
@@ -280,14 +285,16 @@ mod tests {
 
         fn sums(&self, block: &Block<F>) -> Moments {
             let mut sums = MStep::statistics(&self.family, &self.model);
-            let (rows, model) = (&self.rows, &self.model);
+            let rows = &self.rows;
+            let model = &self.model;
             self.family.accumulate(rows, block, model, &mut sums);
             sums
         }
 
         /// The bound after the M-step from these shares of rows, term by term (E30).
         fn bound(&self, q: impl Fn(usize, usize) -> f64) -> f64 {
-            let (mut model, mut costs) = (self.model.clone(), Vec::new());
+            let mut model = self.model.clone();
+            let mut costs = Vec::new();
             let sums = self.sums(&self.block.with_shares(&q));
             self.family.update(sums, &mut model, false, None).unwrap();
             let LogJoint { alpha, gamma, beta } = model.log_joint();
@@ -308,7 +315,8 @@ mod tests {
     fn gains_are_differences<F: Float>(rounding: f64) {
         let case = Case::<F>::new();
         let q = |i: usize, c: usize| case.block.responsibilities(i)[c].to_f64();
-        let (sums, model) = (case.sums(&case.block), &case.model);
+        let sums = case.sums(&case.block);
+        let model = &case.model;
         let priors = [model.q.prior.clone()];
         let merges = merges(&sums, &model.origins, &priors, &model.pairs, None).unwrap();
         assert_eq!(merges.len(), 10);
@@ -318,7 +326,8 @@ mod tests {
                 c if c == merge.from => 0.0,
                 c => q(i, c),
             };
-            let (gain, expected) = (merge.gain, case.bound(merged) - case.bound(q));
+            let gain = merge.gain;
+            let expected = case.bound(merged) - case.bound(q);
             assert!((expected - gain).abs() < rounding, "{gain} {expected}");
         }
     }

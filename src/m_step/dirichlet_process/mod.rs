@@ -26,7 +26,8 @@ use sticks::Sticks;
 impl<F: Float> Distribution<F> {
     /// Carries all but the means over from another distribution; in the same frame these as well, with all their digits.
     fn carry_over(&mut self, from: &Self) {
-        let (ours, theirs) = (&self.frame, &from.frame);
+        let ours = &self.frame;
+        let theirs = &from.frame;
         let ratio = |j: usize| theirs.enter_length(j, ours.unit_of(j));
         let ratios: Vec<f64> = (0..ours.dim()).map(ratio).collect();
         let same = ours == theirs;
@@ -123,7 +124,8 @@ impl<F: Float> MStep<F> for DirichletProcess {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, dim) = (model.q.components.len(), model.centres.dim());
+        let k = model.q.components.len();
+        let dim = model.centres.dim();
         Moments::zeros(k, dim, SecondMoments::PerPair).with_own(model.pairs.len())
     }
 
@@ -155,7 +157,9 @@ impl<F: Float> MStep<F> for DirichletProcess {
         cancel: Option<&Cancel>,
     ) -> Result<()> {
         model.pairs.clear();
-        let (prior, old, origins) = (&model.q.prior, &model.q.components, &model.origins);
+        let prior = &model.q.prior;
+        let old = &model.q.components;
+        let origins = &model.origins;
         let updated = |t: usize| Updated::new(prior, &sums, t, &origins[t]);
         // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
         // far outside the data.

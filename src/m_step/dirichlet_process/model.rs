@@ -306,7 +306,8 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
                 self.observed()
                     .all_forms(entries, |ids, pattern, (_, given), forms| {
                         for (l, &t) in ids.iter().enumerate() {
-                            let (t, missing) = (t as usize, pattern.missing.len());
+                            let t = t as usize;
+                            let missing = pattern.missing.len();
                             let density = components[t].predictive(missing, given.log_dets[l]);
                             for (i, forms) in pattern.rows.iter().zip(forms) {
                                 logs[i * k + t] = proportions[t] + density.log_density(forms[l]);
@@ -326,7 +327,9 @@ impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
     type Error = FileFault;
 
     fn try_from(mut q: Distribution<F>) -> std::result::Result<Self, FileFault> {
-        let (k, dim, prior) = (q.components.len(), q.frame.dim(), &q.prior);
+        let k = q.components.len();
+        let dim = q.frame.dim();
+        let prior = &q.prior;
         let basis = "must not be there: the family has none";
         rule(q.frame.basis().is_none(), "basis", basis)?;
         rule(k > 0, "components", "must be at least one")?;
@@ -341,7 +344,8 @@ impl<F: Float> TryFrom<Distribution<F>> for DirichletProcessMixture<F> {
         let wide = |nu: f64| nu - (dim as f64 - 1.0) > 0.0;
         let most = Frame::<F>::farthest_centre();
         for q in &q.components {
-            let (mean, factor) = (&q.whitening.mean, &q.whitening.factor);
+            let mean = &q.whitening.mean;
+            let factor = &q.whitening.factor;
             all_positive("mean precisions", &[q.mean_precision], 1)?;
             all_positive("degrees of freedom", &[q.degrees], 1)?;
             all_positive("inflations", &[q.whitening.inflation], 1)?;

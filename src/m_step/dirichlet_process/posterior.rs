@@ -84,13 +84,15 @@ pub(super) struct Updated {
 impl Updated {
     /// The prior plus the statistics of component `t`, about any point that is near its rows.
     pub(super) fn new(prior: &Prior, moments: &Moments, t: usize, about: &[f64]) -> Self {
-        let (mass, beta0) = (moments.mass(t), prior.mean_precision);
+        let mass = moments.mass(t);
+        let beta0 = prior.mean_precision;
         let step = |x: &f64| if mass > 0.0 { x / mass } else { 0.0 };
         let step: Vec<f64> = moments.first(t)[..about.len()].iter().map(step).collect();
         let own = about.iter().zip(&step).map(|(a, step)| a + step);
         let from_prior: Vec<f64> = own.zip(&prior.mean).map(|(m, m0)| m - m0).collect();
         // The nearer of the two is the one to start from: less is rounded.
-        let (of_prior, of_rows) = (beta0 / (beta0 + mass), mass / (beta0 + mass));
+        let of_prior = beta0 / (beta0 + mass);
+        let of_rows = mass / (beta0 + mass);
         let mean = from_prior.iter().zip(&prior.mean);
         let mean = mean.map(|(apart, m0)| {
             if of_rows < 0.5 {
@@ -136,7 +138,8 @@ impl NormalWishart {
         updated: Updated,
         watch: Watch<'_>,
     ) -> Result<Option<Self>> {
-        let (dim, degrees) = (updated.mean.len(), prior.degrees + mass);
+        let dim = updated.mean.len();
+        let degrees = prior.degrees + mass;
         let mut covariance: Vec<f64> = updated.within.iter().map(|x| x / degrees).collect();
         let beyond = updated.apart.iter().map(|x| x / degrees.sqrt());
         let beyond: Vec<f64> = beyond.collect();
@@ -217,7 +220,8 @@ impl NormalWishart {
         } else {
             squares(&linalg::multiply(&factor, &prior.factor, size, watch)?)
         };
-        let (nu, nu0) = (self.degrees, prior.degrees);
+        let nu = self.degrees;
+        let nu0 = prior.degrees;
         let digammas = halves(nu, dim).map(digamma).sum::<f64>();
         let by_scale = nu0 * (prior.log_det - self.log_det());
         let wishart = 0.5 * (by_scale + (nu - nu0) * digammas + trace - nu * dim)

@@ -306,12 +306,16 @@ fn reach<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<(F, F)>> 
     const TIMES: f64 = 16.0;
     /// Rows that are looked at: one from each of as many parts of the data.
     const ROWS: usize = 4_096;
-    let (n, dim) = (data.len(), data.dim());
-    let (parts, mut rng) = (n.min(ROWS), Rng::from_seed(0));
+    let n = data.len();
+    let dim = data.dim();
+    let parts = n.min(ROWS);
+    let mut rng = Rng::from_seed(0);
     let start = |part: usize| part * n / parts;
     let ids = (0..parts).map(|part| start(part) + rng.below(start(part + 1) - start(part)));
     let ids: Vec<usize> = ids.collect();
-    let (mut rows, mut values, mut weights) = (Rows::default(), Vec::new(), Vec::new());
+    let mut rows = Rows::default();
+    let mut values = Vec::new();
+    let mut weights = Vec::new();
     for ids in ids.chunks(block_rows(1, dim)) {
         data.gather(ids, frame, &mut rows)?;
         match rows.entries() {
@@ -358,7 +362,8 @@ fn quantile(mut values: Vec<(f64, f64)>, share: f64) -> Option<f64> {
 fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     /// Parts of the data: each has its own sums.
     const PARTS: usize = 32;
-    let (n, dim) = (data.len(), data.dim());
+    let n = data.len();
+    let dim = data.dim();
     let rows_of_block = block_rows(1, dim);
     let reach = reach(frame, data)?;
     let within = |z: F, low: F, high: F| match z {
@@ -373,7 +378,8 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
         let mut sums = Moments::zeros(1, dim, SecondMoments::PerPair).with_own(dim);
-        let (mut rows, mut block) = (Rows::default(), Block::new(1, 1));
+        let mut rows = Rows::default();
+        let mut block = Block::new(1, 1);
         for from in range.clone().step_by(rows_of_block) {
             let to = range.end.min(from + rows_of_block);
             data.load(from..to, frame, &mut rows)?;
@@ -483,7 +489,8 @@ mod tests {
         for n in [1, 2, 300, 20_000] {
             let x = Array2::from_shape_fn((n, dim), |(i, j)| columns[j](i, &mut rng));
             let beyond = |x: &Array2<f64>| {
-                let (data, mut rows) = (Dense::new(x).unwrap(), Rows::default());
+                let data = Dense::new(x).unwrap();
+                let mut rows = Rows::default();
                 let frame = data.frame();
                 data.load(0..n, &frame, &mut rows).unwrap();
                 let reach = reach(&frame, &data).unwrap();

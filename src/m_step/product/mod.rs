@@ -189,7 +189,8 @@ impl Part {
             Frame::of(summary)
         };
         let seeds = Centres::enter(seeds.view(), &frame);
-        let (weight, variance) = (summary.total_weight, variance_of(&frame, summary));
+        let weight = summary.total_weight;
+        let variance = variance_of(&frame, summary);
         let entries = weight * columns.len() as f64;
         let before = match before {
             Some(PartMixture::Gaussian(before)) => Some(before),
@@ -221,10 +222,8 @@ impl Stage for Product {
     fn check(&self, clusters: usize) -> Result<()> {
         self.parts().try_for_each(|part| match part {
             Part::Gaussian(family) => {
-                let (kind, rule) = (
-                    family.kind(),
-                    "must be another one of numbers in a table: use Spherical",
-                );
+                let kind = family.kind();
+                let rule = "must be another one of numbers in a table: use Spherical";
                 let suits = kind != Covariance::TiedSpherical;
                 require(suits, "covariance", format!("{kind:?}"), rule)?;
                 family.check(clusters)
@@ -254,16 +253,19 @@ impl<F: Float> MStep<F> for Product {
         data: &dyn Data<F>,
         before: Option<&Self::Model>,
     ) -> Result<Started<Self::Model>> {
-        let (all, blocks) = (seeds.leave(&frame), self.blocks_of(data.dim())?);
+        let all = seeds.leave(&frame);
+        let blocks = self.blocks_of(data.dim())?;
         let start = |before: Option<&Theta<F>>| -> Result<(Vec<PartOf<F>>, bool)> {
-            let (mut parts, mut go_on) = (Vec::new(), before.is_some());
+            let mut parts = Vec::new();
+            let mut go_on = before.is_some();
             for (i, (columns, part)) in blocks.iter().enumerate() {
                 let own = before.map(|before| &before.parts[i].model);
                 let of_block = OfColumns::new(data, &frame, columns);
                 let seeds = all.select(Axis(1), columns);
                 let started = part.start(&seeds, columns, &of_block, own)?;
                 go_on &= started.goes_on;
-                let (columns, model) = (columns.clone(), started.model);
+                let columns = columns.clone();
+                let model = started.model;
                 parts.push(PartOf { columns, model });
             }
             Ok((parts, go_on))
@@ -290,7 +292,8 @@ impl<F: Float> MStep<F> for Product {
 
     /// The masses, and the sums of each part.
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let (k, d) = (model.components(), model.theta.frame.dim());
+        let k = model.components();
+        let d = model.theta.frame.dim();
         let mut sums = Moments::zeros(k, d, SecondMoments::Total);
         for part in &model.theta.parts {
             let own = each!(&part.model, |family, own| MStep::<F>::statistics(

@@ -99,7 +99,8 @@ impl<F: Float> PartOf<F> {
 impl<F: Float> Theta<F> {
     /// Checks what came from a file.
     pub(in crate::m_step) fn check(&self) -> std::result::Result<(), FileFault> {
-        let (k, d) = (self.proportions.values.len(), self.frame.dim());
+        let k = self.proportions.values.len();
+        let d = self.frame.dim();
         self.proportions.check_stored(k)?;
         rule(self.frame.is_raw(), "frame", "must be that of raw numbers")?;
         let columns = self.parts.iter().flat_map(|part| part.columns.clone());
@@ -108,7 +109,8 @@ impl<F: Float> Theta<F> {
         let once = columns.into_iter().eq(0..d);
         rule(once, "columns", "must be in one block each")?;
         let fits = |part: &PartOf<F>| {
-            let (model, columns) = (part.mixture(), part.columns.len());
+            let model = part.mixture();
+            let columns = part.columns.len();
             model.components() == k && model.frame().dim() == columns
         };
         let say = "must have all components, and their columns";
@@ -118,7 +120,8 @@ impl<F: Float> Theta<F> {
 
 impl<F: Float> ProductMixture<F> {
     pub(in crate::m_step) fn new(theta: Theta<F>) -> Self {
-        let (centres, added) = (Centres::with_capacity(0, theta.frame.dim()), Vec::new());
+        let centres = Centres::with_capacity(0, theta.frame.dim());
+        let added = Vec::new();
         let mut new = Self {
             theta,
             centres,
@@ -181,7 +184,8 @@ impl<F: Float> ProductMixture<F> {
                 }
                 PartMixture::Gaussian(model) => model,
             };
-            let (mut apart, means) = (Mixture::variances(model), Mixture::means(model));
+            let mut apart = Mixture::variances(model);
+            let means = Mixture::means(model);
             for (mut variances, means) in apart.columns_mut().into_iter().zip(means.columns()) {
                 let means = means.mapv(Float::to_f64);
                 let mean = means.dot(&shares);
@@ -228,8 +232,9 @@ impl<F: Float> ProductMixture<F> {
     ) -> Result<Self> {
         let mut parts = Vec::new();
         for part in &self.theta.parts {
-            let (mut own, mut places, mut given) =
-                (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
+            let mut own = Vec::new();
+            let mut places = Vec::new();
+            let mut given = (Vec::new(), Vec::new());
             for (place, column) in part.columns.iter().enumerate() {
                 if let Some(to) = columns.iter().position(|wanted| wanted == column) {
                     own.push(place);
@@ -268,11 +273,14 @@ impl<F: Float> ProductMixture<F> {
 
     /// Costs of some rows under the components `ids`: $-\ln p(c, y)$ without constants, so that units of the data change no bit of them.
     fn costs(&self, rows: &Rows<F>, some: Range<usize>, ids: &[u32], out: &mut Vec<F>) {
-        let (mut own, width) = (Vec::new(), ids.len().max(1));
+        let mut own = Vec::new();
+        let width = ids.len().max(1);
         let mut totals = vec![0.0; some.len() * ids.len()];
         for part in &self.theta.parts {
-            let (rows, model) = (part.rows(rows, some.clone()), part.mixture());
-            let (cost, log_joint) = (model.cost(), model.log_joint());
+            let rows = part.rows(rows, some.clone());
+            let model = part.mixture();
+            let cost = model.cost();
+            let log_joint = model.log_joint();
             for (i, totals) in totals.chunks_exact_mut(width).enumerate() {
                 cost.some(&rows, i, ids, &mut own);
                 // Nothing, where nothing is missing.
@@ -308,7 +316,8 @@ impl<F: Float> OwnCost<F> for ProductMixture<F> {
         let mean = self.centres.row(c)[..rows.dim].iter();
         let mut all: Vec<f64> = mean.map(|m| m.to_f64()).collect();
         for part in &self.theta.parts {
-            let (own, model) = (part.rows(rows, i..i + 1), part.mixture());
+            let own = part.rows(rows, i..i + 1);
+            let model = part.mixture();
             let completed = model.cost().completed(&own, 0, c).unwrap_or_default();
             for (place, z) in completed.into_iter().enumerate() {
                 all[part.columns[place]] = model.frame().leave_wide(place, z);

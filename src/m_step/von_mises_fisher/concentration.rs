@@ -20,7 +20,8 @@ pub(super) fn bessel(nu: f64, kappa: f64) -> (f64, f64) {
     let steps = (100.0 - nu).ceil().max(0.0);
     let expansion = |v: f64| {
         let root = v.hypot(kappa);
-        let (p, s) = (v / root, (v / root).powi(2));
+        let p = v / root;
+        let s = (v / root).powi(2);
         let u1 = p * (3.0 - 5.0 * s) / 24.0;
         let u2 = s * (81.0 + s * (385.0 * s - 462.0)) / 1152.0;
         let u3 = s * (30375.0 + s * (s * (765765.0 - 425425.0 * s) - 369603.0)) * p / 414720.0;
@@ -60,7 +61,8 @@ pub(super) fn concentration(d: f64, fall: f64) -> f64 {
     } else {
         fall.clamp(0.0, 1.0)
     };
-    let (r, b) = (1.0 - fall, (d - 1.0) / 2.0);
+    let r = 1.0 - fall;
+    let b = (d - 1.0) / 2.0;
     let open = fall * (2.0 - fall); // 1 - r^2
     let bound = |c: f64| r * (b + (b * r).hypot(c * open.sqrt())) / open;
     let held = |kappa: f64| {
@@ -93,7 +95,8 @@ mod tests {
             (384, 900.0),
         ] {
             let steps = 400_000;
-            let (mut norm, mut fall) = (0.0, 0.0);
+            let mut norm = 0.0;
+            let mut fall = 0.0;
             for step in 0..=steps {
                 let t = std::f64::consts::PI * f64::from(step) / f64::from(steps);
                 let simpson = match step {
@@ -135,7 +138,8 @@ mod tests {
         for d in [2.0, 10.0, 384.0, 5_000.0_f64] {
             let at = (5e8 * d * d).cbrt();
             let of = |kappa: f64| slope(d, kappa, bessel(d / 2.0 - 1.0, kappa).1);
-            let (before, after) = (of(at * (1.0 - 1e-9)), of(at * (1.0 + 1e-9)));
+            let before = of(at * (1.0 - 1e-9));
+            let after = of(at * (1.0 + 1e-9));
             assert!((before / after - 1.0).abs() < 1e-4, "{d}: {before} {after}");
         }
     }

@@ -85,7 +85,8 @@ pub(super) struct Theta<F> {
 impl<F: Float> Theta<F> {
     /// Checks what came from a file.
     pub(super) fn check(&self) -> std::result::Result<(), FileFault> {
-        let (k, dim) = (self.directions.len(), self.directions.dim());
+        let k = self.directions.len();
+        let dim = self.directions.dim();
         let sphere = dim > 1 && self.frame.is_sphere(dim);
         rule(sphere, "frame", "must be that of directions")?;
         let lengths = (0..k).map(|c| squared_length(self.directions.row(c)));
@@ -124,7 +125,8 @@ impl<F: Float> VonMisesFisherMixture<F> {
     /// Makes the costs that follow from the parameters.
     fn renew(&mut self) {
         let theta = &self.theta;
-        let (dim, proportions) = (theta.directions.dim(), &theta.proportions);
+        let dim = theta.directions.dim();
+        let proportions = &theta.proportions;
         let own = proportions.mixing == Mixing::Learned;
         let factor = |c: usize| Factor {
             factor: theta.kappa(c) / 2.0,
@@ -179,7 +181,8 @@ impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
     }
 
     fn log_joint(&self) -> LogJoint {
-        let (kappa, k) = (self.theta.kappa(0), self.theta.directions.len());
+        let kappa = self.theta.kappa(0);
+        let k = self.theta.directions.len();
         match &self.scaled {
             Some(_) => LogJoint {
                 alpha: 0.0,
@@ -200,14 +203,16 @@ impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
 
     /// A direction has d - 1 free numbers.
     fn free_parameters(&self) -> Option<usize> {
-        let (theta, k) = (&self.theta, self.theta.directions.len());
+        let theta = &self.theta;
+        let k = self.theta.directions.len();
         let directions = k * (theta.directions.dim() - 1);
         Some(directions + theta.concentrations.len() + theta.proportions.free())
     }
 
     /// The diagonal of the covariance of directions: A / kappa across the mean direction, A' along it.
     fn variances(&self) -> Array2<f64> {
-        let (directions, d) = (&self.theta.directions, self.theta.directions.dim() as f64);
+        let directions = &self.theta.directions;
+        let d = self.theta.directions.dim() as f64;
         let own = |c: usize| {
             let (_, fall) = bessel(d / 2.0 - 1.0, self.theta.kappa(c));
             let across = (1.0 - fall) / self.theta.kappa(c);
@@ -223,8 +228,10 @@ impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
 
     /// Rows of length 1. The cosine with the mean direction is drawn by Wood (1994), and the rest is uniform across it.
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
-        let (theta, d) = (&self.theta, self.theta.directions.dim());
-        let (mut across, mut unit) = (vec![0.0; d], vec![0.0; d]);
+        let theta = &self.theta;
+        let d = self.theta.directions.dim();
+        let mut across = vec![0.0; d];
+        let mut unit = vec![0.0; d];
         theta.proportions.draw(n, d, seed, |c, rng, mut row| {
             let direction = theta.directions.row(c);
             unit.iter_mut()
@@ -287,10 +294,8 @@ impl<F: Float> MStep<F> for VonMisesFisher {
             columns,
             "must be at least 2: one has no directions",
         )?;
-        let (k, mixing) = (
-            seeds.len(),
-            [Mixing::Learned, Mixing::Equal][usize::from(self.tied)],
-        );
+        let k = seeds.len();
+        let mixing = [Mixing::Learned, Mixing::Equal][usize::from(self.tied)];
         let mut directions = seeds;
         turn(&mut directions);
         let mut theta = Theta {
@@ -303,7 +308,8 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         if let Some(from) = before.filter(|from| from.proportions.mixing == mixing) {
             theta.concentrations.clone_from(&from.concentrations);
             theta.proportions.clone_from(&from.proportions);
-            let (model, goes_on) = (VonMisesFisherMixture::new(theta), true);
+            let model = VonMisesFisherMixture::new(theta);
+            let goes_on = true;
             return Ok(Started { model, goes_on });
         }
         let scaled = (!self.tied).then(|| Scaled::new(theta.directions.clone(), |_| Factor::ONE));
@@ -335,7 +341,8 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         _: Option<&Cancel>,
     ) -> Result<()> {
         let theta = &mut model.theta;
-        let (k, dim) = (theta.directions.len(), theta.directions.dim() as f64);
+        let k = theta.directions.len();
+        let dim = theta.directions.dim() as f64;
         let squared = sums.about_new_means(&mut theta.directions);
         let moved = turn(&mut theta.directions);
         // Half the mean squared distance to the direction is 1 less the mean cosine.
@@ -359,12 +366,15 @@ impl<F: Float> MStep<F> for VonMisesFisher {
 /// 1 less the cosine of a direction in d dimensions with the mean direction, drawn with this concentration (Wood 1994, algorithm
 /// VM*), with all digits where it is small.
 fn fall(d: f64, kappa: f64, rng: &mut Rng) -> f64 {
-    let (m, kappa) = (d - 1.0, kappa.min(1e300));
+    let m = d - 1.0;
+    let kappa = kappa.min(1e300);
     let b = m / (2.0 * kappa + (2.0 * kappa).hypot(m));
-    let (x0, rest) = ((1.0 - b) / (1.0 + b), 2.0 * b / (1.0 + b)); // 1 - x0
+    let x0 = (1.0 - b) / (1.0 + b);
+    let rest = 2.0 * b / (1.0 + b); // 1 - x0
     loop {
         // A beta variable of m / 2 and m / 2.
-        let (one, other) = (rng.chi_squared(m), rng.chi_squared(m));
+        let one = rng.chi_squared(m);
+        let other = rng.chi_squared(m);
         let z = one / (one + other).max(f64::MIN_POSITIVE);
         let fall = 2.0 * b * z / (1.0 - (1.0 - b) * z);
         let ratio = (rest + x0 * fall) / (rest * (1.0 + x0));
