@@ -126,7 +126,7 @@ impl<'m, F: Float> Cost<'m, F> {
 
     /// Whether rows with [missing values](crate::data::Dense::with_missing) have such costs: those of what is known.
     #[must_use]
-    pub fn takes_missing(&self) -> bool {
+    pub(crate) fn takes_missing(&self) -> bool {
         match self {
             Self::Squared(_) | Self::Scaled(_) | Self::Whitened(_) | Self::LowRank(_) => true,
             Self::Own(own) => own.are_of_known(),

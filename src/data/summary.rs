@@ -32,7 +32,7 @@ pub struct Summary {
 impl Summary {
     /// Largest absolute value.
     #[must_use]
-    pub fn max_abs(&self) -> f64 {
+    pub(crate) fn max_abs(&self) -> f64 {
         let ends = self
             .range
             .iter()

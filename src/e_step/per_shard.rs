@@ -34,7 +34,7 @@ impl<T> PerShard<T> {
     }
 
     /// The values of all shards, in their order.
-    pub fn into_values(self) -> Vec<T> {
+    pub(crate) fn into_values(self) -> Vec<T> {
         let all = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.into_values().collect()
     }

@@ -249,7 +249,7 @@ const RESOLVED: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// The mean variance of the columns, in the unit of the frame, squared.
 #[must_use]
-pub fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
+pub(crate) fn variance_of<F: Float>(frame: &Frame<F>, data: &Summary) -> f64 {
     variances_of(frame, data).sum::<f64>() / data.variance.len() as f64
 }
 

@@ -34,7 +34,7 @@ impl<F: Float> Rows<F> {
     /// Squared distances of all rows to one centre, computed directly, into `out` (len): held where they stay finite, as rows of
     /// weight 0 may be far enough to overflow.
     #[inline(never)]
-    pub fn distances_from(&self, centre: &[F], out: &mut [F]) {
+    pub(crate) fn distances_from(&self, centre: &[F], out: &mut [F]) {
         let most = F::from_f64(F::LARGEST_COST);
         out.fill(F::INFINITY);
         self.lower_to_distances(0, centre, out);
