@@ -13,7 +13,6 @@ use crate::io::{all_finite, all_positive, rule};
 use crate::kernels::stride;
 use crate::rows::{Centres, Frame};
 use ndarray::Array2;
-use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The least variance of a full covariance in any direction, as a share of those of its columns: below, sums of products have
@@ -46,8 +45,7 @@ pub(super) struct Parameters<F> {
     pub(super) proportions: Proportions,
     pub(super) prior: Advance,
     /// The loadings of factors (k, q, d), padded, in the unit of the frame: none for other kinds, and before the first variance is
-    /// known. Files have them in the place of exact means ([`stored`](Self::stored)).
-    #[cfg_attr(feature = "files", serde(skip, default))]
+    /// known.
     pub(super) loadings: Vec<F>,
 }
 
@@ -369,31 +367,6 @@ impl<F: Float> Parameters<F> {
         all.skip(c * q).take(q)
     }
 
-    /// In the form that files have.
-    pub(super) fn stored(&self) -> Cow<'_, Self> {
-        if self.loadings.is_empty() {
-            return Cow::Borrowed(self);
-        }
-        let rows = self.loadings.chunks_exact(stride(self.dim()));
-        let loadings = rows.flat_map(|row| &row[..self.dim()]).map(|w| w.to_f64());
-        Cow::Owned(Self {
-            exact_means: loadings.collect(),
-            loadings: Vec::new(),
-            ..self.clone()
-        })
-    }
-
-    /// From the form that files have, once it is checked.
-    pub(super) fn restored(mut self) -> Self {
-        if self.covariance.factors() > 0 {
-            self.loadings.clear();
-            for row in std::mem::take(&mut self.exact_means).chunks_exact(self.dim()) {
-                self.push_loadings(row);
-            }
-        }
-        self
-    }
-
     /// Adds the loadings of a factor (d), in the unit of the frame.
     pub(super) fn push_loadings(&mut self, row: &[f64]) {
         self.loadings.extend(row.iter().map(|w| F::from_f64(*w)));
@@ -445,17 +418,20 @@ impl<F: Float> Parameters<F> {
                 let fits = covariance.check_columns(dim).is_ok();
                 let fits = fits && q.checked_mul(k * dim).is_some();
                 rule(fits, "factors", "must be fewer than columns")?;
-                let loadings = &self.exact_means;
-                let number = if loadings.is_empty() { 0 } else { q * k * dim };
-                all_finite("loadings", loadings, number)?;
-                let held = loadings.iter().enumerate().all(|(place, w)| {
-                    let v = variances.get(place / (q * dim) * dim + place % dim);
-                    v.is_some_and(|v| held(*w) && held(w * w / v))
+                let wide = stride(dim);
+                let all = &self.loadings;
+                let number = if all.is_empty() { 0 } else { q * k * wide };
+                all_finite("loadings", all, number)?;
+                let held = all.iter().enumerate().all(|(place, w)| {
+                    let (c, j, w) = (place / (q * wide), place % wide, w.to_f64());
+                    let is_padding = j >= dim && w == 0.0;
+                    is_padding || j < dim && held(w * w / variances[c * dim + j])
                 });
                 rule(held, "loadings", "must not be far from the variances")?;
             }
-            _ => all_finite("exact means", &self.exact_means, pairs * k * dim)?,
+            _ => rule(self.loadings.is_empty(), "loadings", "are those of factors")?,
         }
+        all_finite("exact means", &self.exact_means, pairs * k * dim)?;
         let columns = covariance.columns(k, dim);
         all_positive("least variances", &self.least_variances, columns)?;
         let columns = if self.relative.is_empty() { 0 } else { dim };

@@ -117,7 +117,7 @@ macro_rules! families {
 }
 
 families! {
-    Gaussian: GaussianMixture, Parameters<F>, |model| model.theta.stored(), |theta: Parameters<F>| theta.check().map(|()| Self::whole(theta.restored()));
+    Gaussian: GaussianMixture, Parameters<F>, |model| Cow::Borrowed(&model.theta), |theta: Parameters<F>| theta.check().map(|()| Self::whole(theta));
     DirichletProcess: DirichletProcessMixture, Distribution<F>, |model| Cow::Borrowed(&model.q), |q: Distribution<F>| q.try_into();
     VonMisesFisher: VonMisesFisherMixture, von_mises_fisher::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: von_mises_fisher::Theta<F>| theta.check().map(|()| Self::new(theta));
     Table: TableMixture, table::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: table::Theta<F>| theta.check().map(|()| Self::new(theta));
@@ -139,7 +139,7 @@ serde_through! {
 impl<'a, F: Float> From<&'a PartMixture<F>> for StoredPart<'a, F> {
     fn from(part: &'a PartMixture<F>) -> Self {
         match part {
-            PartMixture::Gaussian(model) => Self::Gaussian(model.theta.stored()),
+            PartMixture::Gaussian(model) => Self::Gaussian(Cow::Borrowed(&model.theta)),
             PartMixture::Table(model) => Self::Table(Cow::Borrowed(&model.theta)),
         }
     }
@@ -152,7 +152,7 @@ impl<F: Float> TryFrom<StoredPart<'_, F>> for PartMixture<F> {
         Ok(match stored {
             StoredPart::Gaussian(theta) => {
                 theta.check()?;
-                Self::Gaussian(GaussianMixture::whole(theta.into_owned().restored()))
+                Self::Gaussian(GaussianMixture::whole(theta.into_owned()))
             }
             StoredPart::Table(theta) => {
                 theta.check()?;
