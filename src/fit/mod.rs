@@ -6,6 +6,7 @@ mod course;
 mod estimator;
 mod means_of;
 mod phase;
+mod random_start;
 mod result;
 mod rows;
 mod run;
