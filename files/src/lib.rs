@@ -51,7 +51,7 @@ mod write;
 pub use bytes::Bytes;
 pub use csv::CsvFile;
 pub use format::{Format, VectorFormat};
-pub use ids::row_names;
+pub use ids::{column_names, row_names};
 pub use ipc::ArrowFile;
 pub use keys::Keys;
 pub use missing::Found;

@@ -10,7 +10,7 @@ use crate::predictor::Predictor;
 use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1, s};
 use coremix::{Cancel, Error, ModelInfo, Result, Save};
-use coremix_files::LabelWriter;
+use coremix_files::{LabelWriter, column_names};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
