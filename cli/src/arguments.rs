@@ -151,8 +151,9 @@ impl FromStr for Names {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (mut names, mut quoted, mut signs) =
-            (vec![String::new()], false, text.chars().peekable());
+        let mut names = vec![String::new()];
+        let mut quoted = false;
+        let mut signs = text.chars().peekable();
         while let Some(sign) = signs.next() {
             let name = names.last_mut().ok_or("no name")?;
             match sign {
@@ -162,9 +163,10 @@ impl FromStr for Names {
                 sign => name.push(sign),
             }
         }
-        match quoted {
-            true => Err("a quote is not closed".into()),
-            false => Ok(Self(names)),
+        if quoted {
+            Err("a quote is not closed".into())
+        } else {
+            Ok(Self(names))
         }
     }
 }

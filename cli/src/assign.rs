@@ -31,7 +31,8 @@ fn of_rows<T: Element>(
     cancel: &Cancel,
 ) -> Result<()> {
     let model: BoxedMixture<T::Float> = Save::load(&assign.model)?;
-    let (own, found) = (model.means().ncols(), rows.dim());
+    let own = model.means().ncols();
+    let found = rows.dim();
     if own != found {
         let what = format!(
             "the model has {own} columns, the rows have {found}: give the columns of the fit"

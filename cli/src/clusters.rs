@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
-    let (from, to) = (clusters.from, clusters.to);
+    let from = clusters.from;
+    let to = clusters.to;
     if from > to {
         let what = format!("--from {from} --to {to}: --from must not be more than --to");
         return Err(Failure::arguments(what));
@@ -31,7 +32,9 @@ pub(crate) fn run(clusters: &Clusters, cancel: &Cancel) -> Result<()> {
         rows::say_columns(&opened)?;
         say("")?;
     }
-    let (weights, columns, decoder) = (opened.weights, opened.columns, opened.decoder);
+    let weights = opened.weights;
+    let columns = opened.columns;
+    let decoder = opened.decoder;
     with_rows!(opened.rows, |rows| {
         let rows = Arc::new(rows);
         of_rows(clusters, &rows, weights, &columns, decoder, cancel)
@@ -61,7 +64,8 @@ fn of_rows<T: Element>(
         let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";
         return Err(Failure::arguments(hint));
     }
-    let (bar, begun) = (Bar::of_fit(), AtomicUsize::new(0));
+    let bar = Bar::of_fit();
+    let begun = AtomicUsize::new(0);
     bar.say(format!(
         "checking {} rows of {} columns",
         rows.len(),
@@ -134,7 +138,8 @@ impl<F: Float> Estimator<F> for Shown<'_, F> {
         observer: Option<BoxedObserver<'_, F>>,
     ) -> coremix::Result<Fit<BoxedMixture<F>>> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
-        let (k, fits) = (self.clusters, self.fits);
+        let k = self.clusters;
+        let fits = self.fits;
         let what = format!("fit {number} of {fits}: {k} clusters");
         self.bar.say(what);
         self.estimator.fit_with(data, seeder, observer)
@@ -177,7 +182,8 @@ fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremi
         Some(Covariance::Spherical) => false,
         _ => return Ok(false),
     };
-    let (labels, frame) = (model.predict(data)?, data.frame());
+    let labels = model.predict(data)?;
+    let frame = data.frame();
     // The first row of each component, and the columns in which others differ from it.
     let mut seen: Vec<Option<(Vec<F>, Vec<bool>)>> = vec![None; model.components()];
     for first in (0..data.len()).step_by(BATCH_ROWS) {
@@ -191,9 +197,12 @@ fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremi
             pairs.for_each(|((own, x), differ)| *differ |= own != x);
         }
     }
-    let collapsed = |differ: &Vec<bool>| match any {
-        true => differ.contains(&false),
-        false => !differ.contains(&true),
+    let collapsed = |differ: &Vec<bool>| {
+        if any {
+            differ.contains(&false)
+        } else {
+            !differ.contains(&true)
+        }
     };
     Ok(seen.iter().flatten().any(|(_, differ)| collapsed(differ)))
 }

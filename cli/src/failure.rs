@@ -28,7 +28,8 @@ pub(crate) enum Failure {
 
 impl Failure {
     pub(crate) fn file(path: &Path, what: impl Display) -> Self {
-        let (path, what) = (path.display().to_string(), what.to_string());
+        let path = path.display().to_string();
+        let what = what.to_string();
         Self::File { path, what }
     }
 

@@ -23,7 +23,8 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     if let Some(path) = &fit.labels {
         labels::check(path, false)?;
     }
-    let (checkpoint, keys) = (checkpoint_of(fit), rows::keys(&fit.input));
+    let checkpoint = checkpoint_of(fit);
+    let keys = rows::keys(&fit.input);
     let outputs = [
         fit.model.as_deref().map(Output::Model),
         checkpoint.as_deref().map(Output::Checkpoint),
@@ -41,7 +42,8 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     if !is_quiet() {
         rows::say_columns(&opened)?;
     }
-    let (columns, weights_and_keys) = (opened.columns, (opened.weights, opened.keys));
+    let columns = opened.columns;
+    let weights_and_keys = (opened.weights, opened.keys);
     let texts = opened.texts;
     let decoder = opened.decoder;
     with_rows!(opened.rows, |rows| of_rows(
@@ -62,7 +64,8 @@ fn of_rows<T: Element>(
     decoder: u64,
     cancel: &Cancel,
 ) -> Result<()> {
-    let (started, rows) = (Instant::now(), Arc::new(rows));
+    let started = Instant::now();
+    let rows = Arc::new(rows);
     let found = fitted(fit, &rows, weights, columns, decoder, cancel)?;
     if let Some(fault) = &found.report.checkpoint_fault {
         warn(&format!("a checkpoint could not be written: {fault}"));
@@ -114,9 +117,10 @@ fn of_rows<T: Element>(
     if let Some(path) = checkpoint_of(fit) {
         std::fs::remove_file(path).ok();
     }
-    match is_quiet() {
-        true => Ok(()),
-        false => found.say(fit, rows.len(), started.elapsed()),
+    if is_quiet() {
+        Ok(())
+    } else {
+        found.say(fit, rows.len(), started.elapsed())
     }
 }
 
@@ -138,7 +142,8 @@ fn fitted<T: Element>(
         let checkpoint = Checkpoint::to(path).every(every);
         algorithm = algorithm.checkpoint(&checkpoint.resume_if_there());
     }
-    let (shape, weighted) = ((rows.len(), rows.dim()), weights.is_some());
+    let shape = (rows.len(), rows.dim());
+    let weighted = weights.is_some();
     let room = Room::new(fit.common.memory, shape, weighted).decoder(decoder);
     let (algorithm, loaded) = match rows.lists() {
         // The lists are in memory in any case.
@@ -200,7 +205,8 @@ pub(crate) fn has_one_variance(algorithm: &str, common: &Common) -> bool {
 
 /// The rows that components have in advance, if any option asks for them.
 fn prior_of(common: &Common) -> Option<Prior> {
-    let (rows, ridge) = (common.prior_rows, common.ridge);
+    let rows = common.prior_rows;
+    let ridge = common.ridge;
     rows.or(common.prior_proportions).or(ridge)?;
     let prior = Prior::new(rows.unwrap_or(0.0)).ridge(ridge.unwrap_or(0.0));
     let prior = prior.proportions(common.prior_proportions.unwrap_or(0.0));
@@ -250,13 +256,15 @@ fn kinds(common: &Common, names: &[String], dim: usize) -> Result<Vec<Column>> {
             .flat_map(|Names(names)| names)
             .filter(|_| dim > 0)
         {
-            let place = match names.is_empty() {
-                true => name.parse().ok().filter(|place| *place < dim),
-                false => names.iter().position(|known| known == name),
+            let place = if names.is_empty() {
+                name.parse().ok().filter(|place| *place < dim)
+            } else {
+                names.iter().position(|known| known == name)
             };
-            let known = match names.is_empty() {
-                true => format!("0 to {}", dim - 1),
-                false => names.join(", "),
+            let known = if names.is_empty() {
+                format!("0 to {}", dim - 1)
+            } else {
+                names.join(", ")
             };
             let unknown =
                 || Failure::arguments(format!("{option} {name}: no such column; they are {known}"));
@@ -371,7 +379,8 @@ fn notes(
     add("c-prime", fit.c_prime.map(|x| x.to_string()));
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
-    let (common, of) = (&fit.common, |x: Option<f64>| x.map(|x| x.to_string()));
+    let common = &fit.common;
+    let of = |x: Option<f64>| x.map(|x| x.to_string());
     add("prior-rows", of(common.prior_rows));
     add("prior-variance", of(common.prior_variance));
     add("prior-proportions", of(common.prior_proportions));

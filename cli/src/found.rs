@@ -82,7 +82,8 @@ impl<F: Float> Fitted<F> {
                 )?;
             }
         }
-        let (seconds, steps) = (time.as_secs_f64(), self.report.iterations);
+        let seconds = time.as_secs_f64();
+        let steps = self.report.iterations;
         item(
             "time",
             match self.report.stop {
@@ -110,7 +111,9 @@ impl<F: Float> Fitted<F> {
 
 /// Where sizes in order begin and end, and their median.
 pub(crate) fn range<T: Display>(sizes: &[T]) -> String {
-    let (least, median, most) = (0, sizes.len() / 2, sizes.len() - 1);
+    let least = 0;
+    let median = sizes.len() / 2;
+    let most = sizes.len() - 1;
     let [least, median, most] = [least, median, most].map(|place| &sizes[place]);
     format!("{least} to {most}, median {median}")
 }
@@ -132,8 +135,11 @@ fn quality<F: Float>(
     data: &dyn Data<F>,
 ) -> coremix::Result<Quality> {
     let free_energy = fit.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
-    let (model, shared) = (&fit.model, fit.supports.as_ref().map(|all| all.ncols()));
-    let (k, frame, log_joint) = (model.components(), model.frame(), model.log_joint());
+    let model = &fit.model;
+    let shared = fit.supports.as_ref().map(|all| all.ncols());
+    let k = model.components();
+    let frame = model.frame();
+    let log_joint = model.log_joint();
     let is_hard = model.cost().is_squared() && shared.unwrap_or(k) == 1;
     if is_hard && !data.kind().is_dense() {
         let error = match &fit.coreset {

@@ -76,7 +76,8 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
         format_args!("{}, in {}", found.family, found.number),
     )?;
     item("components", found.components)?;
-    let (d, names) = (found.columns, rows::column_names(found).unwrap_or_default());
+    let d = found.columns;
+    let names = rows::column_names(found).unwrap_or_default();
     let named = names.join(", ");
     item(
         "columns",
@@ -172,7 +173,9 @@ fn of_rows(info: &Info) -> Result<()> {
         .missing
         .as_ref()
         .filter(|found| found.first.is_some() || found.values > 0);
-    let (rows, columns, element) = (opened.rows.len(), opened.rows.dim(), opened.rows.element());
+    let rows = opened.rows.len();
+    let columns = opened.rows.dim();
+    let element = opened.rows.element();
     let files = opened.files.len();
     if info.json {
         let element = element.to_string();
@@ -190,7 +193,8 @@ fn of_rows(info: &Info) -> Result<()> {
     item("rows", format_args!("{rows}, in {files} file{s}"))?;
     rows::say_columns(&opened)?;
     if let Some(found) = missing.filter(|found| found.first.is_some()) {
-        let (bad, values) = (found.rows, found.values);
+        let bad = found.rows;
+        let values = found.values;
         let first = found.first.as_deref().unwrap_or_default();
         let first = first.replace(coremix_files::ALLOW, "");
         match found.values {

@@ -19,8 +19,9 @@ pub(crate) fn flag() -> Result<Cancel> {
 
 /// An error if it is set.
 pub(crate) fn check(cancel: &Cancel) -> Result<()> {
-    match cancel.is_cancelled() {
-        true => Err(Failure::Interrupted(String::new())),
-        false => Ok(()),
+    if cancel.is_cancelled() {
+        Err(Failure::Interrupted(String::new()))
+    } else {
+        Ok(())
     }
 }

@@ -48,17 +48,19 @@ pub(crate) fn write<T: Element>(
         densities,
     } = labels;
     let columns = columns(densities);
-    let mut writer = match is_standard_output(path) {
-        true => LabelWriter::to_stream(StandardOutput::new(), "standard output", keys, columns)?,
-        false => LabelWriter::create(path, keys, columns)?,
+    let mut writer = if is_standard_output(path) {
+        LabelWriter::to_stream(StandardOutput::new(), "standard output", keys, columns)?
+    } else {
+        LabelWriter::create(path, keys, columns)?
     };
     let bar = Bar::of_rows(rows.len());
     interrupt::check(cancel)?;
     writer.label(model, rows, |done| {
         bar.at(done);
-        match cancel.is_cancelled() || StandardOutput::is_closed() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if cancel.is_cancelled() || StandardOutput::is_closed() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     })?;
     interrupt::check(cancel)?;

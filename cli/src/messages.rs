@@ -100,9 +100,12 @@ pub(crate) fn warn(what: &str) {
 
 /// Text as it is shown: names from files may hold signs that a terminal takes for commands.
 pub(crate) fn seen(text: &str) -> String {
-    let show = |sign: char| match sign.is_control() && sign != '\n' {
-        true => sign.escape_default().collect::<String>(),
-        false => sign.into(),
+    let show = |sign: char| {
+        if sign.is_control() && sign != '\n' {
+            sign.escape_default().collect::<String>()
+        } else {
+            sign.into()
+        }
     };
     text.chars().map(show).collect()
 }
@@ -116,7 +119,8 @@ pub(crate) fn note(line: &str) {
 /// Words after the first ones, in lines of 80 signs: those after the first have blanks before them.
 fn wrapped(first: &str, blanks: usize, text: &str) -> String {
     const WIDTH: usize = 80;
-    let (mut lines, mut line) = (String::new(), first.to_string());
+    let mut lines = String::new();
+    let mut line = first.to_string();
     let mut begun = false;
     for word in text.split(' ') {
         if begun && line.chars().count() + 1 + word.chars().count() > WIDTH {

@@ -36,10 +36,11 @@ impl Bar {
     }
 
     fn new(rows: usize, template: &str, hidden: bool) -> Self {
-        let bar = match hidden {
-            true => ProgressBar::hidden(),
+        let bar = if hidden {
+            ProgressBar::hidden()
+        } else {
             // indicatif draws nothing where the standard error is no terminal.
-            false => ProgressBar::new(rows as u64),
+            ProgressBar::new(rows as u64)
         };
         let share: Arc<Mutex<Option<Share>>> = Arc::default();
         let of_stage = Arc::clone(&share);
@@ -48,7 +49,8 @@ impl Bar {
             if let Some(share) = &*locked(&of_stage) {
                 write!(text, "{:.0} %", 100.0 * share.get()).ok();
             } else if state.pos() > 0 {
-                let (share, left) = (100.0 * state.fraction(), state.eta().as_secs());
+                let share = 100.0 * state.fraction();
+                let left = state.eta().as_secs();
                 write!(text, "{share:.0} % of a pass, {left} s left").ok();
             }
         };

@@ -107,7 +107,8 @@ pub(crate) fn data<'a, T: Element>(
         bar: bar.of_passes(rows.len()),
         rows: ReadAhead::new(rows.clone()),
     };
-    let (n, dim) = (source.len(), source.dim());
+    let n = source.len();
+    let dim = source.dim();
     if !loaded || n == 0 || dim == 0 {
         return Ok(FileData::Streamed(match weights {
             Some(weights) => Blocks::weighted(source, weights)?,
@@ -176,9 +177,10 @@ pub(crate) fn for_fit(input: &Input, common: &Common) -> Result<Opened> {
             return Err(Failure::arguments(message));
         }
     }
-    match opened.rows.is_empty() {
-        true => Err(Failure::file(&input.rows[0], "there is no row")),
-        false => Ok(opened),
+    if opened.rows.is_empty() {
+        Err(Failure::file(&input.rows[0], "there is no row"))
+    } else {
+        Ok(opened)
     }
 }
 
@@ -260,12 +262,14 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
     const SHOWN: usize = 50;
     let list = |names: &mut dyn Iterator<Item = String>, all: usize| {
         let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
-        match all > SHOWN {
-            true => format!("{shown}, ... ({all} in all)"),
-            false => shown,
+        if all > SHOWN {
+            format!("{shown}, ... ({all} in all)")
+        } else {
+            shown
         }
     };
-    let (used, others) = (&opened.columns, &opened.not_used);
+    let used = &opened.columns;
+    let others = &opened.not_used;
     match used.is_empty() {
         true => item(
             "columns",
@@ -281,9 +285,12 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
         )?,
         false => item("columns", list(&mut used.iter().cloned(), used.len()))?,
     }
-    let mut named = others.iter().map(|(name, holds)| match name.is_empty() {
-        true => format!("unnamed ({holds})"),
-        false => format!("{name} ({holds})"),
+    let mut named = others.iter().map(|(name, holds)| {
+        if name.is_empty() {
+            format!("unnamed ({holds})")
+        } else {
+            format!("{name} ({holds})")
+        }
     });
     if !others.is_empty() {
         item("not used", list(&mut named, others.len()))?;
@@ -291,7 +298,8 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
     // If they are kept: others are told with their place.
     let kept = |found: &&Found| found.first.is_none() && found.values > 0;
     if let Some(found) = opened.missing.as_ref().filter(kept) {
-        let (values, rows) = (found.values, found.rows);
+        let values = found.values;
+        let rows = found.rows;
         item("missing", format_args!("{values} values, in {rows} rows"))?;
     }
     match opened.guessed_header {
@@ -315,7 +323,8 @@ pub(crate) fn warn_of_columns(names: &[String], of: &Summary, one_variance: bool
         .enumerate()
         .filter(|(_, deviation)| *deviation > 0.0);
     let by = |one: &(usize, f64), other: &(usize, f64)| one.1.total_cmp(&other.1);
-    let (narrow, wide) = (varying.clone().min_by(by), varying.max_by(by));
+    let narrow = varying.clone().min_by(by);
+    let wide = varying.max_by(by);
     // Pixels and the like have one unit, also where some hardly vary.
     if let (true, 2..=100, Some((i, narrow)), Some((j, wide))) =
         (one_variance, of.mean.len(), narrow, wide)
@@ -365,9 +374,10 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
         for (column, texts) in texts(info) {
             options = options.texts(column, texts);
         }
-        Ok::<_, Failure>(match info.number == "f64" && input.float.is_none() {
-            true => options.element(ElementType::F64),
-            false => options,
+        Ok::<_, Failure>(if info.number == "f64" && input.float.is_none() {
+            options.element(ElementType::F64)
+        } else {
+            options
         })
     };
     let mut in_order = fitted.is_none();
@@ -400,9 +410,10 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     }
     let is_f64 = matches!(opened.rows, AnySource::F64(_));
     if is_f64 != (info.number == "f64") {
-        let hint = match is_f64 {
-            true => "these rows hold numbers that need f64; --float f32 rounds them",
-            false => "leave --float out",
+        let hint = if is_f64 {
+            "these rows hold numbers that need f64; --float f32 rounds them"
+        } else {
+            "leave --float out"
         };
         let number = &info.number;
         return Err(Failure::arguments(format!(
@@ -505,9 +516,10 @@ fn opened(input: &Input, options: Options) -> Result<Opened> {
         && found.rows > 0
     {
         let all = opened.rows.len() + found.rows;
-        let labels = match input.key.is_empty() {
-            true => "; any labels are of the others, in their order: --key says which",
-            false => "",
+        let labels = if input.key.is_empty() {
+            "; any labels are of the others, in their order: --key says which"
+        } else {
+            ""
         };
         let rows = found.rows;
         warn(&format!(

@@ -27,8 +27,10 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     bar.say("scoring");
     let found = model.score(data)?;
     drop(bar);
-    let (rows, weight) = (data.len(), data.summary().total_weight);
-    let (error, likelihood) = (found.quantization_error, found.log_likelihood);
+    let rows = data.len();
+    let weight = data.summary().total_weight;
+    let error = found.quantization_error;
+    let likelihood = found.log_likelihood;
     // Codes of categories are labels, which have no distances.
     let distances = !matches!(
         Family::of(&*model),
@@ -52,11 +54,13 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     item("rows", format_args!("{rows}{weighted}"))?;
     // Where variances differ, a row does not belong to the nearest centre.
     if model.cost().is_squared() {
-        let (each, all) = (short(error / weight), short(error));
+        let each = short(error / weight);
+        let all = short(error);
         let what = "the mean squared distance to the nearest centre";
         item("error", format_args!("{each}, {what}; {all} in all"))?;
     }
-    let (each, all) = (likelihood / weight, short(likelihood));
+    let each = likelihood / weight;
+    let all = short(likelihood);
     item(
         "log-likelihood",
         format_args!("{each:.5} per row; {all} in all"),

@@ -40,7 +40,8 @@ impl Conversion {
             let column = columns.each[place].clone();
             let texts = options.texts.get(&column.name).cloned();
             if texts.is_some() && column.holds != Holds::Words {
-                let (name, words) = (column.name, column.words);
+                let name = column.name;
+                let words = column.words;
                 let what =
                     format!("column {name:?} holds {words}, where others, or a model, have texts");
                 return Err(invalid(what));
@@ -99,7 +100,8 @@ impl Conversion {
     ) -> io::Result<()> {
         let stride = self.columns.len();
         for (place, read) in self.columns.iter().enumerate() {
-            let (array, name) = (read.of(batch)?, &read.column.name);
+            let array = read.of(batch)?;
+            let name = &read.column.name;
             let out = &mut out[place..];
             let (values, each) = match read.column.holds {
                 Holds::Lists(_) if self.lenient && array.null_count() > 0 => {
@@ -183,7 +185,8 @@ fn lists(
         DataType::FixedSizeList(..) => {
             let list = array.as_fixed_size_list();
             // A part of an array keeps all values.
-            let (from, each) = (list.value_offset(0) as usize, list.value_length() as usize);
+            let from = list.value_offset(0) as usize;
+            let each = list.value_length() as usize;
             let ends = (0..=array.len()).map(|i| from + i * each);
             (ends.collect(), list.values())
         }
@@ -213,7 +216,8 @@ fn fill<T: Number>(
     {
         out.iter_mut().step_by(stride).for_each(|x| *x = nothing());
         for (from, to) in nulls.valid_slices() {
-            let (part, out) = (array.slice(from, to - from), &mut out[from * stride..]);
+            let part = array.slice(from, to - from);
+            let out = &mut out[from * stride..];
             let filled = fill(&*part, out, stride, true);
             filled.map_err(|(place, what)| (from + place, what))?;
         }

@@ -197,9 +197,10 @@ impl Columns {
                 _ => Ok(place),
             }
         });
-        match names.is_empty() {
-            true => Err("no columns were asked for: name at least one".into()),
-            false => found.collect(),
+        if names.is_empty() {
+            Err("no columns were asked for: name at least one".into())
+        } else {
+            found.collect()
         }
     }
 
@@ -208,7 +209,8 @@ impl Columns {
         let named = options.weight.iter().chain(&options.keys);
         let named = named.map(|name| self.find(name));
         let named = named.collect::<Result<Vec<_>, _>>()?;
-        let (mut each, mut lists) = (Vec::new(), Vec::new());
+        let mut each = Vec::new();
+        let mut lists = Vec::new();
         for place in (0..self.each.len()).filter(|place| !named.contains(place)) {
             match self.each[place].holds {
                 Holds::Numbers(_) => each.push(place),

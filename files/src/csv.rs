@@ -107,7 +107,8 @@ impl Dialect {
         if options.thousands == Some(decimal) {
             return Err(invalid("the decimal sign cannot separate thousands too"));
         }
-        let (mut mark, mut end) = ([0; 3], bytes.len());
+        let mut mark = [0; 3];
+        let mut end = bytes.len();
         let marked = end >= 3 && bytes.read_at(0, &mut mark).is_ok() && mark == *b"\xef\xbb\xbf";
         let mut start = if marked { 3 } else { 0 };
         let mut line = Vec::new();
@@ -291,7 +292,8 @@ impl Cursor for Lines {
 impl Lines {
     /// From the place of a row on.
     fn new(how: &Arc<Dialect>, place: u64, row: usize) -> Self {
-        let (bytes, at) = (Arc::clone(&how.bytes), place);
+        let bytes = Arc::clone(&how.bytes);
+        let at = place;
         let from = ReadFrom { bytes, at }.take(how.range.end.saturating_sub(place));
         Self {
             how: Arc::clone(how),
@@ -360,12 +362,14 @@ impl Lines {
 
     /// Reads a line that is not blank; `false` where all of it are blanks between fields.
     fn record(&mut self) -> io::Result<bool> {
-        let (mut made, mut last) = (0, None);
+        let mut made = 0;
+        let mut last = None;
         self.count = 0;
         loop {
             let input = self.from.fill_buf()?;
             let at_end = input.is_empty();
-            let (text, ends) = (&mut self.text[made..], &mut self.ends[self.count..]);
+            let text = &mut self.text[made..];
+            let ends = &mut self.ends[self.count..];
             let (found, read, written, ended) = self.core.read_record(input, text, ends);
             last = input[..read].last().copied().or(last);
             self.pass(read);
@@ -402,7 +406,8 @@ impl Lines {
             self.count = expected;
         }
         if expected > 0 && self.count > 0 && self.count != expected {
-            let (line, len) = (self.line(), self.count);
+            let line = self.line();
+            let len = self.count;
             return Err(invalid(format!(
                 "line {line} has {len} fields, where others have {expected}: is the delimiter right?"
             )));
@@ -412,29 +417,30 @@ impl Lines {
 
     /// An error if a quote swallows the rest of the file.
     fn closed(&self) -> io::Result<()> {
-        let (mut quotes, mut lines) = (0u64, false);
+        let mut quotes = 0u64;
+        let mut lines = false;
         let range = self.start..self.how.range.end;
         plain::each_byte(&*self.how.bytes, range, |byte| {
             quotes += u64::from(byte == b'"');
             lines |= byte == b'\n' || byte == b'\r';
         })?;
-        match lines && quotes % 2 == 1 {
-            true => Err(invalid(format!(
+        if lines && quotes % 2 == 1 {
+            Err(invalid(format!(
                 "line {}: a quote is never closed",
                 self.line()
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 
     /// A field of the last line.
     fn field(&self, place: usize) -> &[u8] {
-        match place < self.count {
-            true => {
-                let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-                &self.text[from..self.ends[place]]
-            }
-            false => &[],
+        if place < self.count {
+            let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+            &self.text[from..self.ends[place]]
+        } else {
+            &[]
         }
     }
 
@@ -451,9 +457,10 @@ impl Lines {
 
     /// Goes on to the next line, which must be there.
     fn expect(&mut self) -> io::Result<()> {
-        match self.next()? {
-            true => Ok(()),
-            false => Err(invalid(format!("ends before row {}", self.row))),
+        if self.next()? {
+            Ok(())
+        } else {
+            Err(invalid(format!("ends before row {}", self.row)))
         }
     }
 }
@@ -492,7 +499,9 @@ impl Dialect {
 
     /// Finds out what a column holds, by its first rows.
     fn column(&self, name: String, place: usize, rows: &[Sample]) -> Column {
-        let (mut others, mut empty, mut commas) = (0, 0, 0);
+        let mut others = 0;
+        let mut empty = 0;
+        let mut commas = 0;
         let fields = rows.iter().filter_map(|row| row.get(place));
         for field in fields.filter(|field| !self.is_number(field)) {
             let field = text(field).unwrap_or("text");
@@ -543,7 +552,8 @@ impl Text {
         if shorter && options.header != Some(false) && first.len() == width + 1 && ends(&first) {
             first.pop();
         } else if shorter && options.header != Some(false) && width > 1 {
-            let (line, names) = (plain::line(&*how.bytes, start)?, first.len());
+            let line = plain::line(&*how.bytes, start)?;
+            let names = first.len();
             return Err(invalid(format!(
                 "line {line} has {names} names, and the lines below it {width} fields: name as many columns as there are"
             )));
@@ -617,7 +627,8 @@ impl<T: Number> CsvFile<T> {
         if texts.iter().any(Option::is_some) {
             readable::<T>(Kind::F64, options.rounded).map_err(invalid)?;
         }
-        let (mut lines, mut places) = (text.lines(), Vec::new());
+        let mut lines = text.lines();
+        let mut places = Vec::new();
         loop {
             let row = lines.row;
             if !lines.next()? {
@@ -673,7 +684,8 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys
     let fields = places.iter().map(|place| &text.columns.each[*place].name);
     let fields = fields.map(|name| Field::new(name, DataType::Utf8, true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let (mut lines, of) = (text.lines(), Arc::clone(&schema));
+    let mut lines = text.lines();
+    let of = Arc::clone(&schema);
     let mut batch = move || {
         let mut texts = vec![Vec::new(); places.len()];
         let end = lines.row + STEP;

@@ -41,7 +41,8 @@ pub fn column_names(info: &ModelInfo) -> Option<Vec<String>> {
 #[must_use]
 pub fn row_names(names: &[String], of: &Summary) -> Vec<(usize, &'static str)> {
     let n = of.rows as f64;
-    let (steps, expected) = (n - 1.0, (n * n - 1.0) / 12.0);
+    let steps = n - 1.0;
+    let expected = (n * n - 1.0) / 12.0;
     let is = |x: f64, expected: f64| (x - expected).abs() <= 1e-9 * expected.abs();
     let reason = |j: usize, name: &String| {
         let (low, high) = of.range[j];

@@ -222,7 +222,9 @@ impl Contents {
 
     /// Goes from one message to the next.
     fn of_stream(bytes: &dyn ReadAt) -> io::Result<Self> {
-        let (len, mut at, mut found) = (bytes.len(), 0, None::<Self>);
+        let len = bytes.len();
+        let mut at = 0;
+        let mut found = None::<Self>;
         let other = || invalid("neither a file nor a stream of Arrow");
         while at < len {
             let mut start = [0; 8];
@@ -276,7 +278,9 @@ impl Contents {
 
 impl Messages {
     fn new(bytes: Arc<dyn ReadAt>, contents: Contents, columns: Vec<usize>) -> io::Result<Self> {
-        let (mut layouts, mut coded, mut known) = (Vec::new(), false, true);
+        let mut layouts = Vec::new();
+        let mut coded = false;
+        let mut known = true;
         for (place, field) in contents.schema.fields().iter().enumerate() {
             let read = columns.contains(&place);
             let inner = Schema::new(vec![Arc::clone(field)]);
@@ -298,7 +302,8 @@ impl Messages {
             }
             kind => Some((Kind::of(kind)?, 1)),
         });
-        let (kinds, mut batches) = (kinds.collect::<Option<Vec<_>>>(), Vec::<Batch>::new());
+        let kinds = kinds.collect::<Option<Vec<_>>>();
+        let mut batches = Vec::<Batch>::new();
         for &(block, dictionaries) in &contents.batches {
             let text = text_of(&bytes, &block)?;
             let batch = batch_of(&text)?;
@@ -388,9 +393,10 @@ impl Messages {
     /// The bytes of some rows of a column whose numbers lie there.
     fn numbers(&self, rows: &Range<usize>, place: &Range<u64>, size: usize) -> io::Result<Vec<u8>> {
         let at = [rows.start, rows.end].map(|row| (row as u64).saturating_mul(size as u64));
-        match at[1] <= place.end - place.start {
-            true => part(&self.bytes, place.start + at[0], at[1] - at[0]),
-            false => Err(damaged("a buffer is too short")),
+        if at[1] <= place.end - place.start {
+            part(&self.bytes, place.start + at[0], at[1] - at[0])
+        } else {
+            Err(damaged("a buffer is too short"))
         }
     }
 }
@@ -398,7 +404,8 @@ impl Messages {
 /// The text of a message, whose body is in the file.
 fn text_of(bytes: &dyn ReadAt, block: &Block) -> io::Result<Vec<u8>> {
     let size = |size: i64| u64::try_from(size).map_err(damaged);
-    let (from, text) = (size(block.offset())?, size(block.metaDataLength().into())?);
+    let from = size(block.offset())?;
+    let text = size(block.metaDataLength().into())?;
     let body = size(block.bodyLength())?;
     if from.saturating_add(text).saturating_add(body) > bytes.len() {
         return Err(damaged("a message that is not in the file"));
@@ -469,12 +476,15 @@ fn buffers(
     let mut buffers = batch.buffers().into_iter().flatten();
     let mut views = batch.variadicBufferCounts().into_iter().flatten();
     let few = || damaged("a batch has fewer columns than the file");
-    let (mut all, mut values, mut nulls) = (Vec::new(), Vec::new(), false);
+    let mut all = Vec::new();
+    let mut values = Vec::new();
+    let mut nulls = false;
     for (read, innermost, layout) in layouts {
         let has_nulls = nodes.next().ok_or_else(few)?.null_count() != 0;
-        let views = match layout.variadic {
-            true => views.next(),
-            false => Some(0),
+        let views = if layout.variadic {
+            views.next()
+        } else {
+            Some(0)
         };
         let views = views.and_then(|views| usize::try_from(views).ok());
         let own = usize::from(layout.can_contain_null_mask) + layout.buffers.len();

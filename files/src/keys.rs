@@ -56,7 +56,8 @@ impl Keys {
             })
             .collect();
         let schema = Arc::new(Schema::new(fields));
-        let (of, name) = (Arc::clone(&schema), path.clone());
+        let of = Arc::clone(&schema);
+        let name = path.clone();
         let batches = batches.map(move |batch| {
             let batch = batch.map_err(|error| fault(&name, error))?;
             let columns = batch.columns().iter().zip(of.fields());
@@ -84,7 +85,8 @@ impl Keys {
     /// # Errors
     /// [`Error::File`](coremix::Error::File) where the file is damaged, or has fewer rows.
     pub fn next(&mut self, rows: usize) -> Result<RecordBatch> {
-        let (mut parts, mut found) = (Vec::new(), 0);
+        let mut parts = Vec::new();
+        let mut found = 0;
         while found < rows {
             let next = self.rest.take().map(Ok).or_else(|| self.batches.next());
             let batch = next.ok_or_else(|| fault(&self.path, "has fewer keys than rows"))??;
@@ -127,7 +129,8 @@ impl Keys {
 
     /// Without the keys of some rows.
     pub(crate) fn without(self, dropped: Arc<Vec<usize>>) -> Self {
-        let (schema, mut row) = (Arc::clone(&self.schema), 0);
+        let schema = Arc::clone(&self.schema);
+        let mut row = 0;
         self.map(schema, move |batch| {
             let rows = row..row + batch.num_rows();
             row = rows.end;

@@ -46,7 +46,8 @@ pub(crate) fn scan(
     let Some(missing) = options.missing else {
         return Ok((None, None));
     };
-    let (mut found, mut rows) = (Found::default(), Vec::new());
+    let mut found = Found::default();
+    let mut rows = Vec::new();
     let keeps = missing == Missing::Keep;
     // A weight is never missing: it is read after this.
     let weight = options.weight.iter().filter(|_| !keeps);
@@ -56,7 +57,8 @@ pub(crate) fn scan(
         let strict = columns.clone();
         columns.lenient = true;
         let source = open(&columns)?;
-        let (n, dim) = (source.len(), source.dim());
+        let n = source.len();
+        let dim = source.dim();
         let mut values = Vec::new();
         let mut known = vec![false; dim];
         found.by_count.resize(dim + 1, 0);
@@ -95,9 +97,10 @@ pub(crate) fn scan(
     }
     rows.sort_unstable();
     rows.dedup();
-    match keeps {
-        true => found.count(0),
-        false => found.rows = rows.len(),
+    if keeps {
+        found.count(0)
+    } else {
+        found.rows = rows.len()
     }
     let dropped = (missing == Missing::Drop).then(|| Arc::new(rows));
     Ok((Some(found), dropped))
@@ -109,9 +112,11 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     let before = dropped.iter().enumerate().map(|(i, row)| row - i);
     let before: Vec<usize> = before.collect();
     let place = move |row: usize| row + before.partition_point(|before| *before <= row);
-    let (len, dim) = (rows.len() - dropped.len(), rows.dim());
+    let len = rows.len() - dropped.len();
+    let dim = rows.dim();
     Made::of([len, dim], false, move |first, out| {
-        let (mut row, end) = (first, first + out.len() / dim);
+        let mut row = first;
+        let end = first + out.len() / dim;
         let mut all = Vec::new();
         while row < end {
             let from = place(row);

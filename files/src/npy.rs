@@ -45,9 +45,10 @@ impl<T: Number> NpyFile<T> {
     /// Opens bytes whose numbers may be rounded.
     pub(crate) fn of(file: impl ReadAt + 'static, rounded: bool) -> Result<Self> {
         let (from, header) = header(&file).map_err(|what| fault(&file.name(), what))?;
-        let layout = match header.by_columns {
-            true => Layout::Columns,
-            false => Layout::Rows,
+        let layout = if header.by_columns {
+            Layout::Columns
+        } else {
+            Layout::Rows
         };
         let axes = header.shape.len();
         let shape = header.shape.try_into();
@@ -125,7 +126,8 @@ fn header(file: &dyn ReadAt) -> std::result::Result<(u64, Header), String> {
             return Err(format!("version {major}.{minor} {what}"));
         }
     };
-    let (from, found) = (before + length, file.len());
+    let from = before + length;
+    let found = file.len();
     if length > LONGEST {
         return Err(format!(
             "a header of {length} bytes; it must not exceed {LONGEST}"

@@ -62,7 +62,8 @@ fn read<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Spa
     if !fits {
         return Err(damaged("its lists are not those of rows"));
     }
-    let (mut rows, mut row) = (SparseRows::new(count(&shape[1])), Vec::new());
+    let mut rows = SparseRows::new(count(&shape[1]));
+    let mut row = Vec::new();
     rows = rows.within(options.memory);
     for (i, places) in starts.windows(2).enumerate() {
         let places = places[0]..places[1];
@@ -90,9 +91,10 @@ const SHORT: u64 = 1 << 16;
 
 /// All bytes of an array: they may be many more than the file has.
 fn whole(bytes: &Arc<dyn ReadAt>, name: &str, most: u64) -> io::Result<Vec<u8>> {
-    member(bytes, name, |size| match size <= most {
-        true => Ok(size),
-        false => {
+    member(bytes, name, |size| {
+        if size <= most {
+            Ok(size)
+        } else {
             let mib = size.div_ceil(1 << 20);
             Err(invalid(format!(
                 "{name}: an array of {mib} MiB, which has no room in memory: allow more"

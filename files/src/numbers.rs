@@ -26,10 +26,11 @@ impl ElementType {
     /// The smallest type that holds all numbers of both exactly.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
-        match self == other {
-            true => self,
+        if self == other {
+            self
+        } else {
             // Neither kind of bytes holds the other, and the next type holds both.
-            false => self.max(other).with_nan(),
+            self.max(other).with_nan()
         }
     }
 

@@ -186,7 +186,8 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     if parts.iter().any(Part::has_rows) {
         parts.retain(Part::has_rows);
     }
-    let (mut guessed_header, mut not_used) = (None, Vec::new());
+    let mut guessed_header = None;
+    let mut not_used = Vec::new();
     let (mut options, named) = (options.clone(), options.columns.is_some());
     // Parts have been decoded.
     options.encoding = None;
@@ -239,16 +240,14 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         let elements = elements.collect::<Result<Vec<_>>>()?.into_iter();
         options.element = elements
             .reduce(ElementType::with)
-            .map(|element| match some {
-                true => element.with_nan(),
-                false => element,
-            });
+            .map(|element| if some { element.with_nan() } else { element });
     }
     let element = options.element.unwrap_or(ElementType::U8);
     if some && element != element.with_nan() {
         return Err(parts[0].fault(NO_NAN));
     }
-    let (options, dropped) = (&options, &dropped);
+    let options = &options;
+    let dropped = &dropped;
     macro_rules! of {
         ($kind:ident) => {{
             let (rows, decoder) = rows(&parts, options, dropped)?;
@@ -375,7 +374,8 @@ fn joined<T: Number>(parts: &[Part], mut rows: Vec<Rows<T>>) -> Result<Rows<T>> 
     let first = with_rows().next().unwrap_or(0);
     let dim = rows.get(first).ok_or(Error::Empty { what: "data" })?.dim();
     if let Some(other) = with_rows().find(|part| rows[*part].dim() != dim) {
-        let (own, name) = (rows[other].dim(), parts[first].bytes.name());
+        let own = rows[other].dim();
+        let name = parts[first].bytes.name();
         return Err(parts[other].fault(format!("has {own} columns, where {name} has {dim}")));
     }
     if let Some(all) = SparseRows::join(dim, &rows) {

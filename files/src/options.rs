@@ -149,9 +149,10 @@ impl Options {
     /// Whether missing values are read as NaN, which numbers of type `T` must have where rows with them are kept.
     pub(crate) fn lenient<T: Number>(&self) -> io::Result<bool> {
         let keeps = self.lenient && self.missing == Some(Missing::Keep);
-        match keeps && T::TYPE != T::TYPE.with_nan() {
-            true => Err(invalid(NO_NAN)),
-            false => Ok(self.lenient),
+        if keeps && T::TYPE != T::TYPE.with_nan() {
+            Err(invalid(NO_NAN))
+        } else {
+            Ok(self.lenient)
         }
     }
 

@@ -76,7 +76,8 @@ impl Part {
         if let Some(cancel) = &options.cancel {
             bytes = Arc::new(Until(bytes, cancel.clone()));
         }
-        let (mut guessed, mut sparse) = (false, None);
+        let mut guessed = false;
+        let mut sparse = None;
         let columns = guarded(|| match format {
             Format::Npy | Format::Vectors(_) => Ok(None),
             Format::Npz => {
@@ -150,7 +151,8 @@ impl Part {
         }
         let mut own = self.folders.own(options, self.columns.as_ref());
         (own.weight, own.keys) = (None, Vec::new());
-        let (own, bytes) = (&own, Arc::clone(&self.bytes));
+        let own = &own;
+        let bytes = Arc::clone(&self.bytes);
         let mut decoder = 0;
         let rows: Rows<T> = match self.format {
             Format::Npy => {
@@ -194,7 +196,8 @@ impl Keys {
     /// # Errors
     /// [`Error::File`](coremix::Error::File) where they cannot be read, are damaged, or do not have such columns.
     pub fn over(bytes: impl ReadAt + 'static, format: Format, options: &Options) -> Result<Self> {
-        let (path, bytes) = (bytes.name(), Arc::new(bytes));
+        let path = bytes.name();
+        let bytes = Arc::new(bytes);
         let none = "its columns have no names, so none can be a key";
         let keys = guarded(|| match format {
             Format::Parquet => parquet::keys(bytes, options),

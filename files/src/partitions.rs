@@ -103,7 +103,8 @@ impl Folders {
         if values.iter().all(Option::is_none) {
             return Ok(rows);
         }
-        let (shape, own) = ([rows.len(), values.len()], rows.dim());
+        let shape = [rows.len(), values.len()];
+        let own = rows.dim();
         Ok(Made::of(shape, options.lenient, move |first, out| {
             let mut read = vec![T::default(); out.len() / values.len() * own];
             rows.read(first, &mut read)?;
@@ -123,7 +124,8 @@ impl Folders {
         if self.0.is_empty() {
             return keys;
         }
-        let (own, mut places) = (Arc::clone(keys.schema()), 0..);
+        let own = Arc::clone(keys.schema());
+        let mut places = 0..;
         let each = options.keys.iter().map(|name| match self.find(name) {
             Some(value) => (Field::new(name, DataType::Utf8, true), Some(value.clone())),
             None => (own.field(places.next().unwrap_or(0)).clone(), None),

@@ -27,7 +27,8 @@ pub(crate) fn local(path: &Path) -> Result<Cow<'_, Path>> {
                     `curl ADDRESS | coremix fit -`";
         return Err(fault(&text, what));
     }
-    let (mut bytes, mut rest) = (Vec::new(), place.as_bytes());
+    let mut bytes = Vec::new();
+    let mut rest = place.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
         let code = after.get(..2).filter(|_| byte == b'%');
         let code =
@@ -69,9 +70,10 @@ pub(crate) fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
         }
     }
     found.sort();
-    match found.is_empty() {
-        true => Err(fault(&name, none)),
-        false => Ok(found),
+    if found.is_empty() {
+        Err(fault(&name, none))
+    } else {
+        Ok(found)
     }
 }
 

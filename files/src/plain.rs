@@ -79,9 +79,10 @@ pub(crate) fn spooled(
 pub(crate) fn plain(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Arc<dyn ReadAt>> {
     let open = |packed: bool| -> Box<dyn Read> {
         let from = ReadFrom::start(&bytes);
-        match packed {
-            true => Box::new(Members(Some(GzDecoder::new(BufReader::new(from))))),
-            false => Box::new(from),
+        if packed {
+            Box::new(Members(Some(GzDecoder::new(BufReader::new(from)))))
+        } else {
+            Box::new(from)
         }
     };
     let mut begin = head(&mut open(false))?;
@@ -108,9 +109,10 @@ pub(crate) fn plain(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Arc
         return Err(invalid(what));
     }
     let other = Some(encoding).filter(|encoding| *encoding != UTF_8);
-    match packed || other.is_some() {
-        true => spooled(&bytes.name(), options, &mut open(packed), other),
-        false => Ok(bytes),
+    if packed || other.is_some() {
+        spooled(&bytes.name(), options, &mut open(packed), other)
+    } else {
+        Ok(bytes)
     }
 }
 
@@ -147,7 +149,8 @@ fn decode(from: &mut dyn Read, to: &mut File, encoding: &'static Encoding) -> io
     let mut decoder = encoding.new_decoder();
     // Room for all that a piece becomes.
     let most = decoder.max_utf8_buffer_length_without_replacement(PIECE + 16);
-    let (mut bytes, mut text) = (Vec::new(), vec![0; most.unwrap_or(4 * PIECE)]);
+    let mut bytes = Vec::new();
+    let mut text = vec![0; most.unwrap_or(4 * PIECE)];
     loop {
         bytes.clear();
         (&mut *from).take(PIECE as u64).read_to_end(&mut bytes)?;
@@ -164,7 +167,8 @@ fn decode(from: &mut dyn Read, to: &mut File, encoding: &'static Encoding) -> io
 
 /// The line of a place, counted as an editor does: `\n`, `\r` and both together end one.
 pub(crate) fn line(bytes: &dyn ReadAt, place: u64) -> io::Result<u64> {
-    let (mut line, mut before) = (1, 0);
+    let mut line = 1;
+    let mut before = 0;
     each_byte(bytes, 0..place, |byte| {
         line += u64::from(byte == b'\r' || byte == b'\n' && before != b'\r');
         before = byte;

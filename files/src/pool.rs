@@ -89,7 +89,8 @@ impl All {
     #[must_use]
     fn surplus(&mut self) -> Vec<Waiting> {
         let waiting: u64 = self.waiting.iter().map(|one| one.bytes).sum();
-        let (mut bytes, mut count) = (self.bytes + waiting, self.used + self.waiting.len());
+        let mut bytes = self.bytes + waiting;
+        let mut count = self.used + self.waiting.len();
         let mut surplus = Vec::new();
         while count > few() && (bytes > MOST || count > 4 * few()) {
             let Some(oldest) = self.waiting.pop_front() else {
@@ -268,7 +269,8 @@ mod tests {
     #[test]
     fn cursors_in_use_count() {
         let pool: Pool<At> = Pool::new(MOST);
-        let (row, counted) = (Pool::<At>::new(MOST), Arc::new(()));
+        let row = Pool::<At>::new(MOST);
+        let counted = Arc::new(());
         for at in 0..few() {
             row.give(Box::new(At(at, Arc::clone(&counted))));
         }

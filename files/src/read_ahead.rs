@@ -133,7 +133,8 @@ impl<S: Source> ReadAhead<S> {
 
     /// Reads the rows of a sequence: from pieces, where there are some.
     fn read_next(&self, rows: &Range<usize>, out: &mut [S::Element]) -> io::Result<()> {
-        let (mut at, dim) = (rows.start, self.source.dim());
+        let mut at = rows.start;
+        let dim = self.source.dim();
         while at < rows.end {
             let found = self.state().find(at);
             let to = found.as_ref().map_or(rows.end, |piece| piece.rows.end);
@@ -154,7 +155,8 @@ impl<S: Source> ReadAhead<S> {
 
     /// Gives up the pieces that end within these rows, and wants those that follow.
     fn want(&self, rows: &Range<usize>) {
-        let (mut state, mut row) = (self.state(), rows.end);
+        let mut state = self.state();
+        let mut row = rows.end;
         let passed = rows.start + 1..=rows.end;
         state
             .pieces
@@ -233,9 +235,10 @@ impl<S: Source + Send> Source for ReadAhead<S> {
             _ => return self.source.read(first, out),
         };
         let known = self.state().goes_on_at(first);
-        match known {
-            true => self.read_next(&rows, out)?,
-            false => self.source.read(first, out)?,
+        if known {
+            self.read_next(&rows, out)?
+        } else {
+            self.source.read(first, out)?
         }
         self.state().follow(rows.end);
         if known {

@@ -107,9 +107,10 @@ impl Room {
         algorithm: Algorithm,
         copies: usize,
     ) -> Result<(Algorithm, bool)> {
-        match self.holds::<T>(&algorithm, copies)? {
-            true => Ok((algorithm, true)),
-            false => Ok((self.within::<T::Float>(algorithm)?, false)),
+        if self.holds::<T>(&algorithm, copies)? {
+            Ok((algorithm, true))
+        } else {
+            Ok((self.within::<T::Float>(algorithm)?, false))
         }
     }
 
@@ -158,9 +159,10 @@ impl Room {
     ) -> Result<()> {
         let (taken, left) = self.split(true);
         let needed = self.of_rows(each).saturating_add(bytes);
-        match needed <= left {
-            true => Ok(()),
-            false => Err(self.too_small(what, taken, needed, rule)),
+        if needed <= left {
+            Ok(())
+        } else {
+            Err(self.too_small(what, taken, needed, rule))
         }
     }
 
@@ -223,7 +225,8 @@ mod tests {
     /// Small ones are part of what is there in any case; rows that are in memory have none.
     #[test]
     fn decoders_count() {
-        let (limit, shape) = (Bytes(1 << 20), (1_000_000, 16));
+        let limit = Bytes(1 << 20);
+        let shape = (1_000_000, 16);
         let room = Room::new(limit, shape, false);
         let without = needed(room);
         assert_eq!(needed(room.decoder(1 << 20)), without);

@@ -84,9 +84,10 @@ impl<T: Number> Source for Made<T> {
 
     fn read(&self, first: usize, out: &mut [T]) -> io::Result<()> {
         rows_asked_for(first, out.len(), self.shape)?;
-        match out.is_empty() {
-            true => Ok(()),
-            false => (self.read)(first, out),
+        if out.is_empty() {
+            Ok(())
+        } else {
+            (self.read)(first, out)
         }
     }
 }
@@ -110,7 +111,8 @@ pub(crate) fn by_parts<T>(
     out: &mut [T],
     mut read: impl FnMut(usize, usize, usize, &mut [T]) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (mut row, end) = (first, first + out.len() / dim);
+    let mut row = first;
+    let end = first + out.len() / dim;
     while row < end {
         let part = ends.partition_point(|end| *end <= row);
         let start = part.checked_sub(1).map_or(0, |before| ends[before]);

@@ -51,11 +51,12 @@ impl<T: Number> SparseRows<T> {
             self.values.push(T::Float::from_f64(sum));
         }
         self.starts.push(self.ids.len());
-        match self.ids.len() > self.most {
-            true => Err(invalid(
+        if self.ids.len() > self.most {
+            Err(invalid(
                 "does not fit in memory with those before: allow more",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

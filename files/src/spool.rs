@@ -64,7 +64,9 @@ impl<T: Number + NpyNumber> Spool<T> {
             .prefix("coremix-")
             .tempfile_in(&folder);
         let (mut file, path) = file.map_err(at)?.into_parts();
-        let (mut conversion, mut values, mut len) = (None, Vec::new(), 0);
+        let mut conversion = None;
+        let mut values = Vec::new();
+        let mut len = 0;
         for batch in batches {
             let batch = batch.map_err(|error| fault(NAME, error))?;
             let conversion = match &mut conversion {
@@ -123,7 +125,8 @@ impl Batches {
         batches: impl IntoIterator<Item = Result<RecordBatch>>,
         options: &Options,
     ) -> Result<Self> {
-        let (columns, named) = (Columns::of(schema), |what: String| fault(NAME, what));
+        let columns = Columns::of(schema);
+        let named = |what: String| fault(NAME, what);
         let mut places = columns.features(options).map_err(named)?;
         places.extend(columns.keys(options).map_err(named)?);
         places.extend(columns.places(options.weight.as_slice()).map_err(named)?);
@@ -173,7 +176,8 @@ impl Batches {
     pub fn open(&self, options: &Options) -> Result<Opened> {
         let bytes: Arc<OnDisk> = Arc::clone(&self.bytes);
         let mut opened = open::of_bytes(bytes, Format::Arrow, options)?;
-        let (used, found) = (&opened.columns, &opened.not_used);
+        let used = &opened.columns;
+        let found = &opened.not_used;
         let mut others = self.columns.not_used(|name| used.contains(name), options);
         for (name, holds) in &mut others {
             let own = found.iter().find(|own| own.0 == *name);

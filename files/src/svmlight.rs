@@ -15,7 +15,8 @@ pub(crate) fn about(
     bytes: Arc<dyn ReadAt>,
     options: &Options,
 ) -> io::Result<(Arc<dyn ReadAt>, usize)> {
-    let (text, mut columns) = (plain(bytes, options)?, 0);
+    let text = plain(bytes, options)?;
+    let mut columns = 0;
     lines(&text, |row| {
         let ids = row.iter().map(|entry| entry.0 as usize + 1);
         columns = columns.max(ids.max().unwrap_or(0));
@@ -42,7 +43,8 @@ fn lines(
     mut see: impl FnMut(&mut [(u32, f64)]) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut from = BufReader::new(ReadFrom::start(text));
-    let (mut line, mut row) = (String::new(), Vec::new());
+    let mut line = String::new();
+    let mut row = Vec::new();
     for number in 1.. {
         line.clear();
         let length = from.by_ref().take(RECORD).read_line(&mut line)?;

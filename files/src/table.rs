@@ -35,9 +35,10 @@ pub trait ReadAt: Send + Sync {
 
 /// An error for a file without any bytes.
 pub(crate) fn not_empty(bytes: &dyn ReadAt) -> io::Result<()> {
-    match bytes.is_empty() {
-        true => Err(invalid("an empty file: it has no bytes at all")),
-        false => Ok(()),
+    if bytes.is_empty() {
+        Err(invalid("an empty file: it has no bytes at all"))
+    } else {
+        Ok(())
     }
 }
 
@@ -84,9 +85,10 @@ impl ReadAt for Until {
     }
 
     fn read_at(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
-        match self.1.is_cancelled() {
-            true => Err(io::Error::other("cancelled")),
-            false => self.0.read_at(from, out),
+        if self.1.is_cancelled() {
+            Err(io::Error::other("cancelled"))
+        } else {
+            self.0.read_at(from, out)
         }
     }
 }
@@ -99,7 +101,8 @@ pub(crate) struct ReadFrom {
 
 impl ReadFrom {
     pub(crate) fn start(bytes: &Arc<dyn ReadAt>) -> Self {
-        let (bytes, at) = (Arc::clone(bytes), 0);
+        let bytes = Arc::clone(bytes);
+        let at = 0;
         Self { bytes, at }
     }
 }
@@ -149,9 +152,10 @@ impl OnDisk {
         let named = |error: io::Error| fault(&name, error);
         let file = File::open(path).map_err(named)?;
         let about = file.metadata().map_err(named)?;
-        match about.is_file() {
-            true => Self::of(file, name.clone()).map_err(named),
-            false => Err(fault(&name, "not a file: a folder or a device")),
+        if about.is_file() {
+            Self::of(file, name.clone()).map_err(named)
+        } else {
+            Err(fault(&name, "not a file: a folder or a device"))
         }
     }
 
@@ -269,7 +273,9 @@ impl<T: Number> Table<T> {
             Layout::Columns => (self.dim, self.kind.size()),
             _ => (1, self.row),
         };
-        let (together, each, mut bytes) = ((PIECE / row).max(1), self.dim / columns, Vec::new());
+        let together = (PIECE / row).max(1);
+        let each = self.dim / columns;
+        let mut bytes = Vec::new();
         for (piece, out) in out.chunks_mut(together * self.dim).enumerate() {
             let first = first + piece * together;
             bytes.resize(out.len() / self.dim * row, 0);

@@ -48,7 +48,8 @@ impl<T: Number> VectorFile<T> {
             VectorFormat::Fbin => (Kind::F32, 8),
             VectorFormat::U8bin => (Kind::U8, 8),
         };
-        let (found, mut bytes) = (file.len(), [0; 8]);
+        let found = file.len();
+        let mut bytes = [0; 8];
         if found < start {
             return Err(damaged(format!(
                 "it must start with {start} bytes that say its shape, but has {found}"
@@ -59,7 +60,8 @@ impl<T: Number> VectorFile<T> {
         let [a, b, c, d, e, f, g, h] = bytes;
         let [first, second] = [[a, b, c, d], [e, f, g, h]].map(u32::from_le_bytes);
         let mut shape = [first as usize, second as usize];
-        let (mut from, mut layout) = (start, Layout::Rows);
+        let mut from = start;
+        let mut layout = Layout::Rows;
         if start == 4 {
             let dim = first as i32;
             if dim <= 0 {

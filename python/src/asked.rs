@@ -33,7 +33,8 @@ impl<'a, F: Float + Element> Asked<'a, F> {
         frame: &Frame<F>,
         into: &mut Rows<F>,
     ) -> Result<()> {
-        let (dim, numbers) = (self.source.dim(), rows.clone());
+        let dim = self.source.dim();
+        let numbers = rows.clone();
         let numbers: Vec<usize> = numbers.collect();
         let weights = self.weights.as_deref();
         let weights = rows.map(|row| weights.map_or(1.0, |weights| weights[row]));

@@ -37,7 +37,8 @@ impl Medoids {
         let starts: Vec<usize> = (0..data.len()).step_by(BLOCK).collect();
         let nearest = |&first: &usize| -> Result<Self> {
             let mut own = Self::new(self.0.len());
-            let (mut rows, mut squared) = (Rows::default(), Vec::new());
+            let mut rows = Rows::default();
+            let mut squared = Vec::new();
             let last = data.len().min(first + BLOCK);
             data.load(first..last, model.frame(), &mut rows)?;
             let knows = |row: &usize| data.weight(*row) > 0.0 && rows.known(row - first) > 0;
@@ -106,9 +107,10 @@ pub(crate) fn take<'py>(
     if let Some(wrong) = ids.iter().find(|id| **id >= x.len()) {
         return Err(PyIndexError::new_err(format!("there is no row {wrong}")));
     }
-    Ok(match x.is_double() {
-        true => taken::<f64>(py, &x, &ids)?.into_pyarray(py).into_any(),
-        false => taken::<f32>(py, &x, &ids)?.into_pyarray(py).into_any(),
+    Ok(if x.is_double() {
+        taken::<f64>(py, &x, &ids)?.into_pyarray(py).into_any()
+    } else {
+        taken::<f32>(py, &x, &ids)?.into_pyarray(py).into_any()
     })
 }
 

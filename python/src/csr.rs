@@ -54,11 +54,12 @@ impl Csr {
             values,
             dim: columns,
         };
-        match rows.are_lists() {
-            true => Ok(rows),
-            false => Err(PyValueError::new_err(
+        if rows.are_lists() {
+            Ok(rows)
+        } else {
+            Err(PyValueError::new_err(
                 "X is no matrix in compressed rows: indptr must begin with 0, not fall, and end with the length of indices and data",
-            )),
+            ))
         }
     }
 
@@ -132,12 +133,11 @@ impl Csr {
     ) -> Result<Sparse<'a, F>> {
         let all = *rows == (0..self.len());
         let places = self.places(rows);
-        let starts: Cow<'_, [usize]> = match all {
-            true => Cow::Borrowed(&self.starts),
-            false => {
-                let own = self.starts[rows.start..=rows.end].iter();
-                own.map(|start| start - places.start).collect()
-            }
+        let starts: Cow<'_, [usize]> = if all {
+            Cow::Borrowed(&self.starts)
+        } else {
+            let own = self.starts[rows.start..=rows.end].iter();
+            own.map(|start| start - places.start).collect()
         };
         let of_this_type = match &self.values {
             Values::F32(values) => (values as &dyn Any).downcast_ref::<Vec<F>>(),

@@ -53,12 +53,14 @@ pub(crate) fn distances<F: Float>(
         });
     }
     check_distances(model)?;
-    let (frame, centres) = (model.frame(), model.centres());
+    let frame = model.frame();
+    let centres = model.centres();
     let every: Vec<u32> = (0..centres.len() as u32).collect();
     let mut blocks: Vec<_> = all.axis_chunks_iter_mut(Axis(0), BLOCK).collect();
     let work = |(block, out): (usize, &mut ArrayViewMut2<'_, F>)| {
         let first = block * BLOCK;
-        let (mut rows, mut squared) = (Rows::default(), Vec::new());
+        let mut rows = Rows::default();
+        let mut squared = Vec::new();
         data.load(first..first + out.nrows(), frame, &mut rows)?;
         for (i, mut out) in out.rows_mut().into_iter().enumerate() {
             let own: Vec<u32>;

@@ -38,9 +38,10 @@ fn exception(error: Error, names: &Names, columns: Option<&[String]>, allow: &st
     match &error {
         Error::Parameter { name, value, rule } => {
             let name = names.get(*name).map_or(*name, |own| own);
-            let nan = match rule.contains("missing values") {
-                true => "; NaN is one",
-                false => "",
+            let nan = if rule.contains("missing values") {
+                "; NaN is one"
+            } else {
+                ""
             };
             PyValueError::new_err(format!("{name} = {value}: {rule}{nan}"))
         }
@@ -52,7 +53,8 @@ fn exception(error: Error, names: &Names, columns: Option<&[String]>, allow: &st
         } => {
             let own = |name: &&str| names.get(*name).map_or(*name, |own| own).to_owned();
             let has: Vec<_> = has.iter().map(own).collect();
-            let (setting, has) = (own(setting), has.join(", "));
+            let setting = own(setting);
+            let has = has.join(", ");
             PyValueError::new_err(format!(
                 "{algorithm} has no setting {setting}; it has {has}"
             ))

@@ -76,7 +76,8 @@ pub(crate) fn part<F: Number>(
 
 /// Variances in the shape that scikit-learn has for each kind of covariances.
 fn put_covariances<F: Number>(own: &GaussianMixture<F>, found: &Bound<'_, PyDict>) -> PyResult<()> {
-    let (py, frame) = (found.py(), Mixture::<F>::frame(own));
+    let py = found.py();
+    let frame = Mixture::<F>::frame(own);
     let name = "covariances";
     match own.covariance_kind() {
         Covariance::TiedSpherical | Covariance::Spherical if frame.is_standardised() => {
@@ -125,7 +126,8 @@ fn put_columns<'a, F: Number>(
     d: usize,
     found: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
-    let (py, by_column) = (found.py(), PyDict::new(found.py()));
+    let py = found.py();
+    let by_column = PyDict::new(found.py());
     let codes = PyDict::new(py);
     let mut kinds = vec!["number"; d];
     for (own, places) in tables {

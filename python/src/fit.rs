@@ -93,13 +93,12 @@ pub(crate) fn fit<'py>(
             names: columns.as_deref().unwrap_or_default(),
             cancel: &cancel,
         };
-        match rows.is_double() {
-            true => task
-                .fit::<f64>(callback.as_mut())
-                .map(|(m, f)| (OfType::Double(m), f)),
-            false => task
-                .fit::<f32>(callback.as_mut())
-                .map(|(m, f)| (OfType::Single(m), f)),
+        if rows.is_double() {
+            task.fit::<f64>(callback.as_mut())
+                .map(|(m, f)| (OfType::Double(m), f))
+        } else {
+            task.fit::<f32>(callback.as_mut())
+                .map(|(m, f)| (OfType::Single(m), f))
         }
     })?;
     callback.map_or(Ok(()), Callback::result)?;
@@ -159,9 +158,10 @@ impl Task<'_, '_> {
             let sketch = self.rows.sketch(self.weights, sketch, self.cancel)?;
             return self.of_sketch(&*estimator, sketch, callback);
         }
-        let data = match loaded {
-            true => self.rows.loaded(self.weights),
-            false => self.rows.data(self.weights),
+        let data = if loaded {
+            self.rows.loaded(self.weights)
+        } else {
+            self.rows.data(self.weights)
         };
         let data = data?;
         self.check_categories(&algorithm, &*data)?;
@@ -181,7 +181,8 @@ impl Task<'_, '_> {
 
     /// The algorithm in the limit of memory, and whether rows of a scan are loaded.
     fn within<F: Number>(&self) -> Result<(Algorithm, bool)> {
-        let (n, number) = (self.rows.len(), size_of::<F>());
+        let n = self.rows.len();
+        let number = size_of::<F>();
         let Preparation { merge, sketch } = self.preparation;
         let of_sketch = sketch.map(|(q, _)| Made {
             what: "the sketch",
@@ -230,9 +231,10 @@ impl Task<'_, '_> {
             sizes,
             weight,
             distinct: None,
-            columns: Some(match fit.model.frame().has_directions() {
-                true => columns(&Summary::of_directions(data)?),
-                false => columns(data.summary()),
+            columns: Some(if fit.model.frame().has_directions() {
+                columns(&Summary::of_directions(data)?)
+            } else {
+                columns(data.summary())
             }),
             row_names: row_names(self.names, data.summary()),
         };

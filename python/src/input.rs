@@ -177,7 +177,8 @@ impl<'py> Input<'py> {
         work: impl FnOnce(&Rows<'x>) -> Result<T> + Send,
     ) -> PyResult<Result<T>> {
         // Chosen here: a callback that fits is on a thread of another pool.
-        let (rows, pool) = (self.rows(cancel), threads::pool(threads)?);
+        let rows = self.rows(cancel);
+        let pool = threads::pool(threads)?;
         let done = watched(py, cancel, look, || pool.install(|| work(&rows)));
         if rows.reading().is_some() {
             // The limit of memory is one for all calls together, and the next one begins at the first row.
@@ -229,9 +230,10 @@ pub(crate) type Weights<'py> = Option<PyReadonlyArray1<'py, f64>>;
 
 /// `Ok` if there are as many weights as rows.
 pub(crate) fn weights_of_rows(weights: usize, rows: usize) -> std::result::Result<(), String> {
-    match weights == rows {
-        true => Ok(()),
-        false => Err(format!("{weights} weights for {rows} rows: give each one")),
+    if weights == rows {
+        Ok(())
+    } else {
+        Err(format!("{weights} weights for {rows} rows: give each one"))
     }
 }
 
@@ -422,12 +424,11 @@ impl<'a> Rows<'a> {
         weights: Option<ArrayView1<'a, f64>>,
     ) -> Result<Known<'a, F>> {
         let source = F::read(self);
-        match self.reading().is_some() && !source.may_miss() {
-            true => {
-                let weights = weights.map(|weights| weights.to_vec());
-                Ok(Box::new(Asked::new(source, weights)))
-            }
-            false => self.data(weights),
+        if self.reading().is_some() && !source.may_miss() {
+            let weights = weights.map(|weights| weights.to_vec());
+            Ok(Box::new(Asked::new(source, weights)))
+        } else {
+            self.data(weights)
         }
     }
 
@@ -457,7 +458,8 @@ impl<'a> Rows<'a> {
         mut see: impl FnMut(ArrayView2<'_, F>, Option<ArrayView1<'_, f64>>) -> Result<()>,
     ) -> Result<()> {
         let source = F::read(self);
-        let (n, dim) = (source.len(), source.dim());
+        let n = source.len();
+        let dim = source.dim();
         let mut values = Vec::new();
         for first in (0..n).step_by(BLOCK) {
             if cancel.is_cancelled() {
@@ -478,7 +480,8 @@ impl<'a> Rows<'a> {
 
     /// Some of the rows.
     pub(crate) fn part(&self, range: &Range<usize>) -> Rows<'a> {
-        let (first, last) = (range.start, range.end);
+        let first = range.start;
+        let last = range.end;
         let chosen = s![first..last, ..];
         let of = match &self.of {
             Of::Scan(reading, all) => {
@@ -577,9 +580,10 @@ impl<'a> Rows<'a> {
 
 /// An error where a value is missing, for what needs all of them.
 pub(crate) fn whole<F: Float>(rows: ArrayView2<'_, F>) -> Result<()> {
-    match rows.iter().any(|x| x.to_f64().is_nan()) {
-        true => Err(needs_all()),
-        false => Ok(()),
+    if rows.iter().any(|x| x.to_f64().is_nan()) {
+        Err(needs_all())
+    } else {
+        Ok(())
     }
 }
 

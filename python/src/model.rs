@@ -75,7 +75,9 @@ impl Model {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        let (family, k, d) = (self.family()?, self.components(), self.columns());
+        let family = self.family()?;
+        let k = self.components();
+        let d = self.columns();
         let dtype = self.dtype();
         Ok(format!(
             "Model(family='{family}', components={k}, columns={d}, dtype='{dtype}')"
@@ -206,19 +208,21 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
-            let mut all = Array2::<F>::default((x.len(), self.columns()));
-            self.asked(py, &x, threads, |rows, part| {
-                let (known, may_miss) = (rows.values::<F>()?, F::read(rows).may_miss());
-                let known = match may_miss && !known.is_empty() {
-                    true => Dense::with_missing(&known)?,
-                    false => Dense::batch(&known)?,
-                };
-                let filled = if expected { model.expected(&known)? } else { model.impute(&known)? };
-                all.slice_mut(s![part, ..]).assign(&filled);
-                Ok(())
-            })?;
-            Ok(all.into_pyarray(py).into_any())
-        })
+                    let mut all = Array2::<F>::default((x.len(), self.columns()));
+                    self.asked(py, &x, threads, |rows, part| {
+                        let known = rows.values::<F>()?;
+        let may_miss = F::read(rows).may_miss();
+                        let known = if may_miss && !known.is_empty() {
+        Dense::with_missing(&known)?
+        } else {
+        Dense::batch(&known)?
+        };
+                        let filled = if expected { model.expected(&known)? } else { model.impute(&known)? };
+                        all.slice_mut(s![part, ..]).assign(&filled);
+                        Ok(())
+                    })?;
+                    Ok(all.into_pyarray(py).into_any())
+                })
     }
 
     /// The `m` likeliest components of each row of `x`, best first, and their posteriors, which sum to 1 over these; with
@@ -234,24 +238,25 @@ impl Model {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let x = Input::read(x, self.1.as_deref())?;
         each!(self, model: F => {
-            let shape = (x.len(), m.min(model.components()));
-            let (mut ids, mut shares) = (Array2::<i32>::default(shape), Array2::<F>::default(shape));
-            let mut far = return_distance.then(|| Array2::<F>::default(shape));
-            self.asked(py, &x, threads, |rows, part| {
-                let data = rows.asked::<F>(None)?;
-                let found = model.truncated_responsibilities(&*data, m)?;
-                let own = found.0.mapv(|c| c as i32);
-                if let Some(far) = &mut far {
-                    distances(&**model, &*data, Some(own.view()), far.slice_mut(s![part.clone(), ..]))?;
-                }
-                ids.slice_mut(s![part.clone(), ..]).assign(&own);
-                shares.slice_mut(s![part, ..]).assign(&found.1);
-                Ok(())
-            })?;
-            let mut found = vec![ids.into_pyarray(py).into_any(), shares.into_pyarray(py).into_any()];
-            found.extend(far.map(|far| far.into_pyarray(py).into_any()));
-            PyTuple::new(py, found)
-        })
+                    let shape = (x.len(), m.min(model.components()));
+                    let mut ids = Array2::<i32>::default(shape);
+        let mut shares = Array2::<F>::default(shape);
+                    let mut far = return_distance.then(|| Array2::<F>::default(shape));
+                    self.asked(py, &x, threads, |rows, part| {
+                        let data = rows.asked::<F>(None)?;
+                        let found = model.truncated_responsibilities(&*data, m)?;
+                        let own = found.0.mapv(|c| c as i32);
+                        if let Some(far) = &mut far {
+                            distances(&**model, &*data, Some(own.view()), far.slice_mut(s![part.clone(), ..]))?;
+                        }
+                        ids.slice_mut(s![part.clone(), ..]).assign(&own);
+                        shares.slice_mut(s![part, ..]).assign(&found.1);
+                        Ok(())
+                    })?;
+                    let mut found = vec![ids.into_pyarray(py).into_any(), shares.into_pyarray(py).into_any()];
+                    found.extend(far.map(|far| far.into_pyarray(py).into_any()));
+                    PyTuple::new(py, found)
+                })
     }
 
     /// The row of `x` that is nearest to the mean of each component, among those whose likeliest component it is: row numbers (k),
@@ -405,21 +410,21 @@ impl Model {
                 path.display()
             )));
         }
-        let (mut writer, cancel) = (
-            LabelWriter::create(&path, keys, columns).map_err(raise)?,
-            Cancel::new(),
-        );
+        let mut writer = LabelWriter::create(&path, keys, columns).map_err(raise)?;
+        let cancel = Cancel::new();
         let written = each!(self, model: F => x.work(py, &cancel, threads, |rows| {
             if !rows.are_unknown() {
-                writer.label(&**model, &F::read(rows), |_| match cancel.is_cancelled() {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                })?;
+                writer.label(&**model, &F::read(rows), |_| if cancel.is_cancelled() {
+ControlFlow::Break(())
+} else {
+ControlFlow::Continue(())
+})?;
             }
-            match cancel.is_cancelled() {
-                true => Err(Error::Cancelled),
-                false => writer.finish(),
-            }
+            if cancel.is_cancelled() {
+Err(Error::Cancelled)
+} else {
+writer.finish()
+}
         })?);
         written.map_err(|error| raise_asked(error, self.1.as_deref().or(x.names())))
     }
@@ -494,9 +499,10 @@ impl Model {
         self.asked(py, x, threads, |rows, part| {
             let first = part.start;
             let own = weights.map(|weights| weights.slice_move(s![part]));
-            match own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
-                true => ask(rows, own, first),
-                false => Ok(()),
+            if own.is_none_or(|own| own.iter().any(|w| *w != 0.0)) {
+                ask(rows, own, first)
+            } else {
+                Ok(())
             }
         })
     }

@@ -37,9 +37,10 @@ impl<F: Float> Asked<F> {
     fn of(of: Py<Model>, model: fn(&OfType) -> Option<&BoxedMixture<F>>, missing: bool) -> Self {
         let predictor = OneRow::new(Held { of, model });
         Self {
-            predictor: match missing {
-                true => predictor.with_missing(),
-                false => predictor,
+            predictor: if missing {
+                predictor.with_missing()
+            } else {
+                predictor
             },
             row: Vec::new(),
         }

@@ -123,7 +123,8 @@ impl Scan {
         memory: &Bound<'_, PyAny>,
         again: Py<PyAny>,
     ) -> PyResult<Self> {
-        let (cancel, memory) = (Cancel::new(), bytes_of("memory", memory)?);
+        let cancel = Cancel::new();
+        let memory = bytes_of("memory", memory)?;
         let chosen = Chosen::of(options)?;
         let cancelled = chosen.options.clone().cancel(&cancel).memory(memory);
         let opened = interruptible(py, &cancel, || match &paths[..] {
@@ -142,7 +143,8 @@ impl Scan {
         memory: &Bound<'_, PyAny>,
         again: Py<PyAny>,
     ) -> PyResult<Self> {
-        let (py, cancel) = (batches.py(), Cancel::new());
+        let py = batches.py();
+        let cancel = Cancel::new();
         let memory = bytes_of("memory", memory)?;
         let mut chosen = Chosen::of(options)?;
         let lenient = chosen.dropping || chosen.keeping;
@@ -266,11 +268,13 @@ impl Scan {
             ));
         }
         let rows = Shared::of(opened.rows)?;
-        let (columns, files) = (opened.columns, opened.files.into_iter());
+        let columns = opened.columns;
+        let files = opened.files.into_iter();
         let found = opened.missing.unwrap_or_default();
-        let (dropped, missing) = match chosen.dropping {
-            true => (found.rows, (0, 0)),
-            false => (0, (found.values, found.rows)),
+        let (dropped, missing) = if chosen.dropping {
+            (found.rows, (0, 0))
+        } else {
+            (0, (found.values, found.rows))
         };
         let mut scan = Self {
             rows,
@@ -346,15 +350,19 @@ impl Scan {
     fn said(&self) -> String {
         /// Names that are printed.
         const SHOWN: usize = 6;
-        let list = |names: Vec<String>| match names.len() > SHOWN {
-            true => format!(
-                "{}, ... ({} in all)",
-                names[..SHOWN].join(", "),
-                names.len()
-            ),
-            false => names.join(", "),
+        let list = |names: Vec<String>| {
+            if names.len() > SHOWN {
+                format!(
+                    "{}, ... ({} in all)",
+                    names[..SHOWN].join(", "),
+                    names.len()
+                )
+            } else {
+                names.join(", ")
+            }
         };
-        let (n, d) = (self.len(), self.columns());
+        let n = self.len();
+        let d = self.columns();
         let mut lines = vec![format!(
             "Scan of {n} rows, {d} columns of {}: {} as an array",
             self.dtype(),
@@ -434,7 +442,8 @@ struct Chosen {
 impl Chosen {
     /// Options by their names in Python.
     fn of(given: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let (mut chosen, mut options) = (Self::default(), Options::new());
+        let mut chosen = Self::default();
+        let mut options = Options::new();
         for (name, value) in given.iter().filter(|(_, value)| !value.is_none()) {
             let name: &str = name.extract()?;
             let sign = || -> PyResult<char> {
@@ -469,9 +478,10 @@ impl Chosen {
                     let options = options.format(format);
                     let delimiter = given.get_item("delimiter")?;
                     let has_one = delimiter.is_some_and(|delimiter| !delimiter.is_none());
-                    match named.starts_with("tsv") && !has_one {
-                        true => options.delimiter(b'\t'),
-                        false => options,
+                    if named.starts_with("tsv") && !has_one {
+                        options.delimiter(b'\t')
+                    } else {
+                        options
                     }
                 }
                 "dtype" => match value.extract()? {
@@ -490,9 +500,10 @@ impl Chosen {
                 "header" => options.header(value.extract()?),
                 "drop_missing" => {
                     chosen.dropping = value.extract()?;
-                    match chosen.dropping {
-                        true => options.missing(Missing::Drop),
-                        false => options,
+                    if chosen.dropping {
+                        options.missing(Missing::Drop)
+                    } else {
+                        options
                     }
                 }
                 "missing" => {
@@ -556,7 +567,8 @@ impl Reading {
 
     /// Some of the rows as numbers of one type.
     pub(crate) fn source<F: Float + Element>(self: &Arc<Self>, rows: Range<usize>) -> ReadRows<F> {
-        let (of, number) = (Arc::clone(self), PhantomData);
+        let of = Arc::clone(self);
+        let number = PhantomData;
         ReadRows { of, rows, number }
     }
 }

@@ -51,7 +51,8 @@ impl Stream {
         threads: usize,
     ) -> PyResult<()> {
         let weights = weights.as_ref().map(|weights| weights.as_array());
-        let (begun, cancel) = (self.coreset.clone(), Cancel::new());
+        let begun = self.coreset.clone();
+        let cancel = Cancel::new();
         let coreset = x.work(py, &cancel, threads, |rows| {
             let start = || OnePass::new(rows.shape().1, self.size, self.seed);
             let mut coreset = begun.map_or_else(start, Ok)?;
@@ -101,9 +102,10 @@ impl Stream {
         let none = || raise(Error::Empty { what: "stream" });
         let coreset = self.coreset.clone().ok_or_else(none)?;
         let (rows, weights) = coreset.finish().map_err(raise)?;
-        let rows = match self.is_double || rows.iter().any(|x| x.abs() > f32::LIMIT) {
-            true => rows.into_pyarray(py).into_any(),
-            false => rows.mapv(|x| x as f32).into_pyarray(py).into_any(),
+        let rows = if self.is_double || rows.iter().any(|x| x.abs() > f32::LIMIT) {
+            rows.into_pyarray(py).into_any()
+        } else {
+            rows.mapv(|x| x as f32).into_pyarray(py).into_any()
         };
         Ok((rows, weights.into_pyarray(py)))
     }
@@ -116,10 +118,8 @@ fn push<F: Number>(
     weights: Option<ArrayView1<'_, f64>>,
     cancel: &Cancel,
 ) -> Result<()> {
-    let (n, given) = (
-        rows.len(),
-        weights.map_or(rows.len(), |weights| weights.len()),
-    );
+    let n = rows.len();
+    let given = weights.map_or(rows.len(), |weights| weights.len());
     if given != n {
         return Err(Error::LengthMismatch {
             what: "weights",

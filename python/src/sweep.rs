@@ -67,7 +67,8 @@ pub(crate) fn sweep<'py>(
     let cancel = Cancel::new();
     let names = names.unwrap_or_default();
     let algorithm = algorithm(settings, &names, &cancel)?;
-    let (memory, weights) = (limit(settings)?, weights.as_ref());
+    let memory = limit(settings)?;
+    let weights = weights.as_ref();
     let weights = weights.map(|weights| weights.as_array());
     let found = x.work(py, &cancel, threads, |rows| {
         let task = Task {
@@ -83,9 +84,10 @@ pub(crate) fn sweep<'py>(
             memory,
             cancel: &cancel,
         };
-        match rows.is_double() {
-            true => task.run::<f64>(OfType::Double),
-            false => task.run::<f32>(OfType::Single),
+        if rows.is_double() {
+            task.run::<f64>(OfType::Double)
+        } else {
+            task.run::<f32>(OfType::Single)
         }
     })?;
     let found = found.map_err(|error| named(error, &names, columns.as_deref()))?;

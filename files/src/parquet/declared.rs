@@ -103,7 +103,9 @@ pub(super) fn header(mut from: &[u8]) -> Option<Header> {
 
 /// Goes past numbers that are stored as differences, of which there are `most` at most.
 pub(super) fn differences(from: &mut &[u8], most: u32) -> Option<()> {
-    let (block, parts, count) = (number(from)?, number(from)?, number(from)?);
+    let block = number(from)?;
+    let parts = number(from)?;
+    let count = number(from)?;
     number(from)?;
     if count > u64::from(most) || block > 1 << 20 || parts == 0 || block < parts {
         return None;

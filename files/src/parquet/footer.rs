@@ -41,7 +41,8 @@ const LONGEST: u64 = 1 << 20;
 impl Footer {
     pub(super) fn read(bytes: Arc<dyn ReadAt>) -> io::Result<Self> {
         not_empty(&bytes)?;
-        let (len, mut last) = (bytes.len(), [0; 8]);
+        let len = bytes.len();
+        let mut last = [0; 8];
         if len >= 12 {
             bytes.read_at(len - 8, &mut last)?;
         }
@@ -109,9 +110,10 @@ impl Footer {
             .unwrap_or_default();
         let sum: u128 = rows.iter().map(|rows| *rows as u128).sum();
         let total = u128::try_from(self.parquet().file_metadata().num_rows());
-        match total == Ok(sum) && sum <= u128::from(self.bytes.len()) * ROWS {
-            true => Ok(rows),
-            false => Err(invalid("damaged footer: rows that the file cannot have")),
+        if total == Ok(sum) && sum <= u128::from(self.bytes.len()) * ROWS {
+            Ok(rows)
+        } else {
+            Err(invalid("damaged footer: rows that the file cannot have"))
         }
     }
 
@@ -191,7 +193,8 @@ impl Footer {
             if !columns.leaf_included(leaf) || chunk.encodings().all(|own| streams(own) == 0) {
                 continue;
             }
-            let (bytes, column) = (Arc::clone(&self.bytes), chunk.column_descr());
+            let bytes = Arc::clone(&self.bytes);
+            let column = chunk.column_descr();
             let lists = column.max_rep_level() > 0;
             let chunks = Arc::new(Chunks { bytes, lists });
             let name = || format!("column {:?}", column.path().string());
@@ -246,7 +249,8 @@ fn streams(encoding: Encoding) -> u8 {
 
 /// Whether a page has no more such lengths than values; `None` also where they end too early.
 fn few_lengths(page: &Page, column: &ColumnDescriptor) -> Option<()> {
-    let (from, values) = (&mut &page.buffer()[..], page.num_values());
+    let from = &mut &page.buffer()[..];
+    let values = page.num_values();
     let mut streams = 0..streams(page.encoding());
     match page {
         _ if streams.is_empty() => return Some(()),
@@ -282,7 +286,8 @@ impl ChunkReader for Chunks {
     type T = Header;
 
     fn get_read(&self, at: u64) -> Result<Header> {
-        let (bytes, lists) = (Arc::clone(&self.bytes), self.lists);
+        let bytes = Arc::clone(&self.bytes);
+        let lists = self.lists;
         let bytes = BufReader::with_capacity(128, ReadFrom { bytes, at }.take(LONGEST));
         let begun = false;
         Ok(Header {

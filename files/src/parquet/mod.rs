@@ -81,7 +81,8 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys
     let groups = footer.rows()?.len();
     let (places, order) = choice::in_order(&keys);
     let places = footer.columns_at(&places);
-    let (mut group, mut reader) = (0, None);
+    let mut group = 0;
+    let mut reader = None;
     let mut next = move || {
         while group < groups {
             if reader.is_none() {
@@ -153,7 +154,8 @@ impl<T: Number> ParquetFile<T> {
         let rest = RowSelector::select(self.ends[group] - row);
         let selection = vec![RowSelector::skip(row - start), rest];
         let selection = (row > start).then(|| RowSelection::from(selection));
-        let (columns, rows) = (&self.columns, self.batch);
+        let columns = &self.columns;
+        let rows = self.batch;
         Ok(Sequence {
             batches: self.footer.batches(columns, group, rows, selection)?,
             group,

@@ -262,7 +262,8 @@ impl LabelWriter {
         rows: &impl Source<Element = T>,
         mut see: impl FnMut(usize) -> ControlFlow<()>,
     ) -> Result<()> {
-        let (n, dim) = (rows.len(), rows.dim());
+        let n = rows.len();
+        let dim = rows.dim();
         let at_once = match rows.lists() {
             Some(_) => BATCH_ROWS,
             None => (BATCH_BYTES / (dim * size_of::<T>()).max(1)).clamp(1, BATCH_ROWS),
@@ -318,9 +319,10 @@ type Asked<'a, T> = Result<Box<dyn Data<<T as Element>::Float> + 'a>>;
 
 fn of_values<T: Element>(values: &[T], shape: [usize; 2], may_miss: bool) -> Asked<'_, T> {
     let block = ArrayView2::from_shape(shape, values).expect("rows of d numbers");
-    Ok(Box::new(match may_miss {
-        true => Dense::with_missing(block)?,
-        false => Dense::batch(block)?,
+    Ok(Box::new(if may_miss {
+        Dense::with_missing(block)?
+    } else {
+        Dense::batch(block)?
     }))
 }
 
@@ -332,7 +334,8 @@ fn of_lists<T: Element>(
     let places = starts[rows.start]..starts[rows.end];
     let own = starts[rows.start..=rows.end].iter();
     let own: Vec<usize> = own.map(|start| start - places.start).collect();
-    let (ids, values) = (&ids[places.clone()], &values[places]);
+    let ids = &ids[places.clone()];
+    let values = &values[places];
     Ok(Box::new(Sparse::new(dim, own, ids, values)?))
 }
 

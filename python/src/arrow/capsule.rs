@@ -69,9 +69,10 @@ pub(crate) fn reader(of: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> 
     }
     ArrowArrayStreamReader::try_new(stream).map_err(|error| {
         let what = error.to_string();
-        PyValueError::new_err(match what.contains("not supported") {
-            true => format!("X has a column of another type than Arrow has ({what}): cast it"),
-            false => "X is a column: give a frame or a table that has it, as frame[[name]]".into(),
+        PyValueError::new_err(if what.contains("not supported") {
+            format!("X has a column of another type than Arrow has ({what}): cast it")
+        } else {
+            "X is a column: give a frame or a table that has it, as frame[[name]]".into()
         })
     })
 }
@@ -79,7 +80,8 @@ pub(crate) fn reader(of: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> 
 fn batch(of: &Bound<'_, PyAny>) -> PyResult<(Schema, Vec<RecordBatch>)> {
     let pair = of.call_method0("__arrow_c_array__")?;
     let pair = pair.cast::<PyTuple>()?;
-    let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
+    let schema = pair.get_item(0)?;
+    let array = pair.get_item(1)?;
     let schema = moved(&schema, c"arrow_schema", FFI_ArrowSchema::empty())?;
     let array = moved(&array, c"arrow_array", FFI_ArrowArray::empty())?;
     // SAFETY: the first field of the struct is the pointer to its format (Arrow C data interface).

@@ -29,7 +29,8 @@ impl Arrow {
             None if columns.len() == 1 => columns.remove(0),
             None => return Err(PyValueError::new_err("names: several columns need them")),
             Some(names) if names.len() != columns.len() => {
-                let (own, of) = (names.len(), columns.len());
+                let own = names.len();
+                let of = columns.len();
                 return Err(PyValueError::new_err(format!(
                     "names: {own} for {of} columns"
                 )));

@@ -44,9 +44,10 @@ impl<'py> Stream<'py> {
     pub(crate) fn of(of: &Bound<'py, PyAny>, lenient: bool) -> PyResult<Self> {
         let mut stream = Self {
             py: of.py(),
-            from: match of.hasattr("__arrow_c_stream__")? {
-                true => From::Reader(Box::new(reader(of)?)),
-                false => From::Iterator(of.try_iter()?),
+            from: if of.hasattr("__arrow_c_stream__")? {
+                From::Reader(Box::new(reader(of)?))
+            } else {
+                From::Iterator(of.try_iter()?)
             },
             waiting: VecDeque::new(),
             schema: Arc::new(Schema::empty()),
@@ -155,10 +156,8 @@ fn batch<P: ArrowPrimitiveType>(
     if let (Some(((row, column), _)), false) =
         (rows.indexed_iter().find(|(_, x)| !finite(**x)), lenient)
     {
-        let (row, name) = (
-            first + row,
-            names.as_ref().map(|names| format!("{:?}", names[column])),
-        );
+        let row = first + row;
+        let name = names.as_ref().map(|names| format!("{:?}", names[column]));
         let column = name.unwrap_or(column.to_string());
         return Err(PyValueError::new_err(format!(
             "row {row}, column {column} is NaN or infinite; rows count from 0; missing=True takes NaN as missing"

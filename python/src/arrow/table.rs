@@ -97,25 +97,28 @@ impl Table {
             parts: Vec::new(),
             starts: vec![0],
             columns: if lists { fixed(schema) } else { fields.len() },
-            names: match lists {
-                true => None,
-                false => Some(fields.iter().map(|field| field.name().clone()).collect()),
+            names: if lists {
+                None
+            } else {
+                Some(fields.iter().map(|field| field.name().clone()).collect())
             },
             double,
             may_miss,
         };
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
             let first = table.len();
-            let part = match lists {
-                true => table.lists(batch.column(0), first),
-                false => Ok(Part {
+            let part = if lists {
+                table.lists(batch.column(0), first)
+            } else {
+                Ok(Part {
                     arrays: batch.columns().to_vec(),
                     each: None,
-                }),
+                })
             }?;
             for (place, array) in part.arrays.iter().enumerate() {
                 if let Some((row, what)) = fault(array, may_miss) {
-                    let (name, row) = (fields[place].name(), first + row / part.each.unwrap_or(1));
+                    let name = fields[place].name();
+                    let row = first + row / part.each.unwrap_or(1);
                     let cure = if what == NULL { ALLOW } else { "" };
                     return Err(format!(
                         "row {row}, column {name:?} {what}; rows count from 0{cure}"
@@ -267,7 +270,8 @@ impl<F: Float + Element> Source for TableRows<'_, F> {
     }
 
     fn read(&self, first: usize, mut out: &mut [F]) -> io::Result<()> {
-        let (table, dim) = (self.table, self.table.columns);
+        let table = self.table;
+        let dim = self.table.columns;
         let mut first = self.range.start + first;
         while !out.is_empty() {
             let place = table.starts.partition_point(|start| *start <= first) - 1;

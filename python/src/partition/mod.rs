@@ -38,9 +38,10 @@ fn sums_of<F: Number>(
         return ExactSums::e_step(model, &Dense::<F>::batch(&none)?, weights, width);
     }
     let data = rows.asked::<F>(None)?;
-    match data.kind().is_dense() {
-        false => Err(needs_all()),
-        true => ExactSums::e_step(model, &*data, weights, width),
+    if data.kind().is_dense() {
+        ExactSums::e_step(model, &*data, weights, width)
+    } else {
+        Err(needs_all())
     }
 }
 
@@ -60,10 +61,8 @@ pub(crate) fn stats<'py>(
     width: Option<usize>,
     threads: usize,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let (weights, cancel) = (
-        weights.as_ref().map(|weights| weights.as_array()),
-        Cancel::new(),
-    );
+    let weights = weights.as_ref().map(|weights| weights.as_array());
+    let cancel = Cancel::new();
     let sums = x.work(
         py,
         &cancel,
@@ -105,7 +104,8 @@ pub(crate) fn update(model: &Model, sums: &[u8]) -> PyResult<Model> {
 /// The numbers that sums say of their rows and model: `rows`, `weight`, `free_energy`, `masses`.
 #[pyfunction]
 pub(crate) fn describe<'py>(py: Python<'py>, sums: &[u8]) -> PyResult<Bound<'py, PyDict>> {
-    let (sums, found) = (read(sums)?, PyDict::new(py));
+    let sums = read(sums)?;
+    let found = PyDict::new(py);
     found.set_item("rows", sums.rows())?;
     found.set_item("weight", sums.weight())?;
     found.set_item("free_energy", sums.free_energy())?;
@@ -124,10 +124,8 @@ pub(crate) fn sample<'py>(
     weights: Weights<'py>,
     threads: usize,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
-    let (weights, cancel) = (
-        weights.as_ref().map(|weights| weights.as_array()),
-        Cancel::new(),
-    );
+    let weights = weights.as_ref().map(|weights| weights.as_array());
+    let cancel = Cancel::new();
     macro_rules! drawn {
         ($of:ty) => {{
             let drawn = x.work(py, &cancel, threads, |rows| {
@@ -140,8 +138,9 @@ pub(crate) fn sample<'py>(
             )
         }};
     }
-    Ok(match x.is_double() {
-        true => drawn!(f64),
-        false => drawn!(f32),
+    Ok(if x.is_double() {
+        drawn!(f64)
+    } else {
+        drawn!(f32)
     })
 }
