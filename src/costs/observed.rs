@@ -3,12 +3,11 @@
 //! Under each component, coordinates that are missing are completed with their expectation given the known ones: then the form of the row
 //! is that of what is known.
 
-use super::lanes::{self, GROUP, Lanes};
-use super::patterns::{Expects, Pattern, Scratch};
+use super::lanes::{self, GROUP, Lanes, ROWS};
+use super::patterns::{Expects, Pattern, Waiting};
 use super::whitening::{Transforms, Whitening};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
-use crate::base::simd::kernel;
 use crate::kernels::sparse::Known;
 use pulp::Simd;
 
@@ -32,7 +31,7 @@ pub(crate) struct Group {
     means: Vec<Lanes>,
     /// (d, d).
     precisions: Vec<Lanes>,
-    /// The inverse roots of their diagonals (d), and the logarithms of these.
+    /// The inverse roots of their diagonals (d), and the logarithms of the squares of these.
     scales: Vec<Lanes>,
     logs: Vec<Lanes>,
     /// The triangles that whiten, row after row.
@@ -42,6 +41,7 @@ pub(crate) struct Group {
 
 impl Group {
     /// Row `j` of the precisions.
+    #[inline(always)]
     fn precisions_of(&self, j: u32) -> &[Lanes] {
         let dim = self.means.len();
         &self.precisions[j as usize * dim..][..dim]
@@ -53,215 +53,73 @@ impl Group {
 pub(crate) struct Given {
     /// Scales that make the diagonals of the precisions of the missing ones 1 (m): no pivot under- or overflows.
     scales: Vec<Lanes>,
-    /// The lower Cholesky factors of these (m, m), and the inverses of their pivots (m).
+    /// The factors of these, $L^T$ of $L D L^T$ (m, m), and the inverses of $D$ (m).
     factor: Vec<Lanes>,
     inverse: Vec<Lanes>,
-    pub(crate) log_dets: Lanes,
-    /// The addend of a ridge to forms.
-    noise: Lanes,
 }
 
 impl Given {
-    #[inline(always)]
-    fn scale<S: Simd>(&self, simd: S, x: &mut [Lanes]) {
-        for (x, scale) in x.iter_mut().zip(&self.scales) {
-            *x = lanes::times(simd, x, scale);
-        }
-    }
-
     /// The products of the inverse precisions with vectors, in place.
     #[inline(always)]
     fn solve<S: Simd>(&self, simd: S, x: &mut [Lanes]) {
-        self.scale(simd, x);
-        lanes::forward(simd, &self.factor, &self.inverse, x);
-        lanes::backward(simd, &self.factor, &self.inverse, x);
-        self.scale(simd, x);
+        lanes::scale(simd, x, &self.scales);
+        lanes::forward(simd, &self.factor, x);
+        lanes::scale(simd, x, &self.inverse);
+        lanes::backward(simd, &self.factor, x);
+        lanes::scale(simd, x, &self.scales);
     }
-}
 
-kernel! {
     /// Factors the precisions of what is missing, whose diagonals are raised by a share of them. Returns the least squares of pivots.
-    fn factor[](group: &Group, missing: &[u32], raised: &Lanes, given: &mut Given) -> Lanes = factored
-}
-
-#[inline(always)]
-fn factored<S: Simd>(
-    simd: S,
-    group: &Group,
-    missing: &[u32],
-    raised: &Lanes,
-    given: &mut Given,
-) -> Lanes {
-    let m = missing.len();
-    for (a, &i) in missing.iter().enumerate() {
-        let precisions = group.precisions_of(i);
-        for (b, &j) in missing[..=a].iter().enumerate() {
-            let scaled = lanes::times(simd, &precisions[j as usize], &given.scales[a]);
-            given.factor[a * m + b] = lanes::times(simd, &scaled, &given.scales[b]);
-        }
-        let diagonal = given.factor[a * (m + 1)].iter_mut();
-        diagonal
-            .zip(raised)
-            .for_each(|(x, raised)| *x *= 1.0 + raised);
-    }
-    lanes::cholesky(simd, &mut given.factor, &mut given.inverse)
-}
-
-kernel! {
-    /// The trace of a ridge with the precisions of what is known (E59), each of which is at most that given all other columns.
-    fn trace[](group: &Group, pattern: &Pattern<'_>, given: &Given, ridge: &[f64]) -> Lanes = traced
-}
-
-#[inline(always)]
-fn traced<S: Simd>(
-    simd: S,
-    group: &Group,
-    pattern: &Pattern<'_>,
-    given: &Given,
-    ridge: &[f64],
-) -> Lanes {
-    let mut sum = [0.0; GROUP];
-    let mut column = Vec::new();
-    for &j in pattern.known {
-        let precisions = group.precisions_of(j);
-        column.clear();
-        for &i in &pattern.missing {
-            column.push(precisions[i as usize]);
-        }
-        given.scale(simd, &mut column);
-        lanes::forward(simd, &given.factor, &given.inverse, &mut column);
-        let own = lanes::left(simd, &precisions[j as usize], &column, &column);
-        for l in 0..GROUP {
-            sum[l] += ridge[j as usize] * own[l].max(0.0);
-        }
-    }
-    sum
-}
-
-kernel! {
-    fn complete[F: Float](group: &Group, pattern: &Pattern<'_>, given: &Given, row: Known<'_, F>, scratch: &mut Scratch) = completed
-}
-
-#[inline(always)]
-fn completed<F: Float, S: Simd>(
-    simd: S,
-    group: &Group,
-    pattern: &Pattern<'_>,
-    given: &Given,
-    row: Known<'_, F>,
-    scratch: &mut Scratch,
-) {
-    let Scratch { apart, rest } = scratch;
-    apart.resize(group.means.len(), [0.0; GROUP]);
-    lanes::differences(simd, &group.means, row, apart);
-    rest.clear();
-    for &i in &pattern.missing {
-        let precisions = group.precisions_of(i);
-        rest.push(lanes::left_at(
-            simd,
-            &[0.0; GROUP],
-            precisions,
-            apart,
-            row.ids,
-        ));
-    }
-    given.solve(simd, rest);
-    for (&j, x) in pattern.missing.iter().zip(&*rest) {
-        apart[j as usize] = *x;
-    }
-}
-
-kernel! {
-    fn forms[F: Float](group: &Group, pattern: &Pattern<'_>, given: &Given, row: Known<'_, F>, scratch: &mut Scratch) -> Lanes = formed
-}
-
-#[inline(always)]
-fn formed<F: Float, S: Simd>(
-    simd: S,
-    group: &Group,
-    pattern: &Pattern<'_>,
-    given: &Given,
-    row: Known<'_, F>,
-    scratch: &mut Scratch,
-) -> Lanes {
-    completed(simd, group, pattern, given, row, scratch);
-    lanes::squares(simd, &group.factors, &scratch.apart)
-}
-
-kernel! {
-    /// Adds to the lower halves of second moments (d, d) what rows of a pattern with these shares have besides the rows as they are
-    /// completed: the covariance of what is missing given what is known, in this unit, and what is known with a ridge, less the ridge of
-    /// all columns, which the M-step adds. `columns` is scratch.
-    pub(crate) fn add_beside[](
+    #[inline(always)]
+    fn factor<S: Simd>(
+        &mut self,
+        simd: S,
         group: &Group,
-        pattern: &Pattern<'_>,
-        given: &Given,
-        unit: f64,
-        ridge: &[f64],
-        shares: &Lanes,
-        second: &mut [Lanes],
-        columns: &mut Vec<Lanes>,
-    ) = added_beside
-}
-
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn added_beside<S: Simd>(
-    simd: S,
-    group: &Group,
-    pattern: &Pattern<'_>,
-    given: &Given,
-    unit: f64,
-    ridge: &[f64],
-    shares: &Lanes,
-    second: &mut [Lanes],
-    columns: &mut Vec<Lanes>,
-) {
-    let dim = group.means.len();
-    let missing = &pattern.missing;
-    let m = pattern.missing.len();
-    // The columns of the inverses of the factors.
-    columns.clear();
-    columns.resize(m * m, [0.0; GROUP]);
-    for j in 0..m {
-        let column = &mut columns[j * m..][..m];
-        column[j] = given.scales[j];
-        lanes::forward(simd, &given.factor, &given.inverse, column);
-    }
-    let less = lanes::times(simd, shares, &[-unit; GROUP]);
-    for (a, &i) in missing.iter().enumerate() {
-        let own = &columns[a * m + a..][..m - a];
-        for (b, &j) in missing[..=a].iter().enumerate() {
-            let place = i as usize * dim + j as usize;
-            let rest = lanes::left(simd, &[0.0; GROUP], own, &columns[b * m + a..]);
-            lanes::add(simd, &mut second[place..=place], &less, &[rest]);
-        }
-    }
-    for (j, ridge) in ridge.iter().enumerate() {
-        let own = lanes::times(simd, shares, &[*ridge; GROUP]);
-        if pattern.known.binary_search(&(j as u32)).is_err() {
-            let place = j * (dim + 1);
-            lanes::subtract(simd, &mut second[place..=place], &own, &[[1.0; GROUP]]);
-            continue;
-        }
-        // Known apart by 1, all others as they are expected then.
-        let mut apart = Vec::with_capacity(m);
-        for &i in missing {
-            let precision = &group.precisions_of(i)[j];
-            apart.push(lanes::times(simd, precision, &[-1.0; GROUP]));
-        }
-        given.solve(simd, &mut apart);
+        missing: &[u32],
+        raised: &Lanes,
+    ) -> Lanes {
+        let m = missing.len();
         for (a, &i) in missing.iter().enumerate() {
-            let i = i as usize;
-            let shared = lanes::times(simd, &own, &apart[a]);
-            let place = i.max(j) * dim + i.min(j);
-            lanes::add(simd, &mut second[place..=place], &shared, &[[1.0; GROUP]]);
-            for (&other, x) in missing[..=a].iter().zip(&apart) {
-                let place = i * dim + other as usize;
-                lanes::add(simd, &mut second[place..=place], &shared, &[*x]);
+            let precisions = group.precisions_of(i);
+            let row = &mut self.factor[a * m..][a..m];
+            for (b, (x, &j)) in row.iter_mut().zip(&missing[a..]).enumerate() {
+                let scaled = precisions[j as usize].times(simd, &self.scales[a]);
+                *x = scaled.times(simd, &self.scales[a + b]);
+            }
+            row[0] = row[0].plus(simd, &row[0].times(simd, raised));
+        }
+        lanes::factor(simd, &mut self.factor, &mut self.inverse)
+    }
+
+    /// The trace of a ridge with the precisions of what is known (E59), each of which is at most that given all other columns.
+    #[inline(always)]
+    fn trace<S: Simd>(&self, simd: S, group: &Group, pattern: Pattern<'_>, ridge: &[f64]) -> Lanes {
+        let mut sum = Lanes::default();
+        let mut column = Vec::new();
+        for &j in pattern.known {
+            let precisions = group.precisions_of(j);
+            column.clear();
+            column.extend(pattern.missing.iter().map(|&i| precisions[i as usize]));
+            lanes::scale(simd, &mut column, &self.scales);
+            lanes::forward(simd, &self.factor, &mut column);
+            let less = lanes::sum_of_squares(simd, &column, &self.inverse);
+            for (l, sum) in sum.0.iter_mut().enumerate() {
+                let own = precisions[j as usize].0[l] - less.0[l];
+                *sum += ridge[j as usize] * own.max(0.0);
             }
         }
+        sum
     }
+}
+
+/// Sums of a group about points of its components.
+pub(crate) struct Sums {
+    /// The differences of the means from these points (d).
+    pub(crate) steps: Vec<Lanes>,
+    /// (d).
+    pub(crate) first: Vec<Lanes>,
+    /// The lower halves of (d, d).
+    pub(crate) second: Vec<Lanes>,
 }
 
 impl Observed<'_> {
@@ -273,6 +131,7 @@ impl Observed<'_> {
 impl Expects for Observed<'_> {
     type Group = Group;
     type Given = Given;
+    type Sums = Sums;
 
     fn shape(&self) -> (usize, usize) {
         (self.penalties.len(), self.transform(0).mean.len())
@@ -285,11 +144,11 @@ impl Expects for Observed<'_> {
     fn group(&self, ids: &[u32]) -> Group {
         let dim = self.shape().1;
         let side_by_side = |numbers: usize, of: &dyn Fn(usize, &Whitening) -> Vec<f64>| {
-            let mut out = vec![[0.0; GROUP]; numbers];
+            let mut out = vec![Lanes::default(); numbers];
             for l in 0..GROUP {
                 let c = ids[l.min(ids.len() - 1)] as usize;
                 let numbers = of(c, self.transform(c));
-                out.iter_mut().zip(numbers).for_each(|(to, x)| to[l] = x);
+                out.iter_mut().zip(numbers).for_each(|(to, x)| to.0[l] = x);
             }
             out
         };
@@ -302,9 +161,14 @@ impl Expects for Observed<'_> {
             cached.get(|| own.precision()).clone()
         });
         let diagonal = precisions.iter().step_by(dim + 1);
-        let scales: Vec<Lanes> = diagonal.map(|p| p.map(|p| 1.0 / p.sqrt())).collect();
+        let scales: Vec<Lanes> = diagonal
+            .map(|p| Lanes(p.0.map(|p| 1.0 / p.sqrt())))
+            .collect();
         Group {
-            logs: scales.iter().map(|scale| scale.map(f64::ln)).collect(),
+            logs: scales
+                .iter()
+                .map(|s| Lanes(s.0.map(|s| 2.0 * s.ln())))
+                .collect(),
             scales,
             means,
             precisions,
@@ -313,24 +177,27 @@ impl Expects for Observed<'_> {
         }
     }
 
-    fn give(&self, group: &Group, pattern: &Pattern<'_>, given: &mut Given) {
+    #[inline(always)]
+    fn give<S: Simd>(&self, simd: S, group: &Group, pattern: Pattern<'_>, given: &mut Given) {
         /// Where columns determine one another, a precision may have no digits: then its diagonal is raised by such a share.
         const RAISED: [f64; 4] = [1e-12, 1e-8, 1e-4, 1.0];
-        let missing = &pattern.missing;
-        let m = pattern.missing.len();
-        let scales = missing.iter().map(|&j| group.scales[j as usize]);
+        let missing = pattern.missing;
+        let m = missing.len();
         given.scales.clear();
-        given.scales.extend(scales);
-        given.factor.resize(m * m, [0.0; GROUP]);
-        given.inverse.resize(m, [0.0; GROUP]);
-        (given.log_dets, given.noise) = ([0.0; GROUP], [0.0; GROUP]);
-        let mut raised = [0.0; GROUP];
+        given
+            .scales
+            .extend(missing.iter().map(|&j| group.scales[j as usize]));
+        given.factor.resize(m * m, Lanes::default());
+        given.inverse.resize(m, Lanes::default());
+        let mut raised = Lanes::default();
         loop {
-            let least = factor(group, missing, &raised, given);
+            let least = given.factor(simd, group, missing, &raised);
             let mut is_raised = false;
-            for (share, least) in raised.iter_mut().zip(least) {
-                let next = RAISED.into_iter().find(|next| *next > *share);
-                if let Some(next) = next.filter(|_| least.is_nan() || least <= 0.0) {
+            for (share, least) in raised.0.iter_mut().zip(least.0) {
+                if least > 0.0 {
+                    continue;
+                }
+                if let Some(next) = RAISED.into_iter().find(|next| *next > *share) {
                     (*share, is_raised) = (next, true);
                 }
             }
@@ -338,47 +205,158 @@ impl Expects for Observed<'_> {
                 break;
             }
         }
-        let logs = lanes::log_product(&given.inverse);
-        for (l, log) in logs.into_iter().enumerate() {
-            let of_scales = missing.iter().map(|&j| group.logs[j as usize][l]);
-            let log_det = -2.0 * (log + of_scales.sum::<f64>());
-            if log_det.is_finite() {
-                given.log_dets[l] = log_det;
-            }
-        }
-        if !self.ridge.is_empty() {
-            given.noise = trace(group, pattern, given, self.ridge);
-        }
     }
 
-    fn log_dets(&self, group: &Group, given: &Given) -> Lanes {
-        std::array::from_fn(|l| group.log_dets[l] + given.log_dets[l])
+    #[inline(always)]
+    fn of_pattern<S: Simd>(
+        &self,
+        simd: S,
+        group: &Group,
+        pattern: Pattern<'_>,
+        given: &Given,
+    ) -> (Lanes, Lanes) {
+        let mut logs = lanes::log_product(&given.inverse);
+        for &j in pattern.missing {
+            logs = logs.plus(simd, &group.logs[j as usize]);
+        }
+        let mut log_dets = group.log_dets;
+        for (log_det, log) in log_dets.0.iter_mut().zip(logs.0) {
+            if log.is_finite() {
+                *log_det -= log;
+            }
+        }
+        if self.ridge.is_empty() {
+            return (log_dets, Lanes::default());
+        }
+        (log_dets, given.trace(simd, group, pattern, self.ridge))
     }
 
     fn means(group: &Group) -> &[Lanes] {
         &group.means
     }
 
-    fn complete<F: Float>(
+    #[inline(always)]
+    fn complete<F: Float, S: Simd>(
         &self,
+        simd: S,
         group: &Group,
-        (pattern, given): (&Pattern<'_>, &Given),
+        (pattern, given): (Pattern<'_>, &Given),
         row: Known<'_, F>,
-        scratch: &mut Scratch,
+        (waiting, place): (&mut Waiting, usize),
     ) {
-        complete(group, pattern, given, row, scratch);
+        /// Products that are summed up side by side.
+        const SUMS: usize = 4;
+        let (apart, rest) = waiting.row(place);
+        lanes::differences(simd, &group.means, row, apart);
+        rest.clear();
+        for some in pattern.missing.chunks(SUMS) {
+            let mut precisions = [group.precisions_of(some[0]); SUMS];
+            for (precisions, &j) in precisions.iter_mut().zip(some) {
+                *precisions = group.precisions_of(j);
+            }
+            let sums = lanes::products_at(simd, precisions, apart, row.ids);
+            rest.extend_from_slice(&sums[..some.len()]);
+        }
+        given.solve(simd, rest);
+        for (&j, x) in pattern.missing.iter().zip(&*rest) {
+            apart[j as usize] = x.times(simd, &Lanes([-1.0; GROUP]));
+        }
     }
 
-    fn forms<F: Float>(
+    #[inline(always)]
+    fn enter<F: Float, S: Simd>(
         &self,
+        simd: S,
         group: &Group,
-        (pattern, given): (&Pattern<'_>, &Given),
+        given: (Pattern<'_>, &Given),
         row: Known<'_, F>,
-        scratch: &mut Scratch,
-    ) -> Lanes {
-        let mut forms = forms(group, pattern, given, row, scratch);
-        (0..GROUP).for_each(|l| forms[l] += given.noise[l]);
+        to: (&mut Waiting, usize),
+    ) {
+        self.complete(simd, group, given, row, to);
+    }
+
+    #[inline(always)]
+    fn forms<S: Simd>(&self, simd: S, group: &Group, waiting: &Waiting) -> [Lanes; ROWS] {
+        let mut forms = lanes::squares(simd, &group.factors, &waiting.apart);
+        for (form, noise) in forms.iter_mut().zip(&waiting.forms) {
+            *form = form.plus(simd, noise);
+        }
         forms
+    }
+
+    #[inline(always)]
+    fn add_rows<S: Simd>(
+        &self,
+        simd: S,
+        _: &Group,
+        waiting: &mut Waiting,
+        shares: &[Lanes; ROWS],
+        sums: &mut Sums,
+    ) {
+        for row in waiting.apart.chunks_exact_mut(sums.steps.len()) {
+            for (u, step) in row.iter_mut().zip(&sums.steps) {
+                *u = u.plus(simd, step);
+            }
+        }
+        let (first, second) = (&mut sums.first, &mut sums.second);
+        lanes::add_rows(simd, &waiting.apart, shares, first, second);
+    }
+
+    #[inline(always)]
+    fn add_beside<S: Simd>(
+        &self,
+        simd: S,
+        group: &Group,
+        (pattern, given): (Pattern<'_>, &Given),
+        shares: &Lanes,
+        sums: &mut Sums,
+        scratch: &mut Vec<Lanes>,
+    ) {
+        let dim = group.means.len();
+        let missing = pattern.missing;
+        let m = missing.len();
+        let unit = shares.times(simd, &Lanes::all(self.unit));
+        // $L^{-1}$ in the columns' own units, then a row of their covariances.
+        lanes::inverse_of_factor(simd, &given.factor, &given.scales, scratch);
+        scratch.resize(m * (m + 1), Lanes::default());
+        let (inverses, covariances) = scratch.split_at_mut(m * m);
+        for (a, &i) in missing.iter().enumerate() {
+            let covariances = &mut covariances[..=a];
+            covariances.fill(Lanes::default());
+            for (row, inverse) in inverses.chunks_exact(m.max(1)).zip(&given.inverse).skip(a) {
+                lanes::add(simd, covariances, &row[a].times(simd, inverse), row);
+            }
+            let second = &mut sums.second[i as usize * dim..][..dim];
+            for (&j, covariance) in missing.iter().zip(&*covariances) {
+                let place = &mut second[j as usize..=j as usize];
+                lanes::add(simd, place, &unit, &[*covariance]);
+            }
+        }
+        for (j, ridge) in self.ridge.iter().enumerate() {
+            let own = shares.times(simd, &Lanes::all(*ridge));
+            if pattern.known.binary_search(&(j as u32)).is_err() {
+                let place = &mut sums.second[j * (dim + 1)];
+                *place = place.minus(simd, &own);
+                continue;
+            }
+            // Known apart by 1, all others as they are expected then.
+            scratch.clear();
+            scratch.extend(missing.iter().map(|&i| group.precisions_of(i)[j]));
+            given.solve(simd, scratch);
+            for x in scratch.iter_mut() {
+                *x = x.times(simd, &Lanes::all(-1.0));
+            }
+            for (a, &i) in missing.iter().enumerate() {
+                let i = i as usize;
+                let shared = own.times(simd, &scratch[a]);
+                let place = &mut sums.second[i.max(j) * dim + i.min(j)];
+                *place = place.plus(simd, &shared);
+                for (&other, x) in missing[..=a].iter().zip(&*scratch) {
+                    let place = i * dim + other as usize;
+                    lanes::add(simd, &mut sums.second[place..=place], &shared, &[*x]);
+                }
+            }
+        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! Costs of rows that know some of their coordinates, under factor analysers ([E58](crate::equations#e58)): those of the known columns,
 //! whose covariance has the rows of the loadings that belong to them.
 
-use super::lanes::{self, GROUP, Lanes};
+use super::lanes::{self, GROUP, Lanes, ROWS};
 use super::low_rank::LowRank;
-use super::patterns::{Expects, Pattern, Scratch};
+use super::patterns::{Expects, Pattern, Waiting};
 use crate::base::float::Float;
-use crate::base::simd::kernel;
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use pulp::Simd;
@@ -26,13 +25,9 @@ pub(crate) struct Group {
 /// All that follows from the known columns of a pattern under a group.
 #[derive(Default)]
 pub(crate) struct KnownFactors {
-    /// $L_o$ (q, q), with $L_o L_o^T = I + W_o^T \Psi_o^{-1} W_o$, and the inverses of its pivots.
-    lower: Vec<Lanes>,
+    /// $L_o^T$ (q, q), with $L_o D_o L_o^T = I + W_o^T \Psi_o^{-1} W_o$, and the inverses of $D_o$ (q).
+    upper: Vec<Lanes>,
     inverse: Vec<Lanes>,
-    /// $\ln \lvert \Sigma_{oo} \rvert$, in the unit of costs.
-    log_dets: Lanes,
-    /// The addend of a ridge to forms.
-    noise: Lanes,
 }
 
 impl Group {
@@ -45,139 +40,52 @@ impl Group {
         let q = self.factors();
         &self.loadings[j as usize * q..][..q]
     }
+
+    /// Completes what is missing, given the expected factors `z` (q).
+    #[inline(always)]
+    fn complete<S: Simd>(&self, simd: S, missing: &[u32], z: &[Lanes], apart: &mut [Lanes]) {
+        for &j in missing {
+            apart[j as usize] = lanes::product(simd, self.loadings_of(j), z);
+        }
+    }
 }
 
 impl KnownFactors {
     /// $L_o^{-1} W_o^T \Psi_o^{-1} u$ of one known column that is apart by 1, into `z`.
     #[inline(always)]
     fn along<S: Simd>(&self, simd: S, group: &Group, j: u32, z: &mut Vec<Lanes>) {
+        let precision = &group.precisions[j as usize];
         z.clear();
-        for w in group.loadings_of(j) {
-            z.push(lanes::times(simd, w, &group.precisions[j as usize]));
+        z.extend(
+            group
+                .loadings_of(j)
+                .iter()
+                .map(|w| w.times(simd, precision)),
+        );
+        lanes::forward(simd, &self.upper, z);
+    }
+
+    /// The differences of what is known from the means into `apart`, and the expected factors,
+    /// $L_o^{-T} D_o^{-1} L_o^{-1} W_o^T \Psi_o^{-1} u$, into `z` (q).
+    #[inline(always)]
+    fn expect<F: Float, S: Simd>(
+        &self,
+        simd: S,
+        group: &Group,
+        row: Known<'_, F>,
+        (apart, z): (&mut [Lanes], &mut Vec<Lanes>),
+    ) {
+        lanes::differences(simd, &group.means, row, apart);
+        z.clear();
+        z.resize(group.factors(), Lanes::default());
+        for &j in row.ids {
+            let scaled = apart[j as usize].times(simd, &group.precisions[j as usize]);
+            lanes::add(simd, z, &scaled, group.loadings_of(j));
         }
-        lanes::forward(simd, &self.lower, &self.inverse, z);
+        lanes::forward(simd, &self.upper, z);
+        lanes::scale(simd, z, &self.inverse);
+        lanes::backward(simd, &self.upper, z);
     }
-}
-
-kernel! {
-    fn factor[](group: &Group, pattern: &Pattern<'_>, ridge: &[f64], given: &mut KnownFactors) = factored
-}
-
-#[inline(always)]
-fn factored<S: Simd>(
-    simd: S,
-    group: &Group,
-    pattern: &Pattern<'_>,
-    ridge: &[f64],
-    given: &mut KnownFactors,
-) {
-    let q = group.factors();
-    for l in 0..q {
-        given.lower[l * (q + 1)] = [1.0; GROUP];
-    }
-    for &j in pattern.known {
-        let loadings = group.loadings_of(j);
-        for l in 0..q {
-            let scaled = lanes::times(simd, &loadings[l], &group.precisions[j as usize]);
-            lanes::add(
-                simd,
-                &mut given.lower[l * q..][..=l],
-                &scaled,
-                &loadings[..=l],
-            );
-        }
-        for l in 0..GROUP {
-            given.log_dets[l] += group.logs[j as usize][l];
-        }
-    }
-    lanes::cholesky(simd, &mut given.lower, &mut given.inverse);
-    if ridge.is_empty() {
-        return;
-    }
-    // The trace of a ridge with the precisions of what is known (E59).
-    let mut z = Vec::with_capacity(q);
-    for &j in pattern.known {
-        given.along(simd, group, j, &mut z);
-        let own = lanes::left(simd, &group.precisions[j as usize], &z, &z);
-        for (sum, own) in given.noise.iter_mut().zip(own) {
-            *sum += ridge[j as usize] * own.max(0.0);
-        }
-    }
-}
-
-/// The differences of what is known from the means into `apart`, and the expected factors, $L_o^{-T} L_o^{-1} W_o^T \Psi_o^{-1} u$, into
-/// `rest` (q).
-#[inline(always)]
-fn expect<F: Float, S: Simd>(
-    simd: S,
-    group: &Group,
-    given: &KnownFactors,
-    row: Known<'_, F>,
-    scratch: &mut Scratch,
-) {
-    let Scratch { apart, rest } = scratch;
-    apart.resize(group.means.len(), [0.0; GROUP]);
-    rest.clear();
-    rest.resize(group.factors(), [0.0; GROUP]);
-    lanes::differences(simd, &group.means, row, apart);
-    for &j in row.ids {
-        let scaled = lanes::times(simd, &apart[j as usize], &group.precisions[j as usize]);
-        lanes::add(simd, rest, &scaled, group.loadings_of(j));
-    }
-    lanes::forward(simd, &given.lower, &given.inverse, rest);
-    lanes::backward(simd, &given.lower, &given.inverse, rest);
-}
-
-kernel! {
-    fn complete[F: Float](group: &Group, pattern: &Pattern<'_>, given: &KnownFactors, row: Known<'_, F>, scratch: &mut Scratch) = completed
-}
-
-#[inline(always)]
-fn completed<F: Float, S: Simd>(
-    simd: S,
-    group: &Group,
-    pattern: &Pattern<'_>,
-    given: &KnownFactors,
-    row: Known<'_, F>,
-    scratch: &mut Scratch,
-) {
-    expect(simd, group, given, row, scratch);
-    complete_missing(simd, group, pattern, scratch);
-}
-
-#[inline(always)]
-fn complete_missing<S: Simd>(simd: S, group: &Group, pattern: &Pattern<'_>, scratch: &mut Scratch) {
-    let Scratch { apart, rest } = scratch;
-    for &j in &pattern.missing {
-        let less = lanes::left(simd, &[0.0; GROUP], group.loadings_of(j), rest);
-        apart[j as usize] = lanes::times(simd, &less, &[-1.0; GROUP]);
-    }
-}
-
-kernel! {
-    /// The sum of squares that has no difference of large terms.
-    fn forms[F: Float](group: &Group, given: &KnownFactors, row: Known<'_, F>, scratch: &mut Scratch) -> Lanes = formed
-}
-
-#[inline(always)]
-fn formed<F: Float, S: Simd>(
-    simd: S,
-    group: &Group,
-    given: &KnownFactors,
-    row: Known<'_, F>,
-    scratch: &mut Scratch,
-) -> Lanes {
-    expect(simd, group, given, row, scratch);
-    let (mut forms, Scratch { apart, rest }) = ([[0.0; GROUP]], scratch);
-    for z in &*rest {
-        lanes::add(simd, &mut forms, z, &[*z]);
-    }
-    for &j in row.ids {
-        let own = lanes::left(simd, &apart[j as usize], group.loadings_of(j), rest);
-        let scaled = lanes::times(simd, &own, &group.precisions[j as usize]);
-        lanes::add(simd, &mut forms, &scaled, &[own]);
-    }
-    forms[0]
 }
 
 /// Sums of a group of components, about their means: first and second moments of columns (d), and the products of rows with the
@@ -191,9 +99,9 @@ pub(crate) struct GroupSums {
 impl GroupSums {
     pub(crate) fn new(group: &Group) -> Self {
         Self {
-            first: vec![[0.0; GROUP]; group.means.len()],
-            second: vec![[0.0; GROUP]; group.means.len()],
-            products: vec![[0.0; GROUP]; group.loadings.len()],
+            first: vec![Lanes::default(); group.means.len()],
+            second: vec![Lanes::default(); group.means.len()],
+            products: vec![Lanes::default(); group.loadings.len()],
         }
     }
 
@@ -209,113 +117,22 @@ impl GroupSums {
     ) {
         let q = group.factors();
         along.clear();
-        along.resize(q, [0.0; GROUP]);
+        along.resize(q, Lanes::default());
         for (u, map) in apart.iter().zip(group.map.chunks_exact(q)) {
             lanes::add(simd, along, u, map);
         }
         for (j, u) in apart.iter().enumerate() {
-            let shared = lanes::times(simd, u, shares);
+            let shared = u.times(simd, shares);
             lanes::add(simd, &mut self.second[j..=j], &shared, &[*u]);
             lanes::add(simd, &mut self.products[j * q..][..q], &shared, along);
         }
     }
 }
 
-kernel! {
-    /// Adds a row, given by its differences from the means.
-    pub(crate) fn add_row[](group: &Group, shares: &Lanes, scratch: &mut Scratch, sums: &mut GroupSums) = added_row
-}
-
-#[inline(always)]
-fn added_row<S: Simd>(
-    simd: S,
-    group: &Group,
-    shares: &Lanes,
-    scratch: &mut Scratch,
-    sums: &mut GroupSums,
-) {
-    let Scratch { apart, rest } = scratch;
-    lanes::add(simd, &mut sums.first, shares, apart);
-    sums.add(simd, group, apart, shares, rest);
-}
-
-kernel! {
-    /// Adds what rows of a pattern with these shares have besides the rows as they are completed. With $V = L_o^{-1} W_m^T$ the missing
-    /// columns have the covariance $\Psi_m + V^T V$, given what is known. A ridge stands for a row for each known column that is apart from
-    /// the means by its deviation.
-    pub(crate) fn add_beside[](
-        group: &Group,
-        pattern: &Pattern<'_>,
-        given: &KnownFactors,
-        ridge: &[f64],
-        shares: &Lanes,
-        sums: &mut GroupSums,
-    ) = added_beside
-}
-
-#[inline(always)]
-fn added_beside<S: Simd>(
-    simd: S,
-    group: &Group,
-    pattern: &Pattern<'_>,
-    given: &KnownFactors,
-    ridge: &[f64],
-    shares: &Lanes,
-    sums: &mut GroupSums,
-) {
-    let q = group.factors();
-    let mut scratch = Scratch::default();
-    let mut along = Vec::new();
-    for &j in pattern.known.iter().filter(|_| !ridge.is_empty()) {
-        let deviation = [ridge[j as usize].sqrt(); GROUP];
-        given.along(simd, group, j, &mut scratch.rest);
-        lanes::backward(simd, &given.lower, &given.inverse, &mut scratch.rest);
-        for z in &mut scratch.rest {
-            *z = lanes::times(simd, z, &deviation);
-        }
-        scratch.apart.clear();
-        scratch.apart.resize(group.means.len(), [0.0; GROUP]);
-        complete_missing(simd, group, pattern, &mut scratch);
-        scratch.apart[j as usize] = deviation;
-        sums.add(simd, group, &scratch.apart, shares, &mut along);
-    }
-    // The products of the rows of V with those of the map (q, q).
-    let mut across = vec![[0.0; GROUP]; q * q];
-    let mut columns = Vec::with_capacity(pattern.missing.len() * q);
-    for &j in &pattern.missing {
-        let start = columns.len();
-        columns.extend_from_slice(group.loadings_of(j));
-        let column = &mut columns[start..];
-        lanes::forward(simd, &given.lower, &given.inverse, column);
-        let map = &group.map[j as usize * q..][..q];
-        for (l, v) in column.iter().enumerate() {
-            lanes::add(simd, &mut across[l * q..][..q], v, map);
-        }
-    }
-    let mut products = vec![[0.0; GROUP]; q];
-    for (&j, column) in pattern.missing.iter().zip(columns.chunks_exact(q)) {
-        let place = j as usize;
-        let mut variance = [group.noise[j as usize]];
-        products.fill([0.0; GROUP]);
-        let map = &group.map[place * q..][..q];
-        lanes::add(simd, &mut products, &group.noise[place], map);
-        for (l, v) in column.iter().enumerate() {
-            lanes::add(simd, &mut variance, v, &[*v]);
-            lanes::add(simd, &mut products, v, &across[l * q..][..q]);
-        }
-        lanes::add(simd, &mut sums.second[place..=place], shares, &variance);
-        lanes::add(
-            simd,
-            &mut sums.products[place * q..][..q],
-            shares,
-            &products,
-        );
-    }
-}
-
 impl<F: Float> Expects for LowRank<'_, F> {
     type Group = Group;
     type Given = KnownFactors;
+    type Sums = GroupSums;
 
     fn shape(&self) -> (usize, usize) {
         (self.components(), self.dim())
@@ -332,7 +149,8 @@ impl<F: Float> Expects for LowRank<'_, F> {
         let q = self.factored.map(0).len() / wide;
         let side_by_side = |numbers: usize, of: &dyn Fn(usize, usize) -> f64| {
             let of_place = |place: usize| {
-                std::array::from_fn(|l| of(ids[l.min(ids.len() - 1)] as usize, place))
+                let own = |l: usize| of(ids[l.min(ids.len() - 1)] as usize, place);
+                Lanes(std::array::from_fn(own))
             };
             (0..numbers).map(of_place).collect::<Vec<Lanes>>()
         };
@@ -353,47 +171,183 @@ impl<F: Float> Expects for LowRank<'_, F> {
         }
     }
 
-    fn give(&self, group: &Group, pattern: &Pattern<'_>, given: &mut KnownFactors) {
+    #[inline(always)]
+    fn give<S: Simd>(
+        &self,
+        simd: S,
+        group: &Group,
+        pattern: Pattern<'_>,
+        given: &mut KnownFactors,
+    ) {
         let q = group.factors();
-        given.lower.clear();
-        given.lower.resize(q * q, [0.0; GROUP]);
-        given.inverse.resize(q, [0.0; GROUP]);
-        (given.log_dets, given.noise) = ([0.0; GROUP], [0.0; GROUP]);
-        factor(group, pattern, self.ridge, given);
-        let logs = lanes::log_product(&given.inverse);
-        (0..GROUP).for_each(|l| given.log_dets[l] -= 2.0 * logs[l]);
+        given.upper.clear();
+        given.upper.resize(q * q, Lanes::default());
+        given.inverse.resize(q, Lanes::default());
+        for l in 0..q {
+            given.upper[l * (q + 1)] = Lanes([1.0; GROUP]);
+        }
+        for &j in pattern.known {
+            let loadings = group.loadings_of(j);
+            for l in 0..q {
+                let scaled = loadings[l].times(simd, &group.precisions[j as usize]);
+                let row = &mut given.upper[l * q..][l..q];
+                lanes::add(simd, row, &scaled, &loadings[l..]);
+            }
+        }
+        lanes::factor(simd, &mut given.upper, &mut given.inverse);
     }
 
-    fn log_dets(&self, _: &Group, given: &KnownFactors) -> Lanes {
-        given.log_dets
+    #[inline(always)]
+    fn of_pattern<S: Simd>(
+        &self,
+        simd: S,
+        group: &Group,
+        pattern: Pattern<'_>,
+        given: &KnownFactors,
+    ) -> (Lanes, Lanes) {
+        let mut log_dets = Lanes::default();
+        for &j in pattern.known {
+            log_dets = log_dets.plus(simd, &group.logs[j as usize]);
+        }
+        let logs = lanes::log_product(&given.inverse);
+        log_dets = log_dets.minus(simd, &logs);
+        let unit = self.factored.unit();
+        let mut noise = Lanes::default();
+        if self.ridge.is_empty() {
+            return (log_dets, noise);
+        }
+        // The trace of a ridge with the precisions of what is known (E59).
+        let mut z = Vec::with_capacity(group.factors());
+        for &j in pattern.known {
+            given.along(simd, group, j, &mut z);
+            let less = lanes::sum_of_squares(simd, &z, &given.inverse);
+            let own = group.precisions[j as usize].minus(simd, &less);
+            for (sum, own) in noise.0.iter_mut().zip(own.0) {
+                *sum += unit * self.ridge[j as usize] * own.max(0.0);
+            }
+        }
+        (log_dets, noise)
     }
 
     fn means(group: &Group) -> &[Lanes] {
         &group.means
     }
 
-    fn complete<T: Float>(
+    #[inline(always)]
+    fn complete<T: Float, S: Simd>(
         &self,
+        simd: S,
         group: &Group,
-        (pattern, given): (&Pattern<'_>, &KnownFactors),
+        (pattern, given): (Pattern<'_>, &KnownFactors),
         row: Known<'_, T>,
-        scratch: &mut Scratch,
+        (waiting, place): (&mut Waiting, usize),
     ) {
-        complete(group, pattern, given, row, scratch);
+        let (apart, z) = waiting.row(place);
+        given.expect(simd, group, row, (&mut *apart, &mut *z));
+        group.complete(simd, pattern.missing, z, apart);
     }
 
-    fn forms<T: Float>(
+    /// The sum of squares that has no difference of large terms.
+    #[inline(always)]
+    fn enter<T: Float, S: Simd>(
         &self,
+        simd: S,
         group: &Group,
-        (_, given): (&Pattern<'_>, &KnownFactors),
+        (_, given): (Pattern<'_>, &KnownFactors),
         row: Known<'_, T>,
-        scratch: &mut Scratch,
-    ) -> Lanes {
-        let unit = self.factored.unit();
-        let mut forms = forms(group, given, row, scratch);
-        for (form, noise) in forms.iter_mut().zip(given.noise) {
-            *form = unit * (*form + noise);
+        (waiting, place): (&mut Waiting, usize),
+    ) {
+        let (apart, z) = waiting.row(place);
+        given.expect(simd, group, row, (&mut *apart, &mut *z));
+        let mut form = [lanes::product(simd, z, z)];
+        for &j in row.ids {
+            let along = lanes::product(simd, group.loadings_of(j), z);
+            let own = apart[j as usize].minus(simd, &along);
+            let scaled = own.times(simd, &group.precisions[j as usize]);
+            lanes::add(simd, &mut form, &scaled, &[own]);
         }
-        forms
+        let unit = Lanes::all(self.factored.unit());
+        lanes::add(simd, &mut waiting.forms[place..=place], &unit, &form);
+    }
+
+    fn forms<S: Simd>(&self, _: S, _: &Group, waiting: &Waiting) -> [Lanes; ROWS] {
+        waiting.forms
+    }
+
+    #[inline(always)]
+    fn add_rows<S: Simd>(
+        &self,
+        simd: S,
+        group: &Group,
+        waiting: &mut Waiting,
+        shares: &[Lanes; ROWS],
+        sums: &mut GroupSums,
+    ) {
+        let rows = waiting.apart.chunks_exact(group.means.len());
+        for (apart, share) in rows.zip(shares) {
+            lanes::add(simd, &mut sums.first, share, apart);
+            sums.add(simd, group, apart, share, &mut waiting.rest);
+        }
+    }
+
+    /// With $V = L_o^{-1} W_m^T$ the missing columns have the covariance $\Psi_m + V^T D_o^{-1} V$, given what is known. A ridge stands for a row
+    /// for each known column that is apart from the means by its deviation.
+    #[inline(always)]
+    fn add_beside<S: Simd>(
+        &self,
+        simd: S,
+        group: &Group,
+        (pattern, given): (Pattern<'_>, &KnownFactors),
+        shares: &Lanes,
+        sums: &mut GroupSums,
+        scratch: &mut Vec<Lanes>,
+    ) {
+        let q = group.factors();
+        let mut z = Vec::new();
+        let mut apart = Vec::new();
+        for &j in pattern.known.iter().filter(|_| !self.ridge.is_empty()) {
+            let deviation = Lanes::all(self.ridge[j as usize].sqrt());
+            given.along(simd, group, j, &mut z);
+            lanes::scale(simd, &mut z, &given.inverse);
+            lanes::backward(simd, &given.upper, &mut z);
+            for z in &mut z {
+                *z = z.times(simd, &deviation);
+            }
+            apart.clear();
+            apart.resize(group.means.len(), Lanes::default());
+            group.complete(simd, pattern.missing, &z, &mut apart);
+            apart[j as usize] = deviation;
+            sums.add(simd, group, &apart, shares, scratch);
+        }
+        // The products of the rows of V, over D, with those of the map (q, q), then the products of a column.
+        scratch.clear();
+        scratch.resize(q * (q + 1), Lanes::default());
+        let (across, products) = scratch.split_at_mut(q * q);
+        let columns = &mut apart;
+        columns.clear();
+        for &j in pattern.missing {
+            let start = columns.len();
+            columns.extend_from_slice(group.loadings_of(j));
+            let column = &mut columns[start..];
+            lanes::forward(simd, &given.upper, column);
+            let map = &group.map[j as usize * q..][..q];
+            for (l, (v, inverse)) in column.iter().zip(&given.inverse).enumerate() {
+                let scaled = v.times(simd, inverse);
+                lanes::add(simd, &mut across[l * q..][..q], &scaled, map);
+            }
+        }
+        for (&j, column) in pattern.missing.iter().zip(columns.chunks_exact(q)) {
+            let place = j as usize;
+            let noise = group.noise[place];
+            let variance = noise.plus(simd, &lanes::sum_of_squares(simd, column, &given.inverse));
+            products.fill(Lanes::default());
+            lanes::add(simd, products, &noise, &group.map[place * q..][..q]);
+            for (l, v) in column.iter().enumerate() {
+                lanes::add(simd, products, v, &across[l * q..][..q]);
+            }
+            lanes::add(simd, &mut sums.second[place..=place], shares, &[variance]);
+            let to = &mut sums.products[place * q..][..q];
+            lanes::add(simd, to, shares, products);
+        }
     }
 }

@@ -1,16 +1,14 @@
 //! Sums of rows that know some of their coordinates, completed under each component (E55).
 
 use crate::base::float::Float;
-use crate::base::simd::kernel;
 use crate::base::sort;
-use crate::costs::lanes::{self, GROUP, Lanes};
-use crate::costs::observed::{Observed, add_beside};
-use crate::costs::patterns::{Expects, Pattern, Scratch};
+use crate::costs::lanes::{GROUP, Lanes};
+use crate::costs::observed::{Observed, Sums};
+use crate::costs::patterns::{Expects, Patterns, add_shared};
 use crate::kernels::sparse::Entries;
 use crate::m_step::{Moments, SecondMoments};
 use crate::model::block::Block;
 use crate::rows::Rows;
-use pulp::Simd;
 
 /// A row of a component: its number in the block, and its weight times its responsibility.
 pub(super) type Member = (usize, f64);
@@ -40,61 +38,13 @@ pub(super) fn groups<F: Float>(
     let mut shares = Vec::new();
     for ids in present.chunks(GROUP) {
         shares.clear();
-        shares.resize(rows.len(), [0.0; GROUP]);
+        shares.resize(rows.len(), Lanes::default());
         for (l, &c) in ids.iter().enumerate() {
             for &(i, share) in &members[places(c)] {
-                shares[i][l] = share;
+                shares[i].0[l] = share;
             }
         }
         see(ids, &shares);
-    }
-}
-
-/// The rows of a pattern that have a share in a component of a group, and all their shares.
-pub(super) fn sharing(pattern: &Pattern<'_>, shares: &[Lanes]) -> (Vec<usize>, Lanes) {
-    let has_share = |i: &usize| shares[*i] != [0.0; GROUP];
-    let rows: Vec<usize> = pattern.rows.iter().copied().filter(has_share).collect();
-    let mut all = [0.0; GROUP];
-    for &i in &rows {
-        for l in 0..GROUP {
-            all[l] += shares[i][l];
-        }
-    }
-    (rows, all)
-}
-
-/// Sums of a group about the means of its components.
-struct Sums {
-    /// (d).
-    first: Vec<Lanes>,
-    /// The lower halves of (d, d).
-    second: Vec<Lanes>,
-}
-
-kernel! {
-    /// A row, given by its differences from the means, which are apart from the points that sums are about by `steps`.
-    fn add_row[](sums: &mut Sums, apart: &mut [Lanes], steps: &[Lanes], shares: &Lanes) = added_row
-}
-
-#[inline(always)]
-fn added_row<S: Simd>(
-    simd: S,
-    sums: &mut Sums,
-    apart: &mut [Lanes],
-    steps: &[Lanes],
-    shares: &Lanes,
-) {
-    let dim = apart.len();
-    lanes::add(simd, apart, &[1.0; GROUP], steps);
-    lanes::add(simd, &mut sums.first, shares, apart);
-    for i in 0..dim {
-        let shared = lanes::times(simd, &apart[i], shares);
-        lanes::add(
-            simd,
-            &mut sums.second[i * dim..][..=i],
-            &shared,
-            &apart[..=i],
-        );
     }
 }
 
@@ -113,47 +63,30 @@ impl Moments {
         let size = self.dim * self.dim;
         let one = self.kind == SecondMoments::Pairs;
         (self.about_means, self.scatter_known) = (one, false);
-        let patterns = Pattern::all(&entries, dim);
-        let mut scratch = Scratch::default();
-        let mut given = Default::default();
+        let patterns = Patterns::of(&entries, dim);
         groups(rows, block, |ids, shares| {
             let group = observed.group(ids);
+            let steps = Observed::means(&group).iter().enumerate().map(|(j, mean)| {
+                let of = |l: usize| {
+                    ids.get(l)
+                        .map_or(0.0, |&c| mean.0[l] - about(c as usize)[j])
+                };
+                Lanes(std::array::from_fn(of))
+            });
             let mut sums = Sums {
-                first: vec![[0.0; GROUP]; dim],
-                second: vec![[0.0; GROUP]; size],
+                steps: steps.collect(),
+                first: vec![Lanes::default(); dim],
+                second: vec![Lanes::default(); size],
             };
-            // Sums are about points that may be apart from the means.
-            let steps: Vec<Lanes> = (Observed::means(&group).iter().enumerate())
-                .map(|(j, mean)| {
-                    let of = |l: usize| ids.get(l).map_or(0.0, |&c| mean[l] - about(c as usize)[j]);
-                    std::array::from_fn(of)
-                })
-                .collect();
-            for pattern in &patterns {
-                let (members, all) = sharing(pattern, shares);
-                if members.is_empty() {
-                    continue;
-                }
-                observed.give(&group, pattern, &mut given);
-                for i in members {
-                    let row = entries.row(i);
-                    observed.complete(&group, (pattern, &given), row, &mut scratch);
-                    add_row(&mut sums, &mut scratch.apart, &steps, &shares[i]);
-                }
-                let unit = observed.unit;
-                let ridge = observed.ridge;
-                let second = &mut sums.second;
-                let columns = &mut scratch.rest;
-                add_beside(&group, pattern, &given, unit, ridge, &all, second, columns);
-            }
+            add_shared(observed, &group, &patterns, entries, shares, &mut sums);
             for (l, &c) in ids.iter().enumerate() {
                 let c = c as usize;
-                self.mass[c] += shares.iter().map(|shares| shares[l]).sum::<f64>();
+                self.mass[c] += shares.iter().map(|shares| shares.0[l]).sum::<f64>();
                 let first = self.first_mut(c).iter_mut().zip(&sums.first);
-                first.for_each(|(to, x)| *to += x[l]);
+                first.for_each(|(to, x)| *to += x.0[l]);
                 let place = if one { 0 } else { c };
                 let second = self.second[place * size..][..size].iter_mut();
-                second.zip(&sums.second).for_each(|(to, x)| *to += x[l]);
+                second.zip(&sums.second).for_each(|(to, x)| *to += x.0[l]);
             }
         });
     }

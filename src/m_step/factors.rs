@@ -1,6 +1,6 @@
 //! Factor analysers (E58): how their loadings start, their sums, and their update.
 
-use super::completed::{Member, groups, members, sharing};
+use super::completed::{Member, groups, members};
 use super::parameters::{LEAST_SHARE, Parameters};
 use super::proportions::Mixing;
 use super::{Covariance, GaussianMixture, Moments};
@@ -14,8 +14,8 @@ use crate::base::simd::vectorised;
 use crate::base::sort;
 use crate::costs::LowRank;
 use crate::costs::low_rank::Factored;
-use crate::costs::observed_factors::{GroupSums, add_beside, add_row};
-use crate::costs::patterns::{Expects, Pattern, Scratch};
+use crate::costs::observed_factors::GroupSums;
+use crate::costs::patterns::{Expects, Patterns, add_shared};
 use crate::kernels::sparse::Entries;
 use crate::kernels::stride;
 use crate::model::block::Block;
@@ -183,36 +183,23 @@ fn accumulate_completed<F: Float>(
     moments: &mut Moments,
 ) {
     let wide = stride(rows.dim);
-    let patterns = Pattern::all(&entries, rows.dim);
-    let mut scratch = Scratch::default();
-    let mut given = Default::default();
+    let patterns = Patterns::of(&entries, rows.dim);
     groups(rows, block, |ids, shares| {
         let group = known.group(ids);
         let mut sums = GroupSums::new(&group);
-        for pattern in &patterns {
-            let (members, all) = sharing(pattern, shares);
-            if members.is_empty() {
-                continue;
-            }
-            known.give(&group, pattern, &mut given);
-            for i in members {
-                known.complete(&group, (pattern, &given), entries.row(i), &mut scratch);
-                add_row(&group, &shares[i], &mut scratch, &mut sums);
-            }
-            add_beside(&group, pattern, &given, known.ridge, &all, &mut sums);
-        }
+        add_shared(&known, &group, &patterns, entries, shares, &mut sums);
         for (l, &c) in ids.iter().enumerate() {
             let c = c as usize;
-            moments.mass[c] += shares.iter().map(|shares| shares[l]).sum::<f64>();
+            moments.mass[c] += shares.iter().map(|shares| shares.0[l]).sum::<f64>();
             let first = moments.first_mut(c).iter_mut().zip(&sums.first);
-            first.for_each(|(to, x)| *to += x[l]);
+            first.for_each(|(to, x)| *to += x.0[l]);
             let second = moments.second[c * wide..].iter_mut().zip(&sums.second);
-            second.for_each(|(to, x)| *to += x[l]);
+            second.for_each(|(to, x)| *to += x.0[l]);
             let rows = moments.products_mut(c).chunks_exact_mut(wide);
             let q = rows.len();
             for (row, to) in rows.enumerate() {
                 let column = sums.products[row..].iter().step_by(q);
-                to.iter_mut().zip(column).for_each(|(to, x)| *to += x[l]);
+                to.iter_mut().zip(column).for_each(|(to, x)| *to += x.0[l]);
             }
         }
     });

@@ -10,7 +10,7 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::{Float, held_in_range};
 use crate::base::parallel;
 use crate::costs::observed::Observed;
-use crate::costs::patterns::Expects;
+use crate::costs::patterns::all_forms;
 use crate::costs::whitened;
 use crate::costs::whitening::{Transforms, Whitening};
 use crate::costs::{Cost, Whitened};
@@ -303,17 +303,21 @@ impl<F: Float> Mixture<F> for DirichletProcessMixture<F> {
                 });
             }
             Some(entries) => {
-                self.observed()
-                    .all_forms(entries, |ids, pattern, (_, given), forms| {
-                        for (l, &t) in ids.iter().enumerate() {
-                            let t = t as usize;
-                            let missing = pattern.missing.len();
-                            let density = components[t].predictive(missing, given.log_dets[l]);
-                            for (i, forms) in pattern.rows.iter().zip(forms) {
-                                logs[i * k + t] = proportions[t] + density.log_density(forms[l]);
-                            }
+                let ids: Vec<u32> = (0..k as u32).collect();
+                all_forms(
+                    &self.observed(),
+                    entries,
+                    &ids,
+                    &mut |i, first, forms, log_dets| {
+                        let missing = rows.dim - rows.known(i);
+                        let numbers = forms.0.iter().zip(log_dets.0);
+                        for (t, (form, log_det)) in (first..k).zip(numbers) {
+                            let given = log_det - components[t].whitening.log_det();
+                            let density = components[t].predictive(missing, given);
+                            logs[i * k + t] = proportions[t] + density.log_density(*form);
                         }
-                    })
+                    },
+                );
             }
         }
         let shift = self.q.frame.log_density_shift();
