@@ -4,7 +4,7 @@
 use super::pass::{RowPass, shard_rows};
 use super::saved::{Kept, SavedFull, SavedPass, SavedPhase};
 use super::vacant::{self, Filled};
-use super::{Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, StopRule, Supports};
+use super::{AnyModel, Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::Spare;
@@ -13,15 +13,14 @@ use crate::data::{Centres, RowKind, Rows};
 use crate::e_step::bounded::{cells_pay, moves};
 use crate::e_step::{Assignment, Bounds, Offset, PerShard, RowsInOrder};
 use crate::io::{FileFault, all_counts, rule};
-use crate::m_step::{MStep, Moments};
-use crate::model::Mixture;
+use crate::m_step::Moments;
 use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{Likelihood, LogJoint};
 use std::borrow::Cow;
 
 /// A phase whose passes read all rows, until bounds settle most of them.
-pub(crate) struct FullPass<'a, F: Float, M: MStep<F>> {
-    phase: SetUp<'a, F, M>,
+pub(crate) struct FullPass<'a, F: Float> {
+    phase: SetUp<'a, F>,
     /// The first M-steps that keep to a simpler family: none from a model that is known.
     restricted: usize,
     supports: Supports,
@@ -74,11 +73,11 @@ const PRODUCTS: f64 = (1 << 22) as f64;
 /// rounding.
 const LEAST_TOLERANCE: f64 = 1e-9;
 
-impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
+impl<'a, F: Float> FullPass<'a, F> {
     /// Does all that comes before the first pass: warm-up, first searches, and the variance they start (E8); little of it if the
     /// fit is `stopped`.
     pub(crate) fn new(
-        phase: SetUp<'a, F, M>,
+        phase: SetUp<'a, F>,
         stopped: bool,
         report: &mut PhaseReport,
     ) -> Result<Self> {
@@ -103,7 +102,8 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         // The first search knows no variance yet; it starts it. Where responsibilities do not depend on it, that is the search
         // before the first M-step.
         let stages = &pass.phase.stages;
-        pass.again = stages.width > 1 || stages.m_step.needs().searches_first || pass.completes();
+        pass.again =
+            stages.width > 1 || stages.model.fitted().needs().searches_first || pass.completes();
         if pass.again {
             let found = pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
             pass.phase.calibrate(&found);
@@ -113,7 +113,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
 
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
-        phase: SetUp<'a, F, M>,
+        phase: SetUp<'a, F>,
         saved: SavedFull<'_, F>,
     ) -> std::result::Result<Self, FileFault> {
         let mut pass = Self::before(phase);
@@ -148,7 +148,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
         Ok(pass)
     }
 
-    fn before(mut phase: SetUp<'a, F, M>) -> Self {
+    fn before(mut phase: SetUp<'a, F>) -> Self {
         let k = phase.model().components();
         let width = phase.stages.width;
         let supports = match phase.labels.take() {
@@ -198,10 +198,10 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             streams,
             ..
         } = &self.phase;
-        let m_step = stages.m_step;
-        let model = &stages.model;
+        let model = &*stages.model;
+        let fitted = stages.model.fitted();
         let searches = self.searches;
-        let further = m_step.statistics(model).further();
+        let further = fitted.statistics().further();
         let searching = mode != Mode::Sum;
         if searching && searches > 0 && stages.search.by_component() {
             self.supports.order_by_label(model.components());
@@ -222,12 +222,12 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
                 probes.with(block.shard(), room, |probes| probes.extend(found));
             }
             let make = || {
-                let mut sums = spare.take().unwrap_or_else(|| m_step.statistics(model));
+                let mut sums = spare.take().unwrap_or_else(|| fitted.statistics());
                 sums.scatter_known = known;
                 sums
             };
             sums.with(block.shard(), make, |sums| {
-                m_step.accumulate(rows, block, model, sums);
+                fitted.accumulate(rows, block, sums);
             });
         };
         let pass = RowPass {
@@ -240,7 +240,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             wants_bounds: wanted,
             stream: &|block| streams.at(Purpose::Search, searches, block),
             search_name: stages.e_step.name(),
-            family_name: m_step.name(),
+            family_name: fitted.name(),
             spare: &self.blocks,
         };
         let sink = (mode != Mode::Search).then_some(&accumulate as _);
@@ -275,7 +275,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             ..self.phase.rule
         };
         let full = self.phase.stages.width == self.phase.model().components();
-        let possible = full && self.phase.stages.m_step.merges().is_some();
+        let possible = full && self.phase.stages.model.fitted().merges();
         let more = report.steps() < rule.max_iterations;
         match self.merges {
             _ if !rule.settles(&report.free_energies, found.free_energy, &found.likelihood) => {
@@ -308,13 +308,13 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
             Some(labels) => (&labels[..], &[][..]),
             None => self.supports.places(),
         };
-        vacant::fill(view, centres, |c| sums.mass(c), &means, labels, order)
+        vacant::fill(view, centres, &|c| sums.mass(c), &means, labels, order)
     }
 
     /// The search of rows that their bounds leave open. The sums of the others are kept.
     fn search_open(
         kept: &mut Kept<F>,
-        phase: &SetUp<'a, F, M>,
+        phase: &SetUp<'a, F>,
         report: &mut PhaseReport,
     ) -> Result<(Likelihood, Moments)> {
         let data = phase.data;
@@ -431,7 +431,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     /// Whether sums may have values that the model expects of rows that lack them.
     fn completes(&self) -> bool {
         let SetUp { data, stages, .. } = &self.phase;
-        let sums = stages.m_step.statistics(&stages.model);
+        let sums = stages.model.fitted().statistics();
         data.kind() == RowKind::Partial && sums.further() > 0
     }
 
@@ -446,7 +446,7 @@ impl<'a, F: Float, M: MStep<F>> FullPass<'a, F, M> {
     }
 }
 
-impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
+impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
     fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult> {
         // The searches before the first M-step have found supports already: their costs are computed under the new variance.
         let again = std::mem::take(&mut self.again);
@@ -500,24 +500,20 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         if self.kept.is_none() {
             self.keep_bounds(report)?;
         }
-        let stages = &mut self.phase.stages;
-        let Some(merges) = stages
-            .m_step
-            .merges()
-            .filter(|_| self.merges == Merges::Now)
-        else {
+        let fitted = self.phase.stages.model.fitted_mut();
+        if self.merges != Merges::Now || !fitted.merges() {
             return Ok(());
-        };
-        merges.prepare(&mut stages.model);
+        }
+        fitted.prepare_merges();
         // The statistics of merges have more sums than others, so their memory is not reused.
         self.spare = Spare::default();
         self.statistics = None;
         self.run(Mode::SearchAndSum, self.phase.model().log_joint(), report)?;
         self.spare = Spare::default();
-        let model = self.phase.model();
+        let fitted = self.phase.stages.model.fitted();
         let cancel = self.phase.data.cancel();
         let sums = self.statistics.as_mut();
-        let merged = sums.map_or(Ok(0), |sums| merges.merge(sums, model, cancel))?;
+        let merged = sums.map_or(Ok(0), |sums| fitted.merge(sums, cancel))?;
         self.merges = match merged {
             0 => Merges::Tried,
             _ => Merges::NotYet,
@@ -530,11 +526,11 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
         self.step(report.iterations < self.restricted)
     }
 
-    fn stages(&mut self) -> &mut Stages<'a, F, M> {
+    fn stages(&mut self) -> &mut Stages<'a, F> {
         &mut self.phase.stages
     }
 
-    fn found(&mut self, end: bool) -> Ended<M::Model> {
+    fn found(&mut self, end: bool) -> Ended<F> {
         let exact = self.phase.stages.search.is_exact();
         if end {
             // They may take as much memory as the copy of the model.
@@ -554,7 +550,7 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for FullPass<'a, F, M> {
     }
 
     /// Between an M-step and a search there are no sums.
-    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, AnyModel<F>>> {
         let pass = SavedFull {
             supports: Cow::Borrowed(&self.supports),
             kept: self.kept.as_ref().map(Cow::Borrowed).map(Box::new),

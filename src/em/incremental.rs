@@ -4,7 +4,7 @@
 use super::saved::{IncrementalState, SavedPass, SavedPhase};
 use super::stages::SMALL_GAIN;
 use super::vacant::{self, Filled};
-use super::{Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, Supports};
+use super::{AnyModel, Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::{Centres, View};
@@ -12,13 +12,12 @@ use crate::e_step::bounded::hartigan::TransferCandidates;
 use crate::e_step::bounded::{DRAWN_ROWS, time_of_all, time_of_lists};
 use crate::e_step::{Assignment, Change, KeptSums, NeighbourLists};
 use crate::io::{FileFault, rule};
-use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
 use std::borrow::Cow;
 
 /// The rows by component with their bounds, the sums, and the lists by which rows are searched.
-pub(crate) struct IncrementalPass<'a, F: Float, M: MStep<F>> {
-    phase: SetUp<'a, F, M>,
+pub(crate) struct IncrementalPass<'a, F: Float> {
+    phase: SetUp<'a, F>,
     /// Centres on a neighbour list.
     near: usize,
     kept: IncrementalState<F>,
@@ -39,9 +38,9 @@ const GAIN: f64 = 1e-2;
 /// at once, and the sooner it finds it, the fewer of them are needed.
 const SOON: f64 = 0.25;
 
-impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
+impl<'a, F: Float> IncrementalPass<'a, F> {
     /// From the components of the rows where they are known, or from the nearest centres; this first search starts the variance.
-    pub(crate) fn new(mut phase: SetUp<'a, F, M>, report: &mut PhaseReport) -> Result<Self> {
+    pub(crate) fn new(mut phase: SetUp<'a, F>, report: &mut PhaseReport) -> Result<Self> {
         let labels = phase.labels.take();
         let view = phase.view();
         let centres = phase.centres();
@@ -87,7 +86,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
 
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
-        mut phase: SetUp<'a, F, M>,
+        mut phase: SetUp<'a, F>,
         mut kept: IncrementalState<F>,
         report: &PhaseReport,
     ) -> std::result::Result<Self, FileFault> {
@@ -305,7 +304,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
         sums.move_centres(&mut means);
         report.add_evaluations(view.len() as u64);
         let labels = self.kept.assignment.labels();
-        vacant::fill(view, centres, |c| sums.mass(c), &means, &labels, &[])
+        vacant::fill(view, centres, &|c| sums.mass(c), &means, &labels, &[])
     }
 
     /// Gives these rows to their components: lists of near centres may not have them.
@@ -325,7 +324,7 @@ impl<'a, F: Float, M: MStep<F>> IncrementalPass<'a, F, M> {
     }
 }
 
-impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
+impl<'a, F: Float> Pass<'a, F> for IncrementalPass<'a, F> {
     fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult> {
         if let Some(before) = self.kept.before.take() {
             self.follow(&before, report)?;
@@ -413,26 +412,26 @@ impl<'a, F: Float, M: MStep<F>> Pass<'a, F, M> for IncrementalPass<'a, F, M> {
         Ok(())
     }
 
-    fn stages(&mut self) -> &mut Stages<'a, F, M> {
+    fn stages(&mut self) -> &mut Stages<'a, F> {
         &mut self.phase.stages
     }
 
     /// Components from the phase before are as exact as its search was, whatever this one's is.
-    fn found(&mut self, _: bool) -> Ended<M::Model> {
+    fn found(&mut self, _: bool) -> Ended<F> {
         let k = self.phase.centres().len();
         let exact = self.is_exact();
         let supports = Supports::of_labels(self.kept.assignment.labels(), k);
         self.phase.ended(supports, exact)
     }
 
-    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>> {
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, AnyModel<F>>> {
         let pass = SavedPass::Incremental(Box::new(Cow::Borrowed(&self.kept)));
         self.phase.stages.saved(report, pass)
     }
 }
 
 /// Centres on the neighbour lists of a phase.
-fn near<F: Float, M: MStep<F>>(phase: &SetUp<'_, F, M>, report: &PhaseReport) -> usize {
+fn near<F: Float>(phase: &SetUp<'_, F>, report: &PhaseReport) -> usize {
     let all = phase.centres().len();
     let near = phase.stages.e_step.bounds().map_or(all, |near| near.max(1));
     longer(near, report.longer_lists, all)

@@ -5,6 +5,7 @@
 //! by the rows that changed their component ([`incremental`]). The [report](PhaseReport) is what a phase has done so far.
 
 pub(crate) mod checkpoint;
+mod family;
 mod full;
 mod identity;
 mod incremental;
@@ -22,6 +23,7 @@ pub(crate) mod trace;
 mod vacant;
 
 pub(crate) use checkpoint::Saver;
+pub(crate) use family::{AnyFamily, AnyModel, SavedModel};
 pub(crate) use full::FullPass;
 pub(crate) use identity::Identity;
 pub(crate) use incremental::{IncrementalPass, error_of, iterated, outside};
@@ -39,22 +41,21 @@ pub(crate) use supports::Supports;
 
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::m_step::MStep;
 use crate::model::posterior::Likelihood;
 use std::time::Instant;
 
 /// One pass after the other over the rows of a phase. The report says how far the phase is; what a pass evaluates is added to it.
-pub(crate) trait Pass<'a, F: Float, M: MStep<F>> {
+pub(crate) trait Pass<'a, F: Float> {
     /// The E-step: searches under the current model, and sums up what the M-step needs.
     fn search(&mut self, report: &mut PhaseReport) -> Result<SearchResult>;
     /// Split and merge (E37), transfers (E50) and merges (E51), where they are sure to raise the free energy.
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()>;
     fn update(&mut self, report: &PhaseReport) -> Result<()>;
-    fn stages(&mut self) -> &mut Stages<'a, F, M>;
+    fn stages(&mut self) -> &mut Stages<'a, F>;
     /// A copy of the result of the last search; at the `end` supports are not there twice.
-    fn found(&mut self, end: bool) -> Ended<M::Model>;
+    fn found(&mut self, end: bool) -> Ended<F>;
     /// The state from which the phase goes on with the next search; `None` if its search cannot save its state.
-    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, M::Model>>;
+    fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, AnyModel<F>>>;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,12 +69,12 @@ pub(crate) struct SearchResult {
 /// One phase of variational EM. It ends after a search, so labels, supports, model and the last free energy belong together. A
 /// phase that is cancelled ends with the last search that was done.
 #[inline(never)]
-pub(crate) fn maximise<'a, F: Float, M: MStep<F>>(
-    mut pass: Box<dyn Pass<'a, F, M> + 'a>,
+pub(crate) fn maximise<'a, F: Float>(
+    mut pass: Box<dyn Pass<'a, F> + 'a>,
     rule: &StopRule,
     monitor: &mut Monitor<'_, F>,
     report: &mut PhaseReport,
-) -> Result<Ended<M::Model>> {
+) -> Result<Ended<F>> {
     // If the fit can be cancelled, a copy of what each search found.
     let mut last = None;
     let mut run = || loop {

@@ -4,7 +4,6 @@ use super::{Pass, PhaseReport, Progress, Saver, Stop, trace};
 use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::m_step::MStep;
 use std::ops::ControlFlow;
 
 pub(crate) type Observer<'a, F> = &'a mut dyn FnMut(&Progress<'_, F>) -> ControlFlow<()>;
@@ -53,9 +52,9 @@ impl<'a, F: Float> Monitor<'a, F> {
 
     /// Writes a checkpoint before the next search, if it is due. A search whose state cannot be saved leaves it to the end
     /// of the phase.
-    pub(super) fn save<'b, M: MStep<F>>(
+    pub(super) fn save<'b>(
         &mut self,
-        pass: &mut dyn Pass<'b, F, M>,
+        pass: &mut dyn Pass<'b, F>,
         report: &PhaseReport,
     ) -> Result<()> {
         let Some(saver) = self.saver() else {
@@ -79,9 +78,9 @@ impl<'a, F: Float> Monitor<'a, F> {
     }
 
     /// Shows a search. Whether to stop, and why.
-    pub(super) fn iteration<'b, M: MStep<F>>(
+    pub(super) fn iteration<'b>(
         &mut self,
-        pass: &mut dyn Pass<'b, F, M>,
+        pass: &mut dyn Pass<'b, F>,
         report: &PhaseReport,
         limit: usize,
     ) -> Option<Stop> {
@@ -97,7 +96,7 @@ impl<'a, F: Float> Monitor<'a, F> {
                 free_energy: report.free_energies[report.iterations],
                 evaluations: report.evaluations,
                 elapsed: report.elapsed,
-                model: pass.stages().whole_model(),
+                model: &**pass.stages().whole_model(),
             });
         }
         self.stop()

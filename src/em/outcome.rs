@@ -1,9 +1,10 @@
 //! The outcome of a phase.
 
-use super::{PhaseReport, Stop, Supports};
+use super::{AnyModel, PhaseReport, Stop, Supports};
+use crate::base::float::Float;
 
 /// A model on its way through the phases, with what the last search under it found.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Outcome<Model> {
     pub(crate) model: Model,
@@ -32,6 +33,22 @@ impl<Model> Outcome<Model> {
         last.is_none_or(|phase| phase.stop == Stop::Cancelled)
     }
 
+    /// This outcome with another form of its model.
+    pub(crate) fn with<Other, E>(
+        self,
+        make: impl FnOnce(Model) -> Result<Other, E>,
+    ) -> Result<Outcome<Other>, E> {
+        Ok(Outcome {
+            model: make(self.model)?,
+            start: self.start,
+            calibrated: self.calibrated,
+            found: self.found,
+            exact: self.exact,
+            reached: self.reached,
+            phases: self.phases,
+        })
+    }
+
     /// This outcome, of a fit that was cancelled after the phase.
     pub(crate) fn cancelled(mut self) -> Self {
         if let Some(phase) = self.phases.last_mut() {
@@ -42,9 +59,9 @@ impl<Model> Outcome<Model> {
 }
 
 /// The result of the last search of a phase.
-pub(crate) struct Ended<Model> {
+pub(crate) struct Ended<F: Float> {
     /// In all coordinates.
-    pub(crate) model: Model,
+    pub(crate) model: AnyModel<F>,
     pub(crate) supports: Supports,
     /// Whether these are the best components of every row, for sure.
     pub(crate) exact: bool,

@@ -2,7 +2,7 @@
 
 use super::report::PhaseReport;
 use super::saved::{SavedPass, SavedPhase};
-use super::{Ended, StopRule, Supports};
+use super::{AnyModel, Ended, StopRule, Supports};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
@@ -11,7 +11,7 @@ use crate::data::{Data, Subspace, View};
 use crate::e_step::bounded::split_merge::{self, SplitMerge};
 use crate::e_step::{Assignment, EStep, Offset, Search};
 use crate::io::{FileFault, rule};
-use crate::m_step::{MStep, Moments, SecondMoments};
+use crate::m_step::{Moments, SecondMoments};
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 use crate::rows::Centres;
@@ -22,9 +22,9 @@ use std::borrow::Cow;
 pub(super) const SMALL_GAIN: f64 = 2e-3;
 
 /// The parts that every pass of a phase needs.
-pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
+pub(crate) struct SetUp<'a, F: Float> {
     pub(crate) data: &'a dyn Data<F>,
-    pub(crate) stages: Stages<'a, F, M>,
+    pub(crate) stages: Stages<'a, F>,
     pub(crate) streams: Streams,
     /// Rounds of moves and of transfers that are left.
     pub(crate) moves: usize,
@@ -41,9 +41,9 @@ pub(crate) struct SetUp<'a, F: Float, M: MStep<F>> {
     pub(crate) rule: StopRule,
 }
 
-impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
-    pub(super) fn model(&self) -> &M::Model {
-        &self.stages.model
+impl<F: Float> SetUp<'_, F> {
+    pub(super) fn model(&self) -> &dyn Mixture<F> {
+        &*self.stages.model
     }
 
     pub(super) fn view(&self) -> View<'_, F> {
@@ -63,7 +63,7 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
     pub(super) fn is_nearest(&self) -> bool {
         let stages = &self.stages;
         let model = self.model();
-        let kind = stages.m_step.statistics(model).kind;
+        let kind = stages.model.fitted().statistics().kind;
         let of_one = stages.width == 1 && model.components() > 1 && kind == SecondMoments::Total;
         of_one && !self.data.is_sparse() && stages.has_free_centres()
     }
@@ -96,13 +96,12 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
     /// Starts the variance (E8), if nothing is known of it yet.
     pub(super) fn calibrate(&mut self, first: &Likelihood) {
         if !std::mem::replace(&mut self.calibrated, true) {
-            let stages = &mut self.stages;
-            stages.m_step.calibrate(&mut stages.model, first);
+            self.stages.model.fitted_mut().calibrate(first);
         }
     }
 
     /// The result of a search, with a copy of the model.
-    pub(super) fn ended(&mut self, supports: Supports, exact: bool) -> Ended<M::Model> {
+    pub(super) fn ended(&mut self, supports: Supports, exact: bool) -> Ended<F> {
         let model = self.stages.whole_model().clone();
         Ended {
             model,
@@ -112,26 +111,24 @@ impl<F: Float, M: MStep<F>> SetUp<'_, F, M> {
     }
 }
 
-pub(crate) struct Stages<'a, F: Float, M: MStep<F>> {
-    pub(super) m_step: &'a M,
+pub(crate) struct Stages<'a, F: Float> {
     pub(crate) e_step: &'a dyn EStep<F>,
     pub(super) search: Box<dyn Search<F>>,
     /// Members of a support: a search from outside may say something else each time.
     pub(super) width: usize,
     /// Whether the model has [free centres](Mixture::free_centres).
     are_free: bool,
-    /// In the coordinates of the phase.
-    pub(crate) model: M::Model,
+    /// With its family, in the coordinates of the phase.
+    pub(crate) model: AnyModel<F>,
     /// In all coordinates, while `model` is in a subspace.
-    whole: Option<(M::Model, Subspace<F>)>,
+    whole: Option<(AnyModel<F>, Subspace<F>)>,
 }
 
-impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
+impl<'a, F: Float> Stages<'a, F> {
     /// Takes the model to the coordinates of a subspace, if there is one, and begins a search.
     pub(crate) fn begin(
-        m_step: &'a M,
         e_step: &'a dyn EStep<F>,
-        mut model: M::Model,
+        mut model: AnyModel<F>,
         subspace: Option<&Subspace<F>>,
         rng: &mut Rng,
     ) -> Result<Self> {
@@ -142,14 +139,13 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
             let (centres, frame) = model.free_centres().ok_or_else(no_one_variance)?;
             (*centres, *frame) = (projected, subspace.frame());
         }
-        let search = e_step.begin(&model, None, rng)?;
+        let search = e_step.begin(&*model, None, rng)?;
         let width = search.width();
         let most = model.components();
         let what = || format!("width {width}: must be at least 1, and at most {most}");
         let fault = || Error::stage(e_step.name(), what());
         ensure((1..=most).contains(&width), fault)?;
         Ok(Self {
-            m_step,
             e_step,
             search,
             width,
@@ -161,14 +157,14 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     pub(crate) fn resume(
         &mut self,
-        model: M::Model,
+        model: AnyModel<F>,
         search: &[u8],
     ) -> std::result::Result<(), FileFault> {
-        let same = shape(&model) == shape(&self.model) && model.frame() == self.model.frame();
+        let same = shape(&*model) == shape(&*self.model) && model.frame() == self.model.frame();
         rule(same, "model", "must be in the coordinates of the phase")?;
         self.model = model;
         let mut rng = Rng::from_seed(0);
-        let search = self.e_step.begin(&self.model, Some(search), &mut rng);
+        let search = self.e_step.begin(&*self.model, Some(search), &mut rng);
         self.search = search.map_err(|error| match error {
             Error::Model { fault, .. } => fault,
             _ => FileFault::content("state", "must be a state of the E-step"),
@@ -181,7 +177,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         &'b self,
         report: &'b PhaseReport,
         pass: SavedPass<'b, F>,
-    ) -> Option<SavedPhase<'b, F, M::Model>> {
+    ) -> Option<SavedPhase<'b, F, AnyModel<F>>> {
         Some(SavedPhase {
             report: Cow::Borrowed(report),
             model: Cow::Borrowed(&self.model),
@@ -190,7 +186,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         })
     }
 
-    pub(super) fn whole_model(&mut self) -> &M::Model {
+    pub(super) fn whole_model(&mut self) -> &AnyModel<F> {
         if let Some((whole, subspace)) = &mut self.whole {
             let lifted = (subspace.leave(self.model.centres()), whole.frame().clone());
             whole.clone_from(&self.model);
@@ -204,7 +200,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     /// An error unless the free energy is a number.
     pub(super) fn check(&self, free_energy: f64) -> Result<()> {
         let what = || format!("the free energy is {free_energy}: it must be finite");
-        let fault = || Error::stage(self.m_step.name(), what());
+        let fault = || Error::stage(self.model.fitted().name(), what());
         ensure(free_energy.is_finite(), fault)
     }
 
@@ -215,7 +211,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
 
     pub(super) fn restricted_steps(&self) -> usize {
         let truncated = self.width < self.model.components();
-        usize::from(truncated) * self.m_step.needs().restricted_steps
+        usize::from(truncated) * self.model.fitted().needs().restricted_steps
     }
 
     /// The M-step. An error, if the model has another shape after it.
@@ -225,10 +221,10 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
-        let before = shape(&self.model);
-        let model = &mut self.model;
-        self.m_step.update(statistics, model, restricted, cancel)?;
-        let after = shape(&self.model);
+        let before = shape(&*self.model);
+        let fitted = self.model.fitted_mut();
+        fitted.update(statistics, restricted, cancel)?;
+        let after = shape(&*self.model);
         let what = || {
             format!(
                 "{} components with {} centres of {} coordinates, and costs about points of {}, after an M-step: \
@@ -236,7 +232,8 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
                 after[0], after[1], after[2], after[3], before[0], before[1], before[2], before[3]
             )
         };
-        ensure(before == after, || Error::stage(self.m_step.name(), what()))
+        let fault = || Error::stage(self.model.fitted().name(), what());
+        ensure(before == after, fault)
     }
 
     /// Puts centres in the place of those of the model.
@@ -257,7 +254,7 @@ impl<'a, F: Float, M: MStep<F>> Stages<'a, F, M> {
     }
 
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
-        let kind = self.m_step.statistics(&self.model).kind;
+        let kind = self.model.fitted().statistics().kind;
         if kind != SecondMoments::Total || !self.model.cost().is_squared() {
             return Err(no_one_variance());
         }
@@ -272,7 +269,7 @@ fn no_one_variance() -> Error {
 }
 
 /// Components, centres and their coordinates, and those of the centres that costs are about.
-pub(crate) fn shape<F: Float>(model: &impl Mixture<F>) -> [usize; 4] {
+pub(crate) fn shape<F: Float>(model: &dyn Mixture<F>) -> [usize; 4] {
     let cost = model.cost();
     let centres = model.centres();
     let dim = centres.dim();

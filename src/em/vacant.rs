@@ -36,7 +36,7 @@ pub(super) struct Filled<F> {
 pub(super) fn fill<F: Float>(
     view: View<'_, F>,
     mut centres: Centres<F>,
-    mass: impl Fn(usize) -> f64,
+    mass: &dyn Fn(usize) -> f64,
     means: &Centres<F>,
     labels: &[u32],
     order: &[usize],

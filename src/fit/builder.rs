@@ -41,12 +41,19 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Clusterer<F: Float, M = Gaussian> {
+    pub(super) pipeline: Pipeline<F>,
+    /// Shared with the models of its fits.
+    pub(super) m_step: Arc<M>,
+}
+
+/// All of a clusterer but its family.
+#[derive(Clone)]
+pub(super) struct Pipeline<F: Float> {
     pub(super) coreset: Arc<dyn Coreset<F>>,
     pub(super) seeder: Arc<dyn Seeder<F>>,
     phases: List<F>,
     /// Whether the caller gave an E-step, and a list of phases.
     given: [bool; 2],
-    pub(super) m_step: M,
     pub(super) settings: Settings,
 }
 
@@ -81,11 +88,20 @@ impl<F: Float> Clusterer<F> {
     /// [`Gaussian`].
     pub fn builder() -> Builder<F> {
         Builder(Clusterer {
+            pipeline: Pipeline::default(),
+            m_step: Arc::new(Gaussian::new(Covariance::TiedSpherical)),
+        })
+    }
+}
+
+impl<F: Float> Default for Pipeline<F> {
+    #[inline(never)]
+    fn default() -> Self {
+        Self {
             coreset: Arc::new(Full),
             seeder: Arc::new(KMeansPlusPlus::new()),
             phases: Arc::new(|_| vec![Phase::new(Exhaustive::nearest())]),
             given: [false; 2],
-            m_step: Gaussian::new(Covariance::TiedSpherical),
             settings: Settings {
                 clusters: 0,
                 cancel: None,
@@ -101,20 +117,21 @@ impl<F: Float> Clusterer<F> {
                 directions: false,
                 seed: 0,
             },
-        })
+        }
     }
 }
 
 impl<F: Float, M: Stage> fmt::Debug for Clusterer<F, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The phases for large data stand for the list, if they are sound.
-        let phases = self.phases_for(LARGE, LARGE).unwrap_or_default();
+        let pipeline = &self.pipeline;
+        let phases = pipeline.phases_for(LARGE, LARGE).unwrap_or_default();
         f.debug_struct("Clusterer")
-            .field("coreset", &self.coreset)
-            .field("seeder", &self.seeder)
+            .field("coreset", &pipeline.coreset)
+            .field("seeder", &pipeline.seeder)
             .field("phases", &phases)
             .field("m_step", &self.m_step)
-            .field("settings", &self.settings)
+            .field("settings", &pipeline.settings)
             .finish()
     }
 }
@@ -127,19 +144,19 @@ pub struct Builder<F: Float, M: Stage = Gaussian>(Clusterer<F, M>);
 impl<F: Float, M: Stage> Builder<F, M> {
     /// **Required.** The number of clusters (components), k.
     pub fn clusters(mut self, clusters: usize) -> Self {
-        self.0.settings.clusters = clusters;
+        self.0.pipeline.settings.clusters = clusters;
         self
     }
 
     /// The coreset. Default [`Full`]: all rows.
     pub fn coreset(mut self, coreset: impl Coreset<F> + 'static) -> Self {
-        self.0.coreset = Arc::new(coreset);
+        self.0.pipeline.coreset = Arc::new(coreset);
         self
     }
 
     /// The seeder. Default [`KMeansPlusPlus`]: the usual choice.
     pub fn seeder(mut self, seeder: impl Seeder<F> + 'static) -> Self {
-        self.0.seeder = Arc::new(seeder);
+        self.0.pipeline.seeder = Arc::new(seeder);
         self
     }
 
@@ -147,34 +164,30 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// [`Exhaustive::nearest`]: k-means.
     pub fn e_step(mut self, e_step: impl EStep<F> + 'static) -> Self {
         let phase = Phase::new(e_step);
-        self.0.phases = Arc::new(move |_| vec![phase.clone()]);
-        self.0.given[0] = true;
+        self.0.pipeline.phases = Arc::new(move |_| vec![phase.clone()]);
+        self.0.pipeline.given[0] = true;
         self
     }
 
     /// Several phases, each from the model of the one before; `list` makes them from the shape of the data. At least one.
     /// A phase has its own E-step, so it is an error to set one of the [builder](Self::e_step) as well.
     pub fn phases(mut self, list: impl Fn(Shape) -> Vec<Phase<F>> + Send + Sync + 'static) -> Self {
-        self.0.phases = Arc::new(list);
-        self.0.given[1] = true;
+        self.0.pipeline.phases = Arc::new(list);
+        self.0.pipeline.given[1] = true;
         self
     }
 
     /// Makes its E-step, or phases, those of a named algorithm, which others replace.
     pub(crate) fn named(mut self) -> Self {
-        self.0.given = [false; 2];
+        self.0.pipeline.given = [false; 2];
         self
     }
 
     /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
     pub fn m_step<N: MStep<F>>(self, m_step: N) -> Builder<F, N> {
         Builder(Clusterer {
-            coreset: self.0.coreset,
-            seeder: self.0.seeder,
-            phases: self.0.phases,
-            given: self.0.given,
-            m_step,
-            settings: self.0.settings,
+            pipeline: self.0.pipeline,
+            m_step: Arc::new(m_step),
         })
     }
 
@@ -185,21 +198,21 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// Where all components share each row it is what $F$ has still to gain, in nats per row ([`Rule::RemainingPerRow`]). In every phase, after its last round of split and merge; times the [factor](Phase::tolerance_factor) of the phase.
     pub fn tolerance(mut self, tolerance: f64) -> Self {
-        self.0.settings.rule.tolerance = tolerance;
+        self.0.pipeline.settings.rule.tolerance = tolerance;
         self
     }
 
     /// The rule by which a change of the free energy counts as small. Default: [`Rule::RemainingPerRow`] where all components share
     /// each row, else [`Rule::PerCoordinate`]; [`Rule::RelativeToFreeEnergy`] is that of the papers, at a tolerance of 1e-4.
     pub fn stop_rule(mut self, rule: Rule) -> Self {
-        self.0.settings.rule.rule = Some(rule);
+        self.0.pipeline.settings.rule.rule = Some(rule);
         self
     }
 
     /// Most M-steps, of every phase; 0 leaves the seeds where they are (unless the E-step warms up). Default 200: several
     /// times what the papers' data needed.
     pub fn max_iterations(mut self, max_iterations: usize) -> Self {
-        self.0.settings.rule.max_iterations = max_iterations;
+        self.0.pipeline.settings.rule.max_iterations = max_iterations;
         self
     }
 
@@ -210,7 +223,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// many restarts as threads. Each takes its own memory. With an [observer](Clusterer::fit_observed) or a
     /// [checkpoint](Self::checkpoint) they run one after the other.
     pub fn restarts(mut self, restarts: usize) -> Self {
-        self.0.settings.restarts = restarts;
+        self.0.pipeline.settings.restarts = restarts;
         self
     }
 
@@ -235,7 +248,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn standardise(mut self, standardise: bool) -> Self {
-        self.0.settings.standardise = standardise;
+        self.0.pipeline.settings.standardise = standardise;
         self
     }
 
@@ -246,30 +259,30 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// Rows with missing values have no direction, and those of a sketch are other ones: errors of the fit.
     pub fn directions(mut self, directions: bool) -> Self {
-        self.0.settings.directions = directions;
+        self.0.pipeline.settings.directions = directions;
         self
     }
 
     /// Ends fits from outside: see [`Cancel`]. Default: none.
     pub fn cancel(mut self, cancel: &Cancel) -> Self {
-        self.0.settings.cancel = Some(cancel.clone());
+        self.0.pipeline.settings.cancel = Some(cancel.clone());
         self
     }
 
     pub(crate) fn written_to(mut self, checkpoint: &Checkpoint) -> Self {
-        self.0.settings.checkpoint = Some(checkpoint.clone());
+        self.0.pipeline.settings.checkpoint = Some(checkpoint.clone());
         self
     }
 
     /// Starts from a model that was copied.
     pub(crate) fn warm_start(mut self, warm: &WarmStart) -> Self {
-        self.0.settings.warm = Some(warm.clone());
+        self.0.pipeline.settings.warm = Some(warm.clone());
         self
     }
 
     /// The seed of all randomness. Default 0: a fit is reproducible unless asked otherwise.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.0.settings.seed = seed;
+        self.0.pipeline.settings.seed = seed;
         self
     }
 
@@ -282,34 +295,13 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// # Errors
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
-    #[inline(never)]
     pub fn build(self) -> Result<Clusterer<F, M>> {
         let Self(clusterer) = self;
-        let settings = &clusterer.settings;
-        let clusters = settings.clusters;
-        let rule = "must be given, and at least 1: .clusters(k)";
-        require(clusters > 0, "clusters", clusters, rule)?;
-        let few = clusters < crate::model::block::UNSET as usize;
-        require(few, "clusters", clusters, "must be below 2^32 - 1")?;
-        let both = clusterer.given == [true; 2];
-        let rule = "must be left out: each phase has its own, Phase::new(e_step)";
-        require(!both, "e_step", "given besides phases", rule)?;
-        let both = settings.standardise && settings.directions;
-        let rule = "must not be set together: columns of directions have one unit";
-        require(!both, "standardise and directions", both, rule)?;
-        positive("restarts", settings.restarts)?;
-        not_negative("tolerance", settings.rule.tolerance)?;
-        if let Some(checkpoint) = &settings.checkpoint {
-            checkpoint.check()?;
-        }
-        if let Some(warm) = &settings.warm {
-            warm.check()?;
-        }
-        clusterer.coreset.check(clusters)?;
-        clusterer.seeder.check(clusters)?;
-        clusterer.m_step.check(clusters)?;
+        let pipeline = &clusterer.pipeline;
+        pipeline.check()?;
+        clusterer.m_step.check(pipeline.settings.clusters)?;
         // The list depends on the data: what it is for large ones is checked here, and again in every fit.
-        clusterer.phases_for(LARGE, LARGE)?;
+        pipeline.phases_for(LARGE, LARGE)?;
         Ok(clusterer)
     }
 }
@@ -353,13 +345,13 @@ impl<F: Float> Builder<F> {
     /// [equal ones](Gaussian::equal_proportions) were asked for; the default [`Covariance::TiedSpherical`] has equal ones, as in
     /// k-means. [`m_step`](Self::m_step) takes other families.
     pub fn covariance(mut self, covariance: Covariance) -> Self {
-        self.0.m_step = self.0.m_step.with(covariance);
+        self.0.m_step = Arc::new(self.0.m_step.with(covariance));
         self
     }
 
     /// Components with a [prior](Prior): rows in advance, so that none collapses on few rows. Default: none, and maximum likelihood.
     pub fn prior(mut self, prior: Prior) -> Self {
-        self.0.m_step = self.0.m_step.prior(prior);
+        self.0.m_step = Arc::new(self.0.m_step.prior(prior));
         self
     }
 }
@@ -367,7 +359,34 @@ impl<F: Float> Builder<F> {
 /// Rows and columns of large data: few phases are left out.
 const LARGE: usize = 1 << 24;
 
-impl<F: Float, M> Clusterer<F, M> {
+impl<F: Float> Pipeline<F> {
+    /// Checks all settings but those of the family.
+    #[inline(never)]
+    fn check(&self) -> Result<()> {
+        let settings = &self.settings;
+        let clusters = settings.clusters;
+        let rule = "must be given, and at least 1: .clusters(k)";
+        require(clusters > 0, "clusters", clusters, rule)?;
+        let few = clusters < crate::model::block::UNSET as usize;
+        require(few, "clusters", clusters, "must be below 2^32 - 1")?;
+        let both = self.given == [true; 2];
+        let rule = "must be left out: each phase has its own, Phase::new(e_step)";
+        require(!both, "e_step", "given besides phases", rule)?;
+        let both = settings.standardise && settings.directions;
+        let rule = "must not be set together: columns of directions have one unit";
+        require(!both, "standardise and directions", both, rule)?;
+        positive("restarts", settings.restarts)?;
+        not_negative("tolerance", settings.rule.tolerance)?;
+        if let Some(checkpoint) = &settings.checkpoint {
+            checkpoint.check()?;
+        }
+        if let Some(warm) = &settings.warm {
+            warm.check()?;
+        }
+        self.coreset.check(clusters)?;
+        self.seeder.check(clusters)
+    }
+
     #[inline(never)]
     pub(super) fn phases_for(&self, rows: usize, columns: usize) -> Result<Vec<Phase<F>>> {
         let clusters = self.settings.clusters;

@@ -1,6 +1,6 @@
 //! A fit, from its stages to its result.
 
-use super::builder::{Builder, Clusterer, Settings};
+use super::builder::{Builder, Clusterer, Pipeline, Settings};
 use super::phase::Phase;
 use super::result::Fit;
 use super::warm::WarmStart;
@@ -29,7 +29,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     /// weight than there are clusters; errors of the seeder and of the M-step; [`Error::Stage`](crate::Error::Stage) for a stage of yours
     /// that breaks its rules.
     pub fn fit(&self, data: &dyn Data<F>) -> Result<Fit<M::Model>> {
-        self.run(data, &*self.seeder, None)
+        self.run(data, &*self.pipeline.seeder, None)
     }
 
     /// Fits the model, showing every step to `observer`. When that returns `ControlFlow::Break`, the fit ends with the
@@ -56,14 +56,16 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         data: &dyn Data<F>,
         mut observer: impl FnMut(&Progress<'_, F>) -> ControlFlow<()>,
     ) -> Result<Fit<M::Model>> {
-        self.run(data, &*self.seeder, Some(&mut observer))
+        self.run(data, &*self.pipeline.seeder, Some(&mut observer))
     }
+}
 
-    /// The identity of this fit, for its checkpoints.
+impl<F: Float> Pipeline<F> {
+    /// The identity of a fit with this seeder and this family, for its checkpoints.
     pub(super) fn identity(
         &self,
         data: &dyn Data<F>,
-        seeder: &str,
+        [seeder, family]: [String; 2],
         phases: &[Phase<F>],
     ) -> Result<Identity> {
         let Settings {
@@ -86,7 +88,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         for (number, phase) in phases.iter().enumerate() {
             identity.add(format_args!("phase {number}"), format_args!("{phase:?}"));
         }
-        identity.add("family", format_args!("{:?}", self.m_step));
+        identity.add("family", family);
         let start = warm.as_ref().map(WarmStart::fingerprint);
         identity.add("start", start.as_deref().unwrap_or("seeds"));
         identity.add("tolerance", format_args!("{:?}", rule.tolerance));

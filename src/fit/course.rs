@@ -6,9 +6,8 @@ use super::spent::Context;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
 use crate::base::serde::Serialize;
-use crate::em::{Outcome, PhaseReport, shape};
+use crate::em::{AnyFamily, AnyModel, Outcome, PhaseReport, SavedModel, shape};
 use crate::io::{FileFault, all_counts, rule};
-use crate::model::Mixture;
 use std::collections::VecDeque;
 
 type Read<T> = std::result::Result<T, FileFault>;
@@ -121,17 +120,17 @@ impl<Model> Course<Model> {
         }
         self.waiting.pop_front().ok_or_else(no_phase)
     }
+}
 
+impl Course<SavedModel> {
     /// The course in a checkpoint of this fit, with the bytes of the phase that runs.
     pub(super) fn resumed<F: Float>(
-        mut self,
+        self,
+        family: &dyn AnyFamily<F>,
         settings: &Settings,
         plan: &Plan<'_, F>,
         middle: Vec<u8>,
-    ) -> Read<Self>
-    where
-        Model: Mixture<F>,
-    {
+    ) -> Read<Course<AnyModel<F>>> {
         let restart = self.restarts.len();
         let runs = !middle.is_empty();
         let within = restart < settings.restarts && self.number <= plan.phases.len();
@@ -151,23 +150,31 @@ impl<Model> Course<Model> {
         };
         let of_best = "must have what was found, and phases behind it";
         rule(behind, "course", of_best)?;
-        let check = |candidate| checked(candidate, plan, settings.clusters);
-        self.best = match self.best {
-            Some((place, best)) => Some((place, check(best)?)),
-            None => None,
-        };
-        self.leading = self.leading.map(check).transpose()?;
-        self.waiting = self.waiting.into_iter().map(check).collect::<Read<_>>()?;
-        self.middle = runs.then_some(middle);
-        Ok(self)
+        let check = |candidate| checked(candidate, family, plan, settings.clusters);
+        Ok(Course {
+            best: match self.best {
+                Some((place, best)) => Some((place, check(best)?)),
+                None => None,
+            },
+            restarts: self.restarts,
+            cut: self.cut,
+            number: self.number,
+            subspace: self.subspace,
+            anew: self.anew,
+            waiting: self.waiting.into_iter().map(check).collect::<Read<_>>()?,
+            leading: self.leading.map(check).transpose()?,
+            middle: runs.then_some(middle),
+        })
     }
 }
 
-fn checked<F: Float, Model: Mixture<F>>(
-    candidate: Outcome<Model>,
+fn checked<F: Float>(
+    candidate: Outcome<SavedModel>,
+    family: &dyn AnyFamily<F>,
     plan: &Plan<'_, F>,
     k: usize,
-) -> Read<Outcome<Model>> {
+) -> Read<Outcome<AnyModel<F>>> {
+    let candidate = candidate.with(|SavedModel(bytes)| family.read(&bytes))?;
     if let Some((supports, place)) = &candidate.found {
         let within = *place < plan.sets.len();
         rule(within, "candidate", "must be on rows of the fit")?;
@@ -178,7 +185,7 @@ fn checked<F: Float, Model: Mixture<F>>(
     all_counts("candidate", &[candidate.start as u64])?;
     let model = &candidate.model;
     let dim = plan.frame.dim();
-    let same = shape(model) == [k, k, dim, dim] && *model.frame() == plan.frame;
+    let same = shape(&**model) == [k, k, dim, dim] && *model.frame() == plan.frame;
     rule(same, "model", "must be in the coordinates of the data")?;
     let phases = candidate.phases.into_iter().map(PhaseReport::checked);
     Ok(Outcome {

@@ -81,9 +81,9 @@ impl<F: Float, M: MStep<F>> Estimator<F> for Clusterer<F, M> {
         observer: Option<BoxedObserver<'_, F>>,
     ) -> Result<Fit<BoxedMixture<F>>> {
         if let Some(seeder) = seeder {
-            seeder.check(self.settings.clusters)?;
+            seeder.check(self.pipeline.settings.clusters)?;
         }
-        let seeder = seeder.unwrap_or(&*self.seeder);
+        let seeder = seeder.unwrap_or(&*self.pipeline.seeder);
         Ok(self.run(data, seeder, observer)?.boxed())
     }
 }

@@ -42,7 +42,7 @@ impl<F: Float, M: MStep<F>> MeansOf<F, M> {
     #[must_use]
     pub fn new(mut clusterer: Clusterer<F, M>) -> Self {
         // The data has the flag of the fit which this is a part of.
-        let settings = &mut clusterer.settings;
+        let settings = &mut clusterer.pipeline.settings;
         (settings.cancel, settings.checkpoint, settings.warm) = (None, None, None);
         settings.seed = 0;
         Self(clusterer)
@@ -51,7 +51,7 @@ impl<F: Float, M: MStep<F>> MeansOf<F, M> {
 
 impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
     fn check(&self, clusters: usize) -> Result<()> {
-        let own = self.0.settings.clusters;
+        let own = self.0.pipeline.settings.clusters;
         let name = "clusters of the fit for the seeds and of this fit";
         let value = format!("{own} and {clusters}");
         require(own == clusters, name, value, "must be equal")
@@ -61,7 +61,7 @@ impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
 impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {
     fn seed(&self, view: View<'_, F>, _: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let mut other = self.0.clone();
-        other.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
+        other.pipeline.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
         let fit = other.fit(view.data)?;
         Ok(Seeds {
             centres: Centres::enter(fit.model.means().view(), view.frame),

@@ -7,9 +7,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::{Purpose, Streams};
 use crate::data::{Centres, Data, View};
-use crate::em::{self, Outcome};
-use crate::m_step::MStep;
-use crate::model::Mixture;
+use crate::em::{self, AnyModel, Outcome};
 use crate::seed::{Seeder, Uniform};
 use std::time::Instant;
 
@@ -40,15 +38,15 @@ fn chosen<F: Float>(
     data.select(&rows, weights)
 }
 
-impl<F: Float, M: MStep<F>> Run<'_, F, M> {
+impl<F: Float> Run<'_, F> {
     /// A start at random rows in the phase on all rows, if they are as good as the seeds, and that phase comes next and is not much longer
     /// than the one on the coreset. If it is, `course` is told that [`start_anew`](Self::start_anew) may be better.
     pub(super) fn random_start(
         &self,
-        first: &Outcome<M::Model>,
-        course: &mut Course<M::Model>,
+        first: &Outcome<AnyModel<F>>,
+        course: &mut Course<AnyModel<F>>,
         context: &mut Context<'_, F>,
-    ) -> Result<Option<Outcome<M::Model>>> {
+    ) -> Result<Option<Outcome<AnyModel<F>>>> {
         let plan = &self.plan;
         let Some((reached, few, all)) = self.instead_of_coreset(course, context) else {
             return Ok(None);
@@ -78,11 +76,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     /// there are for each cluster, and the means would not leave them.
     pub(super) fn start_anew(
         &self,
-        course: &Course<M::Model>,
+        course: &Course<AnyModel<F>>,
         context: &mut Context<'_, F>,
-    ) -> Result<Option<Outcome<M::Model>>> {
+    ) -> Result<Option<Outcome<AnyModel<F>>>> {
         let plan = &self.plan;
-        let settings = &self.clusterer.settings;
+        let settings = &self.pipeline.settings;
         let begins = self.instead_of_coreset(course, context);
         let (Some((reached, few, all)), Some(fitted)) = (begins, course.first()) else {
             return Ok(None);
@@ -110,11 +108,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     /// The phase in which a fit may begin without what the first one finds, the rows of that one, and all rows.
     fn instead_of_coreset(
         &self,
-        course: &Course<M::Model>,
+        course: &Course<AnyModel<F>>,
         context: &Context<'_, F>,
     ) -> Option<(usize, &dyn Data<F>, &dyn Data<F>)> {
         let plan = &self.plan;
-        let settings = &self.clusterer.settings;
+        let settings = &self.pipeline.settings;
         let reached = plan.on_all().filter(|reached| *reached > 0)?;
         let begin = &plan.phases[0];
         let next = &plan.phases[reached];
@@ -131,8 +129,8 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     /// Rows drawn at random for the centres: equal ones in each call.
-    fn random_rows(&self, all: &dyn Data<F>, course: &Course<M::Model>) -> Result<Centres<F>> {
-        let settings = &self.clusterer.settings;
+    fn random_rows(&self, all: &dyn Data<F>, course: &Course<AnyModel<F>>) -> Result<Centres<F>> {
+        let settings = &self.pipeline.settings;
         let streams = Streams::new(settings.seed, course.restarts.len() as u64);
         let mut rng = streams.at(Purpose::Seeding, 1, 0);
         let view = View::new(all, &self.plan.frame);
@@ -142,10 +140,10 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     /// A start at these centres, in place of another one.
     fn begun_at(
         &self,
-        other: &Outcome<M::Model>,
+        other: &Outcome<AnyModel<F>>,
         centres: Centres<F>,
         reached: usize,
-    ) -> Result<Outcome<M::Model>> {
+    ) -> Result<Outcome<AnyModel<F>>> {
         Ok(Outcome {
             model: self.model_at(centres)?,
             calibrated: false,

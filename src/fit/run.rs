@@ -1,6 +1,6 @@
 //! One fit: coreset, seeds and phases, for every restart.
 
-use super::builder::Clusterer;
+use super::builder::{Clusterer, Pipeline};
 use super::course::Course;
 use super::phase::Columns;
 use super::result::Fit;
@@ -14,12 +14,12 @@ use crate::base::share::Share;
 use crate::data::{Centres, Data, Frame, Guarded, View};
 use crate::em::trace;
 use crate::em::{
-    self, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass, PhaseReport, Progress,
-    Report, Rule, SavedPass, SavedPhase, Saver, SetUp, Stages, Stop, StopRule, shape,
+    self, AnyFamily, AnyModel, FullPass, IncrementalPass, Monitor, Observer, Outcome, Pass,
+    PhaseReport, Progress, Report, Rule, SavedModel, SavedPass, SavedPhase, Saver, SetUp, Stages,
+    Stop, StopRule, shape,
 };
 use crate::io::{self, FileFault};
 use crate::m_step::{Coordinates, MStep, Started};
-use crate::model::Mixture;
 use crate::seed::Seeder;
 use std::time::Instant;
 
@@ -27,10 +27,11 @@ use std::time::Instant;
 const CHEAP_ROWS: usize = 1 << 16;
 
 /// The part of a fit in its checkpoint.
-type Saved<Model> = (Spent, Coresets, Course<Model>);
+type Saved = (Spent, Coresets, Course<SavedModel>);
 
-pub(super) struct Run<'a, F: Float, M: MStep<F>> {
-    pub(super) clusterer: &'a Clusterer<F, M>,
+pub(super) struct Run<'a, F: Float> {
+    pub(super) pipeline: &'a Pipeline<F>,
+    family: &'a dyn AnyFamily<F>,
     data: &'a dyn Data<F>,
     seeder: &'a dyn Seeder<F>,
     pub(super) plan: Plan<'a, F>,
@@ -45,15 +46,30 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         seeder: &dyn Seeder<F>,
         observer: Option<Observer<'_, F>>,
     ) -> Result<Fit<M::Model>> {
+        let fit = self.pipeline.run(&self.m_step, data, seeder, observer)?;
+        Ok(fit.map(AnyModel::into_typed))
+    }
+}
+
+impl<F: Float> Pipeline<F> {
+    #[inline(never)]
+    fn run(
+        &self,
+        family: &dyn AnyFamily<F>,
+        data: &dyn Data<F>,
+        seeder: &dyn Seeder<F>,
+        observer: Option<Observer<'_, F>>,
+    ) -> Result<Fit<AnyModel<F>>> {
         let settings = &self.settings;
         let cancel = settings.cancel.clone();
-        let coordinates = self.m_step.needs().coordinates;
+        let coordinates = family.needs().coordinates;
         let directions = settings.directions || coordinates == Coordinates::Directions;
         let data: &dyn Data<F> = &Guarded::to_fit(data, cancel.as_ref(), directions)?;
         let phases = self.phases_for(data.summary().rows, data.dim())?;
         let saver = match &settings.checkpoint {
             Some(checkpoint) => {
-                let identity = self.identity(data, &format!("{seeder:?}"), &phases)?;
+                let names = [format!("{seeder:?}"), format!("{family:?}")];
+                let identity = self.identity(data, names, &phases)?;
                 Some(Saver::new(checkpoint, identity)?)
             }
             None => None,
@@ -64,7 +80,7 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
             spent: Spent::default(),
         };
         let saved = match context.monitor.saver() {
-            Some(saver) => saver.resumed::<Saved<M::Model>>()?,
+            Some(saver) => saver.resumed::<Saved>()?,
             None => None,
         };
         let (known, from) = match saved {
@@ -95,14 +111,15 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
         let mut course = match from {
             Some((spent, course, middle)) => {
                 let sound = spent.check();
-                let course = sound.and_then(|()| course.resumed(settings, &plan, middle));
+                let course = sound.and_then(|()| course.resumed(family, settings, &plan, middle));
                 context.spent = spent;
                 course.map_err(|fault| settings.fault(fault))?
             }
             None => Course::of_restart(0),
         };
         let run = Run {
-            clusterer: self,
+            pipeline: self,
+            family,
             data,
             seeder,
             plan,
@@ -123,14 +140,14 @@ impl<F: Float, M: MStep<F>> Clusterer<F, M> {
     }
 }
 
-impl<F: Float, M: MStep<F>> Run<'_, F, M> {
+impl<F: Float> Run<'_, F> {
     /// The best of the restarts.
-    fn end(self, course: Course<M::Model>, context: Context<'_, F>) -> Result<Fit<M::Model>> {
+    fn end(self, course: Course<AnyModel<F>>, context: Context<'_, F>) -> Result<Fit<AnyModel<F>>> {
         let Context { monitor, spent } = context;
         let (restart, best) = course.best.ok_or(Error::Cancelled)?;
         let (supports, place) = best.found.ok_or_else(no_phase)?;
         let last = best.phases.last().expect("at least one phase");
-        let all = course.restarts.len() == self.clusterer.settings.restarts;
+        let all = course.restarts.len() == self.pipeline.settings.restarts;
         let whole = all && best.reached == self.plan.phases.len() && !course.cut;
         let report = Report {
             stop: match monitor.stop() {
@@ -164,9 +181,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     /// Restarts that know nothing of each other, some at a time: what they found is kept until all of these have ended.
-    fn restarts_at_once(&self, course: &mut Course<M::Model>, spent: &mut Spent) -> Result<()> {
+    fn restarts_at_once(&self, course: &mut Course<AnyModel<F>>, spent: &mut Spent) -> Result<()> {
         const BATCH: usize = 64;
-        let settings = &self.clusterer.settings;
+        let settings = &self.pipeline.settings;
         let most = settings.restarts;
         for first in (0..most).step_by(BATCH) {
             let count = BATCH.min(most - first);
@@ -196,11 +213,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     /// One restart: its starts through the first phase, and the best of them through the others.
     fn restart(
         &self,
-        course: &mut Course<M::Model>,
+        course: &mut Course<AnyModel<F>>,
         context: &mut Context<'_, F>,
-    ) -> Result<Outcome<M::Model>> {
+    ) -> Result<Outcome<AnyModel<F>>> {
         let plan = &self.plan;
-        let settings = &self.clusterer.settings;
+        let settings = &self.pipeline.settings;
         if course.is_new() {
             self.starts(course, context)?;
             course.save(plan, context)?;
@@ -255,9 +272,9 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     }
 
     /// The starts of a restart, at their seeds.
-    fn starts(&self, course: &mut Course<M::Model>, context: &mut Context<'_, F>) -> Result<()> {
+    fn starts(&self, course: &mut Course<AnyModel<F>>, context: &mut Context<'_, F>) -> Result<()> {
         let plan = &self.plan;
-        let settings = &self.clusterer.settings;
+        let settings = &self.pipeline.settings;
         let restart = course.restarts.len();
         let first = self.start(restart, 0, context)?;
         course.anew = false;
@@ -304,18 +321,17 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         restart: usize,
         start: usize,
         context: &mut Context<'_, F>,
-    ) -> Result<Outcome<M::Model>> {
+    ) -> Result<Outcome<AnyModel<F>>> {
         let plan = &self.plan;
-        let settings = &self.clusterer.settings;
+        let settings = &self.pipeline.settings;
         let started = Instant::now();
-        let m_step = &self.clusterer.m_step;
         let frame = plan.frame.clone();
         let mut calibrated = false;
         let mut evaluations = 0;
         let model = match &settings.warm {
             Some(warm) => {
                 let Started { model, goes_on } =
-                    warm.model(m_step, settings.clusters, frame, self.data)?;
+                    warm.model(self.family, settings.clusters, frame, self.data)?;
                 model.cost().check(self.data)?;
                 calibrated = goes_on;
                 model
@@ -358,14 +374,13 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         })
     }
 
-    pub(super) fn model_at(&self, seeds: Centres<F>) -> Result<M::Model> {
-        let m_step = &self.clusterer.m_step;
+    pub(super) fn model_at(&self, seeds: Centres<F>) -> Result<AnyModel<F>> {
         let frame = self.plan.frame.clone();
         let k = seeds.len();
         let d = seeds.dim();
-        let model = m_step.start(seeds, frame, self.data, None)?.model;
-        let ([components, centres, dim, about], in_frame) = (shape(&model), model.frame().dim());
-        let sums = m_step.statistics(&model);
+        let model = self.family.at_seeds(seeds, frame, self.data)?;
+        let ([components, centres, dim, about], in_frame) = (shape(&*model), model.frame().dim());
+        let sums = model.fitted().statistics();
         let of = sums.mass.len();
         let by = sums.dim;
         if [components, centres, of, dim, about, in_frame, by] != [k, k, k, d, d, d, d] {
@@ -373,7 +388,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
                 "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}, \
                  costs about points of {about}, and sums over {of} components of {by}: there must be one for each of {k} seeds of {d} coordinates"
             );
-            return Err(Error::stage(m_step.name(), what));
+            return Err(Error::stage(self.family.name(), what));
         }
         model.cost().check(self.data)?;
         Ok(model)
@@ -382,12 +397,12 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     /// A candidate after the phase that the course is in: if the fit is cancelled, after the last search that was done.
     fn phase(
         &self,
-        mut candidate: Outcome<M::Model>,
-        course: &mut Course<M::Model>,
+        mut candidate: Outcome<AnyModel<F>>,
+        course: &mut Course<AnyModel<F>>,
         context: &mut Context<'_, F>,
-    ) -> Result<Outcome<M::Model>> {
+    ) -> Result<Outcome<AnyModel<F>>> {
         let plan = &self.plan;
-        let settings = &self.clusterer.settings;
+        let settings = &self.pipeline.settings;
         let Planned { phase, place } = &plan.phases[course.number];
         let outline = phase.outline;
         let place = *place;
@@ -408,18 +423,18 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         let streams = streams.phase(done);
         let mut rng = streams.at(Purpose::Start, 0, 0);
         let subspace = plan.subspace().filter(|_| inside).map(|p| &p.subspace);
-        let m_step = &self.clusterer.m_step;
         let e_step = &*phase.e_step;
-        let mut stages = Stages::begin(m_step, e_step, candidate.model, subspace, &mut rng)?;
+        let mut stages = Stages::begin(e_step, candidate.model, subspace, &mut rng)?;
         let which = plan.sets[place].which;
         let mut report = PhaseReport::new(restart, done, which, data.len(), data.dim());
         let before = candidate.phases.last();
         report.longer_lists = before.map_or(0, |phase| phase.longer_lists);
         let mut saved = None;
         if let Some(bytes) = course.middle.take() {
-            let resumed = io::only::<SavedPhase<'_, F, M::Model>>("phase", &bytes);
+            let resumed = io::only::<SavedPhase<'_, F, SavedModel>>("phase", &bytes);
             let resumed = resumed.and_then(|phase| {
-                stages.resume(phase.model.into_owned(), &phase.search)?;
+                let model = self.family.read(&phase.model.0)?;
+                stages.resume(model, &phase.search)?;
                 (report, saved) = (phase.report.into_owned().checked()?, Some(phase.pass));
                 Ok(())
             });
@@ -463,11 +478,11 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
     /// The pass of a phase, at its beginning or from a checkpoint. Sparse rows, which know different coordinates, have no bounds.
     fn pass<'b>(
         &self,
-        set_up: SetUp<'b, F, M>,
+        set_up: SetUp<'b, F>,
         saved: Option<SavedPass<'_, F>>,
         stopped: bool,
         report: &mut PhaseReport,
-    ) -> Result<Box<dyn Pass<'b, F, M> + 'b>> {
+    ) -> Result<Box<dyn Pass<'b, F> + 'b>> {
         let has_bounds = set_up.stages.e_step.bounds().is_some();
         let data = set_up.data;
         let numbered = !has_bounds || u32::try_from(data.len()).is_ok();
@@ -477,7 +492,7 @@ impl<F: Float, M: MStep<F>> Run<'_, F, M> {
         if bounded {
             set_up.stages.check_free_centres()?;
         }
-        let fault = |fault| self.clusterer.settings.fault(fault);
+        let fault = |fault| self.pipeline.settings.fault(fault);
         Ok(match saved {
             None if bounded => Box::new(IncrementalPass::new(set_up, report)?),
             None => Box::new(FullPass::new(set_up, stopped, report)?),

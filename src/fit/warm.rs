@@ -3,12 +3,12 @@
 use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
-use crate::base::serde::DeserializeOwned;
-use crate::base::stage::{self, Stage};
+use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Frame, View};
-use crate::io::{self, Contents, FileFault, MODEL, ModelInfo, hash_of};
+use crate::em::{AnyFamily, AnyModel};
+use crate::io::{Contents, FileFault, MODEL, ModelInfo, hash_of};
+use crate::m_step::Started;
 use crate::m_step::saved::Save;
-use crate::m_step::{MStep, Started};
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::seed::{Given, Seeder};
@@ -34,20 +34,20 @@ impl WarmStart {
     }
 
     /// The model of a fit that begins.
-    pub(super) fn model<F: Float, M: MStep<F>>(
+    pub(super) fn model<F: Float>(
         &self,
-        m_step: &M,
+        family: &dyn AnyFamily<F>,
         k: usize,
         frame: Frame<F>,
         data: &dyn Data<F>,
-    ) -> Result<Started<M::Model>> {
+    ) -> Result<Started<AnyModel<F>>> {
         let bytes = self.0.as_ref().map_err(Error::clone)?;
-        let model = loaded::<F, M::Model>(bytes).map_err(|fault| Error::Model {
+        let model = loaded(family, bytes).map_err(|fault| Error::Model {
             path: "model to start from".to_string(),
             fault,
         })?;
-        let seeds = seeds_at(&model, k, &frame, data)?;
-        let started = m_step.start(seeds, frame.clone(), data, Some(&model))?;
+        let seeds = seeds_at(&*model, k, &frame, data)?;
+        let started = model.fitted().start(seeds, frame.clone(), data)?;
         if started.goes_on {
             // Variances of rows much wider than these leave the range of numbers, and so would the free energy.
             let ratio = model.frame().unit() / frame.unit();
@@ -62,26 +62,30 @@ impl WarmStart {
     }
 }
 
-/// The model of bytes that are whole: if it is not one of this type, its family is another one.
-fn loaded<F: Float, Model: DeserializeOwned>(
+/// The model of bytes that are whole: if it is not one of this family, it is of another one.
+fn loaded<F: Float>(
+    family: &dyn AnyFamily<F>,
     bytes: &[u8],
-) -> std::result::Result<Model, FileFault> {
+) -> std::result::Result<AnyModel<F>, FileFault> {
     let contents = Contents::of(&MODEL, bytes)?;
-    let ModelInfo { number, family, .. } = ModelInfo::parse(contents.version, contents.header)?;
+    let ModelInfo {
+        number,
+        family: found,
+        ..
+    } = ModelInfo::parse(contents.version, contents.header)?;
     if number != F::NAME {
         let expected = F::NAME;
         let found = number;
         return Err(FileFault::Number { expected, found });
     }
-    io::only("model", contents.values).map_err(|_| FileFault::Family {
-        expected: stage::name::<Model>(),
-        found: family,
-    })
+    let expected = family.name_of_model();
+    let model = family.read(contents.values);
+    model.map_err(|_| FileFault::Family { expected, found })
 }
 
 /// The means of a model as seeds: exactly its centres where it is in the same coordinates.
-fn seeds_at<F: Float, M: Mixture<F>>(
-    model: &M,
+fn seeds_at<F: Float>(
+    model: &dyn Mixture<F>,
     k: usize,
     frame: &Frame<F>,
     data: &dyn Data<F>,
