@@ -60,7 +60,7 @@ pub(crate) fn map_fits<T: Send>(n: usize, rows: usize, f: impl Fn(usize) -> T + 
     }
     let found = slots(n);
     tasks(n, &|i| put(&found[i], f(i)));
-    taken(found)
+    taken(&found)
 }
 
 /// A place that one thread fills or empties.
@@ -76,29 +76,66 @@ fn take<T>(slot: &Slot<T>) -> T {
 }
 
 fn slots<T>(n: usize) -> Vec<Slot<T>> {
-    (0..n).map(|_| Mutex::new(None)).collect()
+    let mut slots = Vec::new();
+    slots.resize_with(n, Slot::default);
+    slots
 }
 
-fn taken<T>(slots: Vec<Slot<T>>) -> Vec<T> {
-    slots.iter().map(take).collect()
+fn taken<T>(slots: &[Slot<T>]) -> Vec<T> {
+    let mut found = Vec::with_capacity(slots.len());
+    for slot in slots {
+        found.push(take(slot));
+    }
+    found
 }
 
 /// The results of all parts, or the first error in their order.
 pub(crate) fn all<T, E>(found: Vec<Result<T, E>>) -> Result<Vec<T>, E> {
-    found.into_iter().collect()
+    let mut values = Vec::with_capacity(found.len());
+    for part in found {
+        values.push(part?);
+    }
+    Ok(values)
+}
+
+/// The results of all parts as one list, or the first error in their order.
+pub(crate) fn joined<T, E>(found: Vec<Result<Vec<T>, E>>) -> Result<Vec<T>, E> {
+    let mut values = Vec::new();
+    for part in found {
+        values.append(&mut part?);
+    }
+    Ok(values)
 }
 
 /// `f(0), .., f(n - 1)` in order.
 pub(crate) fn map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    map_numbers(n, &|numbers, found| {
+        for i in numbers {
+            found.push(f(i));
+        }
+    })
+}
+
+/// Some numbers, and the results of which they are those of the next.
+type Fill<'a, T> = &'a (dyn Fn(Range<usize>, &mut Vec<T>) + Sync);
+
+/// As [`map`]: all of it that does not depend on the function, compiled once for each type of results.
+fn map_numbers<T: Send>(n: usize, fill: Fill<'_, T>) -> Vec<T> {
     /// Parts, at most: a place of its own for each of very many numbers would cost more than the work.
     const PARTS: usize = 256;
     let size = n.div_ceil(PARTS).max(1);
     let parts = slots(n.div_ceil(size));
     each(parts.len(), &|part| {
         let numbers = part * size..n.min((part + 1) * size);
-        put(&parts[part], numbers.map(&f).collect::<Vec<T>>());
+        let mut found = Vec::with_capacity(numbers.len());
+        fill(numbers, &mut found);
+        put(&parts[part], found);
     });
-    taken(parts).into_iter().flatten().collect()
+    let mut all = Vec::with_capacity(n);
+    for part in &parts {
+        all.append(&mut take(part));
+    }
+    all
 }
 
 /// `f(i, part)` for every part, results in order.
@@ -106,10 +143,18 @@ pub(crate) fn map_parts<P: Send, T: Send>(
     parts: Vec<P>,
     f: impl Fn(usize, P) -> T + Sync,
 ) -> Vec<T> {
-    let parts: Vec<Slot<P>> = parts.into_iter().map(|p| Mutex::new(Some(p))).collect();
-    let found = slots(parts.len());
-    each(parts.len(), &|i| put(&found[i], f(i, take(&parts[i]))));
-    taken(found)
+    map_slots(parts, &f)
+}
+
+/// As [`map_parts`]: compiled once for each type of parts and results.
+fn map_slots<P: Send, T: Send>(parts: Vec<P>, f: &(dyn Fn(usize, P) -> T + Sync)) -> Vec<T> {
+    let waiting = slots(parts.len());
+    for (slot, part) in waiting.iter().zip(parts) {
+        put(slot, part);
+    }
+    let found = slots(waiting.len());
+    each(waiting.len(), &|i| put(&found[i], f(i, take(&waiting[i]))));
+    taken(&found)
 }
 
 /// `f(block, range)` for every block of `size` consecutive items out of `n`, results in order.
@@ -129,8 +174,7 @@ pub(crate) fn map_chunks<U: Send, T: Send>(
     size: usize,
     f: impl Fn(usize, Range<usize>, &mut [U]) -> T + Sync,
 ) -> Vec<T> {
-    let chunks: Vec<&mut [U]> = out.chunks_mut(size).collect();
-    map_parts(chunks, |b, chunk| {
+    map_parts(out.chunks_mut(size).collect(), |b, chunk| {
         f(b, b * size..b * size + chunk.len(), chunk)
     })
 }

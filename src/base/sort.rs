@@ -1,6 +1,7 @@
-//! Counting sorts by component.
+//! Counting sorts by component, and sorts that are compiled once for all that need them.
 
 use super::parallel;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Stretches of items that are sorted separately, at most.
@@ -8,6 +9,28 @@ const STRETCHES: usize = 8;
 
 /// Items that are one piece of work: of a few components.
 const TASK_ITEMS: usize = 1024;
+
+/// Numbers with a value each, in the order of the values, and in their own where values are equal.
+pub(crate) fn by_value<N: Ord>(valued: &mut [(f64, N)]) {
+    valued.sort_unstable_by(lower);
+}
+
+/// Keeps the `count` that have the least values, in any order.
+pub(crate) fn keep_least<N: Ord>(valued: &mut Vec<(f64, N)>, count: usize) {
+    if count < valued.len() {
+        valued.select_nth_unstable_by(count, lower);
+        valued.truncate(count);
+    }
+}
+
+fn lower<N: Ord>(a: &(f64, N), b: &(f64, N)) -> Ordering {
+    a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1))
+}
+
+/// Numbers in any order; equal ones stay in theirs.
+pub(crate) fn by(numbers: &mut [usize], order: &dyn Fn(usize, usize) -> Ordering) {
+    numbers.sort_by(|a, b| order(*a, *b));
+}
 
 /// Where the items of each of `k` components start (k + 1), once they are in the order of their components.
 pub(crate) fn starts(k: usize, components: impl Iterator<Item = u32>) -> Vec<usize> {

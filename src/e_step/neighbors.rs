@@ -2,7 +2,7 @@
 
 use super::bounded::are_lists;
 use super::pairs::{COMPONENTS, Gathered, Pair};
-use crate::base::parallel;
+use crate::base::{parallel, sort};
 use crate::model::block::UNSET;
 
 /// The neighbors G_c of every component: `c` itself first, then the others by increasing mean cost. Places
@@ -41,13 +41,8 @@ impl Neighbors {
                 let others = found.iter().filter(|pair| pair.to as usize != c);
                 let means = others.map(|pair| (mean_cost(pair), pair.to));
                 let mut means: Vec<(f64, u32)> = means.collect();
-                let nearer =
-                    |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-                if means.len() > size {
-                    means.select_nth_unstable_by(size, nearer);
-                    means.truncate(size);
-                }
-                means.sort_unstable_by(nearer);
+                sort::keep_least(&mut means, size);
+                sort::by_value(&mut means);
                 list.fill(UNSET);
                 list[0] = c as u32;
                 for (place, (_, to)) in list[1..].iter_mut().zip(means) {

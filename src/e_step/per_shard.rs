@@ -1,6 +1,5 @@
 //! Values that a search keeps per shard of a pass.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 /// One value for each shard of a pass over the rows: scratch, and what a search learns for the next pass.
@@ -8,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 /// A shard is a fixed sequence of blocks, searched in order by one thread; [`Block::shard`](crate::stage::Block::shard) numbers
 /// it. So sums by shard, added up in their order, are the same on any number of threads.
 #[derive(Debug)]
-pub struct PerShard<T>(Mutex<BTreeMap<usize, T>>);
+pub struct PerShard<T>(Mutex<Vec<(usize, T)>>);
 
 impl<T> Default for PerShard<T> {
     fn default() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
+        Self(Mutex::new(Vec::new()))
     }
 }
 
@@ -24,19 +23,30 @@ impl<T> PerShard<T> {
         make: impl FnOnce() -> T,
         work: impl FnOnce(&mut T) -> R,
     ) -> R {
-        let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken out, so that other shards need not wait.
-        let taken = all().remove(&shard);
-        let mut value = taken.unwrap_or_else(make);
+        let mut value = self.taken(shard).unwrap_or_else(make);
         let result = work(&mut value);
-        all().insert(shard, value);
+        self.put(shard, value);
         result
+    }
+
+    fn taken(&self, shard: usize) -> Option<T> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = all.iter().position(|(of, _)| *of == shard)?;
+        Some(all.remove(place).1)
+    }
+
+    fn put(&self, shard: usize, value: T) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // There are few, so each goes to its place.
+        let place = all.partition_point(|(of, _)| *of < shard);
+        all.insert(place, (shard, value));
     }
 
     /// The values of all shards, in their order.
     pub(crate) fn into_values(self) -> Vec<T> {
         let all = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        all.into_values().collect()
+        all.into_iter().map(|(_, value)| value).collect()
     }
 
     /// The values of all shards, in their order; none are left.

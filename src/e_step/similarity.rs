@@ -3,6 +3,7 @@
 use super::pairs::{COMPONENTS, Gathered, Pair, PairSums};
 use crate::base::parallel;
 use crate::base::rng::Rng;
+use crate::base::sort;
 
 /// The similarities of every component to the others (E26), kept where they are positive: one number for each
 /// pair that some support holds, never k^2.
@@ -62,7 +63,7 @@ impl Similarity {
 
     fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
         let mut row: Vec<(f64, u32)> = entries.collect();
-        row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        sort::by_value(&mut row);
         let mut sum = 0.0;
         for &(similarity, id) in &row {
             sum += similarity;

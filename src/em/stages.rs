@@ -85,7 +85,7 @@ impl<F: Float> SetUp<'_, F> {
         // not count.
         let little = self.rule.tolerance.clamp(SMALL_GAIN, 10.0 * SMALL_GAIN) * squared;
         let rng = |c| self.streams.at(Purpose::Moves, report.iterations, c);
-        let made = split_merge::split_and_merge(self.view(), centres, assignment, offsets, rng)?;
+        let made = split_merge::split_and_merge(self.view(), centres, assignment, offsets, &rng)?;
         assignment.apply(&made.changes);
         report.add_evaluations(made.evaluations);
         // While means are still on their way, most merges cannot be sure to pay.

@@ -4,6 +4,7 @@ use super::pass::shard_rows;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
+use crate::base::sort;
 use crate::data::{Centres, Rows, View};
 use std::cmp::Ordering;
 
@@ -73,7 +74,7 @@ pub(super) fn fill<F: Float>(
         }
         Ok(far)
     });
-    let mut far: Vec<Far> = parallel::all(parts)?.into_iter().flatten().collect();
+    let mut far = parallel::joined(parts)?;
     keep(&mut far);
     if far.is_empty() {
         return Ok(None);
@@ -111,13 +112,13 @@ pub(super) fn fill<F: Float>(
 fn copies<F: Float>(rows: &Rows<F>) -> (Vec<usize>, Vec<f64>) {
     let mut weights: Vec<f64> = (0..rows.len()).map(|i| rows.weight(i)).collect();
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    let by_value = |a: &usize, b: &usize| {
-        let a = rows.coordinates(*a);
-        let b = rows.coordinates(*b);
+    let by_value = |a: usize, b: usize| {
+        let a = rows.coordinates(a);
+        let b = rows.coordinates(b);
         a.partial_cmp(&b).unwrap_or(Ordering::Equal)
     };
-    order.sort_by(by_value);
-    for same in order.chunk_by(|a, b| by_value(a, b).is_eq()) {
+    sort::by(&mut order, &by_value);
+    for same in order.chunk_by(|a, b| by_value(*a, *b).is_eq()) {
         for i in &same[1..] {
             weights[same[0]] += std::mem::take(&mut weights[*i]);
         }

@@ -5,6 +5,7 @@ use super::distance;
 use super::panels::{Panels, ROWS, costs_of_first};
 use crate::base::float::Float;
 use crate::base::simd::{LANES, SimdFloat, first_lane, kernel, lanes};
+use crate::base::sort;
 use pulp::Simd;
 
 /// Rows that follow each other while a panel stays in a near cache.
@@ -493,7 +494,7 @@ impl<F: Float> TwoLanes<F> {
             ]
         });
         let mut all: Vec<(f64, usize)> = lanes.collect();
-        all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        sort::by_value(&mut all);
         let squared = |cost: f64| F::from_f64((cost + norm.to_f64()).max(0.0));
         ((squared(all[0].0), all[0].1), (squared(all[1].0), all[1].1))
     }

@@ -174,8 +174,7 @@ pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>
     if width > INSERTED_PLACES {
         kept_below(values, width, kept);
         kept.resize(kept.len().max(width), F::INFINITY);
-        let order = |value: &F| key(value.to_f64());
-        return match *kept.select_nth_unstable_by_key(width - 1, order).1 {
+        return match nth(kept, width - 1) {
             // There are fewer than `width` numbers.
             last if last.to_f64().is_nan() => F::INFINITY,
             last => last,
@@ -193,6 +192,12 @@ pub(crate) fn last_place<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>
         }
     }
     kept[width - 1]
+}
+
+/// The value in this place of their order.
+fn nth<F: Float>(values: &mut [F], place: usize) -> F {
+    let order = |value: &F| key(value.to_f64());
+    *values.select_nth_unstable_by_key(place, order).1
 }
 
 /// Puts the `width` smallest values into `kept`, and few others where there are many.
@@ -213,8 +218,7 @@ fn kept_below<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) {
             }
         }
     });
-    let order = |value: &F| key(value.to_f64());
-    let bound = *kept.select_nth_unstable_by_key(width - 1, order).1;
+    let bound = nth(kept, width - 1);
     kept.clear();
     vectorised!({
         for values in values.chunks(CHUNK) {

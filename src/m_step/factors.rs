@@ -375,7 +375,7 @@ fn turn(loadings: &Array2<f64>, noise: &[f64]) -> Result<Array2<f64>> {
     let gram = scaled.dot(&scaled.t()).into_raw_vec_and_offset().0;
     let (values, vectors) = linalg::eigen(&gram, q, None)?;
     let mut order: Vec<usize> = (0..q).collect();
-    order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
+    sort::by(&mut order, &|a, b| values[b].total_cmp(&values[a]));
     let axes = by_factor(vectors, q).select(Axis(0), &order);
     let mut turned = axes.dot(loadings);
     for (place, mut row) in turned.rows_mut().into_iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::quantizer::CoarseQuantizer;
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::parallel;
+use crate::base::{parallel, sort};
 use crate::data::Data;
 use crate::kernels::distance;
 use crate::rows::{Centres, Frame, Rows};
@@ -166,8 +166,7 @@ impl<F: Float> Cells<F> {
                     queue.left_out = queue.left_out.min(bound);
                 }
             }
-            let order = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-            queue.cells.sort_unstable_by(order);
+            sort::by_value(&mut queue.cells);
             queues.push(queue);
         }
         let mut each = SECOND;

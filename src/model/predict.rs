@@ -149,7 +149,7 @@ pub(crate) fn density_threshold<F: Float>(
     require(share > 0.0 && share < 1.0, "share", share, rule)?;
     let densities = log_densities(model, data)?.into_iter().enumerate();
     let mut rows: Vec<(f64, f64)> = densities.map(|(n, x)| (x, data.weight(n))).collect();
-    rows.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    in_order(&mut rows);
     let total = rows.iter().map(|(_, w)| w).sum::<f64>();
     let mut reached = 0.0;
     let last = rows.last().copied();
@@ -248,8 +248,10 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
         (weighted(rows, &joints), labels)
     })?;
     let mut used = vec![false; model.components];
-    for label in blocks.iter().flat_map(|block| &block.1) {
-        used[*label as usize] = true;
+    for (_, labels) in &blocks {
+        for label in labels {
+            used[*label as usize] = true;
+        }
     }
     Ok(Classified {
         log_likelihood: total(blocks.iter().map(|block| block.0)),
@@ -395,6 +397,11 @@ fn best<F: Float>(cost: Cost<'_, F>, rows: &Rows<F>, width: usize) -> Block<F> {
 
 pub(crate) fn label<F: Float>(cost: Cost<'_, F>, rows: &Rows<F>) -> Vec<u32> {
     best(cost, rows, 1).supports
+}
+
+/// Values with their weights in the order of the values.
+fn in_order(rows: &mut [(f64, f64)]) {
+    rows.sort_by(|(a, _), (b, _)| a.total_cmp(b));
 }
 
 /// The sum of some numbers, one per row, with the weights of the rows. Rows of weight 0 are skipped, so that 0 times an

@@ -104,11 +104,11 @@ impl<F: Float> TryFrom<StoredFrame<F>> for Frame<F> {
 impl<F: Float> From<&Centres<F>> for StoredCentres<F> {
     fn from(centres: &Centres<F>) -> Self {
         let dim = centres.dim();
-        let rows = (0..centres.len()).flat_map(|c| &centres.row(c)[..dim]);
-        Self {
-            dim,
-            values: rows.copied().collect(),
+        let mut values = Vec::with_capacity(centres.len() * dim);
+        for c in 0..centres.len() {
+            values.extend_from_slice(&centres.row(c)[..dim]);
         }
+        Self { dim, values }
     }
 }
 

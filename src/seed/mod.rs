@@ -20,6 +20,7 @@ pub use uniform::Uniform;
 use crate::base::error::{Error, Result, ensure};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
+use crate::base::sort;
 use crate::base::stage::Stage;
 use crate::data::{Centres, Data, Rows, View};
 
@@ -169,25 +170,18 @@ fn by_weight<F: Float>(
 ) -> Vec<usize> {
     let mut taken = taken.to_vec();
     taken.sort_unstable();
-    let earlier = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
     let mut keys: Vec<(f64, usize)> = Vec::new();
-    let smallest = |keys: &mut Vec<(f64, usize)>| {
-        if count < keys.len() {
-            keys.select_nth_unstable_by(count, earlier);
-            keys.truncate(count);
-        }
-    };
     for n in 0..data.len() {
         let weight = data.weight(n);
         if weight > 0.0 && taken.binary_search(&n).is_err() {
             keys.push((rng.exponential() / weight, n));
             // No key of every row is kept: rows may be more than fit in memory.
             if keys.len() >= 2 * count + 4_096 {
-                smallest(&mut keys);
+                sort::keep_least(&mut keys, count);
             }
         }
     }
-    smallest(&mut keys);
-    keys.sort_unstable_by(earlier);
+    sort::keep_least(&mut keys, count);
+    sort::by_value(&mut keys);
     keys.into_iter().map(|(_, n)| n).collect()
 }

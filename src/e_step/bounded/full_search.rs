@@ -85,7 +85,7 @@ impl<F: Float> Assignment<F> {
             let step = view.len().div_ceil(DRAWN_ROWS);
             let drawn = all.drawn(0, step, |_, _| true);
             let own = |row: &Change, nearest| row.from == nearest;
-            let (missed, more) = missed_of(view, centres, &drawn, near, own)?;
+            let (missed, more) = missed_of(view, centres, &drawn, near, &own)?;
             evaluations += more;
             if step as f64 * missed > MISSED * error {
                 // Both together would take twice the memory.
@@ -238,7 +238,7 @@ impl<F: Float> Assignment<F> {
         });
         let listed = |row: &Change, nearest| lists.list(row.from).contains(&nearest);
         let near = lists.list(0).len();
-        let (missed, evaluations) = missed_of(view, centres, &drawn, near, listed)?;
+        let (missed, evaluations) = missed_of(view, centres, &drawn, near, &listed)?;
         Ok((step as f64 * missed, evaluations))
     }
 
@@ -304,7 +304,7 @@ impl<F: Float> Assignment<F> {
             Ok(found.collect::<Vec<_>>())
         });
         let mut changes = Vec::new();
-        let found = parallel::all(found)?.into_iter().flatten();
+        let found = parallel::joined(found)?;
         for (row, (to, member)) in open.iter().zip(found) {
             self.members[row.place] = member;
             if to != row.from {
@@ -338,7 +338,7 @@ fn missed_of<F: Float>(
     centres: &Centres<F>,
     drawn: &[Change],
     near: usize,
-    is_listed: impl Fn(&Change, u32) -> bool + Sync,
+    is_listed: &(dyn Fn(&Change, u32) -> bool + Sync),
 ) -> Result<(f64, u64)> {
     let k = centres.len();
     let all: Vec<u32> = (0..k as u32).collect();
@@ -355,12 +355,15 @@ fn missed_of<F: Float>(
                 continue;
             }
             // The lists may be old: this one is not.
-            let mut list = all.clone();
             let from = centres.row(row.from as usize);
             distance::to_some(from, &centres.values, &all, &mut squared);
-            let of = |c: &u32| squared[*c as usize].to_f64();
-            list.select_nth_unstable_by(near - 1, |a, b| of(a).total_cmp(&of(b)));
-            rows.distances_to(i, centres, &list[..near], &mut squared);
+            let mut list: Vec<(f64, u32)> = Vec::with_capacity(k);
+            for (square, c) in squared.iter().zip(0..) {
+                list.push((square.to_f64(), c));
+            }
+            sort::keep_least(&mut list, near);
+            let list: Vec<u32> = list.iter().map(|(_, c)| *c).collect();
+            rows.distances_to(i, centres, &list, &mut squared);
             let listed = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
             gain += rows.weight(i) * (listed - least[i].to_f64()).max(0.0);
         }
@@ -493,7 +496,7 @@ mod tests {
         assert!((missed - naive).abs() <= 1e-5 * naive, "{missed} {naive}");
         let drawn = all.drawn(0, 1, |_, _| true);
         let own = |row: &Change, nearest| row.from == nearest;
-        let (missed, _) = missed_of(view, &now, &drawn, 2, own).unwrap();
+        let (missed, _) = missed_of(view, &now, &drawn, 2, &own).unwrap();
         assert!(
             (missed - without).abs() <= 1e-5 * without,
             "{missed} {without}"

@@ -7,6 +7,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
 use crate::base::rng::Rng;
+use crate::base::sort;
 use crate::data::{Centres, Rows, View};
 use crate::kernels::distance;
 
@@ -39,7 +40,7 @@ pub(crate) fn split_and_merge<F: Float>(
     centres: &mut Centres<F>,
     assignment: &Assignment<F>,
     offsets: &[Offset],
-    rng: impl Fn(usize) -> Rng + Sync,
+    rng: &(dyn Fn(usize) -> Rng + Sync),
 ) -> Result<SplitMerge> {
     let k = assignment.components();
     let mut made = SplitMerge::default();
@@ -56,7 +57,10 @@ pub(crate) fn split_and_merge<F: Float>(
         }
         Split::guess(view, centres, assignment, c, &mut rng(c))
     });
-    let mut splits: Vec<Split<F>> = parallel::all(guesses)?.into_iter().flatten().collect();
+    let mut splits = Vec::new();
+    for guess in guesses {
+        splits.extend(guess?);
+    }
     made.evaluations += splits.iter().map(|split| split.evaluations).sum::<u64>();
     let largest_first = |a: &Split<F>, b: &Split<F>| {
         let by_gain = b.gain.total_cmp(&a.gain);
@@ -142,7 +146,7 @@ fn choose<'a, F: Float>(
 ) -> Choice<'a, F> {
     let k = assignment.components();
     let mut by_loss: Vec<usize> = (0..k).collect();
-    by_loss.sort_by(|&a, &b| loss(a)[0].total_cmp(&loss(b)[0]));
+    sort::by(&mut by_loss, &|a, b| loss(a)[0].total_cmp(&loss(b)[0]));
     let mut by_loss = by_loss.into_iter();
     let mut pairs = Vec::new();
     let mut total = 0.0;
@@ -473,7 +477,7 @@ mod tests {
         let before = sums.squared(&centres);
         let offsets = sums.offsets(&centres);
         let rng = |c| Rng::from_seed(c as u64);
-        let made = split_and_merge(view, &mut centres, &assignment, &offsets, rng).unwrap();
+        let made = split_and_merge(view, &mut centres, &assignment, &offsets, &rng).unwrap();
         assignment.apply(&made.changes);
         let sums = KeptSums::of(view, &centres, &assignment).unwrap();
         sums.move_centres(&mut centres);

@@ -132,7 +132,10 @@ impl<F: Float> KeptSums<F> {
     }
 
     pub(super) fn add_parts(&mut self, found: Vec<Parts>) {
-        let mut parts: Vec<Part> = found.into_iter().flat_map(|found| found.parts).collect();
+        let mut parts = Vec::new();
+        for mut found in found {
+            parts.append(&mut found.parts);
+        }
         parts.sort_by_key(|part| part.component);
         self.add(&parts);
     }
@@ -186,7 +189,7 @@ impl<F: Float> KeptSums<F> {
             });
             parts.collect::<Result<Vec<_>>>()
         });
-        Ok(parallel::all(parts)?.into_iter().flatten().collect())
+        parallel::joined(parts)
     }
 
     fn add(&mut self, found: &[Part]) {

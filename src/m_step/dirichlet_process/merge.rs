@@ -5,7 +5,7 @@ use super::sticks::Sticks;
 use crate::base::cancel::Watch;
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::base::parallel;
+use crate::base::{parallel, sort};
 use crate::m_step::Moments;
 use crate::model::block::Block;
 use crate::rows::Rows;
@@ -54,7 +54,7 @@ pub(super) fn pairs(components: &[NormalWishart], prior: &Prior) -> Vec<Pair> {
         let mut form = |s: usize| own.form(&components[s].whitening.mean, &mut apart);
         let others = with_mass.iter().filter(|&&s| s != t);
         let mut others: Vec<(f64, usize)> = others.map(|&s| (form(s), s)).collect();
-        others.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        sort::by_value(&mut others);
         others.truncate(NEAREST);
         let pair = |other: (f64, usize)| Pair {
             a: t.min(other.1),
