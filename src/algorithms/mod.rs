@@ -26,6 +26,7 @@ use memory::Sizes;
 /// It chooses its search by what it sees in the first ones: rows that bounds settle are not read again, and with very many clusters
 /// a row is compared with those of a few cells ([`Exhaustive::nearest`]). Labels are those of all $nk$ distances, which
 /// `.e_step(Exhaustive::truncated(1))` computes in every iteration.
+#[inline(never)]
 pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
     Clusterer::builder().clusters(clusters)
 }
@@ -33,6 +34,7 @@ pub fn k_means<F: Float>(clusters: usize) -> Builder<F> {
 /// k-means-C' (\[KM\] Alg. 3): each point is shared by its `c_prime` nearest components.
 ///
 /// Between k-means (`c_prime` 1) and [`gmm`] (`c_prime` $k$); a larger `c_prime` means $k$. Cost $nk$.
+#[inline(never)]
 pub fn k_means_c_prime<F: Float>(clusters: usize, c_prime: usize) -> Builder<F> {
     k_means(clusters)
         .e_step(Exhaustive::truncated(c_prime))
@@ -42,6 +44,7 @@ pub fn k_means_c_prime<F: Float>(clusters: usize, c_prime: usize) -> Builder<F> 
 /// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
 ///
 /// Supports of all components, so $F$ is the log-likelihood ([E3](crate::equations#e3)). Cost $nk$ and as many exponentials.
+#[inline(never)]
 pub fn gmm<F: Float>(clusters: usize) -> Builder<F> {
     k_means(clusters).e_step(Exhaustive::all()).named()
 }
@@ -49,6 +52,7 @@ pub fn gmm<F: Float>(clusters: usize) -> Builder<F> {
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
 ///
 /// See [`Lazy`] ([E11](crate::equations#e11)); `epsilon` 0 is [`k_means`], except for ties. Cost $nk$.
+#[inline(never)]
 pub fn lazy_k_means<F: Float>(clusters: usize, epsilon: f64) -> Builder<F> {
     k_means(clusters).e_step(Lazy::new(epsilon)).named()
 }
@@ -57,6 +61,7 @@ pub fn lazy_k_means<F: Float>(clusters: usize, epsilon: f64) -> Builder<F> {
 ///
 /// Two passes over all rows draw the coreset ([`Lightweight`], E15); after it, $n$ is the coreset's size. Chains
 /// have the default length of [`AfkMc2`]. Cost $nk$.
+#[inline(never)]
 pub fn lwcs_k_means<F: Float>(clusters: usize, coreset: usize) -> Builder<F> {
     k_means(clusters)
         .coreset(Lightweight::new(coreset))
@@ -67,6 +72,7 @@ pub fn lwcs_k_means<F: Float>(clusters: usize, coreset: usize) -> Builder<F> {
 ///
 /// \[VC\] Alg. 2; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the settings that
 /// keep their defaults. Cost at most $n C' G$, whatever $k$ is.
+#[inline(never)]
 pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, g: usize) -> Builder<F> {
     k_means(clusters)
         .seeder(AfkMc2::default())
@@ -78,6 +84,7 @@ pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, g: usize) -> Builder
 ///
 /// [`var_gmm_s`] on the rows of [`Lightweight`] ([E15](crate::equations#e15)): cost at most $C' G$ times the size of the
 /// coreset, whatever $n$ and $k$ are.
+#[inline(never)]
 pub fn vc_gmm<F: Float>(clusters: usize, coreset: usize, c_prime: usize, g: usize) -> Builder<F> {
     var_gmm_s(clusters, c_prime, g).coreset(Lightweight::new(coreset))
 }
@@ -86,6 +93,7 @@ pub fn vc_gmm<F: Float>(clusters: usize, coreset: usize, c_prime: usize, g: usiz
 ///
 /// See [`SimilaritySampling`] ([E25](crate::equations#e25), [E26](crate::equations#e26)). On a coreset:
 /// `.coreset(Lightweight::new(size))`. Cost at most $n (H + R)$, whatever $k$ is.
+#[inline(never)]
 pub fn d_gmm<F: Float>(clusters: usize, h: usize, r: usize) -> Builder<F> {
     k_means(clusters)
         .seeder(AfkMc2::default())
@@ -102,6 +110,7 @@ pub fn d_gmm<F: Float>(clusters: usize, h: usize, r: usize) -> Builder<F> {
 ///
 /// The stop rule is [`Rule::Remaining`], with at most 100 iterations per phase. The tolerance is 1e-3; below 128 clusters, where
 /// an iteration costs little more than reading the rows, it is 1e-4.
+#[inline(never)]
 pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
     let tolerance = if clusters < CHEAP_CLUSTERS {
         1e-4
@@ -135,6 +144,7 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
 /// assert!(labels[0] == labels[1] && labels[2] == labels[3] && labels[0] != labels[2]);
 /// # Ok::<(), Error>(())
 /// ```
+#[inline(never)]
 pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher> {
     let seeds = fast(clusters).directions(true);
     k_means(clusters)
@@ -164,6 +174,7 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 /// - Centres move [further](Phase::step) than to their means, by half of the way; in the last phase, on all columns, to the means.
 /// - In the last phase, on all columns, neighbour lists are a third as long, but have at least 16 centres.
 #[must_use]
+#[inline(never)]
 pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     let d = shape.columns;
     let k = shape.clusters;
@@ -223,6 +234,7 @@ fn larger(clusters: usize, most: usize) -> impl Iterator<Item = usize> {
 /// assert_eq!(rows, [8_192, 18_457, 100_000]);
 /// # Ok::<(), Error>(())
 /// ```
+#[inline(never)]
 pub fn fast_within<F: Float>(clusters: usize, bytes: usize) -> Builder<F> {
     fast(clusters).phases(phases_within(bytes, 0.0)).named()
 }
@@ -306,6 +318,7 @@ fn rows_for(clusters: usize) -> usize {
 /// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the
 /// number of columns is. Spherical components: `.covariance(Covariance::Spherical)`; sparsified k-means is [`k_means`] on the same
 /// sketch. Works on dense rows too.
+#[inline(never)]
 pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
     gmm(clusters).covariance(Covariance::Diagonal)
 }
@@ -319,6 +332,7 @@ const TABLE_RESTARTS: usize = 8;
 /// Rows that are far apart are no good seeds there, so the best of 8 restarts is kept. Cost $nk$.
 /// Numbers that have a covariance together: `.m_step(Table::new(columns).numbers(Gaussian::new(Covariance::Full)))`
 /// ([`Table::numbers`]).
+#[inline(never)]
 pub fn table<F: Float>(clusters: usize, columns: Vec<Column>) -> Builder<F, Table> {
     let builder = seeded_by(&columns, KMeansPlusPlus::new(), gmm(clusters));
     builder.m_step(Table::new(columns)).restarts(TABLE_RESTARTS)
@@ -349,6 +363,7 @@ fn seeded_by<F: Float, M: MStep<F>>(
 /// Components that are not needed are merged with others ([E51](crate::equations#e51)), with full supports. It has its own
 /// defaults: a tolerance of 1e-4, with at most 1,000 iterations. Where clusters overlap, components that share several of them
 /// change slowly. For the density alone a larger tolerance is enough.
+#[inline(never)]
 pub fn dp_gmm<F: Float>(truncation: usize, concentration: f64) -> Builder<F, DirichletProcess> {
     k_means(truncation)
         .e_step(Exhaustive::all())

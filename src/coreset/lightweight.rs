@@ -54,6 +54,7 @@ impl Stage for Lightweight {
 }
 
 impl<F: Float> Coreset<F> for Lightweight {
+    #[inline(never)]
     fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
         self.draw(view, false, rng)
     }

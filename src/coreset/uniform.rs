@@ -43,6 +43,7 @@ impl Stage for Uniform {
 }
 
 impl<F: Float> Coreset<F> for Uniform {
+    #[inline(never)]
     fn sample(&self, view: View<'_, F>, rng: &mut Rng) -> Result<Option<Subset>> {
         let data = view.data;
         if self.size >= data.summary().rows {

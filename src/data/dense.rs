@@ -431,6 +431,7 @@ impl<T: Element> Data<T::Float> for Dense<'_, T> {
         Ok(())
     }
 
+    #[inline(never)]
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<T::Float> + '_>> {
         let mut values = Vec::with_capacity(rows.len() * self.dim);
         for &n in rows {

@@ -236,6 +236,7 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         own.unwrap_or_else(|| self.data().summary())
     }
 
+    #[inline(never)]
     fn frame(&self) -> Frame<F> {
         match &self.directions {
             Some(own) => Frame::sphere(self.dim).with_mean(&own.mean),
@@ -243,6 +244,7 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         }
     }
 
+    #[inline(never)]
     fn special(&self) -> Special<'_> {
         let own = self.directions.as_ref().map(|own| own as &dyn Directions);
         let special = self.data().special();
@@ -266,6 +268,7 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         })
     }
 
+    #[inline(never)]
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         self.cancel.check()?;
         let selected = self.data().select(rows, weights.clone());

@@ -37,6 +37,7 @@ impl<'a, F: Float> OfColumns<'a, F> {
 }
 
 impl<F: Float> Data<F> for OfColumns<'_, F> {
+    #[inline(never)]
     fn special(&self) -> Special<'_> {
         let whole = self.data.special();
         Special {
@@ -65,6 +66,7 @@ impl<F: Float> Data<F> for OfColumns<'_, F> {
         &self.summary
     }
 
+    #[inline(never)]
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         let mut all = Rows::default();
         self.data.load(rows, self.raw, &mut all)?;
@@ -72,6 +74,7 @@ impl<F: Float> Data<F> for OfColumns<'_, F> {
         Ok(())
     }
 
+    #[inline(never)]
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         let mut all = Rows::default();
         self.data.gather(rows, self.raw, &mut all)?;

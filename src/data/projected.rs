@@ -84,6 +84,7 @@ impl<F: Float> Data<F> for Projected<F> {
         self.frame.clone()
     }
 
+    #[inline(never)]
     fn special(&self) -> Special<'_> {
         Special {
             cancel: Some(&self.cancel),
@@ -93,10 +94,12 @@ impl<F: Float> Data<F> for Projected<F> {
     }
 
     /// The values are in the coordinates of their own frame already.
+    #[inline(never)]
     fn load(&self, rows: Range<usize>, _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows, into)
     }
 
+    #[inline(never)]
     fn gather(&self, rows: &[usize], _: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows.iter().copied(), into)
     }

@@ -121,6 +121,7 @@ impl<F: Float> Data<F> for Sketch<F> {
         RowKind::Partial
     }
 
+    #[inline(never)]
     fn special(&self) -> Special<'_> {
         Special {
             basis: Some(&self.basis),
@@ -150,26 +151,33 @@ impl<F: Float> Data<F> for Sketch<F> {
         Frame::of(&self.summary).with_basis(self.basis.clone())
     }
 
+    #[inline(never)]
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows, frame, into);
         Ok(())
     }
 
+    #[inline(never)]
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows.iter().copied(), frame, into);
         Ok(())
     }
 
+    #[inline(never)]
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         let places = |&n: &usize| n * self.entries..(n + 1) * self.entries;
-        let ids = rows.iter().flat_map(|n| &self.ids[places(n)]);
-        let values = rows.iter().flat_map(|n| &self.values[places(n)]);
+        let mut ids = Vec::with_capacity(rows.len() * self.entries);
+        let mut values = Vec::with_capacity(rows.len() * self.entries);
+        for n in rows {
+            ids.extend_from_slice(&self.ids[places(n)]);
+            values.extend_from_slice(&self.values[places(n)]);
+        }
         Ok(Box::new(Self {
             basis: self.basis.clone(),
             pivot: Arc::clone(&self.pivot),
             entries: self.entries,
-            ids: ids.copied().collect(),
-            values: values.copied().collect(),
+            ids,
+            values,
             summary: self.summary.reweighted(&weights),
             weights: Some(weights),
         }))

@@ -267,16 +267,19 @@ impl<F: Float> Data<F> for Sparse<'_, F> {
         &self.summary
     }
 
+    #[inline(never)]
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows, frame, into);
         Ok(())
     }
 
+    #[inline(never)]
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
         self.fill(rows.iter().copied(), frame, into);
         Ok(())
     }
 
+    #[inline(never)]
     fn special(&self) -> Special<'_> {
         Special {
             directions: Some(self),
@@ -284,6 +287,7 @@ impl<F: Float> Data<F> for Sparse<'_, F> {
         }
     }
 
+    #[inline(never)]
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         let mut starts = vec![0];
         let mut ids = Vec::new();

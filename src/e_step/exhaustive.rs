@@ -77,6 +77,7 @@ impl Stage for Exhaustive {
 }
 
 impl<F: Float> EStep<F> for Exhaustive {
+    #[inline(never)]
     fn begin(
         &self,
         model: &dyn Mixture<F>,
@@ -128,6 +129,7 @@ impl<F: Float> Search<F> for All<F> {
         true
     }
 
+    #[inline(never)]
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         if self.bounds
             && let Cost::Squared(centres) = model.cost()

@@ -49,6 +49,7 @@ impl Stage for Lazy {
 }
 
 impl<F: Float> EStep<F> for Lazy {
+    #[inline(never)]
     fn begin(
         &self,
         model: &dyn Mixture<F>,
@@ -82,6 +83,7 @@ impl<F: Float> Search<F> for LazySearch<F> {
     }
 
     /// The nearest component of every row, or its last one where that is nearly as near (E11).
+    #[inline(never)]
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
         let old = block.supports.clone();
         self.nearest.search(model, rows, block, rng);

@@ -104,6 +104,7 @@ impl Stage for Neighborhood {
 }
 
 impl<F: Float> EStep<F> for Neighborhood {
+    #[inline(never)]
     fn begin(
         &self,
         model: &dyn Mixture<F>,
@@ -171,6 +172,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
     }
 
     /// Searches a block of rows (E12, E13).
+    #[inline(never)]
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
         let k = block.components();
         let width = block.width();

@@ -69,6 +69,7 @@ impl Stage for SimilaritySampling {
 }
 
 impl<F: Float> EStep<F> for SimilaritySampling {
+    #[inline(never)]
     fn begin(
         &self,
         model: &dyn Mixture<F>,
@@ -104,6 +105,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
     }
 
     /// Searches a block of rows (E25).
+    #[inline(never)]
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng) {
         let k = block.components();
         let width = block.width();

@@ -74,6 +74,7 @@ impl<F: Float, E: Estimator<F> + ?Sized> Estimator<F> for Box<E> {
 }
 
 impl<F: Float, M: MStep<F>> Estimator<F> for Clusterer<F, M> {
+    #[inline(never)]
     fn fit_with(
         &self,
         data: &dyn Data<F>,

@@ -50,6 +50,7 @@ impl<F: Float, M: MStep<F>> MeansOf<F, M> {
 }
 
 impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
+    #[inline(never)]
     fn check(&self, clusters: usize) -> Result<()> {
         let own = self.0.pipeline.settings.clusters;
         let name = "clusters of the fit for the seeds and of this fit";
@@ -59,6 +60,7 @@ impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
 }
 
 impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {
+    #[inline(never)]
     fn seed(&self, view: View<'_, F>, _: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let mut other = self.0.clone();
         other.pipeline.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;

@@ -96,6 +96,7 @@ impl<F: Float> Stage for Given<F> {
 }
 
 impl<F: Float> Seeder<F> for Given<F> {
+    #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let frame = view.frame;
         same_columns(WHAT, frame.dim(), self.centres.ncols())?;

@@ -72,6 +72,7 @@ impl Stage for KMeansPlusPlus {
 }
 
 impl<F: Float> Seeder<F> for KMeansPlusPlus {
+    #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         self.choose(view, k, None, rng)
     }
@@ -87,6 +88,7 @@ pub(crate) struct InColumns {
 impl Stage for InColumns {}
 
 impl<F: Float> Seeder<F> for InColumns {
+    #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let mut columns = self.columns.clone();
         columns.retain(|j| *j < view.data.dim());

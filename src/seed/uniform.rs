@@ -31,6 +31,7 @@ impl Uniform {
 impl Stage for Uniform {}
 
 impl<F: Float> Seeder<F> for Uniform {
+    #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let rows = by_weight(view.data, &[], k, rng);
         Seeds::at_rows(view, &rows, 0)

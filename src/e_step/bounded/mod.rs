@@ -107,6 +107,7 @@ impl Stage for Bounded {
 
 impl<F: Float> EStep<F> for Bounded {
     /// A search over all components, for passes that keep no bounds.
+    #[inline(never)]
     fn begin(
         &self,
         model: &dyn Mixture<F>,
