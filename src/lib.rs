@@ -113,6 +113,7 @@ mod em;
 mod fit;
 #[cfg(doctest)]
 mod guide;
+#[cfg(not(test))]
 mod instances;
 mod io;
 mod kernels;

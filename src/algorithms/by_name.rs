@@ -460,11 +460,16 @@ impl Algorithm {
         }
     }
 
-    /// With the other settings that several have.
-    fn built<F: Float, M: MStep<F> + 'static>(
+    fn built<F: Float, M: MStep<F>>(
         &self,
-        mut builder: Builder<F, M>,
+        builder: Builder<F, M>,
     ) -> Result<Box<dyn Estimator<F>>> {
+        let builder = builder.of_any_family(|builder| self.set(builder))?;
+        Ok(Box::new(builder.build()?))
+    }
+
+    /// With the other settings that several have.
+    fn set<F: Float>(&self, mut builder: Builder<F>) -> Result<Builder<F>> {
         let s = &self.settings;
         macro_rules! set {
             ($($setting:ident $value:ident: $from:expr => $to:expr;)*) => {$(
@@ -502,7 +507,7 @@ impl Algorithm {
         if let Some(centres) = &s.centres {
             builder = builder.seeder(Given::new(centres.mapv(F::from_f64).view()));
         }
-        Ok(Box::new(builder.build()?))
+        Ok(builder)
     }
 }
 

@@ -69,7 +69,7 @@ impl Summary {
         read: impl Fn(Range<usize>, &mut [T]) -> Result<()> + Sync,
     ) -> Result<Self> {
         ensure(n > 0 && dim > 0, || Error::Empty { what: "data" })?;
-        Self::of_rows(n, dim, Some(weight), "data", |rows| {
+        Self::of_rows(n, dim, Weights::Given(&weight), "data", &|rows| {
             let mut values = vec![T::default(); rows.len() * dim];
             read(rows, &mut values)?;
             Ok(Cow::Owned(values))
@@ -104,8 +104,8 @@ impl Summary {
         weights: Option<&[f64]>,
         what: &'static str,
     ) -> Result<Self> {
-        let weight = weights.map(|weights| move |n: usize| weights[n]);
-        Self::of_rows(values.len() / dim, dim, weight, what, |rows| {
+        let weights = weights.map_or(Weights::One, Weights::Listed);
+        Self::of_rows(values.len() / dim, dim, weights, what, &|rows| {
             Ok(Cow::Borrowed(&values[rows.start * dim..rows.end * dim]))
         })
     }
@@ -137,17 +137,18 @@ impl Summary {
         )
     }
 
-    /// Sums up rows that are given block by block; all weights are 1 without a `weight`.
+    /// Sums up rows that are given block by block.
     ///
     /// Moments are taken about a row of the data: no cancellation for data far from 0.
     fn of_rows<'a, T: Element>(
         n: usize,
         dim: usize,
-        weight: Option<impl Fn(usize) -> f64 + Sync>,
+        weights_of: Weights<'_>,
         what: &'static str,
-        values_of: impl Fn(Range<usize>) -> Result<Cow<'a, [T]>> + Sync,
+        values_of: &(dyn Fn(Range<usize>) -> Result<Cow<'a, [T]>> + Sync),
     ) -> Result<Self> {
-        let weights = || weight.iter().flat_map(|weight| (0..n).map(weight));
+        let are_known = matches!(weights_of, Weights::One);
+        let weights = || (0..if are_known { 0 } else { n }).map(|n| weights_of.of(n));
         let unit = unit_of(weights());
         let pivot = pivot_row(weights());
         let pivot = values_of(pivot..pivot + 1)?;
@@ -158,11 +159,15 @@ impl Summary {
             let blocks = parallel::map_blocks(PASS_ROWS.min(n - part), BLOCK, |_, rows| {
                 let mut block = Partial::new(dim);
                 let from = part + rows.start;
-                let values = values_of(from..part + rows.end)?;
+                let rows = from..part + rows.end;
+                let values = values_of(rows.clone())?;
                 // Weights known to be 1 take no time.
-                match &weight {
-                    None => block.add(&values, &pivot, |_| 1.0),
-                    Some(weight) => block.add(&values, &pivot, |i| in_unit(weight(from + i), unit)),
+                if are_known {
+                    block.add(&values, &pivot, |_| 1.0);
+                } else {
+                    let weight = |n: usize| in_unit(weights_of.of(n), unit);
+                    let weights: Vec<f64> = rows.map(weight).collect();
+                    block.add(&values, &pivot, |i| weights[i]);
                 }
                 Ok(block)
             });
@@ -170,17 +175,36 @@ impl Summary {
                 total.merge(&block?);
             }
         }
-        total.finish(&pivot, unit, T::Float::LIMIT, || {
+        total.finish(&pivot, unit, T::Float::LIMIT, &|| {
             for from in (0..n).step_by(BLOCK) {
                 let rows = from..(from + BLOCK).min(n);
-                let weights = weight.as_ref().map(|weight| rows.clone().map(weight));
-                let weights: Option<Vec<f64>> = weights.map(Iterator::collect);
+                let of_rows = || rows.clone().map(|n| weights_of.of(n)).collect();
+                let weights: Option<Vec<f64>> = (!are_known).then(of_rows);
                 let values = values_of(rows)?;
                 let rows = table(&values, dim);
                 check_rows(rows, weights.as_deref(), what, T::Float::LIMIT, from)?;
             }
             Ok(())
         })
+    }
+}
+
+/// The weights of rows.
+#[derive(Clone, Copy)]
+enum Weights<'a> {
+    One,
+    Listed(&'a [f64]),
+    Given(&'a (dyn Fn(usize) -> f64 + Sync)),
+}
+
+impl Weights<'_> {
+    #[inline(always)]
+    fn of(self, row: usize) -> f64 {
+        match self {
+            Self::One => 1.0,
+            Self::Listed(weights) => weights[row],
+            Self::Given(weight) => weight(row),
+        }
     }
 }
 
@@ -425,7 +449,7 @@ impl Partial {
         pivot: &[f64],
         unit: f64,
         limit: f64,
-        locate: impl FnOnce() -> Result<()>,
+        locate: &dyn Fn() -> Result<()>,
     ) -> Result<Summary> {
         let ends = || self.low.iter().chain(&self.high);
         let sound = self.probe == 0.0

@@ -87,10 +87,7 @@ impl<F: Float> Clusterer<F> {
     /// A builder with the stages of k-means: no coreset, k-means++ seeds, the nearest component,
     /// [`Gaussian`].
     pub fn builder() -> Builder<F> {
-        Builder(Clusterer {
-            pipeline: Pipeline::default(),
-            m_step: Arc::new(Gaussian::new(Covariance::TiedSpherical)),
-        })
+        Builder::of(Pipeline::default())
     }
 }
 
@@ -269,6 +266,17 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
+    /// With settings that are made whatever the family is, and so compiled once for all of them.
+    pub(crate) fn of_any_family(
+        self,
+        make: impl FnOnce(Builder<F>) -> Result<Builder<F>>,
+    ) -> Result<Self> {
+        let Self(Clusterer { pipeline, m_step }) = self;
+        let made = make(Builder::of(pipeline))?;
+        let pipeline = made.0.pipeline;
+        Ok(Self(Clusterer { pipeline, m_step }))
+    }
+
     pub(crate) fn written_to(mut self, checkpoint: &Checkpoint) -> Self {
         self.0.pipeline.settings.checkpoint = Some(checkpoint.clone());
         self
@@ -341,6 +349,11 @@ impl<F: Float, M: Stage> Builder<F, M> {
 }
 
 impl<F: Float> Builder<F> {
+    fn of(pipeline: Pipeline<F>) -> Self {
+        let m_step = Arc::new(Gaussian::new(Covariance::TiedSpherical));
+        Self(Clusterer { pipeline, m_step })
+    }
+
     /// Gaussian components with covariances of this kind, and learned mixing proportions, unless
     /// [equal ones](Gaussian::equal_proportions) were asked for; the default [`Covariance::TiedSpherical`] has equal ones, as in
     /// k-means. [`m_step`](Self::m_step) takes other families.

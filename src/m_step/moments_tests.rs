@@ -273,7 +273,7 @@ fn searched<F: Float>(case: &mut Case<F>, cost: Cost<'_, F>) {
         &case.rows,
         &mut block,
         &mut Exact::default(),
-        |_| {},
+        &mut |_| {},
     );
     posterior::normalise(&case.rows, &mut block, LogJoint { alpha, gamma, beta });
     case.block = block;

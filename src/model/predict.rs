@@ -68,7 +68,7 @@ pub(crate) fn responsibilities<F: Float>(
     data: DataOf<'_, F>,
 ) -> Result<Array2<F>> {
     let blocks = by_blocks_of(rows_of_costs(model), model, data, |rows| {
-        let mut block = costs_of_all(model, rows, |_| {});
+        let mut block = costs_of_all(model, rows, &mut |_| {});
         posterior::normalise(rows, &mut block, model.log_joint);
         of_members(&block)
     })?;
@@ -205,7 +205,8 @@ fn densities_and_labels<F: Float>(
 ) -> Vec<f64> {
     let beta = model.log_joint.beta;
     let mut found = Vec::new();
-    let block = costs_of_all(model, rows, |costs| soft::sum(costs, beta, &mut found));
+    let mut see = |costs: &[F]| soft::sum(costs, beta, &mut found);
+    let block = costs_of_all(model, rows, &mut see);
     posterior::labels(&block, labels);
     posterior::log_densities(rows, &block, model.log_joint, &found)
 }
@@ -419,7 +420,11 @@ fn of_members<F: Float>(block: &Block<F>) -> Vec<F> {
 }
 
 /// All components of every row, with their costs; `see` as in [`search::all`].
-fn costs_of_all<F: Float>(model: Model<'_, F>, rows: &Rows<F>, see: impl FnMut(&[F])) -> Block<F> {
+fn costs_of_all<F: Float>(
+    model: Model<'_, F>,
+    rows: &Rows<F>,
+    see: &mut dyn FnMut(&[F]),
+) -> Block<F> {
     let k = model.components;
     let beta = model.log_joint.beta;
     let mut block = Block::new(k, k);

@@ -42,7 +42,14 @@ pub(crate) fn exhaustive<F: Float>(
     let cost = model.cost();
     block.count(rows.len() * cost.components());
     if block.is_full() {
-        all(cost, model.log_joint().beta, rows, block, scratch, |_| {});
+        all(
+            cost,
+            model.log_joint().beta,
+            rows,
+            block,
+            scratch,
+            &mut |_| {},
+        );
     } else if block.width() > 1 || !cost.best(rows, &mut block.supports, &mut block.costs) {
         ranked(cost, rows, block, scratch);
     }
@@ -73,7 +80,7 @@ pub(crate) fn all<F: Float>(
     rows: &Rows<F>,
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
-    mut see: impl FnMut(&[F]),
+    see: &mut dyn FnMut(&[F]),
 ) {
     if !block.shared {
         // One component.
@@ -99,7 +106,7 @@ pub(crate) fn all<F: Float>(
         let found = products.map(|products| {
             let direct =
                 |i: usize, ids: &[u32], out: &mut Vec<F>| shared.some_entered(&seen, i, ids, out);
-            by_products(products, &direct, beta, &narrow, block, scratch, &mut see);
+            by_products(products, &direct, beta, &narrow, block, scratch, see);
         });
         (block.seen, scratch.narrow) = (seen, narrow);
         if found.is_some() {
@@ -128,7 +135,7 @@ fn by_products<F: Float>(
     rows: &[F],
     block: &mut Block<F>,
     scratch: &mut Exact<F>,
-    mut see: impl FnMut(&[F]),
+    see: &mut dyn FnMut(&[F]),
 ) {
     let terms = products.terms(beta);
     let k = block.components();
@@ -203,7 +210,7 @@ fn direct<F: Float>(
 pub(crate) fn again<F: Float>(cost: Cost<'_, F>, beta: f64, rows: &Rows<F>, block: &mut Block<F>) {
     let width = block.width();
     if block.is_full() {
-        all(cost, beta, rows, block, &mut Exact::default(), |_| {});
+        all(cost, beta, rows, block, &mut Exact::default(), &mut |_| {});
     } else {
         let mut ids = Vec::new();
         let mut costs = Vec::new();
@@ -248,7 +255,7 @@ mod tests {
             } else {
                 block.reset(200, &[]);
                 let cost = Cost::Squared(&centres);
-                all(cost, 1e8, &rows, &mut block, &mut found, |_| {});
+                all(cost, 1e8, &rows, &mut block, &mut found, &mut |_| {});
             }
             for i in 0..200 {
                 rows.distances_to(i, &centres, &all_ids, &mut direct);

@@ -143,7 +143,7 @@ where
             &loaded,
             &mut block,
             scratch,
-            |_| {},
+            &mut |_| {},
         );
         posterior::normalise(&loaded, &mut block, log_joint);
         m_step.accumulate(&loaded, &block, model, sums);
