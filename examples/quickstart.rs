@@ -3,7 +3,7 @@
 //! For rows of your own and other algorithms there is the command `coremix` (in `cli/`).
 
 use coremix::datasets::Birch;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::metrics;
 use coremix::prelude::*;
 use ndarray::{Array1, Array2};

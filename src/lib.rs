@@ -69,9 +69,9 @@
 //! | [`table`](algorithms::table) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //! | [`dp_gmm`](algorithms::dp_gmm) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), all components |
 //!
-//! The M-step is [`Gaussian`](m_step::Gaussian) with one shared variance, except in the last three: these have diagonal
-//! covariances, a [`Table`](m_step::Table) and a [`DirichletProcess`](m_step::DirichletProcess). Other
-//! [covariances](m_step::Covariance) work in all others but `lazy_k_means` and `fast`.
+//! The M-step is [`Gaussian`](families::Gaussian) with one shared variance, except in the last three: these have diagonal
+//! covariances, a [`Table`](families::Table) and a [`DirichletProcess`](families::DirichletProcess). Other
+//! [covariances](families::Covariance) work in all others but `lazy_k_means` and `fast`.
 //!
 //! # Where to read on
 //!
@@ -110,6 +110,7 @@ pub mod e_step;
 #[doc = include_str!("../docs/equations.md")]
 pub mod equations {}
 mod em;
+pub mod families;
 mod fit;
 #[cfg(doctest)]
 mod guide;
@@ -144,8 +145,8 @@ pub use model::{BoxedMixture, Mixture, Score};
 #[cfg(feature = "files")]
 pub use {
     em::checkpoint::Checkpoint,
+    families::{Save, load_model},
     io::ModelInfo,
-    m_step::{Save, load_model},
 };
 
 /// For stages and families of your own: what a stage is given, and what it fills.
@@ -169,13 +170,13 @@ pub mod prelude {
     pub use crate::data::{Data, Dense, Sketch, Sparse};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
+    pub use crate::families::{Covariance, DirichletProcess, Gaussian, Prior, VonMisesFisher};
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
-    pub use crate::m_step::{Covariance, DirichletProcess, Gaussian, Prior, VonMisesFisher};
     pub use crate::metrics;
     pub use crate::model::Mixture;
     pub use crate::seed::{
         AfkMc2, Given, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Uniform as UniformSeeder,
     };
     #[cfg(feature = "files")]
-    pub use crate::{em::checkpoint::Checkpoint, m_step::Save};
+    pub use crate::{em::checkpoint::Checkpoint, families::Save};
 }

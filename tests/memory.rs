@@ -2,7 +2,7 @@
 
 use coremix::Checkpoint;
 use coremix::data::{Blocks, Source};
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use ndarray::{Array2, s};
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -390,8 +390,8 @@ pub(crate) enum Covariance {
 }
 
 impl Covariance {
-    pub(crate) fn of_crate(self) -> coremix::m_step::Covariance {
-        use coremix::m_step::Covariance;
+    pub(crate) fn of_crate(self) -> coremix::families::Covariance {
+        use coremix::families::Covariance;
         match self {
             Self::TiedSpherical => Covariance::TiedSpherical,
             Self::Spherical => Covariance::Spherical,

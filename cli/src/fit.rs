@@ -9,7 +9,7 @@ use crate::outputs::{self, Output};
 use crate::progress::Bar;
 use crate::rows::{self, COLUMNS, MISSING, Shared, with_rows};
 use coremix::data::Source as _;
-use coremix::m_step::Column;
+use coremix::families::Column;
 use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator, Float};
 use coremix_files::{Keys, ReadAhead, Room, Rows};

@@ -4,7 +4,7 @@ use crate::arguments::{Fit as Arguments, Metric};
 use crate::failure::Result;
 use crate::messages::{item, say, short};
 use crate::outputs::is_standard_output;
-use coremix::m_step::Family;
+use coremix::families::Family;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
 use std::fmt::Display;

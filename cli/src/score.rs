@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::messages::{item, say, short};
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
-use coremix::m_step::Family;
+use coremix::families::Family;
 use coremix::{BoxedMixture, Element, Save};
 use coremix_files::Rows;
 use std::sync::Arc;

@@ -1840,7 +1840,7 @@ fn factors_and_tables_are_fitted() {
     let info = ModelInfo::of_file(folder.at("m")).unwrap();
     assert_eq!(info.family, "Product");
     let saved: BoxedMixture<f64> = Save::load(folder.at("m")).unwrap();
-    use coremix::m_step::Column;
+    use coremix::families::Column;
     let columns = vec![
         Column::Number,
         Column::Count,

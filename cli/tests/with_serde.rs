@@ -1,6 +1,6 @@
 //! Models and reports through the formats of serde: text and binary.
 
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, datasets::Birch};
 

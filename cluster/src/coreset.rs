@@ -7,7 +7,7 @@ use crate::summary::{Range, Summary};
 use crate::table::Table;
 use crate::task::{Sample, Work};
 use coremix::data::Dense;
-use coremix::m_step::{ExactSums, Family, GaussianMixture};
+use coremix::families::{ExactSums, Family, GaussianMixture};
 use coremix::ndarray::{Array1, Array2};
 use coremix::{Algorithm, Float};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use crate::rows::Rows;
 use coremix::data::Dense;
-use coremix::m_step::{ExactSums, GaussianMixture};
+use coremix::families::{ExactSums, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView2};
 use coremix::{Float, Mixture, Result, Save};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The result of a pass on some rows. Two results merge into that on both sets of rows, in any order and any grouping.
 
 use crate::rows::{Unusable, ragged};
-use coremix::m_step::ExactSums;
+use coremix::families::ExactSums;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ impl Found {
 mod tests {
     use super::*;
     use coremix::data::Dense;
-    use coremix::m_step::GaussianMixture;
+    use coremix::families::GaussianMixture;
     use coremix::ndarray::array;
 
     #[test]

@@ -8,7 +8,7 @@ use coremix::data::Summary;
 ///
 /// ```
 /// use coremix::prelude::*;
-/// use coremix::{ModelInfo, Save, m_step::GaussianMixture};
+/// use coremix::{ModelInfo, Save, families::GaussianMixture};
 ///
 /// let means = ndarray::array![[35.0, 2e3], [50.0, 4e3]];
 /// let model = GaussianMixture::tied_spherical(means.view(), 9.0)?;

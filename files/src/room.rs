@@ -3,7 +3,7 @@
 use crate::Bytes;
 use crate::pool::bytes_of_cursors;
 use coremix::data::Summary;
-use coremix::m_step::Column;
+use coremix::families::Column;
 use coremix::{Algorithm, Element, Error, Float, Result};
 
 /// Bytes that are there in any case: the program, blocks of rows, and rows that are read ahead.

@@ -2,7 +2,8 @@
 
 use crate::bytes::Bytes;
 use coremix::coreset::Coreset;
-use coremix::m_step::{MStep, Product};
+use coremix::families::Product;
+use coremix::m_step::MStep;
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::seed::Seeder;

@@ -1,7 +1,7 @@
 //! Distances of rows to all means.
 
 use coremix::data::{Data, Rows};
-use coremix::m_step::{Column, Family, PartMixture, TableMixture};
+use coremix::families::{Column, Family, PartMixture, TableMixture};
 use coremix::ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use coremix::{Error, Float, Mixture, Result};
 use rayon::prelude::*;

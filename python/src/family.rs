@@ -1,7 +1,7 @@
 //! The parameters of a model by name, as Python has them.
 
 use crate::input::Number;
-use coremix::m_step::{
+use coremix::families::{
     Column, Covariance, Family, GaussianMixture, PartMixture, ProductMixture, TableMixture,
 };
 use coremix::{BoxedMixture, Mixture, Result, Save};

@@ -9,7 +9,7 @@ use crate::progress::{At, Callback};
 use crate::report::report;
 use crate::settings::{algorithm, kinds, limit};
 use coremix::data::{Data, Dense, Sketch, Source as _, Summary};
-use coremix::m_step::Column;
+use coremix::families::Column;
 use coremix::ndarray::{Array1, ArrayView1};
 use coremix::{Algorithm, BoxedMixture, Cancel, Estimator, Fit, Report, Result, Save};
 use coremix_files::{Bytes, Room, row_names};

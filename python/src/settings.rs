@@ -3,7 +3,7 @@
 use crate::bytes::bytes_of;
 use crate::errors::{Names, named, raise};
 use crate::fitted::{Model, each};
-use coremix::m_step::{Column, Covariance, DirichletProcess, Prior};
+use coremix::families::{Column, Covariance, DirichletProcess, Prior};
 use coremix::{Algorithm, Cancel, Metric, Rule};
 use coremix_files::Bytes;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};

@@ -10,11 +10,12 @@ use crate::coreset::Lightweight;
 use crate::e_step::{Neighborhood, bounds_may_pay};
 use crate::em::Rule;
 use crate::em::checkpoint::Checkpoint;
-use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
-use crate::m_step::saved::Save;
-use crate::m_step::{
-    Column, Covariance, DirichletProcess, Gaussian, MStep, Prior, Table, VonMisesFisher,
+use crate::families::saved::Save;
+use crate::families::{
+    Column, Covariance, DirichletProcess, Gaussian, Prior, Table, VonMisesFisher,
 };
+use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
+use crate::m_step::MStep;
 use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
 use ndarray::Array2;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Each named algorithm as its stages. All return the builder, so every setting can still be changed.
 //!
-//! The M-step is [`Gaussian`](crate::m_step::Gaussian), except in [`spherical_k_means`], [`table`] and [`dp_gmm`]. The tolerance is
+//! The M-step is [`Gaussian`](crate::families::Gaussian), except in [`spherical_k_means`], [`table`] and [`dp_gmm`]. The tolerance is
 //! 1e-3 with at most 200 iterations, except in [`fast`], [`spherical_k_means`] and [`dp_gmm`]. There is one restart, except in
 //! [`table`], and the seed is 0. Nothing is checked before [`build`](crate::Builder::build). The table of stages is on the [page of the
 //! crate](crate#algorithms).
@@ -13,8 +13,9 @@ use crate::base::float::Float;
 use crate::coreset::Lightweight;
 use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::{PhaseRows, Rule};
+use crate::families::{Column, Covariance, DirichletProcess, Table, VonMisesFisher};
 use crate::fit::{Builder, Clusterer, Columns, MeansOf, Phase, Shape};
-use crate::m_step::{Column, Covariance, DirichletProcess, MStep, Table, VonMisesFisher};
+use crate::m_step::MStep;
 use crate::seed::{AfkMc2, HierarchicalKMeansPlusPlus, InColumns, KMeansPlusPlus};
 use memory::Sizes;
 

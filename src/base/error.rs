@@ -95,7 +95,7 @@ pub enum Error {
         /// The largest size allowed for this type.
         limit: f64,
     },
-    /// A number that is none of its [kind of column](crate::m_step::Column).
+    /// A number that is none of its [kind of column](crate::families::Column).
     #[error("data: row {row}, column {column} is {}; it must be {kind}", brief(*value))]
     NotOfKind {
         /// Row of the first such number, from 0.

@@ -188,7 +188,7 @@ impl<F: Float> Shard<F> {
 mod tests {
     use super::*;
     use crate::data::{Data, Dense};
-    use crate::m_step::GaussianMixture;
+    use crate::families::GaussianMixture;
     use ndarray::{Array1, Array2};
 
     struct Problem {

@@ -10,9 +10,10 @@ use crate::coreset::{Coreset, Full};
 use crate::e_step::{EStep, Exhaustive};
 use crate::em::checkpoint::Checkpoint;
 use crate::em::{Rule, StopRule};
+use crate::families::saved::Save;
+use crate::families::{Covariance, Gaussian, Prior};
 use crate::io::FileFault;
-use crate::m_step::saved::Save;
-use crate::m_step::{Covariance, Gaussian, MStep, Prior};
+use crate::m_step::MStep;
 use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::sync::Arc;
@@ -252,7 +253,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// Fits directions: rows are brought to length 1 as they are loaded, in the fit and by its model
     /// ([E56](crate::equations#e56)). Default: no. Distances then follow from cosines, $2 - 2 \cos$. Centres of Gaussian families are
     /// means of directions, which lie inside the sphere; those of
-    /// [`VonMisesFisher`](crate::m_step::VonMisesFisher) components lie on it, and always have this setting.
+    /// [`VonMisesFisher`](crate::families::VonMisesFisher) components lie on it, and always have this setting.
     ///
     /// Rows with missing values have no direction, and those of a sketch are other ones: errors of the fit.
     pub fn directions(mut self, directions: bool) -> Self {

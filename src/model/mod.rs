@@ -94,7 +94,7 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
 
     /// The variance of every coordinate of each component (k, d), in the data's own unit, squared. The coordinates are the
     /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch): then no diagonal covariance of the
-    /// columns has them, see [`column_variances`](crate::m_step::GaussianMixture::column_variances).
+    /// columns has them, see [`column_variances`](crate::families::GaussianMixture::column_variances).
     fn variances(&self) -> Array2<f64>;
 
     /// Parameters besides the means by name, in the data's own unit: [`variances`](Self::variances),
@@ -185,7 +185,7 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
 
     /// Rows with [missing values](crate::data::Dense::with_missing), of which the missing ones are filled in with their
     /// expectation under the known ones, $\sum_c q_{nc} E[y_{nj} | c]$ (n, d); known ones are as they were. In a
-    /// [table](crate::m_step::Table) they are such data as a fit takes: a count is the nearest whole number, and a category the likeliest.
+    /// [table](crate::families::Table) they are such data as a fit takes: a count is the nearest whole number, and a category the likeliest.
     fn impute(&self, data: &Dense<'_, F>) -> Result<Array2<F>> {
         predict::impute(&facts::Facts::of(self), &self.means(), data, true)
     }

@@ -11,7 +11,7 @@ use crate::rows::Rows;
 /// $$\ln p(c, y \mid \theta) = \alpha + D \gamma - \beta s_c(y)$$
 ///
 /// with $D$ the number of observed coordinates of the row: all, unless it is a row of a sketch, or has missing values. For
-/// [`Gaussian`](crate::m_step::Gaussian) the cost is a squared distance:
+/// [`Gaussian`](crate::families::Gaussian) the cost is a squared distance:
 ///
 /// $$s_c(y) = \lVert y - \mu_c \rVert^2, \qquad \alpha = -\ln C, \qquad \gamma = -\frac 12 \ln(2 \pi \sigma^2), \qquad \beta = \frac{1}{2 \sigma^2}$$
 ///

@@ -1,7 +1,7 @@
 //! Algorithms by name, and boxed models.
 
 use coremix::BoxedMixture;
-use coremix::m_step::{Column, DirichletProcessMixture};
+use coremix::families::{Column, DirichletProcessMixture};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use ndarray::Array2;

@@ -256,7 +256,7 @@ fn lists_of_more_centres_than_there_are() {
     assert_eq!(fit(9).model, fit(usize::MAX).model);
 }
 
-fn fit_error(fit: &Fit<coremix::m_step::GaussianMixture<f64>>, data: &Dense<'_, f64>) -> f64 {
+fn fit_error(fit: &Fit<coremix::families::GaussianMixture<f64>>, data: &Dense<'_, f64>) -> f64 {
     fit.model.quantization_error(data).unwrap()
 }
 

@@ -205,8 +205,8 @@ fn every_family_goes_on_to_the_same_bits() {
     let data = Dense::new(x.view()).unwrap();
     for name in ["gmm", "vc-gmm", "d-gmm"] {
         for family in [
-            coremix::m_step::Covariance::Spherical,
-            coremix::m_step::Covariance::Diagonal,
+            coremix::families::Covariance::Spherical,
+            coremix::families::Covariance::Diagonal,
         ] {
             let algorithm = named(name).covariance(family);
             let of = format!("{name} {family:?}");
@@ -438,7 +438,7 @@ fn checkpoints_of_other_fits_are_refused() {
         (
             "family",
             base.clone()
-                .covariance(coremix::m_step::Covariance::Diagonal),
+                .covariance(coremix::families::Covariance::Diagonal),
         ),
         ("tolerance", base.clone().tolerance(1e-8)),
         (

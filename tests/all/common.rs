@@ -11,7 +11,8 @@ pub use compare::{
 pub use families::Family;
 
 use coremix::coreset::Subset;
-use coremix::m_step::{MStep, Product};
+use coremix::families::Product;
+use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::stage::{Rng, Shape, Stage};
 use coremix::{BoxedMixture, Builder, Float, algorithms, metrics};

@@ -1,7 +1,7 @@
 //! Marginal and conditional mixtures against ratios of densities.
 
 use crate::common::{blobs, close};
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use ndarray::{Array1, Array2, Axis, array};
 

@@ -3,7 +3,7 @@
 use crate::common::{blobs, phases};
 use approx::assert_abs_diff_eq;
 use coremix::data::{Data, Rows};
-use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
+use coremix::families::{DirichletProcessMixture, GaussianMixture};
 use coremix::prelude::*;
 use coremix::stage::{Rng, Shape};
 use coremix::{Builder, Evaluations, Float, PhaseReport, Score, Timings};

@@ -3,7 +3,8 @@
 use crate::common::{blobs, seeds};
 use coremix::costs::Cost;
 use coremix::data::{Centres, Data, Frame, Rows};
-use coremix::m_step::{GaussianMixture, MStep, Moments, Started};
+use coremix::families::GaussianMixture;
+use coremix::m_step::{MStep, Moments, Started};
 use coremix::prelude::*;
 use coremix::stage::{Block, Likelihood, LogJoint, Stage};
 use ndarray::Array2;

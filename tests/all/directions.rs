@@ -2,7 +2,7 @@
 
 use crate::common::{blobs, close, on, read, rises_in_phases, rounding};
 use coremix::data::{Blocks, Source};
-use coremix::m_step::VonMisesFisherMixture;
+use coremix::families::VonMisesFisherMixture;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float, Metric, algorithms};
 use ndarray::{Array1, Array2, Axis, array, s};

@@ -2,7 +2,7 @@
 
 use crate::common::{blobs, close, read, rises, rounding, seeds, turned};
 use approx::assert_abs_diff_eq;
-use coremix::m_step::DirichletProcessMixture;
+use coremix::families::DirichletProcessMixture;
 use coremix::metrics::adjusted_rand_index;
 use coremix::prelude::*;
 use coremix::stage::Rng;

@@ -1,7 +1,7 @@
 //! The Dirichlet process mixture where its matrices are nearly singular and its weights are large.
 
 use crate::common::{rises, rounding};
-use coremix::m_step::DirichletProcessMixture;
+use coremix::families::DirichletProcessMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Element, Float, algorithms};

@@ -2,7 +2,8 @@
 
 use crate::common::{blobs, rounding};
 use coremix::data::Sparse;
-use coremix::m_step::{Column, MStep, Part, Product, Table, VonMisesFisher};
+use coremix::families::{Column, Part, Product, Table, VonMisesFisher};
+use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::stage::{Rng, Stage};
 use coremix::{Builder, Float, algorithms};

@@ -1,7 +1,7 @@
 //! Factor analysers: costs and EM against dense matrices, scikit-learn's `FactorAnalysis`, full covariances, and hard input.
 
 use crate::common::{blobs, close, read, rises, rounding, same_on_threads, seeds, turned};
-use coremix::m_step::{ExactSums, GaussianMixture, Save};
+use coremix::families::{ExactSums, GaussianMixture, Save};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, algorithms};

@@ -5,7 +5,7 @@ use crate::common::{blobs, rises, seeds};
 use approx::assert_abs_diff_eq;
 use coremix::data::Rows;
 use coremix::e_step::{EStep, Search};
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::stage::{Block, Rng, Stage};
 use coremix::{Float, Phase, algorithms};

@@ -5,7 +5,7 @@ use crate::common::{blobs, rises, rounding};
 use coremix::Float;
 use coremix::algorithms;
 use coremix::data::Data;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use ndarray::{Array1, Array2, Axis, array};

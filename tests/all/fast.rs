@@ -5,7 +5,7 @@ use crate::common::{
     blobs, close, distance, last, mean_of, rises_in_phases, rounding, same_mean, same_on_threads,
     seeds, shuffled,
 };
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::seed::Uniform;
 use coremix::stage::Rng;

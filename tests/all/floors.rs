@@ -4,7 +4,7 @@ use crate::common::{blobs, rises_in_phases, rounding};
 use coremix::Float;
 use coremix::algorithms;
 use coremix::data::{Blocks, Data, Source};
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::metrics::adjusted_rand_index;
 use coremix::prelude::*;
 use coremix::selection::{Criterion, Sweep};

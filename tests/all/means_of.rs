@@ -2,7 +2,7 @@
 
 use coremix::data::View;
 use coremix::datasets::Birch;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::seed::{Seeder, Seeds};
 use coremix::stage::Rng;

@@ -2,7 +2,7 @@
 
 use crate::common::{Known, Settings, all, blobs, close, on, rises_in_phases, rounding, turned};
 use coremix::data::{Blocks, Source, Sparse};
-use coremix::m_step::{DirichletProcessMixture, GaussianMixture};
+use coremix::families::{DirichletProcessMixture, GaussianMixture};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, algorithms};
@@ -517,7 +517,7 @@ fn models_of_complete_rows_can_be_asked() {
         assert!(fit.model.impute(&data).is_ok());
         let warm = algorithms::gmm(3).covariance(kind).start_from(&fit.model);
         assert!(warm.build().unwrap().fit(&data).is_ok());
-        assert!(coremix::m_step::ExactSums::e_step(&fit.model, &data, None, 3).is_err());
+        assert!(coremix::families::ExactSums::e_step(&fit.model, &data, None, 3).is_err());
     }
     let process = algorithms::dp_gmm(4, 1.0).build().unwrap();
     let process = process.fit(&dense).unwrap().model;

@@ -1,6 +1,6 @@
 //! One row at a time: the answers are those about all rows.
 
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{BoxedMixture, Float, Predictor};

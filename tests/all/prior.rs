@@ -1,7 +1,7 @@
 //! Priors of Gaussian mixtures: rows in advance, against closed forms, finite differences, and naive sums.
 
 use crate::common::{blobs, close, last, rises_in_phases, rounding};
-use coremix::m_step::{ExactSums, GaussianMixture};
+use coremix::families::{ExactSums, GaussianMixture};
 use coremix::prelude::*;
 use coremix::{Checkpoint, Float, algorithms};
 use nalgebra::DMatrix;

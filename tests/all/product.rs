@@ -2,7 +2,7 @@
 
 use crate::common::{blobs, classes_are_found, close, last, rises_in_phases, rounding};
 use coremix::data::Sparse;
-use coremix::m_step::{
+use coremix::families::{
     Column, GaussianMixture, Part, PartMixture, Product, ProductMixture, Table, TableMixture,
 };
 use coremix::prelude::*;

@@ -4,7 +4,7 @@
 //! `tests/fixtures/README.md` says what the files hold and how they were made.
 
 use crate::common::read;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};

@@ -2,7 +2,7 @@
 
 use crate::common::{blobs, close, last, rises_in_phases, rounding};
 use coremix::data::Sparse;
-use coremix::m_step::{GaussianMixture, Product};
+use coremix::families::{GaussianMixture, Product};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Error, Float, algorithms};

@@ -2,7 +2,8 @@
 
 use coremix::costs::Cost;
 use coremix::data::{Centres, Frame, View};
-use coremix::m_step::{DirichletProcessMixture, GaussianMixture, MStep};
+use coremix::families::{DirichletProcessMixture, GaussianMixture};
+use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::seed::Seeder;
 use coremix::stage::{LogJoint, Rng};

@@ -2,7 +2,7 @@
 
 use crate::common::blobs;
 use coremix::Float;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use ndarray::{Array1, Array2, Axis};

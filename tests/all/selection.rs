@@ -2,7 +2,7 @@
 
 use crate::common::{read, same_on_threads};
 use coremix::Estimator;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::selection::{Criteria, Criterion, Selection, Sweep};
 use coremix::stage::Rng;
@@ -159,7 +159,7 @@ fn clusters_that_are_far_apart_are_counted() {
         let data = Dense::new(x.view()).unwrap();
         let names = [
             ("gmm", None),
-            ("gmm", Some(coremix::m_step::Covariance::Diagonal)),
+            ("gmm", Some(coremix::families::Covariance::Diagonal)),
             ("k-means", None),
         ];
         for (name, family) in names {

@@ -398,7 +398,7 @@ fn covariances_in_the_columns_of_the_data() {
     assert_eq!(model.covariance(1).unwrap(), diagonal);
 }
 
-fn fit_diagonal(sketch: &Sketch<f64>) -> coremix::m_step::GaussianMixture<f64> {
+fn fit_diagonal(sketch: &Sketch<f64>) -> coremix::families::GaussianMixture<f64> {
     let builder = algorithms::sparsified_gmm(2).seed(1);
     builder.build().unwrap().fit(sketch).unwrap().model
 }

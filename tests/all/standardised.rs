@@ -1,7 +1,7 @@
 //! Standardised columns: their units do not matter, and models answer in them.
 
 use crate::common::{Settings, all, blobs, close, rises_in_phases, rounding, seeds};
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Float, algorithms};
 use ndarray::{Array1, Array2, Axis, array};

@@ -2,7 +2,7 @@
 
 use crate::common::{classes_are_found, close, read, rises_in_phases, rounding};
 use coremix::data::Sparse;
-use coremix::m_step::{Column, Table, TableMixture};
+use coremix::families::{Column, Table, TableMixture};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, testing};

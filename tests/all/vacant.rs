@@ -2,7 +2,7 @@
 
 use crate::common::{blobs, on, phases, rises_in_phases};
 use coremix::data::{Blocks, Source};
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Builder, Cancel, Float, algorithms};

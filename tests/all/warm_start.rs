@@ -1,7 +1,8 @@
 //! Fits that start from a model, on the same rows and on others.
 
 use crate::common::{blobs, close, rises};
-use coremix::m_step::{Column, MStep, Table};
+use coremix::families::{Column, Table};
+use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::stage::{Rng, Stage};
 use coremix::{Builder, FileFault, Float, algorithms};

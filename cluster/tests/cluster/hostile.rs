@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use coremix::Algorithm;
-use coremix::m_step::Covariance;
+use coremix::families::Covariance;
 use coremix::ndarray::{Array2, array};
 use coremix_cluster::{Error, Job, Model, Precision, Support};
 use datafusion::arrow::array::{

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use coremix::data::Dense;
-use coremix::m_step::{Covariance, ExactSums};
+use coremix::families::{Covariance, ExactSums};
 use coremix::ndarray::Axis;
 use coremix::prelude::{Clusterer, Exhaustive, Given};
 use coremix::{Mixture, algorithms};

@@ -2,7 +2,8 @@
 
 use coremix::costs::{Cost, Factor, OwnCost, Scaled};
 use coremix::data::{Centres, Data, Frame, Rows};
-use coremix::m_step::{GaussianMixture, MStep, Moments, Needs, Started};
+use coremix::families::GaussianMixture;
+use coremix::m_step::{MStep, Moments, Needs, Started};
 use coremix::ndarray::{Array1, Array2};
 use coremix::prelude::*;
 use coremix::stage::{Block, Likelihood, LogJoint, Stage};

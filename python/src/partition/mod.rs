@@ -5,7 +5,7 @@ use crate::family;
 use crate::fitted::{Model, OfType, each};
 use crate::input::{Input, Number, Rows, Weights, needs_all};
 use coremix::data::Dense;
-use coremix::m_step::{ExactSums, Family, GaussianMixture};
+use coremix::families::{ExactSums, Family, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView1};
 use coremix::{BoxedMixture, Cancel, Error, Result};
 use numpy::{IntoPyArray, PyArray1};

@@ -12,7 +12,7 @@
 use clap::Parser;
 use coremix::algorithms;
 use coremix::data::{Blocks, Source};
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use ndarray::{Array2, ArrayView2, s};

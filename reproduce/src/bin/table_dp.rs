@@ -11,7 +11,7 @@
 
 use clap::Parser;
 use coremix::coreset::Coreset;
-use coremix::m_step::DirichletProcessMixture;
+use coremix::families::DirichletProcessMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Builder, algorithms};

@@ -5,7 +5,7 @@
 //! in brackets; the paper's figures are rows of their own. The second table says what lazy-k-means depends on.
 
 use coremix::datasets::Birch;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Builder, algorithms};
 use ndarray::Array2;

@@ -5,7 +5,7 @@
 //! seeds with its standard error in brackets; times are medians of checking the data and fitting it. Run it
 //! on an otherwise idle machine. The table is Markdown; below it is what missed the authors' errors.
 
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, Evaluations, algorithms};
 use ndarray::Array2;

@@ -7,7 +7,7 @@
 
 use clap::Parser;
 use coremix::e_step::Start;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, algorithms};
 use ndarray::Array2;

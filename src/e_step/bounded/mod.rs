@@ -39,7 +39,7 @@ use crate::model::Mixture;
 /// The nearest of the centres near a row's own, for rows that bounds do not settle: supports of width 1
 /// ([E35](crate::equations#e35), [E36](crate::equations#e36), [E40](crate::equations#e40)).
 ///
-/// For [`Gaussian`](crate::m_step::Gaussian): bounds are on distances to the means. On rows
+/// For [`Gaussian`](crate::families::Gaussian): bounds are on distances to the means. On rows
 /// that lack coordinates (a [`Sketch`](crate::data::Sketch), sparse rows, missing values) it is
 /// [`Exhaustive::nearest`](super::Exhaustive::nearest), with the two nearest centres of each row as long as components move. It is the E-step of [`algorithms::fast`](crate::algorithms::fast).
 ///

@@ -1,6 +1,6 @@
 //! Numbers that the laws read from models of each family.
 
-use coremix::m_step::{DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture};
+use coremix::families::{DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture};
 use coremix::{Float, Mixture};
 use ndarray::{Array2, Array3};
 

@@ -4,7 +4,7 @@ use crate::common::{
     Algorithm, Known, Outcome, Settings, all, blobs, rises, rounding, seeds, squared_distance,
 };
 use approx::assert_abs_diff_eq;
-use coremix::m_step::GaussianMixture;
+use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::{Element, Float, algorithms};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, array, concatenate, s};

@@ -1,0 +1,156 @@
+//! Parts of a mixture: the density of some columns, alone or under known values of the others.
+
+use super::covariance::Covariance;
+use super::mixture::GaussianMixture;
+use crate::base::error::{Error, Result, require};
+use crate::base::float::{Float, held_in_range};
+use crate::base::linalg::Cholesky;
+use crate::families::columns::{TOO_FAR, check_columns, other_columns};
+use crate::model::Mixture;
+use ndarray::{Array1, Array2, Array3, Axis};
+use std::f64::consts::TAU;
+
+impl<F: Float> GaussianMixture<F> {
+    /// The mixture of these columns alone, in this order: the density of the others is integrated out.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] without columns, for one that there is not, or that comes twice.
+    pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
+        check_columns(columns, self.theta.frame.dim())?;
+        let means = Mixture::means(self).select(Axis(1), columns);
+        self.of_parts(columns, means, self.proportions().to_owned(), None)
+    }
+
+    /// The mixture of the other columns, in their order, where these `columns` have these `values`: what the model says of what is
+    /// not known.
+    ///
+    /// With $a$ the other columns and $b$ the known ones,
+    ///
+    /// $$p(y_a \mid y_b) = \sum_c q_c \mathcal N(y_a; \mu_{ca} + G_c (y_b - \mu_{cb}), \Sigma_{caa} - G_c \Sigma_{cba}), \qquad G_c = \Sigma_{cab}
+    /// \Sigma_{cbb}^{-1}$$
+    ///
+    /// where $q_c$ is the posterior of component $c$ under the known values.
+    ///
+    /// # Errors
+    /// As [`marginal`](Self::marginal); [`Error::LengthMismatch`] for another number of values, [`Error::NotFinite`] for one that is NaN
+    /// or infinite; [`Error::Parameter`] if no column is left, or if the values are so far from all components that none has a share.
+    pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
+        let others = other_columns(columns, values, self.theta.frame.dim())?;
+        let left = others.len();
+        let means = Mixture::means(self).mapv(Float::to_f64);
+        let mut moved = means.select(Axis(1), &others);
+        let k = means.nrows();
+        let known = columns.len();
+        let mut logs = Array1::zeros(k);
+        let mut rest = Array3::zeros((k, left, left));
+        for c in 0..k {
+            let all = self.covariance(c)?;
+            let of = |rows: &[usize], own: &[usize]| all.select(Axis(0), rows).select(Axis(1), own);
+            let bb = of(columns, columns);
+            let ba = of(columns, &others);
+            let flat: Vec<f64> = bb.iter().copied().collect();
+            let factor = Cholesky::of(&flat, known, None)?.ok_or_else(|| {
+                let rule = "has no positive definite covariance of these columns";
+                Error::parameter("component", c, rule)
+            })?;
+            let factor =
+                Array2::from_shape_vec((known, known), factor.factor).expect("known x known");
+            // L^-1 times the difference of the values, and times the covariances with the other columns.
+            let apart = Array1::from_shape_fn(known, |i| values[i] - means[[c, columns[i]]]);
+            let apart = forward(&factor, apart.insert_axis(Axis(1)));
+            let across = forward(&factor, ba);
+            let volume: f64 = factor.diag().mapv(f64::ln).sum();
+            let squared: f64 = apart.iter().map(|x| x * x).sum();
+            logs[c] =
+                self.proportions()[c].ln() - volume - 0.5 * (squared + known as f64 * TAU.ln());
+            let step = across.t().dot(&apart).remove_axis(Axis(1));
+            let mut row = moved.row_mut(c);
+            row += &step;
+            let own = of(&others, &others) - across.t().dot(&across);
+            rest.index_axis_mut(Axis(0), c).assign(&own);
+        }
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        require(most.is_finite(), "values", most, TOO_FAR)?;
+        let shares = logs.mapv(|log| (log - most).exp());
+        let shares = &shares / shares.sum();
+        let moved = moved.mapv(|x| held_in_range(x));
+        self.of_parts(&others, moved, shares, Some(rest))
+    }
+
+    /// A mixture of these columns with covariances (k, d, d), or with those of the columns here.
+    fn of_parts(
+        &self,
+        columns: &[usize],
+        means: Array2<F>,
+        proportions: Array1<f64>,
+        covariances: Option<Array3<f64>>,
+    ) -> Result<Self> {
+        let of = |c: usize| match &covariances {
+            Some(all) => all.index_axis(Axis(0), c).to_owned(),
+            None => self
+                .covariance_of(c)
+                .select(Axis(0), columns)
+                .select(Axis(1), columns),
+        };
+        let k = means.nrows();
+        let own = self.covariance_kind();
+        let frame = &self.theta.frame;
+        let equal = self.theta.proportions.free() == 0;
+        let means = means.view();
+        let shares = proportions.view();
+        // One variance is one for each column where columns have units of their own, and in another basis there are pairs.
+        let kind = match own {
+            _ if frame.basis().is_some() => Covariance::Full,
+            Covariance::TiedSpherical | Covariance::Spherical if frame.is_standardised() => {
+                Covariance::Diagonal
+            }
+            Covariance::TiedSpherical if covariances.is_some() || !equal => Covariance::Spherical,
+            Covariance::Factors(q) if covariances.is_some() || q >= columns.len() => {
+                Covariance::Full
+            }
+            kind => kind,
+        };
+        match kind {
+            Covariance::TiedSpherical => {
+                let variance = ndarray::arr0(of(0)[[0, 0]]);
+                Self::from_parameters(kind, means, variance.view(), shares)
+            }
+            Covariance::Spherical => {
+                let variances = Array1::from_shape_fn(k, |c| of(c)[[0, 0]]);
+                Self::from_parameters(kind, means, variances.view(), shares)
+            }
+            Covariance::Diagonal => {
+                let mut variances = Array2::zeros(means.dim());
+                (0..k).for_each(|c| variances.row_mut(c).assign(&of(c).diag()));
+                Self::from_parameters(kind, means, variances.view(), shares)
+            }
+            Covariance::Factors(_) => {
+                let loadings = self.loadings();
+                let noise = self.noise();
+                let loadings = loadings.select(Axis(1), columns);
+                let noise = noise.select(Axis(1), columns);
+                Self::from_factors(means, loadings.view(), noise.view(), shares)
+            }
+            Covariance::Tied => Self::from_parameters(kind, means, of(0).view(), shares),
+            Covariance::Full => {
+                let (_, d) = means.dim();
+                let mut all = Array3::zeros((k, d, d));
+                (0..k).for_each(|c| all.index_axis_mut(Axis(0), c).assign(&of(c)));
+                Self::from_parameters(kind, means, all.view(), shares)
+            }
+        }
+    }
+}
+
+/// The solution of L X = B, for a lower triangle L (n, n) and a right side (n, m).
+fn forward(factor: &Array2<f64>, mut right: Array2<f64>) -> Array2<f64> {
+    for i in 0..factor.nrows() {
+        let (before, mut rest) = right.view_mut().split_at(Axis(0), i);
+        let mut now = rest.row_mut(0);
+        for (j, before) in before.outer_iter().enumerate() {
+            now.scaled_add(-factor[[i, j]], &before);
+        }
+        now /= factor[[i, i]];
+    }
+    right
+}

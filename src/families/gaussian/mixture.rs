@@ -1,0 +1,539 @@
+//! A mixture of Gaussians: its parameters, and the costs of rows under it.
+
+use super::costs::Costs;
+use super::covariance::Covariance;
+use super::parameters::{Parameters, covariance_of};
+use crate::base::cached::Cached;
+use crate::base::cancel::{Watch, unwatched};
+use crate::base::error::{Error, Result, require, same_columns, same_length};
+use crate::base::float::{Float, held_in_range};
+use crate::base::linalg::{self, Cholesky};
+use crate::base::parallel;
+use crate::base::rng::Rng;
+use crate::costs::Cost;
+use crate::data::Summary;
+use crate::families::proportions::{Proportions, components};
+use crate::families::variances::{is_proper, resolved_beside};
+use crate::model::Mixture;
+use crate::model::posterior::LogJoint;
+use crate::rows::{Basis, Centres, Frame};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2, Array3, ArrayD, ArrayView, ArrayView1, ArrayView2, Dimension, arr0};
+use std::f64::consts::PI;
+
+/// A mixture of Gaussians with covariances of one [kind](Covariance), and a mixing proportion each.
+///
+/// $$p(y \mid \theta) = \sum_{c=1}^{C} \pi_c \mathcal N(y; \mu_c, \Sigma_c)$$
+///
+/// Its predictions are in the trait [`Mixture`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct GaussianMixture<F> {
+    pub(in crate::families) theta: Parameters<F>,
+    pub(super) costs: Costs<F>,
+    /// The means that were given, or the centres out of the frame: few updates of a fit are asked for them.
+    means: Cached<Array2<F>>,
+    /// Without a ridge, made when densities are asked for.
+    plain: Cached<Box<Self>>,
+}
+
+impl<F: Float> GaussianMixture<F> {
+    /// Means (k, d), one variance for all columns of all components, and equal proportions.
+    pub fn tied_spherical(means: ArrayView2<'_, F>, variance: f64) -> Result<Self> {
+        let equal = Array1::from_elem(means.nrows(), 1.0 / means.nrows() as f64);
+        let kind = Covariance::TiedSpherical;
+        Self::from_parameters(kind, means, arr0(variance).view(), equal.view())
+    }
+
+    /// Means (k, d), covariances of this kind, and proportions (k). A component of proportion 0 is one that was discarded.
+    ///
+    /// | kind | shape of the covariances |
+    /// |---|---|
+    /// | `TiedSpherical` | (): the variance of every column; proportions must be equal |
+    /// | `Spherical` | (k): variances |
+    /// | `Diagonal` | (k, d): variances |
+    /// | `Tied` | (d, d): a symmetric and positive definite matrix |
+    /// | `Full` | (k, d, d): such matrices |
+    ///
+    /// # Errors
+    /// [`Error::Empty`], [`Error::NotFinite`] or [`Error::TooLarge`] for the means. [`Error::LengthMismatch`] or
+    /// [`Error::DimensionMismatch`] for another number of variances or proportions. [`Error::Parameter`] for variances
+    /// that are not positive and finite, for matrices that are not symmetric and positive definite, for another number of
+    /// axes, and for proportions that are negative or do not sum to 1.
+    pub fn from_parameters(
+        kind: Covariance,
+        means: ArrayView2<'_, F>,
+        variances: ArrayView<'_, f64, impl Dimension>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
+        let summary = Summary::of_points(means, "means")?;
+        let (k, dim) = means.dim();
+        let shape = kind.shape(k, dim);
+        let name = "axes of covariances";
+        let axes = variances.ndim();
+        let rule = "must be as many as this kind has: components, columns, and columns again";
+        require(axes == shape.len(), name, axes, rule)?;
+        for (axis, size) in shape.into_iter().enumerate() {
+            match axis {
+                0 => same_length("variances", size, variances.shape()[axis])?,
+                _ => same_columns("variances", size, variances.shape()[axis])?,
+            }
+        }
+        let given = kind.factors() == 0;
+        require(
+            given,
+            "kind",
+            format!("{kind:?}"),
+            "has loadings, too: see `from_factors`",
+        )?;
+        let variances: Vec<f64> = variances.iter().copied().collect();
+        let largest = check_variances::<F>(kind, &variances, dim)?;
+        let given = Proportions::check(proportions, k)?;
+        let proportions = if kind.is_one_variance() {
+            given.to_stay_equal()?
+        } else {
+            given
+        };
+        // Wide enough for the means and for the deviations from them.
+        let frame = Frame::around(&summary, largest.sqrt());
+        let enter = |v: &f64| frame.enter_product(0, 0, *v);
+        let mut scaled: Vec<f64> = variances.iter().map(enter).collect();
+        let lost = |variance: f64| {
+            let rule = "is too small compared with the means and the largest: its square root is lost in them";
+            Error::parameter("variance", variance, rule)
+        };
+        if let Some(variance) = diagonals(kind, &scaled, dim).find(|v| *v < f64::MIN_POSITIVE) {
+            return Err(lost(frame.leave_square(variance)));
+        }
+        if kind.has_pairs() {
+            let factors = scaled.chunks_exact(dim * dim);
+            let triangles = factors.map(|own| {
+                let found = Cholesky::of(own, dim, None)?;
+                let Cholesky { factor, .. } =
+                    found.ok_or_else(|| lost(frame.leave_square(own[0])))?;
+                linalg::inverse_of_lower(&factor, dim, None)
+            });
+            scaled = triangles.collect::<Result<Vec<_>>>()?.concat();
+        }
+        let centres = Centres::enter(means, &frame);
+        let mut theta = Parameters::new(kind, centres, frame, proportions);
+        theta.means = Some(means.iter().copied().collect());
+        theta.spread = scaled;
+        theta.unit = theta.mean_variance(None)?;
+        theta.set_least(resolved_beside::<F>(theta.unit));
+        Ok(Self::whole(theta))
+    }
+
+    pub(super) fn new(theta: Parameters<F>, watch: Watch<'_>) -> Result<Self> {
+        Ok(Self {
+            costs: Costs::new(&theta, watch)?,
+            theta,
+            means: Cached::default(),
+            plain: Cached::default(),
+        })
+    }
+
+    /// One that nobody waits for.
+    pub(in crate::families) fn whole(theta: Parameters<F>) -> Self {
+        unwatched(Self::new(theta, None))
+    }
+
+    /// With costs that follow from other variances.
+    pub(in crate::families) fn renew(&mut self, watch: Watch<'_>) -> Result<()> {
+        self.costs = Costs::new(&self.theta, watch)?;
+        self.plain = Cached::default();
+        Ok(())
+    }
+
+    /// With the densities of the parameters for costs.
+    pub(in crate::families) fn without_ridge(&self) -> Self {
+        let mut theta = self.theta.clone();
+        theta.prior.ridge.clear();
+        parallel::alone(|| Self::whole(theta))
+    }
+
+    pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
+        self.means = Cached::default();
+        self.plain = Cached::default();
+        self.theta.means = None;
+        &mut self.theta.centres
+    }
+
+    /// Moves the exact means, and the centres with them, by so much (k, d).
+    pub(super) fn step(&mut self, steps: &[f64]) {
+        let mut exact = std::mem::take(&mut self.theta.exact_means);
+        let moved = exact.iter_mut().zip(steps);
+        moved.for_each(|(mean, step)| *mean += step);
+        let dim = self.theta.dim();
+        self.move_centres().update(|c, row| {
+            for (z, mean) in row.iter_mut().zip(&exact[c * dim..][..dim]) {
+                *z = F::from_f64(*mean);
+            }
+        });
+        self.theta.exact_means = exact;
+    }
+
+    /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
+    fn coordinates(&self, c: usize) -> Array1<f64> {
+        let own = unwatched(self.theta.variances_of(c, None));
+        let frame = &self.theta.frame;
+        let leave = |j: usize| frame.leave_product(j, j, own[j % own.len()]);
+        (0..self.theta.dim()).map(leave).collect()
+    }
+
+    /// A row (n, d), in the data's own unit, of each of these components.
+    pub(in crate::families) fn drawn(&self, labels: &Array1<u32>, rng: &mut Rng) -> Array2<F> {
+        let theta = &self.theta;
+        let whitenings = &self.costs.whitenings;
+        let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
+        let factors: Vec<_> = inverses.collect();
+        let dim = theta.dim();
+        let unit = theta.unit.sqrt();
+        let mut normals = vec![0.0; dim];
+        let mut points = Array2::from_elem((labels.len(), dim), F::zero());
+        for (mut row, c) in points.outer_iter_mut().zip(labels) {
+            let c = *c as usize;
+            normals.fill_with(|| rng.normal());
+            let scores: Vec<f64> = theta.loadings_of(c).map(|_| rng.normal()).collect();
+            let means = theta.centres.row(c);
+            let own = theta.own(c);
+            for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
+                let step = match factors.get(c % factors.len().max(1)) {
+                    Some(factor) => {
+                        let terms = factor[j * dim..].iter().zip(&normals[..=j]);
+                        unit * terms.map(|(l, e)| l * e).sum::<f64>()
+                    }
+                    None => {
+                        let terms = theta.loadings_of(c).zip(&scores);
+                        let along = terms.map(|(w, e)| w[j].to_f64() * e).sum::<f64>();
+                        own[j % own.len()].sqrt() * normals[j] + along
+                    }
+                };
+                *z = F::from_f64(mean.to_f64() + step);
+            }
+        }
+        let points = Centres::of_coordinates(points.view()).leave(&theta.frame);
+        points.mapv_into(|x| held_in_range(x.to_f64()))
+    }
+
+    /// The kind of the covariances.
+    #[must_use]
+    pub fn covariance_kind(&self) -> Covariance {
+        self.theta.covariance
+    }
+
+    /// The means (k, d), in the data's own unit.
+    #[must_use]
+    pub fn means(&self) -> ArrayView2<'_, F> {
+        let theta = &self.theta;
+        let means = || match &theta.means {
+            Some(means) => Array2::from_shape_vec((theta.k(), theta.frame.dim()), means.clone())
+                .expect("k times columns"),
+            None => theta.centres.leave(&theta.frame),
+        };
+        self.means.get(means).view()
+    }
+
+    /// The mean variance of a column, of components by their proportion, in the data's own unit, squared: for
+    /// [`Covariance::TiedSpherical`] the one there is. It is in the unit of the columns if these are
+    /// [standardised](Frame::is_standardised).
+    #[must_use]
+    pub fn variance(&self) -> f64 {
+        let theta = &self.theta;
+        theta
+            .frame
+            .leave_square(unwatched(theta.mean_variance(None)))
+    }
+
+    /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
+    /// coordinates the model was fitted in: diagonal only if these were the columns.
+    ///
+    /// $$(H D)^\top \operatorname{diag}(\sigma_{c1}^2, \dots, \sigma_{cP}^2) \thinspace H D$$
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if there is no component `c`.
+    pub fn covariance(&self, c: usize) -> Result<Array2<f64>> {
+        let rule = "must be below the number of components";
+        require(c < self.theta.k(), "component", c, rule)?;
+        Ok(self.covariance_of(c))
+    }
+
+    pub(super) fn covariance_of(&self, c: usize) -> Array2<f64> {
+        let dim = self.theta.dim();
+        if self.theta.covariance.has_pairs() {
+            let own = self.theta.own(c);
+            let mut covariance = unwatched(covariance_of(own, dim, None));
+            let places = covariance.indexed_iter_mut();
+            places.for_each(|((i, j), v)| *v = self.theta.frame.leave_product(i, j, *v));
+            return covariance;
+        }
+        let variances = self.coordinates(c);
+        let mut covariance = Array2::zeros((dim, dim));
+        for loadings in self.theta.loadings_of(c) {
+            let pairs = covariance.indexed_iter_mut().filter(|((i, j), _)| i != j);
+            pairs.for_each(|((i, j), v)| {
+                let product = loadings[i].to_f64() * loadings[j].to_f64();
+                *v += self.theta.frame.leave_product(i, j, product);
+            });
+        }
+        let Some(mut axes) = self.axes() else {
+            covariance.diag_mut().assign(&variances);
+            return covariance;
+        };
+        // Each as long as the deviation along it.
+        for (mut axis, variance) in axes.outer_iter_mut().zip(&variances) {
+            axis *= variance.sqrt();
+        }
+        general_mat_mul(1.0, &axes.t(), &axes, 0.0, &mut covariance);
+        covariance
+    }
+
+    /// The axes of the basis, if the model was fitted on a sketch.
+    fn axes(&self) -> Option<Array2<f64>> {
+        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.theta.dim()).view());
+        let axes = self.theta.frame.basis().map(axes);
+        axes.map(|axes| axes.expect("as many coordinates as the basis has"))
+    }
+
+    /// The covariances of all components (k, P, P), as [`covariance`](Self::covariance).
+    #[must_use]
+    pub fn covariances(&self) -> Array3<f64> {
+        let k = self.theta.k();
+        let columns = self.theta.frame.dim();
+        let mut all = Array3::zeros((k, columns, columns));
+        for (c, mut own) in all.outer_iter_mut().enumerate() {
+            own.assign(&self.covariance_of(c));
+        }
+        all
+    }
+
+    /// The variance of every column of each component (k, P), in the data's own unit, squared: the diagonals of
+    /// [`covariance`](Self::covariance).
+    #[must_use]
+    pub fn column_variances(&self) -> Array2<f64> {
+        let variances = self.variances();
+        match self.axes() {
+            Some(axes) => variances.dot(&axes.mapv(|x| x * x)),
+            None => variances,
+        }
+    }
+
+    /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
+    #[must_use]
+    pub fn proportions(&self) -> ArrayView1<'_, f64> {
+        ArrayView1::from(&self.theta.proportions.values)
+    }
+}
+
+/// The variances of the columns among some variances or covariance matrices.
+fn diagonals(kind: Covariance, values: &[f64], dim: usize) -> impl Iterator<Item = f64> {
+    let (matrix, step) = if kind.has_pairs() {
+        (dim * dim, dim + 1)
+    } else {
+        (values.len(), 1)
+    };
+    let matrices = values.chunks_exact(matrix);
+    matrices.flat_map(move |own| own.iter().step_by(step).copied())
+}
+
+/// The largest variance, if all are positive and finite, and if the type can hold their ratios: costs are in units of one of
+/// them. Matrices must be symmetric and positive definite.
+fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
+    let largest = diagonals(kind, values, dim).fold(0.0, f64::max);
+    for variance in diagonals(kind, values, dim) {
+        let proper = variance > 0.0 && variance.is_finite();
+        require(proper, "variance", variance, "must be positive and finite")?;
+        let held = variance * F::LARGEST_COST.sqrt() >= largest;
+        let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
+        require(held, "variance", variance, rule)?;
+    }
+    let mut matrices = values.chunks_exact(dim * dim);
+    let proper = !kind.has_pairs() || matrices.all(|own| is_proper(own, dim));
+    let rule = "must be symmetric and positive definite";
+    require(proper, "covariances", "a matrix", rule)?;
+    Ok(largest)
+}
+
+impl<F: Float> Mixture<F> for GaussianMixture<F> {
+    fn cost(&self) -> Cost<'_, F> {
+        self.costs.of(&self.theta)
+    }
+
+    fn centres(&self) -> &Centres<F> {
+        &self.theta.centres
+    }
+
+    fn frame(&self) -> &Frame<F> {
+        &self.theta.frame
+    }
+
+    /// From costs in units of a variance to log-joints (E1, E31, E33). Costs of one variance are squared distances alone, without a ridge.
+    fn log_joint(&self) -> LogJoint {
+        let ridge = if self.theta.covariance.is_one_variance() {
+            self.theta.prior.ridge_of(0) / self.theta.unit
+        } else {
+            0.0
+        };
+        let volume = (2.0 * PI * self.theta.unit).ln();
+        LogJoint {
+            alpha: -(self.theta.k() as f64).ln(),
+            gamma: self.theta.frame.log_density_shift() - 0.5 * (volume + ridge),
+            beta: 0.5 / self.theta.unit,
+        }
+    }
+
+    /// The logarithm of the [prior](crate::families::Prior) density, less that at its mode.
+    fn prior_terms(&self) -> f64 {
+        self.theta.prior_terms()
+    }
+
+    fn plain(&self) -> Option<&dyn Mixture<F>> {
+        let has_ridge = !self.theta.prior.ridge.is_empty();
+        let make = || Box::new(self.without_ridge());
+        has_ridge.then(|| &**self.plain.get(make) as _)
+    }
+
+    fn means(&self) -> Array2<F> {
+        self.means().to_owned()
+    }
+
+    fn proportions(&self) -> Array1<f64> {
+        self.proportions().to_owned()
+    }
+
+    fn free_parameters(&self) -> Option<usize> {
+        let k = self.theta.k();
+        let d = self.theta.dim();
+        Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
+    }
+
+    /// One variance for all is none of them: rows that all lie at their centres are no fault of it.
+    fn at_floor(&self) -> Vec<usize> {
+        let all = 0..self.theta.k();
+        let theta = &self.theta;
+        match theta.covariance {
+            Covariance::TiedSpherical => Vec::new(),
+            Covariance::Tied if theta.is_held(0) => all.collect(),
+            Covariance::Tied => Vec::new(),
+            _ => all.filter(|c| theta.is_held(*c)).collect(),
+        }
+    }
+
+    fn free_centres(&mut self) -> Option<(&mut Centres<F>, &mut Frame<F>)> {
+        if !self.theta.covariance.is_one_variance() {
+            return None;
+        }
+        self.move_centres();
+        Some((&mut self.theta.centres, &mut self.theta.frame))
+    }
+
+    fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
+        let mut rng = Rng::from_seed(seed);
+        let labels = components(&self.theta.proportions.values, n, &mut rng)?;
+        Ok((self.drawn(&labels, &mut rng), labels))
+    }
+
+    /// With `covariances` (d, d) or (k, d, d) where they have all pairs of columns, `loadings` (k, d, q) and `noise` (k, d) with
+    /// factors.
+    fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
+        let mut all = vec![
+            ("variances", Mixture::variances(self).into_dyn()),
+            ("proportions", Mixture::proportions(self).into_dyn()),
+        ];
+        match self.theta.covariance {
+            Covariance::Tied => all.push(("covariances", self.covariance_of(0).into_dyn())),
+            Covariance::Full => all.push(("covariances", self.covariances().into_dyn())),
+            Covariance::Factors(_) => {
+                all.push(("loadings", self.loadings().into_dyn()));
+                all.push(("noise", self.noise().into_dyn()));
+            }
+            _ => (),
+        }
+        all
+    }
+
+    fn variances(&self) -> Array2<f64> {
+        let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
+        for (c, mut own) in variances.outer_iter_mut().enumerate() {
+            own.assign(&self.coordinates(c));
+        }
+        variances
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Data, Dense};
+    use crate::rows::Rows;
+
+    /// Rows far from all means, and so from their frame, where squared distances round by more than 1.
+    #[test]
+    fn the_margin_bounds_the_rounding_of_costs_far_away() {
+        let mut rng = Rng::from_seed(6);
+        let mut rows_of = |n: usize| {
+            let far = if n >= 600 { 3e4 } else { 0.0 };
+            [far + rng.normal() as f32, rng.normal() as f32, far]
+        };
+        let x: Vec<_> = (0..640).map(&mut rows_of).collect();
+        let x = Array2::from_shape_fn((640, 3), |(n, j)| x[n][j]);
+        let means = Array2::from_shape_fn((10, 3), |(c, j)| x[[c, j]]);
+        let variances = Array1::from_elem(10, 0.7);
+        let equal = Array1::from_elem(10, 0.1);
+        let kind = Covariance::Spherical;
+        let means = means.view();
+        let mixture =
+            GaussianMixture::from_parameters(kind, means, variances.view(), equal.view()).unwrap();
+        let data = Dense::new(x.view()).unwrap();
+        let mut rows = Rows::default();
+        let frame = Mixture::<f32>::frame(&mixture);
+        data.load(600..640, frame, &mut rows).unwrap();
+        let mut fast = Vec::new();
+        let mut direct = Vec::new();
+        let mut felt = 0.0f32;
+        let cost = mixture.cost();
+        cost.all(&rows, &mut fast);
+        let ids: Vec<u32> = (0..10).collect();
+        for i in 0..rows.len() {
+            cost.some(&rows, i, &ids, &mut direct);
+            let margin = cost.margin(&rows, i, f32::INFINITY);
+            for (a, b) in fast[i * 10..].iter().zip(&direct) {
+                felt = felt.max((a - b).abs());
+                assert!(
+                    (a - b).abs() <= margin,
+                    "row {i}: {a} and {b}, not within {margin}"
+                );
+            }
+        }
+        assert!(felt > 1.0, "{felt}");
+    }
+
+    /// Tiles of products are wider than few components: many columns of these would be multiplied for nothing.
+    #[test]
+    fn few_diagonal_components_of_many_columns_are_no_products() {
+        let mixture = |k: usize, d: usize| {
+            let means = Array2::from_shape_fn((k, d), |(c, j)| (c + j % 7) as f32);
+            let variances = Array2::ones((k, d)) * 0.5;
+            let proportions = Array1::ones(k);
+            let kind = Covariance::Diagonal;
+            let proportions = proportions / k as f64;
+            let variances = variances.view();
+            let proportions = proportions.view();
+            GaussianMixture::from_parameters(kind, means.view(), variances, proportions).unwrap()
+        };
+        for (k, d, are_products) in [
+            (1, 784, false),
+            (2, 32, false),
+            (3, 784, false),
+            (4, 90, false),
+            (3, 8, true),
+            (5, 784, true),
+            (100, 90, true),
+        ] {
+            assert_eq!(
+                mixture(k, d).cost().products().is_some(),
+                are_products,
+                "{k}, {d}"
+            );
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Weighted moments with the products of all pairs of columns: what full covariances, with a prior or without, follow from.
+
+use super::moments::{Moments, SecondMoments};
+use crate::base::float::Float;
+use crate::base::simd::{LANES, vectorised};
+use crate::base::sort;
+use crate::costs::whitened::Shared;
+use crate::costs::whitening::{MOST_INFLATION, Whitening};
+use crate::kernels::quadratic::{COLUMN, Columns};
+use crate::model::block::Block;
+use crate::rows::Rows;
+
+/// Far seeds: nearly all of the old variances cancels, and only rounding is left.
+fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
+    let diagonal = moved.iter_mut().zip(old).step_by(dim + 1);
+    diagonal.for_each(|(x, old)| *x = x.max(8.0 * f64::EPSILON * old));
+}
+
+/// Second moments of pairs of coordinates, about the current means:
+///
+/// $$S_c = \sum_n w_n q_{nc} u_{nc} u_{nc}^T, \qquad u_{nc} = z_n - \mu_c$$
+impl Moments {
+    /// The lower half of $S_c$ (d, d).
+    pub(crate) fn pairs_of(&self, c: usize) -> &[f64] {
+        let size = self.dim * self.dim;
+        &self.second()[c * size..][..size]
+    }
+
+    /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
+    /// share are about `origin` (d), if there is one. The sums of a component have the digits of the type of the data where `anchor`
+    /// gives its covariance and these are enough for it, and else all of `f64`.
+    pub(crate) fn add_pairs<'a, F: Float>(
+        &mut self,
+        rows: &Rows<F>,
+        block: &Block<F>,
+        mean: impl Fn(usize) -> &'a [f64],
+        anchor: impl Fn(usize) -> Option<&'a Whitening>,
+        origin: &[f64],
+    ) {
+        let k = block.components();
+        let n = rows.len();
+        let one = self.kind == SecondMoments::Pairs;
+        let shared = one && !origin.is_empty();
+        (self.about_means, self.scatter_known) = (one && !shared, false);
+        if block.is_full() && !shared {
+            let mut all = ByColumn::new(rows, None);
+            // Shares by component. Lines that are no power of two apart stay in the cache together.
+            let line = n.next_multiple_of(COLUMN) + LANES;
+            let mut shares = vec![0.0; k.min(LANES) * line];
+            for first in (0..k).step_by(LANES) {
+                let count = LANES.min(k - first);
+                vectorised!({
+                    for (i, weight) in rows.weights.iter().enumerate() {
+                        let of_row = &block.responsibilities[i * block.stride + first..][..count];
+                        for (share, q) in shares[i..].iter_mut().step_by(line).zip(of_row) {
+                            *share = weight * q.to_f64();
+                        }
+                    }
+                });
+                for (c, shares) in (first..k).zip(shares.chunks_exact(line)) {
+                    let shares = &shares[..line - LANES];
+                    let is_some = |share: &f64| usize::from(*share > 0.0);
+                    let some: usize = vectorised!(shares.iter().map(is_some).sum());
+                    // Rows without a share take less time than columns of the others.
+                    if 3 * some > shares.len() {
+                        self.add_columns(c, mean(c), anchor(c), shares, &mut all);
+                    } else if some > 0 {
+                        let members = shares.iter().copied().enumerate();
+                        let members = members.filter(|member| member.1 > 0.0);
+                        self.add_members(c, mean(c), anchor(c), rows, members);
+                    }
+                }
+            }
+            return;
+        }
+        let of_rows = || {
+            let of_row = |i| {
+                let weight = rows.weight(i);
+                let members = block.members(i).map(move |(c, q)| (c, (i, weight * q)));
+                members.filter(|(_, (_, share))| *share > 0.0)
+            };
+            (0..n).flat_map(of_row)
+        };
+        let (starts, members) = sort::sorted(k, (0, 0.0), of_rows);
+        for (c, places) in sort::among(&starts, 0..members.len()) {
+            let members = &members[places];
+            if !shared {
+                let members = members.iter().copied();
+                self.add_members(c, mean(c), anchor(c), rows, members);
+                continue;
+            }
+            self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
+            let first = self.first_mut(c);
+            vectorised!({
+                for &(i, share) in members {
+                    for ((first, z), m) in first.iter_mut().zip(rows.row(i)).zip(mean(c)) {
+                        *first += share * (z.to_f64() - m);
+                    }
+                }
+            });
+        }
+        if shared {
+            self.add_scatter(rows, block, origin);
+        }
+    }
+
+    /// Adds some rows with their shares in component `c`.
+    pub(crate) fn add_members<F: Float>(
+        &mut self,
+        c: usize,
+        mean: &[f64],
+        anchor: Option<&Whitening>,
+        rows: &Rows<F>,
+        members: impl Iterator<Item = (usize, f64)>,
+    ) {
+        let (ids, mut shares) = members.unzip::<_, _, Vec<_>, Vec<_>>();
+        let mut columns = ByColumn::new(rows, Some(ids));
+        shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
+        self.add_columns(c, mean, anchor, &shares, &mut columns);
+    }
+
+    /// Adds rows with their shares in component `c`, and zeros up to a multiple of [`COLUMN`].
+    fn add_columns<F: Float>(
+        &mut self,
+        c: usize,
+        mean: &[f64],
+        anchor: Option<&Whitening>,
+        shares: &[f64],
+        columns: &mut ByColumn<'_, F>,
+    ) {
+        let mut masses = [0.0; COLUMN];
+        let mut largest = [0.0; COLUMN];
+        vectorised!({
+            for shares in shares.as_chunks::<COLUMN>().0 {
+                for l in 0..COLUMN {
+                    masses[l] += shares[l];
+                    largest[l] = if shares[l] > largest[l] {
+                        shares[l]
+                    } else {
+                        largest[l]
+                    };
+                }
+            }
+        });
+        let mass: f64 = masses.iter().sum();
+        let most = largest.into_iter().fold(0.0, f64::max);
+        self.mass[c] += mass;
+        let dim = self.dim;
+        let size = self.dim * self.dim;
+        let mut first = vec![0.0; dim];
+        let mut second = vec![0.0; size];
+        let fits = anchor.filter(|_| F::EPSILON > f64::EPSILON);
+        let fits = fits.filter(|anchor| anchor.inflation <= MOST_INFLATION);
+        let fits = fits.is_some_and(|anchor| {
+            let narrow = columns.narrow();
+            narrow.add_pairs(mean, shares, [mass, most], &mut first, &mut second);
+            let precisions = anchor.precisions().into_iter();
+            let squares = precisions.zip(second.iter().step_by(dim + 1));
+            let squared: f64 = squares.map(|(p, square)| p * square).sum();
+            // Rows are not much farther apart than the covariance says.
+            squared <= MOST_INFLATION * dim as f64 * mass
+        });
+        if !fits {
+            first.fill(0.0);
+            second.fill(0.0);
+            let wide = columns.wide();
+            wide.add_pairs(mean, shares, [mass, most], &mut first, &mut second);
+        }
+        let add = |sums: &mut [f64], parts: &[f64]| {
+            sums.iter_mut().zip(parts).for_each(|(sum, x)| *sum += x);
+        };
+        add(self.first_mut(c), &first);
+        let place = match self.kind {
+            SecondMoments::Pairs => 0,
+            _ => c,
+        };
+        add(&mut self.second[place * size..][..size], &second);
+    }
+
+    /// Adds a block of rows, shared out by its responsibilities, all components in each support: masses and first moments of rows
+    /// that `shared` whitens, about its centres, and second moments about `origin`. If these `stay` as they are whatever the
+    /// responsibilities, they may be known.
+    pub(crate) fn add_whitened<F: Float>(
+        &mut self,
+        rows: &Rows<F>,
+        block: &Block<F>,
+        shared: &Shared<F>,
+        origin: &[f64],
+        stay: bool,
+    ) {
+        self.whitened = true;
+        self.scatter_known &= stay;
+        let mut entered = Rows::default();
+        let seen = if block.seen.len() == rows.len() {
+            &block.seen
+        } else {
+            shared.enter(rows, &mut Vec::new(), &mut entered);
+            &entered
+        };
+        seen.add_each(block, shared.centres(), self);
+        match stay {
+            false => self.add_scatter(rows, block, origin),
+            true if self.scatter_known => (),
+            true => {
+                self.scatter_weight += rows.weights.iter().sum::<f64>();
+                self.add_about(rows, rows.weights.clone(), origin);
+            }
+        }
+    }
+
+    /// Adds all rows, with their shares in all components, to second moments about `origin`.
+    fn add_scatter<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>, origin: &[f64]) {
+        let share = |i| {
+            let shares = block.responsibilities(i).iter();
+            rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
+        };
+        self.add_about(rows, (0..rows.len()).map(share).collect(), origin);
+    }
+
+    fn add_about<F: Float>(&mut self, rows: &Rows<F>, mut shares: Vec<f64>, origin: &[f64]) {
+        let mass = shares.iter().sum();
+        let most = shares.iter().copied().fold(0.0, f64::max);
+        shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
+        let mut all = ByColumn::new(rows, None);
+        let mut first = vec![0.0; self.dim];
+        let wide = all.wide();
+        let second = &mut self.second;
+        wide.add_pairs(origin, &shares, [mass, most], &mut first, second);
+    }
+
+    /// Takes second moments about a fixed point, and the weight that they are of, from an earlier pass over the same rows, or gives
+    /// them to later ones.
+    pub(crate) fn keep_scatter(&mut self, kept: &mut Option<(Vec<f64>, f64)>) {
+        match kept {
+            Some((scatter, weight)) if self.scatter_known => {
+                self.second.clone_from(scatter);
+                self.scatter_weight = *weight;
+            }
+            None if self.scatter_weight > 0.0 => {
+                *kept = Some((self.second.clone(), self.scatter_weight));
+            }
+            _ => (),
+        }
+    }
+
+    /// The lower half of the second moments of all components about their means, which are `means` (k, d) after these `steps`:
+    /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$, or
+    /// about the means before the steps where there was no `origin`.
+    pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
+        let dim = self.dim;
+        // Responsibilities sum to 1 up to rounding, which must not count where means are far apart.
+        let factor = if self.scatter_weight > 0.0 {
+            self.mass.iter().sum::<f64>() / self.scatter_weight
+        } else {
+            1.0
+        };
+        let mut old: Vec<f64> = self.second().iter().map(|x| factor * x).collect();
+        let mut within = old.clone();
+        let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
+        for (c, (mean, step)) in moved.enumerate() {
+            let apart: Vec<f64> = if self.about_means {
+                step.to_vec()
+            } else {
+                mean.iter().zip(origin).map(|(m, a)| m - a).collect()
+            };
+            for (i, row) in within.chunks_exact_mut(dim).enumerate() {
+                let factor = self.mass(c) * apart[i];
+                let pairs = row.iter_mut().zip(&apart[..=i]);
+                pairs.for_each(|(x, u)| *x -= factor * u);
+                old[i * (dim + 1)] += self.mass(c) * step[i] * step[i];
+            }
+        }
+        keep_rounding(&mut within, &old, dim);
+        within
+    }
+
+    /// The lower half of the second moments of component `c` about another point, which is `step` (d) beyond the mean:
+    /// $S - f s^T - s f^T + m s s^T$.
+    pub(crate) fn about(&self, c: usize, step: &[f64]) -> Vec<f64> {
+        let dim = self.dim;
+        let mass = self.mass(c);
+        let first = self.first(c);
+        let mut about = self.pairs_of(c).to_vec();
+        for i in 0..dim {
+            for (j, sum) in about[i * dim..][..=i].iter_mut().enumerate() {
+                *sum += mass * step[i] * step[j] - first[i] * step[j] - step[i] * first[j];
+            }
+        }
+        keep_rounding(&mut about, self.pairs_of(c), dim);
+        about
+    }
+
+    /// Gives component `into` all that `from` has, whose mean is `step` (d) beyond its own.
+    pub(crate) fn join(&mut self, into: usize, from: usize, step: &[f64]) {
+        let size = self.dim * self.dim;
+        let back: Vec<f64> = step.iter().map(|x| -x).collect();
+        let mass = self.mass(from);
+        let second = self.about(from, &back);
+        let sums = self.first(into).iter().zip(self.first(from)).zip(step);
+        let first = sums.map(|((into, from), step)| into + from + mass * step);
+        let first: Vec<f64> = first.collect();
+        self.set(into, self.mass(into) + mass, first.into_iter());
+        let into = self.second[into * size..][..size].iter_mut();
+        into.zip(&second).for_each(|(total, x)| *total += x);
+        self.set(from, 0.0, std::iter::repeat(0.0));
+        self.second[from * size..][..size].fill(0.0);
+    }
+
+    pub(crate) fn pair(&self, a: usize, b: usize) -> Self {
+        let mut pair = Self::zeros(2, self.dim, SecondMoments::PerPair);
+        for (place, c) in [a, b].into_iter().enumerate() {
+            pair.set(place, self.mass(c), self.first(c).iter().copied());
+        }
+        let second = [self.pairs_of(a), self.pairs_of(b)].concat();
+        pair.second.copy_from_slice(&second);
+        pair
+    }
+}
+
+/// All rows of a block, or some of them, by coordinate: in either type, made when they are asked for.
+struct ByColumn<'a, F> {
+    rows: &'a Rows<F>,
+    some: Option<Vec<usize>>,
+    narrow: Option<Columns<F>>,
+    wide: Option<Columns<f64>>,
+}
+
+impl<'a, F: Float> ByColumn<'a, F> {
+    fn new(rows: &'a Rows<F>, some: Option<Vec<usize>>) -> Self {
+        let narrow = None;
+        let wide = None;
+        Self {
+            rows,
+            some,
+            narrow,
+            wide,
+        }
+    }
+
+    fn columns<T: Float>(rows: &Rows<F>, some: Option<&[usize]>) -> Columns<T> {
+        match some {
+            Some(ids) => Columns::new(ids.len(), rows.dim, |place| rows.row(ids[place])),
+            None => Columns::new(rows.len(), rows.dim, |i| rows.row(i)),
+        }
+    }
+
+    fn narrow(&mut self) -> &mut Columns<F> {
+        let rows = self.rows;
+        let some = self.some.as_deref();
+        self.narrow.get_or_insert_with(|| Self::columns(rows, some))
+    }
+
+    fn wide(&mut self) -> &mut Columns<f64> {
+        let rows = self.rows;
+        let some = self.some.as_deref();
+        self.wide.get_or_insert_with(|| Self::columns(rows, some))
+    }
+}
