@@ -2,8 +2,8 @@
 
 use super::dirichlet_process::DirichletProcessMixture;
 use super::dirichlet_process::Distribution;
+use super::gaussian::covariances::Parameters;
 use super::gaussian::mixture::GaussianMixture;
-use super::gaussian::parameters::Parameters;
 use super::product::{self, PartMixture, ProductMixture};
 use super::saved::Save;
 use super::table::{self, TableMixture};
@@ -65,7 +65,7 @@ macro_rules! families {
             /// The name of the family in headers; Gaussian ones have that of their covariances.
             fn family(&self) -> String {
                 match self {
-                    Self::Gaussian(theta) => format!("{:?}", theta.covariance),
+                    Self::Gaussian(theta) => format!("{:?}", theta.covariance()),
                     $(#[allow(unreachable_patterns)] Self::$name(_) => stringify!($name).to_string(),)*
                 }
             }
@@ -219,6 +219,9 @@ mod boxed {
 #[cfg(test)]
 mod tests {
     use super::super::gaussian::covariance::Covariance;
+    use super::super::gaussian::covariances::Covariances;
+    use super::super::gaussian::spherical::Spherical;
+    use super::super::gaussian::triangles::Triangles;
     use super::super::proportions::{Mixing, Proportions};
     use super::*;
     use crate::rows::Centres;
@@ -253,35 +256,76 @@ mod tests {
         };
         let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
         for model in [&tied, diagonal, pairs] {
-            refuse(model, "variances", |s, x| s.spread[0] = x, improper);
-            let least: Change = |s, x| s.least_variance = x;
+            let variance: Change = |s, x| match &mut s.covariances {
+                Covariances::TiedSpherical(own) => own.variance = x,
+                Covariances::Diagonal(own) => own.variances[0] = x,
+                Covariances::Tied(own) => own.0.triangles[0] = x,
+                _ => unreachable!(),
+            };
+            refuse(model, "variances", variance, improper);
+            let least: Change = |s, x| s.common.floors.least = x;
             refuse(model, "least variance", least, improper);
-            refuse(model, "unit of costs", |s, x| s.unit = x, improper);
-            refuse(model, "variances", |s, x| s.spread.push(x), &[1.0]);
-            refuse(model, "exact means", |s, x| s.exact_means.push(x), &[1.0]);
+            refuse(model, "unit of costs", |s, x| s.common.unit = x, improper);
             let far: Change = |s, x| {
                 let far = array![[x as f32, 0.0], [0.0, 0.0], [1.0, 1.0]];
-                s.centres = Centres::of_coordinates(far.view());
+                s.common.centres = Centres::of_coordinates(far.view());
             };
             refuse(model, "centres", far, &[3e38]);
             let narrow: Change = |s, x| {
-                s.centres = Centres::of_coordinates(array![[x as f32], [1.0], [2.0]].view());
+                let narrow = array![[x as f32], [1.0], [2.0]];
+                s.common.centres = Centres::of_coordinates(narrow.view());
             };
             refuse(model, "centres", narrow, &[0.0]);
-            let means: Change = |s, x| s.means = Some(vec![x as f32; 6]);
+            let means: Change = |s, x| s.common.means = Some(vec![x as f32; 6]);
             refuse(model, "means", means, &[f64::NAN, f64::INFINITY]);
             let learned: Change =
-                |s, x| s.proportions = Proportions::learned([x, 0.5, 0.25].into_iter());
+                |s, x| s.common.proportions = Proportions::learned([x, 0.5, 0.25].into_iter());
             refuse(model, "proportions", learned, &[f64::NAN, -0.5]);
         }
-        let floors: Change = |s, x| s.least_variances[1] = x;
-        refuse(pairs, "least variances", floors, improper);
-        let exact: Change = |s, x| s.exact_means[3] = x;
-        refuse(pairs, "exact means", exact, &[f64::NAN, f64::INFINITY]);
-        refuse(pairs, "variances", |s, x| s.spread[1] = x, &[0.1]);
-        refuse(&tied, "variances", |s, x| s.spread[0] = x, &[1e-300]);
-        let kind: Change = |s, _| s.covariance = Covariance::Full;
-        refuse(&tied, "variances", kind, &[0.0]);
+        let of_pairs: fn(&mut Parameters<f32>) -> &mut Triangles = |s| match &mut s.covariances {
+            Covariances::Tied(own) => &mut own.0,
+            _ => unreachable!(),
+        };
+        let change = |section: &str, to: fn(&mut Triangles, f64), bad: &[f64]| {
+            for bad in bad {
+                let mut theta = pairs.theta.clone();
+                to(of_pairs(&mut theta), *bad);
+                match Stored::Gaussian(Cow::Owned(theta)).boxed().map(|_| ()) {
+                    Err(FileFault::Content { section: found, .. }) => assert_eq!(found, section),
+                    other => panic!("{section} {bad}: {other:?}"),
+                }
+            }
+        };
+        change("variances", |own, x| own.triangles.push(x), &[1.0]);
+        change("exact means", |own, x| own.means.push(x), &[1.0]);
+        change("least variances", |own, x| own.least[1] = x, improper);
+        change(
+            "exact means",
+            |own, x| own.means[3] = x,
+            &[f64::NAN, f64::INFINITY],
+        );
+        change("variances", |own, x| own.triangles[1] = x, &[0.1]);
+        let more: Change = |s, x| match &mut s.covariances {
+            Covariances::Diagonal(own) => own.variances.push(x),
+            _ => unreachable!(),
+        };
+        refuse(diagonal, "variances", more, &[1.0]);
+        let columns: Change = |s, x| match &mut s.covariances {
+            Covariances::Diagonal(own) => own.columns = x as usize,
+            _ => unreachable!(),
+        };
+        refuse(diagonal, "variances", columns, &[0.0, 1.0, 3.0]);
+        let small: Change = |s, x| match &mut s.covariances {
+            Covariances::TiedSpherical(own) => own.variance = x,
+            _ => unreachable!(),
+        };
+        refuse(&tied, "variances", small, &[1e-300]);
+        let kind: Change = |s, x| {
+            s.covariances = Covariances::Spherical(Spherical {
+                variances: vec![x; 2],
+            });
+        };
+        refuse(&tied, "variances", kind, &[1.0]);
         for (values, mixing) in [
             (vec![0.999, 0.5, 0.25], Mixing::Learned),
             (vec![0.5, 0.5], Mixing::Learned),

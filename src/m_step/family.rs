@@ -1,4 +1,4 @@
-//! What a family of components does.
+//! The trait of a family of components.
 
 use super::sums::moments::{Moments, SecondMoments};
 use crate::base::cancel::Cancel;

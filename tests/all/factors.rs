@@ -446,13 +446,13 @@ fn models_come_back() {
         assert!(serde_json::from_str::<GaussianMixture<f64>>(&json).is_ok());
         assert!(
             serde_json::from_str::<GaussianMixture<f64>>(
-                &json.replace("{\"Factors\":2}", "{\"Factors\":3}")
+                &json.replace("\"factors\":2", "\"factors\":3")
             )
             .is_err()
         );
         assert!(
             serde_json::from_str::<GaussianMixture<f64>>(
-                &json.replace("{\"Factors\":2}", "{\"Factors\":6}")
+                &json.replace("\"factors\":2", "\"factors\":6")
             )
             .is_err()
         );

@@ -1,6 +1,7 @@
 //! Parts of a mixture: the density of some columns, alone or under known values of the others.
 
 use super::covariance::Covariance;
+use super::kind::Among;
 use super::mixture::GaussianMixture;
 use crate::base::error::{Error, Result, require};
 use crate::base::float::{Float, held_in_range};
@@ -16,7 +17,7 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] without columns, for one that there is not, or that comes twice.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
-        check_columns(columns, self.theta.frame.dim())?;
+        check_columns(columns, self.theta.common.frame.dim())?;
         let means = Mixture::means(self).select(Axis(1), columns);
         self.of_parts(columns, means, self.proportions().to_owned(), None)
     }
@@ -35,7 +36,7 @@ impl<F: Float> GaussianMixture<F> {
     /// As [`marginal`](Self::marginal); [`Error::LengthMismatch`] for another number of values, [`Error::NotFinite`] for one that is NaN
     /// or infinite; [`Error::Parameter`] if no column is left, or if the values are so far from all components that none has a share.
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
-        let others = other_columns(columns, values, self.theta.frame.dim())?;
+        let others = other_columns(columns, values, self.theta.common.frame.dim())?;
         let left = others.len();
         let means = Mixture::means(self).mapv(Float::to_f64);
         let mut moved = means.select(Axis(1), &others);
@@ -93,52 +94,27 @@ impl<F: Float> GaussianMixture<F> {
                 .select(Axis(1), columns),
         };
         let k = means.nrows();
-        let own = self.covariance_kind();
-        let frame = &self.theta.frame;
-        let equal = self.theta.proportions.free() == 0;
+        let frame = &self.theta.common.frame;
         let means = means.view();
         let shares = proportions.view();
-        // One variance is one for each column where columns have units of their own, and in another basis there are pairs.
-        let kind = match own {
-            _ if frame.basis().is_some() => Covariance::Full,
-            Covariance::TiedSpherical | Covariance::Spherical if frame.is_standardised() => {
-                Covariance::Diagonal
-            }
-            Covariance::TiedSpherical if covariances.is_some() || !equal => Covariance::Spherical,
-            Covariance::Factors(q) if covariances.is_some() || q >= columns.len() => {
-                Covariance::Full
-            }
-            kind => kind,
+        // In another basis there are pairs.
+        let kind = if frame.basis().is_some() {
+            Covariance::Full
+        } else {
+            self.theta.covariances.kind().of_columns(Among {
+                columns: columns.len(),
+                conditioned: covariances.is_some(),
+                is_standardised: frame.is_standardised(),
+                equal_proportions: self.theta.common.proportions.free() == 0,
+            })
         };
-        match kind {
-            Covariance::TiedSpherical => {
-                let variance = ndarray::arr0(of(0)[[0, 0]]);
-                Self::from_parameters(kind, means, variance.view(), shares)
-            }
-            Covariance::Spherical => {
-                let variances = Array1::from_shape_fn(k, |c| of(c)[[0, 0]]);
-                Self::from_parameters(kind, means, variances.view(), shares)
-            }
-            Covariance::Diagonal => {
-                let mut variances = Array2::zeros(means.dim());
-                (0..k).for_each(|c| variances.row_mut(c).assign(&of(c).diag()));
-                Self::from_parameters(kind, means, variances.view(), shares)
-            }
-            Covariance::Factors(_) => {
-                let loadings = self.loadings();
-                let noise = self.noise();
-                let loadings = loadings.select(Axis(1), columns);
-                let noise = noise.select(Axis(1), columns);
-                Self::from_factors(means, loadings.view(), noise.view(), shares)
-            }
-            Covariance::Tied => Self::from_parameters(kind, means, of(0).view(), shares),
-            Covariance::Full => {
-                let (_, d) = means.dim();
-                let mut all = Array3::zeros((k, d, d));
-                (0..k).for_each(|c| all.index_axis_mut(Axis(0), c).assign(&of(c)));
-                Self::from_parameters(kind, means, all.view(), shares)
-            }
+        if kind.factors() > 0 {
+            let loadings = self.loadings().select(Axis(1), columns);
+            let noise = self.noise().select(Axis(1), columns);
+            return Self::from_factors(means, loadings.view(), noise.view(), shares);
         }
+        let covariances = kind.of_matrices(k, columns.len(), of);
+        Self::from_parameters(kind, means, covariances.view(), shares)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Kinds of covariances: how many numbers each has.
+//! Kinds of covariances, as settings: how many numbers each has.
 
 use crate::base::error::{Result, require};
-use crate::m_step::SecondMoments;
+use ndarray::{Array2, ArrayD};
 
 /// The form of the covariances of Gaussian components.
 // Kinds are saved by their place in this list: new ones come last.
@@ -25,25 +25,38 @@ pub enum Covariance {
     Factors(usize),
 }
 
+/// An axis of the covariances.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    Components,
+    Columns,
+}
+
 impl Covariance {
-    /// Whether there is one variance, so that the likeliest component is the nearest.
-    pub(super) fn is_one_variance(self) -> bool {
-        self == Self::TiedSpherical
+    /// The axes of all covariances: of the variances besides factors.
+    fn axes(self) -> &'static [Axis] {
+        match self {
+            Self::TiedSpherical => &[],
+            Self::Spherical => &[Axis::Components],
+            Self::Diagonal | Self::Factors(_) => &[Axis::Components, Axis::Columns],
+            Self::Tied => &[Axis::Columns, Axis::Columns],
+            Self::Full => &[Axis::Components, Axis::Columns, Axis::Columns],
+        }
     }
 
-    /// Whether all components have the same.
-    pub(super) fn is_tied(self) -> bool {
-        matches!(self, Self::TiedSpherical | Self::Tied)
+    /// Whether there is one variance, so that the likeliest component is the nearest.
+    pub(super) fn is_one_variance(self) -> bool {
+        self.axes().is_empty()
     }
 
     /// Whether there is a covariance for each pair of columns.
     pub(super) fn has_pairs(self) -> bool {
-        matches!(self, Self::Tied | Self::Full)
+        self.axes().ends_with(&[Axis::Columns, Axis::Columns])
     }
 
     /// Whether each column has a variance, so that its unit says nothing.
     pub(in crate::families) fn is_by_column(self) -> bool {
-        !matches!(self, Self::TiedSpherical | Self::Spherical)
+        self.axes().contains(&Axis::Columns)
     }
 
     /// How many factors there are; 0 for other kinds.
@@ -64,51 +77,37 @@ impl Covariance {
 
     /// Whether columns depend on one another, so that what a row lacks follows from what it knows.
     pub(super) fn has_dependent_columns(self) -> bool {
-        self.has_pairs() || self.factors() > 0
-    }
-
-    pub(super) fn second(self) -> SecondMoments {
-        match self {
-            Self::TiedSpherical => SecondMoments::Total,
-            Self::Spherical => SecondMoments::PerComponent,
-            Self::Diagonal | Self::Factors(_) => SecondMoments::PerCoordinate,
-            Self::Tied => SecondMoments::Pairs,
-            Self::Full => SecondMoments::PerPair,
-        }
+        self.has_pairs() || matches!(self, Self::Factors(_))
     }
 
     /// The shape of all covariances, for `k` components in `dim` coordinates: of the variances besides factors.
     pub(super) fn shape(self, k: usize, dim: usize) -> Vec<usize> {
-        match self {
-            Self::TiedSpherical => Vec::new(),
-            Self::Spherical => vec![k],
-            Self::Diagonal | Self::Factors(_) => vec![k, dim],
-            Self::Tied => vec![dim, dim],
-            Self::Full => vec![k, dim, dim],
-        }
+        let sizes = self.axes().iter().map(|axis| match axis {
+            Axis::Components => k,
+            Axis::Columns => dim,
+        });
+        sizes.collect()
     }
 
-    /// How many numbers these are; one component has those of `k = 1`.
-    pub(super) fn numbers(self, k: usize, dim: usize) -> usize {
-        self.shape(k, dim).iter().product()
-    }
-
-    /// How many numbers the diagonals of the matrices have; none, if there are no matrices.
-    pub(super) fn columns(self, k: usize, dim: usize) -> usize {
-        match self {
-            Self::Tied => dim,
-            Self::Full => k * dim,
-            _ => 0,
+    /// All covariances, of such matrices (dim, dim) of components.
+    pub(super) fn of_matrices(
+        self,
+        k: usize,
+        dim: usize,
+        matrix: impl Fn(usize) -> Array2<f64>,
+    ) -> ArrayD<f64> {
+        let each = self.axes().contains(&Axis::Components);
+        let mut numbers = Vec::new();
+        for c in 0..if each { k } else { 1 } {
+            let matrix = matrix(c);
+            if self.has_pairs() {
+                numbers.extend(&matrix);
+            } else if self.is_by_column() {
+                numbers.extend(matrix.diag());
+            } else {
+                numbers.push(matrix[[0, 0]]);
+            }
         }
-    }
-
-    /// The free ones among them, and among loadings: matrices are symmetric, and factors can be turned.
-    pub(super) fn free(self, k: usize, dim: usize) -> usize {
-        let q = self.factors();
-        if self.has_pairs() {
-            self.numbers(k, dim) / dim * (dim + 1) / 2
-        } else {
-            self.numbers(k, dim) + k * (dim * q - q * q.saturating_sub(1) / 2)
-        }
+        ArrayD::from_shape_vec(self.shape(k, dim), numbers).expect("as many as the kind has")
     }
 }

@@ -70,10 +70,11 @@ struct Units {
 
 impl Units {
     fn of<F: Float>(model: &GaussianMixture<F>) -> Self {
-        let k = model.theta.k();
-        let dim = model.theta.dim();
-        let centre = |c: usize, j: usize| model.theta.centres.row(c)[j].to_f64();
-        let variances = (0..k).map(|c| unwatched(model.theta.variances_of(c, None)));
+        let k = model.theta.common.k();
+        let dim = model.theta.common.dim();
+        let centre = |c: usize, j: usize| model.theta.common.centres.row(c)[j].to_f64();
+        let variances =
+            (0..k).map(|c| unwatched(model.theta.covariances.kind().variances(c, None)));
         let variances: Vec<_> = variances.collect();
         let size = |j: usize| {
             let of_component = |c: usize| {
@@ -137,7 +138,7 @@ impl ExactSums {
     /// # Errors
     /// As [`e_step`](Self::e_step).
     pub fn score<F: Float>(model: &GaussianMixture<F>, data: &dyn Data<F>) -> Result<Self> {
-        Self::pass(model, data, None, model.theta.k(), false)
+        Self::pass(model, data, None, model.theta.common.k(), false)
     }
 
     fn pass<F: Float>(
@@ -166,7 +167,7 @@ impl ExactSums {
         if data.is_empty() {
             return Ok(empty);
         }
-        let k = model.theta.k();
+        let k = model.theta.common.k();
         let supports = match width.min(k) {
             width if width == k => None,
             1 => Some(model.predict(data)?.insert_axis(Axis(1))),
@@ -175,7 +176,7 @@ impl ExactSums {
         let all = Array2::from_shape_fn((1, k), |(_, c)| c as u32);
         let units = Units::of(model);
         let pass = Pass {
-            second: units.second(model.theta.covariance == Covariance::Diagonal),
+            second: units.second(model.theta.covariance() == Covariance::Diagonal),
             model,
             units,
             moments,
@@ -212,8 +213,9 @@ impl ExactSums {
 
     fn of_none<F: Float>(model: &GaussianMixture<F>) -> Result<Self> {
         let theta = &model.theta;
-        let suits = !theta.covariance.has_dependent_columns() && theta.frame.basis().is_none();
-        let kind = format!("{:?} covariances", theta.covariance);
+        let suits =
+            !theta.covariance().has_dependent_columns() && theta.common.frame.basis().is_none();
+        let kind = format!("{:?} covariances", theta.covariance());
         let rule = "must have a variance per component or column, and not be fitted on a sketch";
         require(suits, "model", kind, rule)?;
         let numbers = io::to_vec(theta).map_err(|error| io::FileFault::from(error).of_bytes())?;
@@ -224,7 +226,7 @@ impl ExactSums {
             free_energy: 0,
             prior: 0,
             squared: 0,
-            components: vec![Vec::new(); theta.k()],
+            components: vec![Vec::new(); theta.common.k()],
         })
     }
 
@@ -301,10 +303,10 @@ impl ExactSums {
     /// # Errors
     /// [`Error::Parameter`] for sums of another model, or over no row of positive weight.
     pub fn update<F: Float>(&self, model: &GaussianMixture<F>) -> Result<GaussianMixture<F>> {
-        let k = model.theta.k();
-        let dim = model.theta.dim();
+        let k = model.theta.common.k();
+        let dim = model.theta.common.dim();
         let units = Units::of(model);
-        let second = units.second(model.theta.covariance == Covariance::Diagonal);
+        let second = units.second(model.theta.covariance() == Covariance::Diagonal);
         let sound = |sums: &Vec<i128>| sums.is_empty() || sums.len() == 1 + dim + second.len();
         let same = Self::of_none(model)?.model == self.model && self.components.len() == k;
         let same = same && self.components.iter().all(sound);
@@ -312,9 +314,9 @@ impl ExactSums {
         require(same, "sums", "of another model", rule)?;
         let rule = "no row has positive weight, and at least one must";
         require(self.masses().any(|mass| mass > 0.0), "sums", "empty", rule)?;
-        let family = match model.theta.proportions.free() {
-            0 => Gaussian::new(model.theta.covariance).equal_proportions(),
-            _ => Gaussian::new(model.theta.covariance),
+        let family = match model.theta.common.proportions.free() {
+            0 => Gaussian::new(model.theta.covariance()).equal_proportions(),
+            _ => Gaussian::new(model.theta.covariance()),
         };
         let mut moments = MStep::<F>::statistics(&family, model);
         for (c, mass) in self.masses().enumerate().filter(|(_, mass)| *mass > 0.0) {
@@ -407,7 +409,7 @@ impl<F: Float> Pass<'_, F> {
                 add(total, unit.cut(mass * x)?)?;
             }
             match second {
-                [total] if self.model.theta.covariance != Covariance::Diagonal => {
+                [total] if self.model.theta.covariance() != Covariance::Diagonal => {
                     add(total, unit.cut(mass * squared)?)?;
                 }
                 totals => {
@@ -422,7 +424,7 @@ impl<F: Float> Pass<'_, F> {
 
     /// How far a row is from a mean in every column, and its squared distance; `None` if it is too far away.
     fn apart(&self, row: &[F], c: u32, apart: &mut [f64]) -> Option<f64> {
-        let centre = self.model.theta.centres.row(c as usize);
+        let centre = self.model.theta.common.centres.row(c as usize);
         let mut squared = 0.0;
         let columns = row.iter().zip(centre).zip(&self.units.columns);
         for (((x, mean), unit), apart) in columns.zip(apart) {

@@ -1,26 +1,25 @@
 //! Gaussian components: one family, with covariances of several kinds.
 
+use super::common::Common;
 use super::covariance::Covariance;
-use super::factors;
+use super::covariances::{Covariances, Parameters};
+use super::floors::Floors;
+use super::kind::{Scales, Step};
 use super::mixture::GaussianMixture;
-use super::parameters::Parameters;
 use super::prior::{Advance, Prior};
-use crate::base::cancel::{Cancel, Watch, unwatched};
+use crate::base::cancel::{Cancel, unwatched};
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
-use crate::base::{linalg, parallel};
-use crate::costs::Cost;
 use crate::data::{Data, RowKind};
 use crate::families::proportions::{Mixing, Proportions};
 use crate::families::variances::{
-    ROUNDING, STEPS_WITH_ONE_VARIANCE, relative_variances, resolved_beside, variance_of,
+    STEPS_WITH_ONE_VARIANCE, relative_variances, resolved_beside, variance_of,
 };
-use crate::kernels::stride;
-use crate::m_step::{MStep, Moments, Needs, SecondMoments, Started};
+use crate::m_step::{MStep, Moments, Needs, Started};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
-use crate::rows::{Centres, FARTHEST, Frame, Rows};
+use crate::rows::{Centres, Frame, Rows};
 
 /// Gaussian components with covariances of one [kind](Covariance).
 ///
@@ -127,96 +126,43 @@ impl Gaussian {
         theta: &mut Parameters<F>,
         data: &dyn Data<F>,
     ) -> Result<bool> {
-        let other_axes = from.frame.basis() != theta.frame.basis();
-        if from.covariance != self.covariance
+        let common = &mut theta.common;
+        let theirs = &from.common.frame;
+        let other_axes = theirs.basis() != common.frame.basis();
+        if from.covariance() != self.covariance
             || other_axes && self.covariance == Covariance::Diagonal
         {
             return Ok(false);
         }
-        let dim = theta.dim();
-        let ours = theta.frame.clone();
-        let theirs = &from.frame;
+        let dim = common.dim();
+        let ours = common.frame.clone();
         let ratio = |j: usize| ours.enter_length(j, theirs.unit_of(j));
-        let factor = |i: usize, j: usize| ratio(i) * ratio(j);
-        let mean_factor = (0..dim).map(|j| factor(j, j)).sum::<f64>() / dim as f64;
-        let same = from.frame == theta.frame;
-        // One variance for all columns, those of the columns, or of pairs of them.
-        let raised = |values: &[f64], columns: usize, least: &dyn Fn(usize) -> f64| -> Vec<f64> {
-            let raise = |place: usize| {
-                let i = place / dim % dim;
-                let j = place % dim;
-                let factor = match columns {
-                    0 => mean_factor,
-                    1 => factor(j, j),
-                    _ => factor(i, j),
-                };
-                (values[place] * factor).max(least(j))
-            };
-            (0..values.len()).map(raise).collect()
+        let mean = (0..dim).map(|j| ratio(j) * ratio(j)).sum::<f64>() / dim as f64;
+        let least = common.floors.least.min(from.common.floors.least * mean);
+        common.floors.least = least.max(resolved_beside::<F>(0.0));
+        let kind = theta.covariances.kind_mut();
+        let units = Scales {
+            ratio: Box::new(ratio),
+            same: *theirs == ours,
+            watch: data.cancel(),
         };
-        theta.least_variance = theta.least_variance.min(from.least_variance * mean_factor);
-        theta.least_variance = theta.least_variance.max(resolved_beside::<F>(0.0));
-        theta.least_variances = raised(&from.least_variances, 1, &|j| theta.least(j));
-        theta.spread = match self.covariance.has_pairs() {
-            true if same && from.least_variances == theta.least_variances => from.spread.clone(),
-            true => {
-                let covariances = from.covariances(data.cancel())?;
-                let scaled = raised(&covariances, 2, &|_| f64::NEG_INFINITY);
-                clamped(scaled, theta, data.cancel())?
-            }
-            false => {
-                let columns = usize::from(self.covariance.numbers(1, dim) == dim);
-                raised(&from.spread, columns, &|j| theta.least(j))
-            }
-        };
+        kind.carry_over(from.covariances.kind(), common, &units)?;
         if self.mixing == Mixing::Learned {
             let weight = data.summary().total_weight;
-            let added = theta.prior.proportions;
-            let shares = &from.proportions.values;
-            theta.proportions = if added > 0.0 && shares.contains(&0.0) {
+            let added = common.prior.proportions;
+            let shares = &from.common.proportions.values;
+            common.proportions = if added > 0.0 && shares.contains(&0.0) {
                 // The prior has rows of components that were discarded.
                 Proportions::learned(shares.iter().map(|p| p * weight + added))
             } else {
-                from.proportions.clone()
+                from.common.proportions.clone()
             };
-            theta.proportions.mixing = Mixing::Learned;
+            common.proportions.mixing = Mixing::Learned;
         }
-        if same {
-            theta.exact_means.clone_from(&from.exact_means);
-        }
-        let wide = stride(dim);
-        let loadings = from.loadings.iter().enumerate();
-        let scaled = loadings.map(|(place, w)| match place % wide {
-            j if j < dim => F::from_f64(w.to_f64() * ratio(j)),
-            _ => F::zero(),
-        });
-        theta.loadings = scaled.collect();
-        theta.unit = theta.mean_variance(data.cancel())?;
-        if self.covariance.factors() > 0 && theta.loadings.is_empty() {
-            theta.start_factors();
-        }
+        common.unit = kind.mean_variance(common, data.cancel())?;
+        kind.start(common);
         Ok(true)
     }
-}
-
-/// Second moments about a fixed point are kept from pass to pass up to this many roundings of shares in the variance of the
-/// narrowest direction.
-const LEAST_SHARED: f64 = 1e-2;
-
-/// The triangles of covariances that are clamped from below (E52).
-fn clamped<F: Float>(
-    mut covariances: Vec<f64>,
-    theta: &Parameters<F>,
-    watch: Watch<'_>,
-) -> Result<Vec<f64>> {
-    let size = theta.dim() * theta.dim();
-    let all = parallel::map_chunks(&mut covariances, size, |c, _, matrix| {
-        let found = linalg::whitening(matrix, theta.least_of(c), watch)?;
-        matrix.copy_from_slice(&found);
-        Ok(())
-    });
-    parallel::all(all)?;
-    Ok(covariances)
 }
 
 impl Default for Gaussian {
@@ -249,13 +195,26 @@ impl<F: Float> MStep<F> for Gaussian {
         let suits = missing || !data.is_sparse() || !self.covariance.has_dependent_columns();
         require(suits, "covariance", format!("{:?}", self.covariance), rule)?;
         self.covariance.check_columns(data.dim())?;
-        let proportions = Proportions::equal(seeds.len(), self.mixing);
-        let mut theta = Parameters::new(self.covariance, seeds, frame, proportions);
-        theta.least_variance = least;
-        if self.covariance.is_by_column() && theta.frame.basis().is_none() {
-            theta.relative = relative_variances(&theta.frame, data.summary());
-        }
-        theta.prior = Advance::of(self.prior, self.covariance, theta.k(), &theta.frame, data)?;
+        let by_column = self.covariance.is_by_column() && frame.basis().is_none();
+        let relative = by_column.then(|| relative_variances(&frame, data.summary()));
+        let prior = Advance::of(self.prior, self.covariance, seeds.len(), &frame, data)?;
+        let covariances = Covariances::new(self.covariance, &seeds);
+        let common = Common {
+            proportions: Proportions::equal(seeds.len(), self.mixing),
+            frame,
+            centres: seeds,
+            means: None,
+            unit: 1.0,
+            floors: Floors {
+                least,
+                relative: relative.unwrap_or_default(),
+            },
+            prior,
+        };
+        let mut theta = Parameters {
+            common,
+            covariances,
+        };
         // The unit is this variance itself: so far costs are exactly the squared distances, and of rows with a ridge the expected ones.
         theta.set_all(variance.max(least));
         let at_seeds = theta.clone();
@@ -264,8 +223,11 @@ impl<F: Float> MStep<F> for Gaussian {
             None => false,
         };
         // Under components that are narrower than a ridge allows no row would have a share.
-        let is_narrow = |c| theta.ridge_trace(c) > theta.dim() as f64;
-        if self.covariance.factors() == 0 && (0..theta.k()).any(is_narrow) {
+        let kind = theta.covariances.kind();
+        let prior = &theta.common.prior;
+        let dim = theta.common.dim();
+        let is_narrow = |c| prior.ridge_trace(dim, || kind.precisions(c)) > dim as f64;
+        if kind.loadings().is_empty() && (0..theta.common.k()).any(is_narrow) {
             (theta, goes_on) = (at_seeds, false);
         }
         let model = GaussianMixture::new(theta, data.cancel())?;
@@ -276,7 +238,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let several = !self.covariance.is_one_variance();
         Needs {
             // Loadings start with the variance.
-            searches_first: self.covariance.factors() > 0,
+            searches_first: matches!(self.covariance, Covariance::Factors(_)),
             restricted_steps: usize::from(several) * STEPS_WITH_ONE_VARIANCE,
             ..Needs::default()
         }
@@ -284,32 +246,29 @@ impl<F: Float> MStep<F> for Gaussian {
 
     fn calibrate(&self, model: &mut Self::Model, first: &Likelihood) {
         let theta = &mut model.theta;
+        let common = &mut theta.common;
         // The costs of one variance are squared distances alone.
         let squared = if self.covariance.is_one_variance() {
-            first.best + first.entries * theta.prior.ridge_of(0)
+            first.best + first.entries * common.prior.ridge_of(0)
         } else {
             first.best
         };
-        let variance = theta.with_prior(squared, first.entries);
+        let kind = theta.covariances.kind_mut();
+        let variance = kind.one_variance(common, squared, first.entries);
         // The variance of the data may be that of one far value.
         if variance > 0.0 {
-            theta.least_variance = theta.least_variance.min(resolved_beside::<F>(variance));
+            common.floors.least = common.floors.least.min(resolved_beside::<F>(variance));
         }
-        let floor = theta.floor_below(variance);
+        common.unit = variance.max(kind.floor_below(common, variance));
         // No matrix is factored: it is the same in every direction.
-        theta.set_all(variance.max(floor));
-        if self.covariance.factors() > 0 {
-            theta.start_factors();
-        }
+        kind.set_all(common.unit);
+        kind.start(common);
         unwatched(model.renew(None));
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let k = model.theta.k();
-        let dim = model.theta.dim();
-        let mut sums = Moments::zeros(k, dim, self.covariance.second());
-        sums.may_be_narrow = true;
-        sums.with_factors(self.covariance.factors())
+        let theta = &model.theta;
+        theta.covariances.kind().statistics(&theta.common)
     }
 
     fn accumulate(
@@ -319,32 +278,9 @@ impl<F: Float> MStep<F> for Gaussian {
         model: &Self::Model,
         sums: &mut Moments,
     ) {
-        if let Cost::LowRank(low_rank) = model.costs.of(&model.theta) {
-            return factors::accumulate(rows, block, low_rank, sums);
-        }
-        if self.covariance.has_pairs() {
-            let theta = &model.theta;
-            let mean = |c: usize| theta.exact_mean(c);
-            if let Some(entries) = rows.entries() {
-                let observed = model.costs.observed(theta);
-                return sums.add_completed(rows, entries, block, &observed, mean);
-            }
-            let origin = if self.covariance.is_tied() {
-                theta.shared_origin()
-            } else {
-                Vec::new()
-            };
-            if let Some(shared) = model.costs.shared()
-                && block.is_full()
-                && !origin.is_empty()
-            {
-                // Shares sum to 1 up to their rounding, which must not count in the narrowest direction.
-                let stay = theta.spread_between(&origin) <= LEAST_SHARED / F::EPSILON;
-                return sums.add_whitened(rows, block, shared, &origin, stay);
-            }
-            return sums.add_pairs(rows, block, mean, |_| None, &origin);
-        }
-        sums.add(rows, block, &model.theta.centres);
+        let theta = &model.theta;
+        let kind = theta.covariances.kind();
+        kind.accumulate(&theta.common, &model.costs, rows, block, sums);
     }
 
     fn update(
@@ -354,154 +290,19 @@ impl<F: Float> MStep<F> for Gaussian {
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
-        if model.costs.factored().is_some() {
-            return factors::update(sums, model, restricted, self.mixing, cancel);
+        model.forget();
+        let common = &mut model.theta.common;
+        if self.mixing == Mixing::Learned && !restricted {
+            common.proportions = common.prior.proportions_of(&sums.mass);
         }
-        let dim = model.theta.dim();
-        let mass = &sums.mass;
-        let one = restricted || self.covariance.is_one_variance();
-        if self.mixing == Mixing::Learned && !one {
-            model.theta.proportions = model.theta.prior.proportions_of(mass);
-        }
-        // The new variances where there is mass, and the one that all would share.
-        let (mut variances, shared, rounding) = if self.covariance.has_pairs() {
-            move_means(&sums, model)
-        } else {
-            let squared = sums.about_new_means(model.move_centres());
-            let mut variances = model.theta.spread.clone();
-            let mut noise = 0.0;
-            let per_component = self.covariance.numbers(1, dim);
-            for (place, variance) in variances.iter_mut().enumerate() {
-                let c = place / per_component;
-                let j = place % per_component;
-                let (squared, mass) = sums.second_of(&squared, c, j);
-                let prior = &model.theta.prior;
-                let (known, rows) = match per_component {
-                    1 => prior.of_all(1),
-                    _ => prior.of_column(j),
-                };
-                let own = mass * prior.ridge_of(j);
-                noise += own;
-                if mass + rows > 0.0 {
-                    *variance = (squared + own + known) / (mass + rows);
-                }
-            }
-            let (squared, entries) = sums.squares_of_all(&squared);
-            let shared = model.theta.with_prior(squared + noise, entries);
-            (variances, shared, Vec::new())
+        let kind = model.theta.covariances.kind_mut();
+        let step = Step {
+            costs: &model.costs,
+            sums,
+            restricted,
+            cancel,
         };
-        let theta = &mut model.theta;
-        let least = theta.least_variance;
-        if one {
-            // The unit is the variance before.
-            let floor = theta.floor_below(shared).min(theta.unit.max(least));
-            theta.set_all(shared.max(floor));
-            return model.renew(cancel);
-        }
-        if !self.covariance.has_pairs() {
-            // The parameters there are must be among those allowed.
-            let size = self.covariance.numbers(1, dim);
-            for (c, own) in variances.chunks_exact_mut(size).enumerate() {
-                let before = theta.own(c).iter().zip(theta.floors(c)).enumerate();
-                for (v, (j, (before, floor))) in own.iter_mut().zip(before) {
-                    let (sum, mass) = sums.second_of(sums.second(), c, j);
-                    let rounding = match mass > 0.0 {
-                        // Squares are about a point that is at most so far from the mean before.
-                        true if sums.narrow => {
-                            32.0 * F::EPSILON * (sum / mass + (1.0 + FARTHEST) * before)
-                        }
-                        true => ROUNDING * sum / mass,
-                        false => 0.0,
-                    };
-                    *v = v.max(floor.max(rounding).min(*before));
-                }
-            }
-            // The unit is none of variances that are all clamped above it: costs would be rounded next to their logarithm.
-            let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
-            (theta.spread, theta.unit) = (variances, shared.max(narrowest));
-            return model.renew(cancel);
-        }
-        // A component without mass keeps its covariance.
-        let rows = theta.prior.rows;
-        let keeps = |c: usize| !self.covariance.is_tied() && mass[c] + rows <= 0.0;
-        let next = parallel::map(variances.len() / (dim * dim), |c| {
-            if keeps(c) {
-                Ok((theta.least_of(c).to_vec(), theta.own(c).to_vec()))
-            } else {
-                let matrix = &variances[c * dim * dim..][..dim * dim];
-                theta.held(c, matrix, &rounding[c * dim..][..dim], cancel)
-            }
-        });
-        let (least, triangles): (Vec<_>, Vec<_>) = parallel::all(next)?.into_iter().unzip();
-        (theta.least_variances, theta.spread) = (least.concat(), triangles.concat());
-        let narrowest = theta.least_variances.iter().copied();
-        let narrowest = narrowest.fold(f64::INFINITY, f64::min);
-        theta.unit = shared.max(narrowest);
+        kind.update(common, step)?;
         model.renew(cancel)
     }
-}
-
-/// Moves every mean to that of its rows. Returns the lower halves of the covariances, one (d, d) or one for each component
-/// (k, d, d), the mean variance of a column, and the variances below which sums of the columns are rounding.
-fn move_means<F: Float>(
-    sums: &Moments,
-    model: &mut GaussianMixture<F>,
-) -> (Vec<f64>, f64, Vec<f64>) {
-    let k = model.theta.k();
-    let dim = model.theta.dim();
-    let steps = (0..k).flat_map(|c| {
-        let mass = sums.mass(c);
-        let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
-        sums.first(c)[..dim].iter().map(step)
-    });
-    let mut steps = steps.collect::<Vec<f64>>();
-    let origin = model.theta.origin();
-    if sums.whitened {
-        let back = unwatched(model.costs.whitenings[0].inverse(None));
-        for step in steps.chunks_exact_mut(dim) {
-            for (j, row) in back.chunks_exact(dim).enumerate().rev() {
-                let along = row[..=j].iter().zip(&*step);
-                step[j] = along.map(|(x, s)| x * s).sum();
-            }
-        }
-    }
-    model.step(&steps);
-    let total: f64 = sums.mass.iter().sum();
-    let (masses, mut matrices) = match sums.kind {
-        SecondMoments::Pairs => (
-            vec![total],
-            vec![sums.within(&origin, &model.theta.exact_means, &steps)],
-        ),
-        _ => (
-            sums.mass.clone(),
-            parallel::map(k, |c| sums.about(c, &steps[c * dim..][..dim])),
-        ),
-    };
-    for (matrix, mass) in matrices.iter_mut().zip(&masses) {
-        let columns = matrix.iter_mut().step_by(dim + 1);
-        let noise = columns.zip(&model.theta.prior.ridge);
-        noise.for_each(|(x, r)| *x += mass * r);
-    }
-    let traces = matrices.iter().flat_map(|own| own.iter().step_by(dim + 1));
-    let shared = model.theta.with_prior(traces.sum(), total * dim as f64);
-    // Sums about the mean of the data are never about the means: they keep what digits they have.
-    let lost = if sums.kind == SecondMoments::Pairs && !sums.about_means {
-        64.0 * f64::EPSILON
-    } else {
-        ROUNDING
-    };
-    let mut rounding = Vec::with_capacity(masses.len() * dim);
-    let before = sums.second().chunks_exact(dim * dim);
-    let of_components = matrices.iter_mut().zip(before).zip(masses);
-    for ((matrix, before), mass) in of_components {
-        let known = |j| model.theta.prior.of_column(j);
-        let columns = matrix.iter_mut().step_by(dim + 1).enumerate();
-        columns.for_each(|(j, x)| *x += known(j).0);
-        let with_prior = (mass + known(0).1).max(f64::MIN_POSITIVE);
-        matrix.iter_mut().for_each(|x| *x /= with_prior);
-        let mass = mass.max(f64::MIN_POSITIVE);
-        let diagonal = before.iter().step_by(dim + 1);
-        rounding.extend(diagonal.map(|sum| lost * sum / mass));
-    }
-    (matrices.concat(), shared, rounding)
 }

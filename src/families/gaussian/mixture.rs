@@ -1,19 +1,24 @@
 //! A mixture of Gaussians: its parameters, and the costs of rows under it.
 
+use super::common::Common;
 use super::costs::Costs;
 use super::covariance::Covariance;
-use super::parameters::{Parameters, covariance_of};
+use super::covariances::{Covariances, Parameters};
+use super::floors::Floors;
+use super::kind::Kind;
+use super::prior::Advance;
+use super::prior_density::prior_terms;
 use crate::base::cached::Cached;
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::{Error, Result, require, same_columns, same_length};
 use crate::base::float::{Float, held_in_range};
-use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel;
 use crate::base::rng::Rng;
 use crate::costs::Cost;
 use crate::data::Summary;
 use crate::families::proportions::{Proportions, components};
-use crate::families::variances::{is_proper, resolved_beside};
+use crate::families::variances::is_proper;
+use crate::kernels::stride;
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::rows::{Basis, Centres, Frame};
@@ -96,36 +101,39 @@ impl<F: Float> GaussianMixture<F> {
         // Wide enough for the means and for the deviations from them.
         let frame = Frame::around(&summary, largest.sqrt());
         let enter = |v: &f64| frame.enter_product(0, 0, *v);
-        let mut scaled: Vec<f64> = variances.iter().map(enter).collect();
+        let scaled: Vec<f64> = variances.iter().map(enter).collect();
         let lost = |variance: f64| {
             let rule = "is too small compared with the means and the largest: its square root is lost in them";
-            Error::parameter("variance", variance, rule)
+            Error::parameter("variance", frame.leave_square(variance), rule)
         };
-        if let Some(variance) = diagonals(kind, &scaled, dim).find(|v| *v < f64::MIN_POSITIVE) {
-            return Err(lost(frame.leave_square(variance)));
-        }
-        if kind.has_pairs() {
-            let factors = scaled.chunks_exact(dim * dim);
-            let triangles = factors.map(|own| {
-                let found = Cholesky::of(own, dim, None)?;
-                let Cholesky { factor, .. } =
-                    found.ok_or_else(|| lost(frame.leave_square(own[0])))?;
-                linalg::inverse_of_lower(&factor, dim, None)
-            });
-            scaled = triangles.collect::<Result<Vec<_>>>()?.concat();
+        let mut all = diagonals(kind, &scaled, dim);
+        if let Some(variance) = all.find(|v| *v < f64::MIN_POSITIVE) {
+            return Err(lost(variance));
         }
         let centres = Centres::enter(means, &frame);
-        let mut theta = Parameters::new(kind, centres, frame, proportions);
-        theta.means = Some(means.iter().copied().collect());
-        theta.spread = scaled;
-        theta.unit = theta.mean_variance(None)?;
-        theta.set_least(resolved_beside::<F>(theta.unit));
+        let mut covariances = Covariances::new(kind, &centres);
+        if let Some(variance) = covariances.kind_mut().set(&scaled)? {
+            return Err(lost(variance));
+        }
+        let mut theta = Parameters {
+            common: Common {
+                frame,
+                centres,
+                means: Some(means.iter().copied().collect()),
+                unit: 1.0,
+                proportions,
+                floors: Floors::none(),
+                prior: Advance::default(),
+            },
+            covariances,
+        };
+        theta.set_given()?;
         Ok(Self::whole(theta))
     }
 
     pub(super) fn new(theta: Parameters<F>, watch: Watch<'_>) -> Result<Self> {
         Ok(Self {
-            costs: Costs::new(&theta, watch)?,
+            costs: theta.covariances.kind().costs(&theta.common, watch)?,
             theta,
             means: Cached::default(),
             plain: Cached::default(),
@@ -139,7 +147,7 @@ impl<F: Float> GaussianMixture<F> {
 
     /// With costs that follow from other variances.
     pub(in crate::families) fn renew(&mut self, watch: Watch<'_>) -> Result<()> {
-        self.costs = Costs::new(&self.theta, watch)?;
+        self.costs = self.kind().costs(self.common(), watch)?;
         self.plain = Cached::default();
         Ok(())
     }
@@ -147,88 +155,85 @@ impl<F: Float> GaussianMixture<F> {
     /// With the densities of the parameters for costs.
     pub(in crate::families) fn without_ridge(&self) -> Self {
         let mut theta = self.theta.clone();
-        theta.prior.ridge.clear();
+        theta.common.prior.ridge.clear();
         parallel::alone(|| Self::whole(theta))
     }
 
-    pub(super) fn move_centres(&mut self) -> &mut Centres<F> {
-        self.means = Cached::default();
-        self.plain = Cached::default();
-        self.theta.means = None;
-        &mut self.theta.centres
+    fn common(&self) -> &Common<F> {
+        &self.theta.common
     }
 
-    /// Moves the exact means, and the centres with them, by so much (k, d).
-    pub(super) fn step(&mut self, steps: &[f64]) {
-        let mut exact = std::mem::take(&mut self.theta.exact_means);
-        let moved = exact.iter_mut().zip(steps);
-        moved.for_each(|(mean, step)| *mean += step);
-        let dim = self.theta.dim();
-        self.move_centres().update(|c, row| {
-            for (z, mean) in row.iter_mut().zip(&exact[c * dim..][..dim]) {
-                *z = F::from_f64(*mean);
-            }
-        });
-        self.theta.exact_means = exact;
+    fn kind(&self) -> &dyn Kind<F> {
+        self.theta.covariances.kind()
+    }
+
+    /// Forgets what other means had.
+    pub(super) fn forget(&mut self) {
+        self.means = Cached::default();
+        self.plain = Cached::default();
+        self.theta.common.means = None;
     }
 
     /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
     fn coordinates(&self, c: usize) -> Array1<f64> {
-        let own = unwatched(self.theta.variances_of(c, None));
-        let frame = &self.theta.frame;
+        let own = unwatched(self.kind().variances(c, None));
+        let frame = &self.common().frame;
         let leave = |j: usize| frame.leave_product(j, j, own[j % own.len()]);
-        (0..self.theta.dim()).map(leave).collect()
+        (0..self.common().dim()).map(leave).collect()
     }
 
     /// A row (n, d), in the data's own unit, of each of these components.
     pub(in crate::families) fn drawn(&self, labels: &Array1<u32>, rng: &mut Rng) -> Array2<F> {
-        let theta = &self.theta;
+        let common = self.common();
+        let kind = self.kind();
         let whitenings = &self.costs.whitenings;
         let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
         let factors: Vec<_> = inverses.collect();
-        let dim = theta.dim();
-        let unit = theta.unit.sqrt();
+        let dim = common.dim();
+        let unit = common.unit.sqrt();
+        let wide = stride(dim);
+        let size = kind.loadings().len() / common.k();
         let mut normals = vec![0.0; dim];
         let mut points = Array2::from_elem((labels.len(), dim), F::zero());
         for (mut row, c) in points.outer_iter_mut().zip(labels) {
             let c = *c as usize;
             normals.fill_with(|| rng.normal());
-            let scores: Vec<f64> = theta.loadings_of(c).map(|_| rng.normal()).collect();
-            let means = theta.centres.row(c);
-            let own = theta.own(c);
-            for (j, (z, mean)) in row.iter_mut().zip(means).enumerate() {
+            let loadings = kind.loadings()[c * size..][..size].chunks_exact(wide);
+            let scores: Vec<f64> = loadings.clone().map(|_| rng.normal()).collect();
+            let own = kind.own(c);
+            for (j, (z, mean)) in row.iter_mut().zip(common.centre(c)).enumerate() {
                 let step = match factors.get(c % factors.len().max(1)) {
                     Some(factor) => {
                         let terms = factor[j * dim..].iter().zip(&normals[..=j]);
                         unit * terms.map(|(l, e)| l * e).sum::<f64>()
                     }
                     None => {
-                        let terms = theta.loadings_of(c).zip(&scores);
+                        let terms = loadings.clone().zip(&scores);
                         let along = terms.map(|(w, e)| w[j].to_f64() * e).sum::<f64>();
                         own[j % own.len()].sqrt() * normals[j] + along
                     }
                 };
-                *z = F::from_f64(mean.to_f64() + step);
+                *z = F::from_f64(mean + step);
             }
         }
-        let points = Centres::of_coordinates(points.view()).leave(&theta.frame);
+        let points = Centres::of_coordinates(points.view()).leave(&common.frame);
         points.mapv_into(|x| held_in_range(x.to_f64()))
     }
 
     /// The kind of the covariances.
     #[must_use]
     pub fn covariance_kind(&self) -> Covariance {
-        self.theta.covariance
+        self.theta.covariance()
     }
 
     /// The means (k, d), in the data's own unit.
     #[must_use]
     pub fn means(&self) -> ArrayView2<'_, F> {
-        let theta = &self.theta;
-        let means = || match &theta.means {
-            Some(means) => Array2::from_shape_vec((theta.k(), theta.frame.dim()), means.clone())
-                .expect("k times columns"),
-            None => theta.centres.leave(&theta.frame),
+        let common = self.common();
+        let shape = (common.k(), common.frame.dim());
+        let means = || match &common.means {
+            Some(means) => Array2::from_shape_vec(shape, means.clone()).expect("k times columns"),
+            None => common.centres.leave(&common.frame),
         };
         self.means.get(means).view()
     }
@@ -238,10 +243,8 @@ impl<F: Float> GaussianMixture<F> {
     /// [standardised](Frame::is_standardised).
     #[must_use]
     pub fn variance(&self) -> f64 {
-        let theta = &self.theta;
-        theta
-            .frame
-            .leave_square(unwatched(theta.mean_variance(None)))
+        let variance = unwatched(self.theta.mean_variance(None));
+        self.common().frame.leave_square(variance)
     }
 
     /// The covariance of component `c` in the columns of the data (P, P), in the data's own unit, squared, whatever
@@ -253,26 +256,28 @@ impl<F: Float> GaussianMixture<F> {
     /// [`Error::Parameter`] if there is no component `c`.
     pub fn covariance(&self, c: usize) -> Result<Array2<f64>> {
         let rule = "must be below the number of components";
-        require(c < self.theta.k(), "component", c, rule)?;
+        require(c < self.common().k(), "component", c, rule)?;
         Ok(self.covariance_of(c))
     }
 
     pub(super) fn covariance_of(&self, c: usize) -> Array2<f64> {
-        let dim = self.theta.dim();
-        if self.theta.covariance.has_pairs() {
-            let own = self.theta.own(c);
-            let mut covariance = unwatched(covariance_of(own, dim, None));
+        let common = self.common();
+        let dim = common.dim();
+        if let Some(own) = self.kind().matrix(c, None) {
+            let mut covariance = unwatched(own);
             let places = covariance.indexed_iter_mut();
-            places.for_each(|((i, j), v)| *v = self.theta.frame.leave_product(i, j, *v));
+            places.for_each(|((i, j), v)| *v = common.frame.leave_product(i, j, *v));
             return covariance;
         }
         let variances = self.coordinates(c);
         let mut covariance = Array2::zeros((dim, dim));
-        for loadings in self.theta.loadings_of(c) {
+        let loadings = self.kind().loadings();
+        let own = &loadings[c * (loadings.len() / common.k())..][..loadings.len() / common.k()];
+        for loadings in own.chunks_exact(stride(dim)) {
             let pairs = covariance.indexed_iter_mut().filter(|((i, j), _)| i != j);
             pairs.for_each(|((i, j), v)| {
                 let product = loadings[i].to_f64() * loadings[j].to_f64();
-                *v += self.theta.frame.leave_product(i, j, product);
+                *v += common.frame.leave_product(i, j, product);
             });
         }
         let Some(mut axes) = self.axes() else {
@@ -289,16 +294,16 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The axes of the basis, if the model was fitted on a sketch.
     fn axes(&self) -> Option<Array2<f64>> {
-        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.theta.dim()).view());
-        let axes = self.theta.frame.basis().map(axes);
+        let axes = |basis: &Basis| basis.inverse(Array2::eye(self.common().dim()).view());
+        let axes = self.common().frame.basis().map(axes);
         axes.map(|axes| axes.expect("as many coordinates as the basis has"))
     }
 
     /// The covariances of all components (k, P, P), as [`covariance`](Self::covariance).
     #[must_use]
     pub fn covariances(&self) -> Array3<f64> {
-        let k = self.theta.k();
-        let columns = self.theta.frame.dim();
+        let k = self.common().k();
+        let columns = self.common().frame.dim();
         let mut all = Array3::zeros((k, columns, columns));
         for (c, mut own) in all.outer_iter_mut().enumerate() {
             own.assign(&self.covariance_of(c));
@@ -320,7 +325,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
     #[must_use]
     pub fn proportions(&self) -> ArrayView1<'_, f64> {
-        ArrayView1::from(&self.theta.proportions.values)
+        ArrayView1::from(&self.common().proportions.values)
     }
 }
 
@@ -355,39 +360,40 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
 
 impl<F: Float> Mixture<F> for GaussianMixture<F> {
     fn cost(&self) -> Cost<'_, F> {
-        self.costs.of(&self.theta)
+        self.kind().cost(self.common(), &self.costs)
     }
 
     fn centres(&self) -> &Centres<F> {
-        &self.theta.centres
+        &self.common().centres
     }
 
     fn frame(&self) -> &Frame<F> {
-        &self.theta.frame
+        &self.common().frame
     }
 
     /// From costs in units of a variance to log-joints (E1, E31, E33). Costs of one variance are squared distances alone, without a ridge.
     fn log_joint(&self) -> LogJoint {
-        let ridge = if self.theta.covariance.is_one_variance() {
-            self.theta.prior.ridge_of(0) / self.theta.unit
+        let common = self.common();
+        let ridge = if self.covariance_kind().is_one_variance() {
+            common.prior.ridge_of(0) / common.unit
         } else {
             0.0
         };
-        let volume = (2.0 * PI * self.theta.unit).ln();
+        let volume = (2.0 * PI * common.unit).ln();
         LogJoint {
-            alpha: -(self.theta.k() as f64).ln(),
-            gamma: self.theta.frame.log_density_shift() - 0.5 * (volume + ridge),
-            beta: 0.5 / self.theta.unit,
+            alpha: -(common.k() as f64).ln(),
+            gamma: common.frame.log_density_shift() - 0.5 * (volume + ridge),
+            beta: 0.5 / common.unit,
         }
     }
 
     /// The logarithm of the [prior](crate::families::Prior) density, less that at its mode.
     fn prior_terms(&self) -> f64 {
-        self.theta.prior_terms()
+        prior_terms(self.common(), self.kind())
     }
 
     fn plain(&self) -> Option<&dyn Mixture<F>> {
-        let has_ridge = !self.theta.prior.ridge.is_empty();
+        let has_ridge = !self.common().prior.ridge.is_empty();
         let make = || Box::new(self.without_ridge());
         has_ridge.then(|| &**self.plain.get(make) as _)
     }
@@ -401,34 +407,26 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn free_parameters(&self) -> Option<usize> {
-        let k = self.theta.k();
-        let d = self.theta.dim();
-        Some(k * d + self.theta.covariance.free(k, d) + self.theta.proportions.free())
+        let common = self.common();
+        Some(common.k() * common.dim() + self.kind().free() + common.proportions.free())
     }
 
-    /// One variance for all is none of them: rows that all lie at their centres are no fault of it.
     fn at_floor(&self) -> Vec<usize> {
-        let all = 0..self.theta.k();
-        let theta = &self.theta;
-        match theta.covariance {
-            Covariance::TiedSpherical => Vec::new(),
-            Covariance::Tied if theta.is_held(0) => all.collect(),
-            Covariance::Tied => Vec::new(),
-            _ => all.filter(|c| theta.is_held(*c)).collect(),
-        }
+        self.kind().at_floor(self.common())
     }
 
     fn free_centres(&mut self) -> Option<(&mut Centres<F>, &mut Frame<F>)> {
-        if !self.theta.covariance.is_one_variance() {
+        if !self.covariance_kind().is_one_variance() {
             return None;
         }
-        self.move_centres();
-        Some((&mut self.theta.centres, &mut self.theta.frame))
+        self.forget();
+        let common = &mut self.theta.common;
+        Some((&mut common.centres, &mut common.frame))
     }
 
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let mut rng = Rng::from_seed(seed);
-        let labels = components(&self.theta.proportions.values, n, &mut rng)?;
+        let labels = components(&self.common().proportions.values, n, &mut rng)?;
         Ok((self.drawn(&labels, &mut rng), labels))
     }
 
@@ -439,20 +437,21 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
             ("variances", Mixture::variances(self).into_dyn()),
             ("proportions", Mixture::proportions(self).into_dyn()),
         ];
-        match self.theta.covariance {
-            Covariance::Tied => all.push(("covariances", self.covariance_of(0).into_dyn())),
-            Covariance::Full => all.push(("covariances", self.covariances().into_dyn())),
-            Covariance::Factors(_) => {
-                all.push(("loadings", self.loadings().into_dyn()));
-                all.push(("noise", self.noise().into_dyn()));
-            }
-            _ => (),
+        let kind = self.covariance_kind();
+        let common = self.common();
+        if kind.has_pairs() {
+            let own = |c: usize| self.covariance_of(c);
+            let covariances = kind.of_matrices(common.k(), common.dim(), own);
+            all.push(("covariances", covariances));
+        } else if kind.has_dependent_columns() {
+            all.push(("loadings", self.loadings().into_dyn()));
+            all.push(("noise", self.noise().into_dyn()));
         }
         all
     }
 
     fn variances(&self) -> Array2<f64> {
-        let mut variances = Array2::zeros((self.theta.k(), self.theta.dim()));
+        let mut variances = Array2::zeros((self.common().k(), self.common().dim()));
         for (c, mut own) in variances.outer_iter_mut().enumerate() {
             own.assign(&self.coordinates(c));
         }

@@ -198,6 +198,19 @@ impl Advance {
         self.ridge.get(j).copied().unwrap_or(0.0)
     }
 
+    /// Twice the nats by which the ridge raises the cost of a row that knows all coordinates (d), under a covariance whose columns have
+    /// such precisions: $\operatorname{tr}(\Sigma_c^{-1} R)$.
+    pub(super) fn ridge_trace(&self, dim: usize, precisions: impl FnOnce() -> Vec<f64>) -> f64 {
+        if self.ridge.is_empty() {
+            return 0.0;
+        }
+        let precisions = precisions();
+        let ridge = self.ridge.iter().enumerate().take(dim);
+        ridge
+            .map(|(j, r)| r * precisions[j % precisions.len()])
+            .sum()
+    }
+
     /// An error of the section that holds what no prior has.
     pub(super) fn check(&self, dim: Option<usize>) -> std::result::Result<(), FileFault> {
         let count = if self.rows > 0.0 {

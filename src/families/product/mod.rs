@@ -202,7 +202,7 @@ impl Part {
             return Ok(started.map(PartMixture::Gaussian));
         }
         // The costs of a search are those of all blocks together: so each begins with the variance of its data.
-        let ridge: f64 = started.model.theta.prior.ridge.iter().sum();
+        let ridge: f64 = started.model.theta.common.prior.ridge.iter().sum();
         let squared = entries * variance + weight * ridge;
         let whole = Likelihood::of_nearest(weight, entries, squared);
         MStep::<F>::calibrate(&family, &mut started.model, &whole);

@@ -255,7 +255,8 @@ impl<F: Float> ProductMixture<F> {
                     } else {
                         model.condition(&given.0, &given.1)?
                     };
-                    model.theta.proportions = Proportions::equal(model.theta.k(), Mixing::Equal);
+                    let common = &mut model.theta.common;
+                    common.proportions = Proportions::equal(common.k(), Mixing::Equal);
                     model.renew(None)?;
                     PartMixture::Gaussian(model)
                 }

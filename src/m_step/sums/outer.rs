@@ -243,6 +243,16 @@ impl Moments {
         }
     }
 
+    /// How far the means of the rows are from what first moments are about (k, d): nothing without mass.
+    pub(crate) fn steps(&self) -> Vec<f64> {
+        let of = |c: usize| {
+            let mass = self.mass(c);
+            let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
+            self.first(c)[..self.dim].iter().map(step)
+        };
+        (0..self.mass.len()).flat_map(of).collect()
+    }
+
     /// The lower half of the second moments of all components about their means, which are `means` (k, d) after these `steps`:
     /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$, or
     /// about the means before the steps where there was no `origin`.
