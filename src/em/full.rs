@@ -223,7 +223,7 @@ impl<'a, F: Float> FullPass<'a, F> {
             }
             let make = || {
                 let mut sums = spare.take().unwrap_or_else(|| fitted.statistics());
-                sums.scatter_known = known;
+                sums.know_scatter(known);
                 sums
             };
             sums.with(block.shard(), make, |sums| {

@@ -5,7 +5,7 @@ use super::kind::Among;
 use super::mixture::GaussianMixture;
 use crate::base::error::{Error, Result, require};
 use crate::base::float::{Float, held_in_range};
-use crate::base::linalg::Cholesky;
+use crate::base::linalg::{self, Cholesky};
 use crate::families::columns::{TOO_FAR, check_columns, other_columns};
 use crate::model::Mixture;
 use ndarray::{Array1, Array2, Array3, Axis};
@@ -47,20 +47,21 @@ impl<F: Float> GaussianMixture<F> {
         for c in 0..k {
             let all = self.covariance(c)?;
             let of = |rows: &[usize], own: &[usize]| all.select(Axis(0), rows).select(Axis(1), own);
-            let bb = of(columns, columns);
-            let ba = of(columns, &others);
-            let flat: Vec<f64> = bb.iter().copied().collect();
-            let factor = Cholesky::of(&flat, known, None)?.ok_or_else(|| {
+            let flat: Vec<f64> = of(columns, columns).into_iter().collect();
+            let Cholesky { factor, .. } = Cholesky::of(&flat, known, None)?.ok_or_else(|| {
                 let rule = "has no positive definite covariance of these columns";
                 Error::parameter("component", c, rule)
             })?;
-            let factor =
-                Array2::from_shape_vec((known, known), factor.factor).expect("known x known");
             // L^-1 times the difference of the values, and times the covariances with the other columns.
-            let apart = Array1::from_shape_fn(known, |i| values[i] - means[[c, columns[i]]]);
-            let apart = forward(&factor, apart.insert_axis(Axis(1)));
-            let across = forward(&factor, ba);
-            let volume: f64 = factor.diag().mapv(f64::ln).sum();
+            let mut solved = Array2::from_shape_fn((known, 1 + left), |(i, j)| match j {
+                0 => values[i] - means[[c, columns[i]]],
+                _ => all[[columns[i], others[j - 1]]],
+            });
+            let rows = solved.as_slice_mut().expect("rows one after the other");
+            linalg::forward(&factor, known, rows, 1 + left);
+            let (apart, across) = solved.view().split_at(Axis(1), 1);
+            let logs_of_factor = factor.iter().step_by(known + 1).map(|x| x.ln());
+            let volume = logs_of_factor.collect::<Array1<f64>>().sum();
             let squared: f64 = apart.iter().map(|x| x * x).sum();
             logs[c] =
                 self.proportions()[c].ln() - volume - 0.5 * (squared + known as f64 * TAU.ln());
@@ -116,17 +117,4 @@ impl<F: Float> GaussianMixture<F> {
         let covariances = kind.of_matrices(k, columns.len(), of);
         Self::from_parameters(kind, means, covariances.view(), shares)
     }
-}
-
-/// The solution of L X = B, for a lower triangle L (n, n) and a right side (n, m).
-fn forward(factor: &Array2<f64>, mut right: Array2<f64>) -> Array2<f64> {
-    for i in 0..factor.nrows() {
-        let (before, mut rest) = right.view_mut().split_at(Axis(0), i);
-        let mut now = rest.row_mut(0);
-        for (j, before) in before.outer_iter().enumerate() {
-            now.scaled_add(-factor[[i, j]], &before);
-        }
-        now /= factor[[i, i]];
-    }
-    right
 }

@@ -8,7 +8,7 @@ use crate::base::cancel::Watch;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::costs::Scaled;
-use crate::m_step::{Moments, SecondMoments};
+use crate::m_step::sums::moments::{Moments, OfKind, SecondMoments};
 
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
@@ -55,8 +55,7 @@ impl<F: Float> Kind<F> for Diagonal {
     }
 
     fn statistics(&self, common: &Common<F>) -> Moments {
-        let mut sums = Moments::zeros(common.k(), common.dim(), SecondMoments::PerCoordinate);
-        sums.may_be_narrow = true;
-        sums
+        let sums = Moments::zeros(common.k(), common.dim(), SecondMoments::PerCoordinate);
+        sums.with(OfKind::Narrow(false))
     }
 }

@@ -17,7 +17,8 @@ use crate::costs::low_rank::Factored;
 use crate::costs::{Cost, Factor, Scaled};
 use crate::io::{all_finite, rule};
 use crate::kernels::stride;
-use crate::m_step::Moments;
+use crate::m_step::sums::moments::{Moments, OfKind};
+use crate::m_step::sums::products::Products;
 use crate::model::block::Block;
 use crate::rows::Rows;
 use ndarray::{Array1, Array2, Axis};
@@ -39,12 +40,6 @@ pub(in crate::families) struct Factors<F> {
 }
 
 impl<F: Float> Factors<F> {
-    /// The loadings of component `c` on each of its factors, padded.
-    pub(super) fn of(&self, c: usize) -> impl Iterator<Item = &[F]> {
-        let all = self.loadings.chunks_exact(stride(self.noise.columns));
-        all.skip(c * self.factors).take(self.factors)
-    }
-
     /// Adds the loadings of a factor (d), in the unit of the frame.
     pub(super) fn push(&mut self, row: impl Iterator<Item = f64>) {
         let start = self.loadings.len();
@@ -114,8 +109,14 @@ impl<F: Float> Kind<F> for Factors<F> {
     }
 
     fn variances(&self, c: usize, _watch: Watch<'_>) -> Result<Vec<f64>> {
+        let wide = stride(self.noise.columns);
         let mut all = self.own(c).to_vec();
-        for loadings in self.of(c) {
+        for loadings in self
+            .loadings
+            .chunks_exact(wide)
+            .skip(c * self.factors)
+            .take(self.factors)
+        {
             let squares = all.iter_mut().zip(loadings);
             squares.for_each(|(v, w)| *v += w.to_f64() * w.to_f64());
         }
@@ -160,7 +161,8 @@ impl<F: Float> Kind<F> for Factors<F> {
     }
 
     fn statistics(&self, common: &Common<F>) -> Moments {
-        Kind::<F>::statistics(&self.noise, common).with_factors(self.factors)
+        let products = Products::new(common.k(), self.factors);
+        Kind::<F>::statistics(&self.noise, common).with(OfKind::Products(products))
     }
 
     fn accumulate(
@@ -196,11 +198,11 @@ impl<F: Float> Kind<F> for Factors<F> {
         };
         let shared = (0..k).map(about).sum::<f64>() / (sums.mass.iter().sum::<f64>() * dim as f64);
         if step.restricted {
-            self.scale(common, factored, &sums, shared);
+            self.scale(common, factored, sums, shared);
             return Ok(());
         }
         // Products may take most of the memory: each is given back once it is used.
-        let mut products = std::mem::take(&mut sums.products);
+        let mut products = sums.take_products();
         let size = self.loadings.len() / k;
         let parts = products
             .iter_mut()
@@ -399,12 +401,13 @@ impl<F: Float> Factors<F> {
         &mut self,
         common: &mut Common<F>,
         factored: &Factored<F>,
-        sums: &Moments,
+        mut sums: Moments,
         shared: f64,
     ) {
+        let products = sums.take_products();
         let entries = sums.mass.iter().sum::<f64>() * common.dim() as f64;
         let of = parallel::map(common.k(), |c| {
-            let own = Own::of(sums, sums.products[c].clone(), factored, c);
+            let own = Own::of(&sums, products[c].clone(), factored, c);
             let (_, products) = own.about(&own.first);
             sums.mass(c) * (&products * &own.map).sum()
         });

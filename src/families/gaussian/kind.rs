@@ -11,10 +11,12 @@ use crate::base::float::Float;
 use crate::costs::{Cost, LowRank, Whitened};
 use crate::families::variances::ROUNDING;
 use crate::io::{all_finite, rule};
-use crate::m_step::Moments;
+use crate::kernels::stride;
+use crate::m_step::sums::moments::{Moments, OfKind};
 use crate::model::block::Block;
 use crate::rows::{FARTHEST, Rows};
 use ndarray::Array2;
+use std::slice::ChunksExact;
 
 /// The parameters of one kind. Provided methods suit kinds of variances alone.
 pub(in crate::families) trait Kind<F: Float>: Send + Sync {
@@ -64,6 +66,12 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
     /// The loadings of factors (k, q, d), padded.
     fn loadings(&self) -> &[F] {
         &[]
+    }
+
+    /// The loadings of component `c` on each of its factors, padded.
+    fn loadings_of(&self, common: &Common<F>, c: usize) -> ChunksExact<'_, F> {
+        let size = self.loadings().len() / common.k();
+        self.loadings()[c * size..][..size].chunks_exact(stride(common.dim()))
     }
 
     /// Starts what would never leave one variance for all.
@@ -287,7 +295,7 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
                 let (sum, mass) = sums.second_of(sums.second(), c, j);
                 let rounding = if mass <= 0.0 {
                     0.0
-                } else if sums.narrow {
+                } else if sums.of_kind == OfKind::Narrow(true) {
                     // Squares are about a point that is at most so far from the mean before.
                     32.0 * F::EPSILON * (sum / mass + (1.0 + FARTHEST) * before)
                 } else {

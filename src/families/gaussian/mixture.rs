@@ -18,7 +18,6 @@ use crate::costs::Cost;
 use crate::data::Summary;
 use crate::families::proportions::{Proportions, components};
 use crate::families::variances::is_proper;
-use crate::kernels::stride;
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::rows::{Basis, Centres, Frame};
@@ -191,14 +190,12 @@ impl<F: Float> GaussianMixture<F> {
         let factors: Vec<_> = inverses.collect();
         let dim = common.dim();
         let unit = common.unit.sqrt();
-        let wide = stride(dim);
-        let size = kind.loadings().len() / common.k();
         let mut normals = vec![0.0; dim];
         let mut points = Array2::from_elem((labels.len(), dim), F::zero());
         for (mut row, c) in points.outer_iter_mut().zip(labels) {
             let c = *c as usize;
             normals.fill_with(|| rng.normal());
-            let loadings = kind.loadings()[c * size..][..size].chunks_exact(wide);
+            let loadings = kind.loadings_of(common, c);
             let scores: Vec<f64> = loadings.clone().map(|_| rng.normal()).collect();
             let own = kind.own(c);
             for (j, (z, mean)) in row.iter_mut().zip(common.centre(c)).enumerate() {
@@ -271,9 +268,7 @@ impl<F: Float> GaussianMixture<F> {
         }
         let variances = self.coordinates(c);
         let mut covariance = Array2::zeros((dim, dim));
-        let loadings = self.kind().loadings();
-        let own = &loadings[c * (loadings.len() / common.k())..][..loadings.len() / common.k()];
-        for loadings in own.chunks_exact(stride(dim)) {
+        for loadings in self.kind().loadings_of(common, c) {
             let pairs = covariance.indexed_iter_mut().filter(|((i, j), _)| i != j);
             pairs.for_each(|((i, j), v)| {
                 let product = loadings[i].to_f64() * loadings[j].to_f64();

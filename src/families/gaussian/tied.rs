@@ -69,7 +69,7 @@ impl Pairs for Tied {
         let sums = &step.sums;
         let dim = common.dim();
         let mut steps = sums.steps();
-        if sums.whitened {
+        if sums.scatter().whitened {
             let back = unwatched(step.costs.whitenings[0].inverse(None));
             for own in steps.chunks_exact_mut(dim) {
                 for (j, row) in back.chunks_exact(dim).enumerate().rev() {
@@ -83,7 +83,7 @@ impl Pairs for Tied {
             sums: vec![sums.within(&common.origin(), &self.0.means, &steps)],
             masses: vec![sums.mass.iter().sum()],
             // Sums about the mean of the data are never about the means: they keep what digits they have.
-            lost: if sums.about_means {
+            lost: if sums.scatter().about_means {
                 ROUNDING
             } else {
                 64.0 * f64::EPSILON

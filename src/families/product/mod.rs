@@ -16,7 +16,8 @@ use crate::families::gaussian::family::Gaussian;
 use crate::families::proportions::{Mixing, Proportions};
 use crate::families::table::{Column, Table};
 use crate::families::variances::{STEPS_WITH_ONE_VARIANCE, variance_of};
-use crate::m_step::{Coordinates, MStep, Moments, Needs, SecondMoments, Started};
+use crate::m_step::sums::moments::{Moments, OfKind, SecondMoments};
+use crate::m_step::{Coordinates, MStep, Needs, Started};
 use crate::model::Mixture;
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
@@ -295,14 +296,14 @@ impl<F: Float> MStep<F> for Product {
     fn statistics(&self, model: &Self::Model) -> Moments {
         let k = model.components();
         let d = model.theta.frame.dim();
-        let mut sums = Moments::zeros(k, d, SecondMoments::Total);
+        let mut parts = Vec::new();
         for part in &model.theta.parts {
             let own = each!(&part.model, |family, own| MStep::<F>::statistics(
                 &family, own
             ));
-            sums.parts.push(own);
+            parts.push(own);
         }
-        sums
+        Moments::zeros(k, d, SecondMoments::Total).with(OfKind::Parts(parts))
     }
 
     fn accumulate(
@@ -317,7 +318,7 @@ impl<F: Float> MStep<F> for Product {
                 sums.mass[c as usize] += rows.weight(i) * q;
             }
         }
-        for (part, sums) in model.theta.parts.iter().zip(&mut sums.parts) {
+        for (part, sums) in model.theta.parts.iter().zip(sums.parts_mut()) {
             let rows = part.rows(rows, 0..rows.len());
             each!(&part.model, |family, own| family
                 .accumulate(&rows, block, own, sums));
@@ -326,12 +327,15 @@ impl<F: Float> MStep<F> for Product {
 
     fn update(
         &self,
-        mut sums: Moments,
+        sums: Moments,
         model: &mut Self::Model,
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
-        let parts = std::mem::take(&mut sums.parts);
+        let parts = match sums.of_kind {
+            OfKind::Parts(parts) => parts,
+            _ => Vec::new(),
+        };
         for (part, sums) in model.theta.parts.iter_mut().zip(parts) {
             each!(&mut part.model, |family, own| {
                 MStep::<F>::update(&family, sums, own, restricted, cancel)?;

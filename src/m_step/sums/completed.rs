@@ -62,7 +62,7 @@ impl Moments {
         let dim = self.dim;
         let size = self.dim * self.dim;
         let one = self.kind == SecondMoments::Pairs;
-        (self.about_means, self.scatter_known) = (one, false);
+        self.begin_scatter(true);
         let patterns = Patterns::of(&entries, dim);
         groups(rows, block, |ids, shares| {
             let group = observed.group(ids);

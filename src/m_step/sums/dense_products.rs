@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
-use super::moments::{Moments, SecondMoments};
+use super::moments::{Moments, OfKind, SecondMoments};
 use crate::base::float::Float;
 use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
@@ -60,9 +60,13 @@ impl<R: Float> Rows<R> {
         // Sums of squares in the type of the data save half of the time where few components need more digits.
         let by_column = moments.kind == SecondMoments::PerCoordinate;
         let few = 8 * terms.far.len() <= k;
-        let may_be_narrow = moments.may_be_narrow && B::EPSILON > f64::EPSILON;
-        let narrow_squares = by_column && few && may_be_narrow;
-        moments.narrow |= narrow_squares;
+        let narrow_squares = match &mut moments.of_kind {
+            OfKind::Narrow(narrow) if few && B::EPSILON > f64::EPSILON => {
+                *narrow = true;
+                true
+            }
+            _ => false,
+        };
         let one_by_one = if narrow_squares {
             &terms.far
         } else {

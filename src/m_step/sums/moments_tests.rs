@@ -1,6 +1,6 @@
 //! All ways of adding up rows against the naive sums.
 
-use super::moments::{Moments, SecondMoments};
+use super::moments::{Moments, OfKind, SecondMoments};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -332,7 +332,7 @@ fn whitened_sums_are_the_naive_ones<F: Float>(d: usize, variance: f64, within: f
             case.block.seen.weights.clear();
         }
         let mut sums = case.moments(SecondMoments::Pairs);
-        sums.scatter_known = known;
+        sums.know_scatter(known);
         sums.add_whitened(&case.rows, &case.block, &shared, &origin, stay);
         let mut pairs = vec![0.0; d * d];
         let mut total = 0.0;
@@ -398,9 +398,9 @@ fn sums_of_squares_keep_their_digits() {
         let scaled = Scaled::by_column(centres, |c, _| (factor(c), 0.0), |_| 0.0);
         searched(&mut case, Cost::Scaled(&scaled));
         let mut sums = case.moments(SecondMoments::PerCoordinate);
-        sums.may_be_narrow = true;
+        sums.of_kind = OfKind::Narrow(false);
         sums.add(&case.rows, &case.block, &case.centres);
-        assert_eq!(sums.narrow, far < 2);
+        assert_eq!(sums.of_kind, OfKind::Narrow(far < 2));
         case.check(&sums, if far < 2 { 1e-5 } else { 1e-9 });
         for c in 0..far {
             let naive = case.naive(c, &case.mean(c));

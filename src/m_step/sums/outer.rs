@@ -1,6 +1,6 @@
 //! Weighted moments with the products of all pairs of columns: what full covariances, with a prior or without, follow from.
 
-use super::moments::{Moments, SecondMoments};
+use super::moments::{Moments, OfKind, SecondMoments};
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
@@ -41,7 +41,7 @@ impl Moments {
         let n = rows.len();
         let one = self.kind == SecondMoments::Pairs;
         let shared = one && !origin.is_empty();
-        (self.about_means, self.scatter_known) = (one && !shared, false);
+        self.begin_scatter(!shared);
         if block.is_full() && !shared {
             let mut all = ByColumn::new(rows, None);
             // Shares by component. Lines that are no power of two apart stay in the cache together.
@@ -188,8 +188,15 @@ impl Moments {
         origin: &[f64],
         stay: bool,
     ) {
-        self.whitened = true;
-        self.scatter_known &= stay;
+        let OfKind::Shared(scatter) = &mut self.of_kind else {
+            return;
+        };
+        scatter.whitened = true;
+        scatter.known &= stay;
+        let known = scatter.known;
+        if stay && !known {
+            scatter.weight += rows.weights.iter().sum::<f64>();
+        }
         let mut entered = Rows::default();
         let seen = if block.seen.len() == rows.len() {
             &block.seen
@@ -198,13 +205,10 @@ impl Moments {
             &entered
         };
         seen.add_each(block, shared.centres(), self);
-        match stay {
-            false => self.add_scatter(rows, block, origin),
-            true if self.scatter_known => (),
-            true => {
-                self.scatter_weight += rows.weights.iter().sum::<f64>();
-                self.add_about(rows, rows.weights.clone(), origin);
-            }
+        if !stay {
+            self.add_scatter(rows, block, origin);
+        } else if !known {
+            self.add_about(rows, rows.weights.clone(), origin);
         }
     }
 
@@ -231,15 +235,24 @@ impl Moments {
     /// Takes second moments about a fixed point, and the weight that they are of, from an earlier pass over the same rows, or gives
     /// them to later ones.
     pub(crate) fn keep_scatter(&mut self, kept: &mut Option<(Vec<f64>, f64)>) {
+        let OfKind::Shared(scatter) = &mut self.of_kind else {
+            return;
+        };
         match kept {
-            Some((scatter, weight)) if self.scatter_known => {
-                self.second.clone_from(scatter);
-                self.scatter_weight = *weight;
+            Some((second, weight)) if scatter.known => {
+                self.second.clone_from(second);
+                scatter.weight = *weight;
             }
-            None if self.scatter_weight > 0.0 => {
-                *kept = Some((self.second.clone(), self.scatter_weight));
-            }
+            None if scatter.weight > 0.0 => *kept = Some((self.second.clone(), scatter.weight)),
             _ => (),
+        }
+    }
+
+    /// Second moments of all components together are about a fixed point, or about the means.
+    pub(super) fn begin_scatter(&mut self, about_means: bool) {
+        if let OfKind::Shared(scatter) = &mut self.of_kind {
+            scatter.about_means = about_means;
+            scatter.known = false;
         }
     }
 
@@ -259,8 +272,9 @@ impl Moments {
     pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
         let dim = self.dim;
         // Responsibilities sum to 1 up to rounding, which must not count where means are far apart.
-        let factor = if self.scatter_weight > 0.0 {
-            self.mass.iter().sum::<f64>() / self.scatter_weight
+        let scatter = self.scatter();
+        let factor = if scatter.weight > 0.0 {
+            self.mass.iter().sum::<f64>() / scatter.weight
         } else {
             1.0
         };
@@ -268,7 +282,7 @@ impl Moments {
         let mut within = old.clone();
         let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
-            let apart: Vec<f64> = if self.about_means {
+            let apart: Vec<f64> = if scatter.about_means {
                 step.to_vec()
             } else {
                 mean.iter().zip(origin).map(|(m, a)| m - a).collect()

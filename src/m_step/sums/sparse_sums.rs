@@ -1,0 +1,101 @@
+//! Sums of sparse rows (E5): their zeros come at last, all together.
+
+use super::moments::{Moments, SecondMoments};
+use super::sparse::Waiting;
+use crate::base::float::Float;
+use crate::base::{parallel, sort};
+use crate::kernels::sparse::Known;
+use crate::kernels::stride;
+use crate::rows::Centres;
+
+impl Moments {
+    /// Adds a row whose coordinates are 0 where they are not there, with its shares of components. The zeros come
+    /// [at last](Self::settle).
+    pub(crate) fn add_sparse<F: Float>(
+        &mut self,
+        row: Known<'_, F>,
+        shares: impl Iterator<Item = (u32, f64)>,
+        centres: &Centres<F>,
+    ) {
+        self.sparse.others_are_zero = true;
+        if !self.observed.is_empty() {
+            return shares.for_each(|(c, share)| self.add_entries(c as usize, share, row, centres));
+        }
+        self.sparse.waiting.resize_with(1, Waiting::default);
+        let waiting = &mut self.sparse.waiting[0];
+        let start = waiting.ids.len();
+        waiting.ids.extend_from_slice(row.ids);
+        waiting.values.extend(row.values.iter().map(|x| x.to_f64()));
+        let entries = start..waiting.ids.len();
+        (waiting.shares).extend(shares.map(|(c, share)| (c, share, entries.clone())));
+        // In numbers of 8 bytes.
+        let numbers = 3 * waiting.ids.len() / 2 + 4 * waiting.shares.len();
+        if numbers > 2 * self.mass.len() * stride(self.dim) {
+            for waiting in std::mem::take(&mut self.sparse.waiting) {
+                for (c, share, entries) in &waiting.shares {
+                    self.add_known(*c as usize, *share, waiting.row(entries), centres);
+                }
+            }
+        }
+    }
+
+    /// Adds the rows that wait, and the zeros of all, about these centres.
+    ///
+    /// The mass of the rows that lack a coordinate is a difference. Where none does, both masses are sums of the same numbers in the
+    /// same order, and nothing is left of it.
+    pub(crate) fn settle<F: Float>(&mut self, centres: &Centres<F>) {
+        if !std::mem::take(&mut self.sparse.others_are_zero) {
+            return;
+        }
+        let stride = stride(self.dim);
+        let dim = self.dim;
+        let waiting = std::mem::take(&mut self.sparse.waiting);
+        let observed = std::mem::take(&mut self.observed);
+        let places = || {
+            let all = (0..).zip(&waiting);
+            all.flat_map(|(w, own)| {
+                (0..)
+                    .zip(&own.shares)
+                    .map(move |(s, share)| (share.0, (w, s)))
+            })
+        };
+        let (starts, shares) = sort::sorted(self.mass.len(), (0_usize, 0_usize), places);
+        let width = match self.kind {
+            SecondMoments::PerComponent => 1,
+            SecondMoments::PerCoordinate => stride,
+            _ => 0,
+        };
+        let mut second = self.second.chunks_exact_mut(width.max(1));
+        let sums = self
+            .mass
+            .iter_mut()
+            .zip(self.first[stride..].chunks_exact_mut(stride));
+        let sums = sums.map(|sums| (sums, second.by_ref().next().filter(|_| width > 0)));
+        parallel::map_parts(sums.collect(), |c, ((mass, first), second)| {
+            let mut none = [0.0];
+            let second = second.unwrap_or(&mut none);
+            let last = second.len() - 1;
+            let centre = centres.row(c);
+            let mut known = vec![0.0; stride];
+            if !observed.is_empty() {
+                known.copy_from_slice(&observed[c * stride..][..stride]);
+            }
+            let mut add = |j: usize, share: f64, x: f64| {
+                let t = x - centre[j].to_f64();
+                first[j] += share * t;
+                second[j.min(last)] += share * (t * t);
+            };
+            for (w, s) in &shares[starts[c]..starts[c + 1]] {
+                let (_, share, entries) = &waiting[*w].shares[*s];
+                *mass += share;
+                for (j, x) in waiting[*w].row(entries) {
+                    known[j] += share;
+                    add(j, *share, x);
+                }
+            }
+            for j in (0..dim).filter(|j| centre[*j] != F::zero()) {
+                add(j, *mass - known[j], 0.0);
+            }
+        });
+    }
+}
