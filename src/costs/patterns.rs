@@ -145,7 +145,7 @@ pub(crate) trait Expects: Sync {
         to: (&mut Waiting, usize),
     );
 
-    /// What [`forms`](Self::forms) needs of a row, into a place.
+    /// Writes into a place the numbers of a row that [`forms`](Self::forms) needs.
     fn enter<F: Float, S: Simd>(
         &self,
         simd: S,
