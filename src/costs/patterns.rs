@@ -366,37 +366,16 @@ fn completed_one<E: Expects, F: Float, S: Simd>(
     }
 }
 
-/// Adds rows, shared out by their shares in a group of components (len), to sums about the means of these: under each, rows are
-/// completed, and what is missing adds its covariance given what is known (E55).
-pub(crate) fn add_shared<E: Expects, F: Float>(
-    expects: &E,
-    group: &E::Group,
-    patterns: &Patterns<'_>,
-    entries: Entries<'_, F>,
-    shares: &[Lanes],
-    sums: &mut E::Sums,
-) {
-    let mut waiting = Waiting::new(expects.shape().1);
-    add_to_group(
-        expects,
-        group,
-        patterns,
-        entries,
-        shares,
-        sums,
-        &mut waiting,
-    );
-}
-
 kernel! {
-    fn add_to_group[E: Expects, F: Float](
+    /// Adds rows, shared out by their shares in a group of components (len), to sums about the means of these: under each, rows are
+    /// completed, and what is missing adds its covariance given what is known (E55).
+    pub(crate) fn add_shared[E: Expects, F: Float](
         expects: &E,
         group: &E::Group,
         patterns: &Patterns<'_>,
         entries: Entries<'_, F>,
         shares: &[Lanes],
         sums: &mut E::Sums,
-        waiting: &mut Waiting,
     ) = added_to
 }
 
@@ -409,9 +388,9 @@ fn added_to<E: Expects, F: Float, S: Simd>(
     entries: Entries<'_, F>,
     shares: &[Lanes],
     sums: &mut E::Sums,
-    waiting: &mut Waiting,
 ) {
     let zero = Lanes::default();
+    let waiting = &mut Waiting::new(expects.shape().1);
     let mut given = E::Given::default();
     let mut own = [zero; ROWS];
     let mut count = 0;
