@@ -163,14 +163,17 @@ pub mod stage {
 /// Two stages are called `Uniform`; here they are `UniformCoreset` and `UniformSeeder`.
 pub mod prelude {
     pub use crate::algorithms;
-    pub use crate::algorithms::by_name::Algorithm;
+    pub use crate::algorithms::by_name::{Algorithm, Metric};
     pub use crate::base::cancel::Cancel;
     pub use crate::base::error::{Error, Result};
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
-    pub use crate::data::{Data, Dense, Sketch, Sparse};
+    pub use crate::data::{Blocks, Data, Dense, Sketch, Sparse};
     pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
-    pub use crate::families::{Covariance, DirichletProcess, Gaussian, Prior, VonMisesFisher};
+    pub use crate::families::{
+        Column, Covariance, DirichletProcess, Gaussian, GaussianMixture, Prior, Product, Table,
+        VonMisesFisher,
+    };
     pub use crate::fit::{Builder, Clusterer, Columns, Estimator, Fit, MeansOf, Phase};
     pub use crate::metrics;
     pub use crate::model::Mixture;
