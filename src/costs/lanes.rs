@@ -58,6 +58,11 @@ impl Lanes {
     }
 
     #[inline(always)]
+    pub(crate) fn negative<S: Simd>(self, simd: S) -> Self {
+        self.times(simd, &Self::all(-1.0))
+    }
+
+    #[inline(always)]
     pub(crate) fn plus<S: Simd>(self, simd: S, other: &Self) -> Self {
         self.with::<S>(
             other,
@@ -85,6 +90,12 @@ pub(crate) fn add<S: Simd>(simd: S, sums: &mut [Lanes], factor: &Lanes, numbers:
             *sum = simd.mul_add_e_f64s(x.part::<S>(part), factor.part::<S>(part), *sum);
         }
     }
+}
+
+/// Subtracts such products.
+#[inline(always)]
+pub(crate) fn subtract<S: Simd>(simd: S, sums: &mut [Lanes], factor: &Lanes, numbers: &[Lanes]) {
+    add(simd, sums, &factor.negative(simd), numbers);
 }
 
 /// A scalar product.
@@ -163,8 +174,8 @@ pub(crate) fn factor<S: Simd>(simd: S, matrix: &mut [Lanes], inverse: &mut [Lane
             *inverse.part_mut::<S>(part) = simd.div_f64s(one, pivot);
         }
         for (i, below) in below.chunks_exact_mut(n).enumerate() {
-            let less = row[i].times(simd, inverse).times(simd, &Lanes::all(-1.0));
-            add(simd, &mut below[j + 1 + i..], &less, &row[i..]);
+            let share = row[i].times(simd, inverse);
+            subtract(simd, &mut below[j + 1 + i..], &share, &row[i..]);
         }
         for x in row.iter_mut() {
             *x = x.times(simd, inverse);
@@ -193,8 +204,12 @@ pub(crate) fn forward<S: Simd>(simd: S, factor: &[Lanes], x: &mut [Lanes]) {
     let n = x.len();
     for j in 0..n {
         let (entry, after) = x[j..].split_at_mut(1);
-        let less = entry[0].times(simd, &Lanes::all(-1.0));
-        add(simd, after, &less, &factor[j * n + j + 1..][..n - j - 1]);
+        subtract(
+            simd,
+            after,
+            &entry[0],
+            &factor[j * n + j + 1..][..n - j - 1],
+        );
     }
 }
 
@@ -233,8 +248,7 @@ pub(crate) fn inverse_of_factor<S: Simd>(
         let row = &mut above[t * n..][..=t];
         row[t] = *x;
         for (below, factor) in below.chunks_exact_mut(n).zip(&factor[t * n + t + 1..]) {
-            let less = factor.times(simd, &Lanes::all(-1.0));
-            add(simd, &mut below[..=t], &less, row);
+            subtract(simd, &mut below[..=t], factor, row);
         }
     }
 }

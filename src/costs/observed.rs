@@ -259,20 +259,8 @@ impl Expects for Observed<'_> {
         }
         given.solve(simd, rest);
         for (&j, x) in pattern.missing.iter().zip(&*rest) {
-            apart[j as usize] = x.times(simd, &Lanes([-1.0; GROUP]));
+            apart[j as usize] = x.negative(simd);
         }
-    }
-
-    #[inline(always)]
-    fn enter<F: Float, S: Simd>(
-        &self,
-        simd: S,
-        group: &Group,
-        given: (Pattern<'_>, &Given),
-        row: Known<'_, F>,
-        to: (&mut Waiting, usize),
-    ) {
-        self.complete(simd, group, given, row, to);
     }
 
     #[inline(always)]
@@ -344,7 +332,7 @@ impl Expects for Observed<'_> {
             scratch.extend(missing.iter().map(|&i| group.precisions_of(i)[j]));
             given.solve(simd, scratch);
             for x in scratch.iter_mut() {
-                *x = x.times(simd, &Lanes::all(-1.0));
+                *x = x.negative(simd);
             }
             for (a, &i) in missing.iter().enumerate() {
                 let i = i as usize;

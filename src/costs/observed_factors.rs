@@ -1,7 +1,7 @@
 //! Costs of rows that know some of their coordinates, under factor analysers ([E58](crate::equations#e58)): those of the known columns,
 //! whose covariance has the rows of the loadings that belong to them.
 
-use super::lanes::{self, GROUP, Lanes, ROWS};
+use super::lanes::{self, Lanes, ROWS};
 use super::low_rank::LowRank;
 use super::patterns::{Expects, Pattern, Waiting};
 use crate::base::float::Float;
@@ -184,7 +184,7 @@ impl<F: Float> Expects for LowRank<'_, F> {
         given.upper.resize(q * q, Lanes::default());
         given.inverse.resize(q, Lanes::default());
         for l in 0..q {
-            given.upper[l * (q + 1)] = Lanes([1.0; GROUP]);
+            given.upper[l * (q + 1)] = Lanes::all(1.0);
         }
         for &j in pattern.known {
             let loadings = group.loadings_of(j);

@@ -97,7 +97,7 @@ impl Waiting {
 }
 
 /// Components that expect something of the coordinates that a row lacks.
-pub(crate) trait Expects: Sync {
+pub(crate) trait Expects: Sized {
     /// The parameters of a few components, side by side.
     type Group;
     /// All that follows from a pattern under them.
@@ -145,7 +145,8 @@ pub(crate) trait Expects: Sync {
         to: (&mut Waiting, usize),
     );
 
-    /// Writes into a place the numbers of a row that [`forms`](Self::forms) needs.
+    /// Writes into a place the numbers of a row that [`forms`](Self::forms) needs: by default the completed row.
+    #[inline(always)]
     fn enter<F: Float, S: Simd>(
         &self,
         simd: S,
@@ -153,7 +154,9 @@ pub(crate) trait Expects: Sync {
         given: (Pattern<'_>, &Self::Given),
         row: Known<'_, F>,
         to: (&mut Waiting, usize),
-    );
+    ) {
+        self.complete(simd, group, given, row, to);
+    }
 
     /// The squared Mahalanobis distances of what is known of the rows that wait, in the unit of costs.
     fn forms<S: Simd>(&self, simd: S, group: &Self::Group, waiting: &Waiting) -> [Lanes; ROWS];
@@ -181,20 +184,14 @@ pub(crate) trait Expects: Sync {
     );
 
     /// The costs of a row under the components `ids`.
-    fn some<F: Float>(&self, row: Known<'_, F>, ids: &[u32], out: &mut Vec<F>)
-    where
-        Self: Sized,
-    {
+    fn some<F: Float>(&self, row: Known<'_, F>, ids: &[u32], out: &mut Vec<F>) {
         out.clear();
         out.resize(ids.len(), F::zero());
         costs_of_rows(self, alone(row, &[0, row.ids.len()]), ids, out);
     }
 
     /// The costs of all rows under all components: (len, k) into `out`, with the bits of [`some`](Self::some).
-    fn all<F: Float>(&self, entries: Entries<'_, F>, out: &mut Vec<F>)
-    where
-        Self: Sized,
-    {
+    fn all<F: Float>(&self, entries: Entries<'_, F>, out: &mut Vec<F>) {
         let ids: Vec<u32> = (0..self.shape().0 as u32).collect();
         out.clear();
         out.resize(entries.len() * ids.len(), F::zero());
@@ -202,10 +199,7 @@ pub(crate) trait Expects: Sync {
     }
 
     /// A row as it is completed under component `c`, in the coordinates of the frame (d).
-    fn completed<F: Float>(&self, row: Known<'_, F>, c: usize) -> Vec<f64>
-    where
-        Self: Sized,
-    {
+    fn completed<F: Float>(&self, row: Known<'_, F>, c: usize) -> Vec<f64> {
         let starts = [0, row.ids.len()];
         let patterns = Patterns::of(&alone(row, &starts), self.shape().1);
         let group = self.group(&[c as u32]);
