@@ -347,11 +347,11 @@ impl Algorithm {
             per_row += supports + Sizes::in_order();
         }
         let d = shape.columns as f64;
-        let mut more = match s.covariance {
-            Some(Covariance::Full | Covariance::Tied) => d * d,
-            Some(Covariance::Factors(factors)) => d * factors as f64,
-            _ if has("concentration") => d * d,
-            _ => 0.0,
+        let numbers = |kind: Covariance| kind.numbers(shape.columns) as f64;
+        let mut more = if has("concentration") {
+            d * d
+        } else {
+            s.covariance.map_or(0.0, numbers)
         };
         if has("columns") {
             let categories = s.columns.iter().flatten().map(|column| match column {

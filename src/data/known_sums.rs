@@ -26,6 +26,18 @@ impl Known {
         high: f64::NEG_INFINITY,
     };
 
+    /// Of one row.
+    fn one(weight: f64, x: f64) -> Self {
+        Self {
+            rows: 1,
+            weight,
+            mean: x,
+            variance: 0.0,
+            low: x,
+            high: x,
+        }
+    }
+
     /// Adds other rows, by the pairwise update of Chan, Golub and LeVeque.
     fn merge(&mut self, other: &Self) {
         let share = share(other.weight, self.weight);
@@ -75,7 +87,7 @@ impl KnownSums {
             return;
         }
         for (&j, x) in ids.iter().zip(values) {
-            self.add_one(weight, j as usize, x.to_f64());
+            self.known[j as usize].merge(&Known::one(weight, x.to_f64()));
         }
         self.add_whole(1, weight, all);
     }
@@ -83,21 +95,10 @@ impl KnownSums {
     /// Adds a row that knows these coordinates alone.
     pub(super) fn add_known(&mut self, weight: f64, known: impl Iterator<Item = (usize, f64)>) {
         if weight > 0.0 {
-            known.for_each(|(j, x)| self.add_one(weight, j, x));
+            known.for_each(|(j, x)| self.known[j].merge(&Known::one(weight, x)));
             self.rows += 1;
             self.weight += weight;
         }
-    }
-
-    fn add_one(&mut self, weight: f64, j: usize, x: f64) {
-        self.known[j].merge(&Known {
-            rows: 1,
-            weight,
-            mean: x,
-            variance: 0.0,
-            low: x,
-            high: x,
-        });
     }
 
     /// Counts zeros for the coordinates that rows do not know.

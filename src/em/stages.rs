@@ -11,7 +11,7 @@ use crate::data::{Data, Subspace, View};
 use crate::e_step::bounded::split_merge::{self, SplitMerge};
 use crate::e_step::{Assignment, EStep, Offset, Search};
 use crate::io::{FileFault, rule};
-use crate::m_step::{Moments, SecondMoments};
+use crate::m_step::Moments;
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 use crate::rows::Centres;
@@ -63,8 +63,8 @@ impl<F: Float> SetUp<'_, F> {
     pub(super) fn is_nearest(&self) -> bool {
         let stages = &self.stages;
         let model = self.model();
-        let kind = stages.model.fitted().statistics().kind;
-        let of_one = stages.width == 1 && model.components() > 1 && kind == SecondMoments::Total;
+        let has_totals = stages.model.fitted().statistics().has_totals();
+        let of_one = stages.width == 1 && model.components() > 1 && has_totals;
         of_one && !self.data.is_sparse() && stages.has_free_centres()
     }
 
@@ -254,8 +254,8 @@ impl<'a, F: Float> Stages<'a, F> {
     }
 
     pub(super) fn update_from(&mut self, moments: Moments) -> Result<()> {
-        let kind = self.model.fitted().statistics().kind;
-        if kind != SecondMoments::Total || !self.model.cost().is_squared() {
+        let has_totals = self.model.fitted().statistics().has_totals();
+        if !has_totals || !self.model.cost().is_squared() {
             return Err(no_one_variance());
         }
         self.update(moments, false, None)
@@ -264,7 +264,7 @@ impl<'a, F: Float> Stages<'a, F> {
 
 /// A phase asks for what only a family with one shared variance can do.
 fn no_one_variance() -> Error {
-    let rule = "need one variance for all components, and centres that may lie anywhere: use Covariance::TiedSpherical, or another search";
+    let rule = "need one variance for all components, and centres that may lie anywhere: use TiedSpherical, or another search";
     Error::parameter("phases", "bounds or a subspace", rule)
 }
 

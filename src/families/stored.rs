@@ -221,7 +221,7 @@ mod tests {
     use super::super::gaussian::covariance::Covariance;
     use super::super::gaussian::covariances::Covariances;
     use super::super::gaussian::spherical::Spherical;
-    use super::super::gaussian::triangles::Triangles;
+    use super::super::gaussian::triangles::Tied;
     use super::super::proportions::{Mixing, Proportions};
     use super::*;
     use crate::rows::Centres;
@@ -259,7 +259,7 @@ mod tests {
             let variance: Change = |s, x| match &mut s.covariances {
                 Covariances::TiedSpherical(own) => own.variance = x,
                 Covariances::Diagonal(own) => own.variances[0] = x,
-                Covariances::Tied(own) => own.0.triangles[0] = x,
+                Covariances::Tied(own) => own.triangles[0] = x,
                 _ => unreachable!(),
             };
             refuse(model, "variances", variance, improper);
@@ -282,11 +282,11 @@ mod tests {
                 |s, x| s.common.proportions = Proportions::learned([x, 0.5, 0.25].into_iter());
             refuse(model, "proportions", learned, &[f64::NAN, -0.5]);
         }
-        let of_pairs: fn(&mut Parameters<f32>) -> &mut Triangles = |s| match &mut s.covariances {
-            Covariances::Tied(own) => &mut own.0,
+        let of_pairs: fn(&mut Parameters<f32>) -> &mut Tied = |s| match &mut s.covariances {
+            Covariances::Tied(own) => own,
             _ => unreachable!(),
         };
-        let change = |section: &str, to: fn(&mut Triangles, f64), bad: &[f64]| {
+        let change = |section: &str, to: fn(&mut Tied, f64), bad: &[f64]| {
             for bad in bad {
                 let mut theta = pairs.theta.clone();
                 to(of_pairs(&mut theta), *bad);

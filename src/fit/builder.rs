@@ -351,7 +351,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
 
 impl<F: Float> Builder<F> {
     fn of(pipeline: Pipeline<F>) -> Self {
-        let m_step = Arc::new(Gaussian::new(Covariance::TiedSpherical));
+        let m_step = Arc::new(Gaussian::default());
         Self(Clusterer { pipeline, m_step })
     }
 

@@ -30,6 +30,15 @@ pub(crate) struct Known<'a, F> {
     pub(crate) values: &'a [F],
 }
 
+impl<F: Float> Known<'_, F> {
+    /// The coordinates that it knows, with its numbers.
+    #[inline(always)]
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (usize, f64)> {
+        let values = self.values.iter().map(|x| x.to_f64());
+        self.ids.iter().map(|j| *j as usize).zip(values)
+    }
+}
+
 impl<'a, F> Entries<'a, F> {
     /// Number of rows.
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! The trait of a family of components.
 
-use super::sums::moments::{Moments, SecondMoments};
+use super::sums::moments::Moments;
 use crate::base::cancel::Cancel;
 use crate::base::error::Result;
 use crate::base::float::Float;
@@ -66,7 +66,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
     /// [of its own](Moments::with_own). By default masses and first moments.
     fn statistics(&self, model: &Self::Model) -> Moments {
         let centres = model.centres();
-        Moments::zeros(centres.len(), centres.dim(), SecondMoments::Total)
+        Moments::totals(centres.len(), centres.dim())
     }
 
     /// Adds a block of rows, shared out by its responsibilities ([E5](crate::equations#e5)): by default to moments about the

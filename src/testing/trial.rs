@@ -9,7 +9,7 @@ use crate::data::Data;
 use crate::e_step::EStep;
 use crate::em::checkpoint::Checkpoint;
 use crate::em::{Progress, RowPass, Supports};
-use crate::families::{Covariance, Gaussian};
+use crate::families::Gaussian;
 use crate::fit::{Builder, Clusterer, Fit};
 use crate::m_step::MStep;
 use crate::model::Mixture;
@@ -30,7 +30,7 @@ where
     F: Float,
     E: EStep<F> + Clone + 'static,
 {
-    let m_step = &Gaussian::new(Covariance::TiedSpherical);
+    let m_step = &Gaussian::default();
     let trial = Trial {
         e_step,
         m_step,

@@ -240,7 +240,7 @@ impl<F: Float> RowsInOrder<F> {
         let found = parallel::all(found)?.into_iter();
         let (parts, counts) = found.unzip::<_, _, Vec<_>, Vec<_>>();
         evaluations += counts.iter().sum::<u64>();
-        self.sums.add_parts(parts);
+        self.sums.add_parts(Parts::joined(parts));
         if self.sums.have_lost_digits(centres) {
             let label = |n: usize| self.shards[n / shard_rows][n % shard_rows].label;
             self.sums = KeptSums::of_rows(view, centres, shard_rows, label)?;

@@ -12,7 +12,7 @@ use crate::data::View;
 use crate::io::{all_finite, rule};
 use crate::kernels::accumulate::{Share, add_rows};
 use crate::kernels::stride;
-use crate::m_step::{Moments, SecondMoments};
+use crate::m_step::Moments;
 use crate::rows::{Centres, Rows};
 
 /// Sums over the rows of every component about a fixed point, its anchor (E36): mass m, first moments f and second moment s. A row
@@ -36,7 +36,7 @@ const LARGER: [f64; 2] = [1e6, 1024.0];
 const COMPONENTS: usize = 16;
 
 /// Sums of one component over some rows.
-struct Part {
+pub(super) struct Part {
     component: usize,
     sums: Vec<f64>,
 }
@@ -54,6 +54,13 @@ impl Parts {
             places: vec![0; k],
             parts: Vec::new(),
         }
+    }
+
+    /// All of them, by component.
+    pub(super) fn joined(several: Vec<Self>) -> Vec<Part> {
+        let mut parts: Vec<Part> = several.into_iter().flat_map(|own| own.parts).collect();
+        parts.sort_by_key(|part| part.component);
+        parts
     }
 
     /// A row that enters a component, or leaves it: then its weight is negative.
@@ -127,17 +134,8 @@ impl<F: Float> KeptSums<F> {
             }
             Ok(parts)
         });
-        sums.add_parts(parallel::all(found)?);
+        sums.add_parts(Parts::joined(parallel::all(found)?));
         Ok(sums)
-    }
-
-    pub(super) fn add_parts(&mut self, found: Vec<Parts>) {
-        let mut parts = Vec::new();
-        for mut found in found {
-            parts.append(&mut found.parts);
-        }
-        parts.sort_by_key(|part| part.component);
-        self.add(&parts);
     }
 
     /// Recomputes the sums of the `stale` components, about their current centres.
@@ -156,7 +154,7 @@ impl<F: Float> KeptSums<F> {
         let found = self.gathered(view, &assignment.starts, |c| stale[c], entry)?;
         let stale = (0..stale.len()).filter(|c| stale[*c]);
         stale.for_each(|c| self.clear(c));
-        self.add(&found);
+        self.add_parts(found);
         Ok(())
     }
 
@@ -192,7 +190,8 @@ impl<F: Float> KeptSums<F> {
         parallel::joined(parts)
     }
 
-    fn add(&mut self, found: &[Part]) {
+    /// Adds parts in the order of their components.
+    pub(super) fn add_parts(&mut self, found: Vec<Part>) {
         let line = self.line;
         parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
             for (c, sums) in (range.start / line..).zip(sums.chunks_exact_mut(line)) {
@@ -228,7 +227,7 @@ impl<F: Float> KeptSums<F> {
         // The sums of a component are made anew if they cost no more than its changes.
         let most = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
         let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
-        self.add(&found);
+        self.add_parts(found);
         self.renew_where(view, centres, assignment, most)
     }
 
@@ -333,7 +332,7 @@ impl<F: Float> KeptSums<F> {
 
     /// Mass and first moments about the current means, and the squared distances to them: what an M-step needs (E36).
     pub(crate) fn moments_about(&self, centres: &Centres<F>) -> (Moments, f64) {
-        let mut moments = Moments::zeros(centres.len(), centres.dim(), SecondMoments::Total);
+        let mut moments = Moments::totals(centres.len(), centres.dim());
         for (c, sums) in self.sums.chunks_exact(self.line).enumerate() {
             let places = centres.row(c).iter().zip(self.anchors.row(c));
             let first = places

@@ -16,7 +16,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Data, RowKind};
 use crate::families::variances::{STEPS_WITH_ONE_VARIANCE, variance_floors, variance_of};
-use crate::m_step::{MStep, Merges, Moments, Needs, SecondMoments, Started};
+use crate::m_step::{MStep, Merges, Moments, Needs, Started};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
 use crate::rows::{Centres, Frame, Rows};
@@ -126,7 +126,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
     fn statistics(&self, model: &Self::Model) -> Moments {
         let k = model.q.components.len();
         let dim = model.centres.dim();
-        Moments::zeros(k, dim, SecondMoments::PerPair).with_own(model.pairs.len())
+        Moments::pairs(k, dim).with_own(model.pairs.len())
     }
 
     fn accumulate(

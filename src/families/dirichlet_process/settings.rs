@@ -12,7 +12,7 @@ use crate::data::{Data, Summary, check_rows};
 use crate::families::variances::{is_proper, variance_floors, variances_of};
 use crate::io::hash_of;
 use crate::kernels::stride;
-use crate::m_step::{Moments, SecondMoments};
+use crate::m_step::Moments;
 use crate::model::block::Block;
 use crate::model::search::block_rows;
 use crate::rows::{Frame, Rows};
@@ -376,7 +376,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
         .collect();
     let size = n.div_ceil(PARTS).next_multiple_of(BLOCK);
     let parts = parallel::map_blocks(n, size, |_, range| {
-        let mut sums = Moments::zeros(1, dim, SecondMoments::PerPair).with_own(dim);
+        let mut sums = Moments::pairs(1, dim).with_own(dim);
         let mut rows = Rows::default();
         let mut block = Block::new(1, 1);
         for from in range.clone().step_by(rows_of_block) {

@@ -1,7 +1,6 @@
 //! Parts of a mixture: the density of some columns, alone or under known values of the others.
 
-use super::covariance::Covariance;
-use super::kind::Among;
+use super::covariance::Among;
 use super::mixture::GaussianMixture;
 use crate::base::error::{Error, Result, require};
 use crate::base::float::{Float, held_in_range};
@@ -98,18 +97,14 @@ impl<F: Float> GaussianMixture<F> {
         let frame = &self.theta.common.frame;
         let means = means.view();
         let shares = proportions.view();
-        // In another basis there are pairs.
-        let kind = if frame.basis().is_some() {
-            Covariance::Full
-        } else {
-            self.theta.covariances.kind().of_columns(Among {
-                columns: columns.len(),
-                conditioned: covariances.is_some(),
-                is_standardised: frame.is_standardised(),
-                equal_proportions: self.theta.common.proportions.free() == 0,
-            })
-        };
-        if kind.factors() > 0 {
+        let kind = self.covariance_kind().of_columns(Among {
+            columns: columns.len(),
+            conditioned: covariances.is_some(),
+            has_basis: frame.basis().is_some(),
+            is_standardised: frame.is_standardised(),
+            equal_proportions: self.theta.common.proportions.free() == 0,
+        });
+        if kind.factors().is_some() {
             let loadings = self.loadings().select(Axis(1), columns);
             let noise = self.noise().select(Axis(1), columns);
             return Self::from_factors(means, loadings.view(), noise.view(), shares);

@@ -45,6 +45,11 @@ impl<F: Float> Costs<F> {
         }
     }
 
+    /// Whether they are squared distances alone, as those of one variance are.
+    pub(super) fn are_squared(&self) -> bool {
+        matches!(self.form, Form::Squared)
+    }
+
     /// The one transform that whitens all rows, if there is one.
     pub(super) fn shared(&self) -> Option<&Shared<F>> {
         match &self.form {

@@ -1,7 +1,10 @@
 //! Kinds of covariances, as settings: how many numbers each has.
 
 use crate::base::error::{Result, require};
+use crate::m_step::SecondMoments;
+use crate::m_step::sums::moments::Axis;
 use ndarray::{Array2, ArrayD};
+use std::slice::ChunksExact;
 
 /// The form of the covariances of Gaussian components.
 // Kinds are saved by their place in this list: new ones come last.
@@ -25,32 +28,30 @@ pub enum Covariance {
     Factors(usize),
 }
 
-/// An axis of the covariances.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Axis {
-    Components,
-    Columns,
-}
-
 impl Covariance {
-    /// The axes of all covariances: of the variances besides factors.
-    fn axes(self) -> &'static [Axis] {
+    /// The second moments of rows that covariances follow from, or the variances besides factors.
+    pub(super) const fn second(self) -> SecondMoments {
         match self {
-            Self::TiedSpherical => &[],
-            Self::Spherical => &[Axis::Components],
-            Self::Diagonal | Self::Factors(_) => &[Axis::Components, Axis::Columns],
-            Self::Tied => &[Axis::Columns, Axis::Columns],
-            Self::Full => &[Axis::Components, Axis::Columns, Axis::Columns],
+            Self::TiedSpherical => SecondMoments::Total,
+            Self::Spherical => SecondMoments::PerComponent,
+            Self::Diagonal | Self::Factors(_) => SecondMoments::PerCoordinate,
+            Self::Tied => SecondMoments::Pairs,
+            Self::Full => SecondMoments::PerPair,
         }
     }
 
+    /// The axes of all covariances: those of these second moments.
+    const fn axes(self) -> &'static [Axis] {
+        self.second().axes()
+    }
+
     /// Whether there is one variance, so that the likeliest component is the nearest.
-    pub(super) fn is_one_variance(self) -> bool {
+    pub(super) const fn is_one_variance(self) -> bool {
         self.axes().is_empty()
     }
 
     /// Whether there is a covariance for each pair of columns.
-    pub(super) fn has_pairs(self) -> bool {
+    fn has_pairs(self) -> bool {
         self.axes().ends_with(&[Axis::Columns, Axis::Columns])
     }
 
@@ -59,25 +60,45 @@ impl Covariance {
         self.axes().contains(&Axis::Columns)
     }
 
-    /// How many factors there are; 0 for other kinds.
-    pub(super) fn factors(self) -> usize {
+    /// How many factors there are, if it has any.
+    pub(super) fn factors(self) -> Option<usize> {
         match self {
-            Self::Factors(factors) => factors,
-            _ => 0,
+            Self::Factors(factors) => Some(factors),
+            _ => None,
         }
     }
 
     /// An error unless there are fewer factors than columns.
     pub(super) fn check_columns(self, columns: usize) -> Result<()> {
-        let factors = self.factors();
         let rule = "must be fewer than columns, and at least 1";
-        let fits = !matches!(self, Self::Factors(_)) || (1..columns).contains(&factors);
+        let factors = self.factors().unwrap_or(1);
+        let fits = self.factors().is_none() || (1..columns).contains(&factors);
         require(fits, "factors", factors, rule)
     }
 
     /// Whether columns depend on one another, so that what a row lacks follows from what it knows.
     pub(super) fn has_dependent_columns(self) -> bool {
-        self.has_pairs() || matches!(self, Self::Factors(_))
+        self.has_pairs() || self.factors().is_some()
+    }
+
+    /// About how many numbers a component has for `dim` columns besides a variance of each.
+    pub(crate) fn numbers(self, dim: usize) -> usize {
+        match self.factors() {
+            Some(factors) => dim * factors,
+            None => usize::from(self.has_pairs()) * dim * dim,
+        }
+    }
+
+    /// The kind that some columns have, alone or given others, of a model as it says.
+    pub(super) fn of_columns(self, among: Among) -> Self {
+        match self {
+            // In another basis there are pairs.
+            _ if among.has_basis => Self::Full,
+            Self::Factors(q) if among.conditioned || q >= among.columns => Self::Full,
+            Self::TiedSpherical | Self::Spherical if among.is_standardised => Self::Diagonal,
+            Self::TiedSpherical if among.conditioned || !among.equal_proportions => Self::Spherical,
+            kind => kind,
+        }
     }
 
     /// The shape of all covariances, for `k` components in `dim` coordinates: of the variances besides factors.
@@ -87,6 +108,20 @@ impl Covariance {
             Axis::Columns => dim,
         });
         sizes.collect()
+    }
+
+    /// The matrices (d, d) among these covariances: none among variances.
+    pub(super) fn matrices(self, covariances: &[f64], dim: usize) -> ChunksExact<'_, f64> {
+        let size = usize::from(self.has_pairs()) * covariances.len();
+        covariances[..size].chunks_exact(dim * dim)
+    }
+
+    /// The variances of the columns among these covariances.
+    pub(super) fn diagonals(self, covariances: &[f64], dim: usize) -> impl Iterator<Item = f64> {
+        let matrices = self.matrices(covariances, dim);
+        let variances = if matrices.len() > 0 { &[] } else { covariances };
+        let diagonals = matrices.flat_map(move |matrix| matrix.iter().step_by(dim + 1));
+        diagonals.chain(variances).copied()
     }
 
     /// All covariances, of such matrices (dim, dim) of components.
@@ -110,4 +145,16 @@ impl Covariance {
         }
         ArrayD::from_shape_vec(self.shape(k, dim), numbers).expect("as many as the kind has")
     }
+}
+
+/// A question for the kind of some columns of a model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Among {
+    /// How many columns.
+    pub(super) columns: usize,
+    /// Whether the others are known.
+    pub(super) conditioned: bool,
+    pub(super) has_basis: bool,
+    pub(super) is_standardised: bool,
+    pub(super) equal_proportions: bool,
 }

@@ -4,17 +4,17 @@ use super::common::Common;
 use super::covariance::Covariance;
 use super::diagonal::Diagonal;
 use super::factors::Factors;
-use super::full::Full;
 use super::kind::Kind;
 use super::spherical::Spherical;
-use super::tied::Tied;
 use super::tied_spherical::TiedSpherical;
-use super::triangles::Triangles;
+use super::triangles::{Full, Tied};
 use crate::base::cancel::Watch;
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::families::variances::resolved_beside;
+use crate::io::{all_finite, rule};
+use crate::m_step::Moments;
 use crate::rows::Centres;
 
 /// Covariances of one kind.
@@ -40,20 +40,31 @@ impl<F: Float> Covariances<F> {
             columns,
             variances: vec![1.0; k * columns],
         };
-        let triangles = |number| Triangles::new(number, columns, centres.coordinates().collect());
+        let means = || centres.coordinates().collect();
         match covariance {
             Covariance::TiedSpherical => Self::TiedSpherical(TiedSpherical { variance: 1.0 }),
             Covariance::Spherical => Self::Spherical(Spherical {
                 variances: vec![1.0; k],
             }),
             Covariance::Diagonal => Self::Diagonal(diagonal()),
-            Covariance::Tied => Self::Tied(Tied(triangles(1))),
-            Covariance::Full => Self::Full(Full(triangles(k))),
+            Covariance::Tied => Self::Tied(Tied::new(columns, means())),
+            Covariance::Full => Self::Full(Full::new(columns, means())),
             Covariance::Factors(factors) => Self::Factors(Factors {
                 factors,
                 noise: diagonal(),
                 loadings: Vec::new(),
             }),
+        }
+    }
+
+    fn covariance(&self) -> Covariance {
+        match self {
+            Self::TiedSpherical(_) => Covariance::TiedSpherical,
+            Self::Spherical(_) => Covariance::Spherical,
+            Self::Diagonal(_) => Covariance::Diagonal,
+            Self::Tied(_) => Covariance::Tied,
+            Self::Full(_) => Covariance::Full,
+            Self::Factors(own) => Covariance::Factors(own.factors),
         }
     }
 
@@ -91,7 +102,17 @@ pub(in crate::families) struct Parameters<F> {
 
 impl<F: Float> Parameters<F> {
     pub(in crate::families) fn covariance(&self) -> Covariance {
-        self.covariances.kind().covariance()
+        self.covariances.covariance()
+    }
+
+    /// The sums over no points.
+    pub(super) fn statistics(&self) -> Moments {
+        let kind = self.covariance().second();
+        let sums = Moments::zeros(self.common.k(), self.common.dim(), kind);
+        match self.covariances.kind().further_sums(self.common.k()) {
+            Some(further) => sums.with(further),
+            None => sums,
+        }
     }
 
     /// One variance in every direction, which costs are in units of.
@@ -117,10 +138,15 @@ impl<F: Float> Parameters<F> {
 
     /// An error of the section that holds what no model has.
     pub(in crate::families) fn check(&self) -> std::result::Result<(), FileFault> {
-        self.common.check()?;
+        let common = &self.common;
+        let kind = self.covariances.kind();
+        common.check()?;
         let is_one = self.covariance().is_one_variance();
-        let columns = (!is_one).then_some(self.common.dim());
-        self.common.prior.check(columns)?;
-        self.covariances.kind().check(&self.common)
+        common.prior.check((!is_one).then_some(common.dim()))?;
+        let numbers = |k| self.covariance().shape(k, common.dim()).iter().product();
+        let sized = kind.size() == numbers(1);
+        rule(sized, "variances", "must be as many as the model has")?;
+        all_finite("variances", kind.numbers(), numbers(common.k()))?;
+        kind.check(common)
     }
 }

@@ -2,13 +2,12 @@
 
 use super::common::Common;
 use super::costs::{Costs, Form};
-use super::covariance::Covariance;
-use super::kind::{Among, Kind};
+use super::kind::Kind;
 use crate::base::cancel::Watch;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::costs::Scaled;
-use crate::m_step::sums::moments::{Moments, OfKind, SecondMoments};
+use crate::m_step::sums::moments::OfKind;
 
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
@@ -28,10 +27,6 @@ impl Diagonal {
 }
 
 impl<F: Float> Kind<F> for Diagonal {
-    fn covariance(&self) -> Covariance {
-        Covariance::Diagonal
-    }
-
     fn numbers(&self) -> &[f64] {
         &self.variances
     }
@@ -44,18 +39,13 @@ impl<F: Float> Kind<F> for Diagonal {
         self.columns
     }
 
-    fn of_columns(&self, _among: Among) -> Covariance {
-        Covariance::Diagonal
-    }
-
     fn costs(&self, common: &Common<F>, _watch: Watch<'_>) -> Result<Costs<F>> {
         let penalties = common.penalties();
         let form = self.form(common, &penalties);
         Ok(Costs::new(Vec::new(), penalties, form))
     }
 
-    fn statistics(&self, common: &Common<F>) -> Moments {
-        let sums = Moments::zeros(common.k(), common.dim(), SecondMoments::PerCoordinate);
-        sums.with(OfKind::Narrow(false))
+    fn further_sums(&self, _k: usize) -> Option<OfKind> {
+        Some(OfKind::Narrow(false))
     }
 }

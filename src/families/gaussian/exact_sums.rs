@@ -1,6 +1,5 @@
 //! Sums of an E-step over rows that lie in many places: the same bits, however rows are split.
 
-use super::covariance::Covariance;
 use super::family::Gaussian;
 use super::mixture::GaussianMixture;
 use crate::base::cancel::unwatched;
@@ -11,8 +10,8 @@ use crate::base::parallel::{self, BLOCK, Spare};
 use crate::costs::Cost;
 use crate::data::{Data, Guarded};
 use crate::io;
-use crate::kernels::{soft::LOST, stride};
-use crate::m_step::{MStep, SecondMoments};
+use crate::kernels::soft::LOST;
+use crate::m_step::MStep;
 use crate::model::{Mixture, posterior, predict};
 use crate::rows::Rows;
 use ndarray::{Array2, ArrayView1, Axis};
@@ -176,7 +175,7 @@ impl ExactSums {
         let all = Array2::from_shape_fn((1, k), |(_, c)| c as u32);
         let units = Units::of(model);
         let pass = Pass {
-            second: units.second(model.theta.covariance() == Covariance::Diagonal),
+            second: units.second(model.theta.covariance().is_by_column()),
             model,
             units,
             moments,
@@ -306,7 +305,7 @@ impl ExactSums {
         let k = model.theta.common.k();
         let dim = model.theta.common.dim();
         let units = Units::of(model);
-        let second = units.second(model.theta.covariance() == Covariance::Diagonal);
+        let second = units.second(model.theta.covariance().is_by_column());
         let sound = |sums: &Vec<i128>| sums.is_empty() || sums.len() == 1 + dim + second.len();
         let same = Self::of_none(model)?.model == self.model && self.components.len() == k;
         let same = same && self.components.iter().all(sound);
@@ -323,14 +322,9 @@ impl ExactSums {
             let (firsts, seconds) = self.components[c][1..].split_at(dim);
             let firsts = firsts.iter().zip(&units.columns);
             moments.set(c, mass, firsts.map(|(sum, unit)| unit.value(*sum)));
-            for (j, (sum, unit)) in seconds.iter().zip(&second).enumerate() {
-                let squared = unit.value(*sum);
-                match moments.kind {
-                    SecondMoments::Total => moments.add_total(squared, mass * dim as f64),
-                    SecondMoments::PerComponent => moments.second[c] = squared,
-                    _ => moments.second[c * stride(dim) + j] = squared,
-                }
-            }
+            let seconds = seconds.iter().zip(&second);
+            let seconds: Vec<f64> = seconds.map(|(sum, unit)| unit.value(*sum)).collect();
+            moments.set_second(c, &seconds, mass * dim as f64);
         }
         let mut next = model.clone();
         family.update(moments, &mut next, false, None)?;
@@ -409,7 +403,7 @@ impl<F: Float> Pass<'_, F> {
                 add(total, unit.cut(mass * x)?)?;
             }
             match second {
-                [total] if self.model.theta.covariance() != Covariance::Diagonal => {
+                [total] if !self.model.theta.covariance().is_by_column() => {
                     add(total, unit.cut(mass * squared)?)?;
                 }
                 totals => {
@@ -440,6 +434,7 @@ impl<F: Float> Pass<'_, F> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::covariance::Covariance;
     use super::*;
     use crate::base::rng::Rng;
     use crate::data::Dense;

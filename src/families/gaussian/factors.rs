@@ -2,11 +2,10 @@
 
 use super::common::Common;
 use super::costs::{Costs, Form};
-use super::covariance::Covariance;
 use super::diagonal::Diagonal;
 use super::factor_sums;
 use super::floors::LEAST_SHARE;
-use super::kind::{Among, Kind, Scales, Step, is_number};
+use super::kind::{Kind, Scales, Step, is_number};
 use crate::base::cancel::{Watch, check};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
@@ -50,10 +49,6 @@ impl<F: Float> Factors<F> {
 }
 
 impl<F: Float> Kind<F> for Factors<F> {
-    fn covariance(&self) -> Covariance {
-        Covariance::Factors(self.factors)
-    }
-
     fn numbers(&self) -> &[f64] {
         &self.noise.variances
     }
@@ -130,14 +125,6 @@ impl<F: Float> Kind<F> for Factors<F> {
         self.numbers().len() + self.number() * (dim * q - q * q.saturating_sub(1) / 2)
     }
 
-    fn of_columns(&self, among: Among) -> Covariance {
-        if among.conditioned || self.factors >= among.columns {
-            Covariance::Full
-        } else {
-            self.covariance()
-        }
-    }
-
     fn costs(&self, common: &Common<F>, watch: Watch<'_>) -> Result<Costs<F>> {
         let unit = common.unit;
         let noise = &self.noise.variances;
@@ -160,9 +147,8 @@ impl<F: Float> Kind<F> for Factors<F> {
         Ok(Costs::new(Vec::new(), penalties, form))
     }
 
-    fn statistics(&self, common: &Common<F>) -> Moments {
-        let products = Products::new(common.k(), self.factors);
-        Kind::<F>::statistics(&self.noise, common).with(OfKind::Products(products))
+    fn further_sums(&self, k: usize) -> Option<OfKind> {
+        Some(OfKind::Products(Products::new(k, self.factors)))
     }
 
     fn accumulate(
@@ -243,10 +229,8 @@ impl<F: Float> Kind<F> for Factors<F> {
     }
 
     fn check(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
-        self.check_size(common)?;
         let (k, dim, q) = (common.k(), common.dim(), self.factors);
-        let fits = self.covariance().check_columns(dim).is_ok();
-        let fits = fits && q.checked_mul(k * dim).is_some();
+        let fits = (1..dim).contains(&q) && q.checked_mul(k * dim).is_some();
         rule(fits, "factors", "must be fewer than columns")?;
         let wide = stride(dim);
         let all = &self.loadings;
@@ -260,7 +244,7 @@ impl<F: Float> Kind<F> for Factors<F> {
             is_padding || j < dim && is_number::<F>(w * w / self.noise.variances[c * dim + j])
         });
         rule(sound, "loadings", "must not be far from the variances")?;
-        self.check_numbers(common)
+        self.check_variances(common)
     }
 }
 

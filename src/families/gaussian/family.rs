@@ -63,6 +63,7 @@ use crate::rows::{Centres, Frame, Rows};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gaussian {
     covariance: Covariance,
+    /// Of components that have not all one variance.
     mixing: Mixing,
     prior: Option<Prior>,
 }
@@ -71,13 +72,9 @@ impl Gaussian {
     /// Covariances of this kind, and learned mixing proportions, except with [`Covariance::TiedSpherical`].
     #[must_use]
     pub const fn new(covariance: Covariance) -> Self {
-        let mixing = match covariance {
-            Covariance::TiedSpherical => Mixing::Equal,
-            _ => Mixing::Learned,
-        };
         Self {
             covariance,
-            mixing,
+            mixing: Mixing::Learned,
             prior: None,
         }
     }
@@ -89,15 +86,14 @@ impl Gaussian {
 
     /// With covariances of another kind.
     pub(crate) fn with(self, covariance: Covariance) -> Self {
-        let equal = !self.covariance.is_one_variance() && self.mixing == Mixing::Equal;
-        let other = if equal {
-            Self::new(covariance).equal_proportions()
+        Self { covariance, ..self }
+    }
+
+    fn mixing(&self) -> Mixing {
+        if self.covariance.is_one_variance() {
+            Mixing::Equal
         } else {
-            Self::new(covariance)
-        };
-        Self {
-            prior: self.prior,
-            ..other
+            self.mixing
         }
     }
 
@@ -129,9 +125,7 @@ impl Gaussian {
         let common = &mut theta.common;
         let theirs = &from.common.frame;
         let other_axes = theirs.basis() != common.frame.basis();
-        if from.covariance() != self.covariance
-            || other_axes && self.covariance == Covariance::Diagonal
-        {
+        if from.covariance() != self.covariance || other_axes && self.covariance.is_by_column() {
             return Ok(false);
         }
         let dim = common.dim();
@@ -147,7 +141,7 @@ impl Gaussian {
             watch: data.cancel(),
         };
         kind.carry_over(from.covariances.kind(), common, &units)?;
-        if self.mixing == Mixing::Learned {
+        if self.mixing() == Mixing::Learned {
             let weight = data.summary().total_weight;
             let added = common.prior.proportions;
             let shares = &from.common.proportions.values;
@@ -162,6 +156,16 @@ impl Gaussian {
         common.unit = kind.mean_variance(common, data.cancel())?;
         kind.start(common);
         Ok(true)
+    }
+}
+
+impl Gaussian {
+    /// An error unless components may have these columns of a product. One variance would keep their shares equal.
+    pub(in crate::families) fn check_as_part(&self, clusters: usize) -> Result<()> {
+        let rule = "must be another one of numbers in a table: use Spherical";
+        let suits = !self.covariance.is_one_variance();
+        require(suits, "covariance", format!("{:?}", self.covariance), rule)?;
+        self.check(clusters)
     }
 }
 
@@ -200,7 +204,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let prior = Advance::of(self.prior, self.covariance, seeds.len(), &frame, data)?;
         let covariances = Covariances::new(self.covariance, &seeds);
         let common = Common {
-            proportions: Proportions::equal(seeds.len(), self.mixing),
+            proportions: Proportions::equal(seeds.len(), self.mixing()),
             frame,
             centres: seeds,
             means: None,
@@ -235,11 +239,11 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn needs(&self) -> Needs {
-        let several = !self.covariance.is_one_variance();
+        let several = usize::from(!self.covariance.is_one_variance());
         Needs {
             // Loadings start with the variance.
-            searches_first: matches!(self.covariance, Covariance::Factors(_)),
-            restricted_steps: usize::from(several) * STEPS_WITH_ONE_VARIANCE,
+            searches_first: self.covariance.factors().is_some(),
+            restricted_steps: several * STEPS_WITH_ONE_VARIANCE,
             ..Needs::default()
         }
     }
@@ -248,7 +252,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let theta = &mut model.theta;
         let common = &mut theta.common;
         // The costs of one variance are squared distances alone.
-        let squared = if self.covariance.is_one_variance() {
+        let squared = if model.costs.are_squared() {
             first.best + first.entries * common.prior.ridge_of(0)
         } else {
             first.best
@@ -267,8 +271,7 @@ impl<F: Float> MStep<F> for Gaussian {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let theta = &model.theta;
-        theta.covariances.kind().statistics(&theta.common)
+        model.theta.statistics()
     }
 
     fn accumulate(
@@ -292,7 +295,7 @@ impl<F: Float> MStep<F> for Gaussian {
     ) -> Result<()> {
         model.forget();
         let common = &mut model.theta.common;
-        if self.mixing == Mixing::Learned && !restricted {
+        if self.mixing() == Mixing::Learned && !restricted {
             common.proportions = common.prior.proportions_of(&sums.mass);
         }
         let kind = model.theta.covariances.kind_mut();

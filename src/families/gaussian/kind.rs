@@ -2,7 +2,6 @@
 
 use super::common::Common;
 use super::costs::{Costs, Form};
-use super::covariance::Covariance;
 use super::floors::LEAST_SHARE;
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
@@ -10,7 +9,7 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::costs::{Cost, LowRank, Whitened};
 use crate::families::variances::ROUNDING;
-use crate::io::{all_finite, rule};
+use crate::io::rule;
 use crate::kernels::stride;
 use crate::m_step::sums::moments::{Moments, OfKind};
 use crate::model::block::Block;
@@ -20,8 +19,6 @@ use std::slice::ChunksExact;
 
 /// The parameters of one kind. Provided methods suit kinds of variances alone.
 pub(in crate::families) trait Kind<F: Float>: Send + Sync {
-    fn covariance(&self) -> Covariance;
-
     /// All variances, or all whitening triangles.
     fn numbers(&self) -> &[f64];
 
@@ -107,16 +104,14 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         common.floors.about(&common.frame, common.centre(c), of_all)
     }
 
-    /// The floors (E20) of the variances of component `c`.
+    /// The floors (E20) of the variances of component `c`: of a covariance that all share, the least of all.
     fn floors(&self, common: &Common<F>, c: usize) -> Vec<f64> {
-        self.own_floors(common, c)
-    }
-
-    /// As above, of covariances that all components share: the least of all.
-    fn shared_floors(&self, common: &Common<F>) -> Vec<f64> {
+        if self.number() > 1 {
+            return self.own_floors(common, c);
+        }
         let lower = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(b).map(|(a, b)| a.min(b)).collect();
-        let all = (0..common.k()).map(|c| self.own_floors(common, c));
-        all.reduce(lower).unwrap_or_default()
+        let floors = (0..common.k()).map(|c| self.own_floors(common, c));
+        floors.reduce(lower).unwrap_or_default()
     }
 
     /// The narrowest variance of component `c`, or less.
@@ -127,7 +122,7 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
     /// Takes over the least variance in any direction.
     fn set_least(&mut self, _least: f64) {}
 
-    /// Whether a floor holds component `c`: all, where they share a covariance.
+    /// Whether a floor holds component `c`: with all others, where they share a covariance.
     fn is_held(&self, common: &Common<F>, c: usize) -> bool {
         let whole = unwatched(self.variances(c, None));
         let mut own = self.own(c).iter().zip(self.floors(common, c)).zip(whole);
@@ -136,9 +131,9 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
 
     /// The components that a floor holds.
     fn at_floor(&self, common: &Common<F>) -> Vec<usize> {
-        (0..common.k())
-            .filter(|c| self.is_held(common, *c))
-            .collect()
+        let number = self.number();
+        let held: Vec<bool> = (0..number).map(|c| self.is_held(common, c)).collect();
+        (0..common.k()).filter(|c| held[c % number]).collect()
     }
 
     /// The precisions (d) of the columns of component `c`, given all others; or the one of all.
@@ -167,9 +162,6 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         self.numbers().len()
     }
 
-    /// The kind that some columns have, alone or given others, of a model as it says.
-    fn of_columns(&self, among: Among) -> Covariance;
-
     fn costs(&self, common: &Common<F>, watch: Watch<'_>) -> Result<Costs<F>>;
 
     fn cost<'m>(&'m self, common: &'m Common<F>, costs: &'m Costs<F>) -> Cost<'m, F> {
@@ -195,8 +187,10 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         }
     }
 
-    /// The sums over no points.
-    fn statistics(&self, common: &Common<F>) -> Moments;
+    /// The sums that the kind has besides its second moments.
+    fn further_sums(&self, _k: usize) -> Option<OfKind> {
+        None
+    }
 
     fn accumulate(
         &self,
@@ -310,19 +304,10 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         common.unit = shared.max(narrowest);
     }
 
-    /// An error unless there are as many numbers as the model has.
-    fn check_size(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
-        let numbers = |k| self.covariance().shape(k, common.dim()).iter().product();
-        let sized = self.size() == numbers(1);
-        rule(sized, "variances", "must be as many as the model has")?;
-        all_finite("variances", self.numbers(), numbers(common.k()))
-    }
-
     /// An error unless the numbers are variances of a model.
-    fn check_numbers(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
+    fn check_variances(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
         let unit = common.unit;
         let dim = common.dim();
-        self.check_size(common)?;
         let proper = self.numbers().iter().enumerate().all(|(place, v)| {
             let is_above = *v >= common.floors.of_column::<F>(place % dim);
             is_above && is_number::<F>(unit / v) && is_number::<F>(unit * (v / unit).ln())
@@ -330,9 +315,9 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         rule(proper, "variances", OF_UNIT)
     }
 
-    /// An error of the section that holds what no model has.
+    /// An error of the section that holds what no model has. There are as many numbers as it has.
     fn check(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
-        self.check_numbers(common)
+        self.check_variances(common)
     }
 }
 
@@ -353,17 +338,6 @@ pub(in crate::families) struct Step<'a, F> {
     /// To one variance in every direction, or to those that there were times a factor.
     pub(super) restricted: bool,
     pub(super) cancel: Watch<'a>,
-}
-
-/// A question for the kind of some columns of a model.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::families) struct Among {
-    /// How many columns.
-    pub(super) columns: usize,
-    /// Whether the others are known.
-    pub(super) conditioned: bool,
-    pub(super) is_standardised: bool,
-    pub(super) equal_proportions: bool,
 }
 
 /// Clamped variances are at their floor up to rounding.

@@ -82,13 +82,9 @@ impl<F: Float> GaussianMixture<F> {
                 _ => same_columns("variances", size, variances.shape()[axis])?,
             }
         }
-        let given = kind.factors() == 0;
-        require(
-            given,
-            "kind",
-            format!("{kind:?}"),
-            "has loadings, too: see `from_factors`",
-        )?;
+        let rule = "has loadings, too: see `from_factors`";
+        let given = kind.factors().is_none();
+        require(given, "kind", format!("{kind:?}"), rule)?;
         let variances: Vec<f64> = variances.iter().copied().collect();
         let largest = check_variances::<F>(kind, &variances, dim)?;
         let given = Proportions::check(proportions, k)?;
@@ -105,8 +101,8 @@ impl<F: Float> GaussianMixture<F> {
             let rule = "is too small compared with the means and the largest: its square root is lost in them";
             Error::parameter("variance", frame.leave_square(variance), rule)
         };
-        let mut all = diagonals(kind, &scaled, dim);
-        if let Some(variance) = all.find(|v| *v < f64::MIN_POSITIVE) {
+        let mut columns = kind.diagonals(&scaled, dim);
+        if let Some(variance) = columns.find(|v| *v < f64::MIN_POSITIVE) {
             return Err(lost(variance));
         }
         let centres = Centres::enter(means, &frame);
@@ -324,30 +320,19 @@ impl<F: Float> GaussianMixture<F> {
     }
 }
 
-/// The variances of the columns among some variances or covariance matrices.
-fn diagonals(kind: Covariance, values: &[f64], dim: usize) -> impl Iterator<Item = f64> {
-    let (matrix, step) = if kind.has_pairs() {
-        (dim * dim, dim + 1)
-    } else {
-        (values.len(), 1)
-    };
-    let matrices = values.chunks_exact(matrix);
-    matrices.flat_map(move |own| own.iter().step_by(step).copied())
-}
-
 /// The largest variance, if all are positive and finite, and if the type can hold their ratios: costs are in units of one of
 /// them. Matrices must be symmetric and positive definite.
 fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Result<f64> {
-    let largest = diagonals(kind, values, dim).fold(0.0, f64::max);
-    for variance in diagonals(kind, values, dim) {
+    let largest = kind.diagonals(values, dim).fold(0.0, f64::max);
+    for variance in kind.diagonals(values, dim) {
         let proper = variance > 0.0 && variance.is_finite();
         require(proper, "variance", variance, "must be positive and finite")?;
         let held = variance * F::LARGEST_COST.sqrt() >= largest;
         let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
         require(held, "variance", variance, rule)?;
     }
-    let mut matrices = values.chunks_exact(dim * dim);
-    let proper = !kind.has_pairs() || matrices.all(|own| is_proper(own, dim));
+    let mut matrices = kind.matrices(values, dim);
+    let proper = matrices.all(|matrix| is_proper(matrix, dim));
     let rule = "must be symmetric and positive definite";
     require(proper, "covariances", "a matrix", rule)?;
     Ok(largest)
@@ -369,7 +354,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     /// From costs in units of a variance to log-joints (E1, E31, E33). Costs of one variance are squared distances alone, without a ridge.
     fn log_joint(&self) -> LogJoint {
         let common = self.common();
-        let ridge = if self.covariance_kind().is_one_variance() {
+        let ridge = if self.costs.are_squared() {
             common.prior.ridge_of(0) / common.unit
         } else {
             0.0
@@ -411,7 +396,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn free_centres(&mut self) -> Option<(&mut Centres<F>, &mut Frame<F>)> {
-        if !self.covariance_kind().is_one_variance() {
+        if !self.costs.are_squared() {
             return None;
         }
         self.forget();
@@ -434,13 +419,13 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
         ];
         let kind = self.covariance_kind();
         let common = self.common();
-        if kind.has_pairs() {
-            let own = |c: usize| self.covariance_of(c);
-            let covariances = kind.of_matrices(common.k(), common.dim(), own);
-            all.push(("covariances", covariances));
-        } else if kind.has_dependent_columns() {
+        if kind.factors().is_some() {
             all.push(("loadings", self.loadings().into_dyn()));
             all.push(("noise", self.noise().into_dyn()));
+        } else if kind.has_dependent_columns() {
+            let covariance = |c: usize| self.covariance_of(c);
+            let covariances = kind.of_matrices(common.k(), common.dim(), covariance);
+            all.push(("covariances", covariances));
         }
         all
     }

@@ -2,13 +2,11 @@
 
 use super::common::Common;
 use super::costs::{Costs, Form};
-use super::covariance::Covariance;
-use super::kind::{Among, Kind};
+use super::kind::Kind;
 use crate::base::cancel::Watch;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::costs::{Factor, Scaled};
-use crate::m_step::{Moments, SecondMoments};
 
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
@@ -18,10 +16,6 @@ pub(in crate::families) struct Spherical {
 }
 
 impl<F: Float> Kind<F> for Spherical {
-    fn covariance(&self) -> Covariance {
-        Covariance::Spherical
-    }
-
     fn numbers(&self) -> &[f64] {
         &self.variances
     }
@@ -32,14 +26,6 @@ impl<F: Float> Kind<F> for Spherical {
 
     fn size(&self) -> usize {
         1
-    }
-
-    fn of_columns(&self, among: Among) -> Covariance {
-        if among.is_standardised {
-            Covariance::Diagonal
-        } else {
-            Covariance::Spherical
-        }
     }
 
     /// Squared distances with a factor and an addend for each component.
@@ -55,9 +41,5 @@ impl<F: Float> Kind<F> for Spherical {
         });
         let form = Form::Scaled(Box::new(scaled));
         Ok(Costs::new(Vec::new(), penalties, form))
-    }
-
-    fn statistics(&self, common: &Common<F>) -> Moments {
-        Moments::zeros(common.k(), common.dim(), SecondMoments::PerComponent)
     }
 }

@@ -1,26 +1,40 @@
-//! Covariances with all pairs of columns, as the triangles that whiten them (E52): their floors, costs and M-step.
+//! Covariances with all pairs of columns, one for all components or one each, as the triangles that whiten them (E52).
 
 use super::common::Common;
 use super::costs::{Costs, Form};
 use super::floors::LEAST_SHARE;
-use super::kind::{AT_FLOOR, Kind, OF_UNIT, Scales, is_number};
+use super::kind::{AT_FLOOR, Kind, OF_UNIT, Scales, Step, is_number};
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel;
+use crate::costs::whitened::Shared;
 use crate::costs::whitening::Whitening;
 use crate::costs::{Factor, Scaled};
+use crate::families::variances::ROUNDING;
 use crate::io::{all_finite, all_positive, rule};
+use crate::m_step::Moments;
+use crate::model::block::Block;
+use crate::rows::Rows;
 use ndarray::Array2;
 use std::cmp::Ordering;
 
-/// One or several covariances.
+/// Second moments about a fixed point are kept from pass to pass up to this many roundings of shares in the variance of the
+/// narrowest direction.
+const LEAST_SHARED: f64 = 1e-2;
+
+/// One covariance for all components: $\Sigma$.
+pub(in crate::families) type Tied = Triangles<true>;
+
+/// A covariance for each component: $\Sigma_c$.
+pub(in crate::families) type Full = Triangles<false>;
+
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "files", serde(deny_unknown_fields))]
-pub(in crate::families) struct Triangles {
+pub(in crate::families) struct Triangles<const ONE: bool> {
     pub(in crate::families) columns: usize,
     /// Lower triangles $M$ (d, d), or (k, d, d), $M^T M = \Sigma^{-1}$, which have digits that $\Sigma$ has not.
     pub(in crate::families) triangles: Vec<f64>,
@@ -30,78 +44,62 @@ pub(in crate::families) struct Triangles {
     pub(in crate::families) least: Vec<f64>,
 }
 
-impl Triangles {
-    /// This number of covariances, with variances of 1.
-    pub(super) fn new(number: usize, columns: usize, means: Vec<f64>) -> Self {
+/// The covariances that sums give.
+struct Found {
+    /// Sums of products about the new means: the lower halves of (d, d).
+    sums: Vec<Vec<f64>>,
+    /// The weights of the rows that they are of.
+    masses: Vec<f64>,
+    /// The share of sums about the means before that is rounding.
+    lost: f64,
+}
+
+impl<const ONE: bool> Triangles<ONE> {
+    /// With variances of 1, for these means (k, d).
+    pub(super) fn new(columns: usize, means: Vec<f64>) -> Self {
+        let number = if ONE { 1 } else { means.len() / columns };
         let mut new = Self {
             columns,
             triangles: vec![0.0; number * columns * columns],
             means,
             least: vec![f64::MIN_POSITIVE; number * columns],
         };
-        new.set_all(1.0);
+        new.spread(1.0);
         new
     }
 
-    pub(super) fn size(&self) -> usize {
-        // A file may say any number.
-        self.columns.saturating_mul(self.columns)
+    fn triangle(&self, c: usize) -> &[f64] {
+        let size = self.columns * self.columns;
+        &self.triangles[c * size % self.triangles.len()..][..size]
     }
 
-    pub(super) fn number(&self) -> usize {
-        self.triangles.len() / self.size()
-    }
-
-    pub(super) fn own(&self, c: usize) -> &[f64] {
-        &self.triangles[c * self.size() % self.triangles.len()..][..self.size()]
-    }
-
-    pub(super) fn least(&self, c: usize) -> &[f64] {
+    fn least(&self, c: usize) -> &[f64] {
         &self.least[c * self.columns % self.least.len()..][..self.columns]
     }
 
-    pub(super) fn mean(&self, c: usize) -> &[f64] {
+    fn mean(&self, c: usize) -> &[f64] {
         &self.means[c * self.columns..][..self.columns]
     }
 
     /// The precisions (d) of the columns, given all others.
-    pub(super) fn precisions(&self, c: usize) -> Vec<f64> {
+    fn column_precisions(&self, c: usize) -> Vec<f64> {
         let mut sums = vec![0.0; self.columns];
-        for row in self.own(c).chunks_exact(self.columns) {
+        for row in self.triangle(c).chunks_exact(self.columns) {
             sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x * x);
         }
         sums
     }
 
-    pub(super) fn log_det(&self, c: usize) -> f64 {
-        let diagonal = self.own(c).iter().step_by(self.columns + 1);
-        -2.0 * diagonal.map(|x| x.ln()).sum::<f64>()
-    }
-
-    pub(super) fn matrix(&self, c: usize, watch: Watch<'_>) -> Result<Array2<f64>> {
+    fn covariance(&self, c: usize, watch: Watch<'_>) -> Result<Array2<f64>> {
         let dim = self.columns;
-        let deviations = linalg::inverse_of_lower(self.own(c), dim, watch)?;
+        let deviations = linalg::inverse_of_lower(self.triangle(c), dim, watch)?;
         let covariance = linalg::square(&deviations, dim, watch)?;
         Ok(Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers"))
     }
 
-    /// See [`Kind::set`].
-    pub(super) fn set(&mut self, covariances: &[f64]) -> Result<Option<f64>> {
-        let dim = self.columns;
-        let size = self.size();
-        let all = self.triangles.chunks_exact_mut(size);
-        for (own, covariance) in all.zip(covariances.chunks_exact(size)) {
-            let Some(Cholesky { factor, .. }) = Cholesky::of(covariance, dim, None)? else {
-                return Ok(Some(covariance[0]));
-            };
-            own.copy_from_slice(&linalg::inverse_of_lower(&factor, dim, None)?);
-        }
-        Ok(None)
-    }
-
-    pub(super) fn set_all(&mut self, variance: f64) {
-        let size = self.size();
-        for triangle in self.triangles.chunks_exact_mut(size) {
+    /// Takes over one variance in every direction.
+    fn spread(&mut self, variance: f64) {
+        for triangle in self.triangles.chunks_exact_mut(self.columns * self.columns) {
             triangle.fill(0.0);
             let diagonal = triangle.iter_mut().step_by(self.columns + 1);
             diagonal.for_each(|x| *x = 1.0 / variance.sqrt());
@@ -109,10 +107,11 @@ impl Triangles {
         self.least.fill(variance);
     }
 
-    pub(super) fn is_round(&self, variance: f64) -> bool {
+    /// Whether there is this variance in every direction.
+    fn is_round(&self, variance: f64) -> bool {
         let diagonal = 1.0 / variance.sqrt();
         let is_round = |(place, x): (usize, &f64)| {
-            let at = place % self.size();
+            let at = place % (self.columns * self.columns);
             *x == if at.is_multiple_of(self.columns + 1) {
                 diagonal
             } else {
@@ -122,8 +121,144 @@ impl Triangles {
         self.triangles.iter().enumerate().all(is_round)
     }
 
-    /// See [`Kind::carry_over`].
-    pub(super) fn carry_over<F: Float>(
+    /// Moves means, and the centres with them, by so much (k, d).
+    fn step<F: Float>(&mut self, common: &mut Common<F>, steps: &[f64]) {
+        let moved = self.means.iter_mut().zip(steps);
+        moved.for_each(|(mean, step)| *mean += step);
+        common.centres.update(|c, row| {
+            for (z, mean) in row.iter_mut().zip(self.mean(c)) {
+                *z = F::from_f64(*mean);
+            }
+        });
+    }
+
+    /// The mean (d) of the data that sums of all components are about, if there are such sums and these have digits enough for the
+    /// narrowest direction; else none. With whether they may be kept from pass to pass.
+    fn shared_origin<F: Float>(&self, common: &Common<F>) -> (Vec<f64>, bool) {
+        /// The part subtracted from these sums, in variances of that direction.
+        const MOST: f64 = 1e8;
+        // Before the first M-step it is not known how narrow that is.
+        if !ONE || self.is_round(common.unit) {
+            return (Vec::new(), false);
+        }
+        let origin = common.origin();
+        // How far the means are from it, squared.
+        let mut between = vec![0.0; origin.len()];
+        let means = self.means.chunks_exact(origin.len());
+        for (mean, share) in means.zip(&common.proportions.values) {
+            for ((sum, m), a) in between.iter_mut().zip(mean).zip(&origin) {
+                *sum += share * (m - a).powi(2);
+            }
+        }
+        let between = dot(&between, &self.column_precisions(0));
+        if between <= MOST {
+            // Shares sum to 1 up to their rounding, which must not count in the narrowest direction.
+            (origin, between <= LEAST_SHARED / F::EPSILON)
+        } else {
+            (Vec::new(), false)
+        }
+    }
+
+    /// Moves the means to those of the sums.
+    fn find<F: Float>(&mut self, common: &mut Common<F>, step: &Step<'_, F>) -> Found {
+        let sums = &step.sums;
+        let dim = common.dim();
+        let mut steps = sums.steps();
+        let scatter = sums.scatter();
+        if scatter.whitened {
+            let back = unwatched(step.costs.whitenings[0].inverse(None));
+            for step in steps.chunks_exact_mut(dim) {
+                for (j, row) in back.chunks_exact(dim).enumerate().rev() {
+                    let along = row[..=j].iter().zip(&*step);
+                    step[j] = along.map(|(x, s)| x * s).sum();
+                }
+            }
+        }
+        self.step(common, &steps);
+        if ONE {
+            return Found {
+                sums: vec![sums.within(&common.origin(), &self.means, &steps)],
+                masses: vec![sums.mass.iter().sum()],
+                // Sums about the mean of the data are never about the means: they keep what digits they have.
+                lost: if scatter.about_means {
+                    ROUNDING
+                } else {
+                    64.0 * f64::EPSILON
+                },
+            };
+        }
+        Found {
+            sums: parallel::map(common.k(), |c| sums.about(c, &steps[c * dim..][..dim])),
+            masses: sums.mass.clone(),
+            lost: ROUNDING,
+        }
+    }
+
+    /// The least variances that the covariance (d, d) of component `c` is clamped at, and the triangle that follows. The triangle there
+    /// is must be among those allowed, or be no better: or the step could lower the free energy.
+    fn clamped(
+        &self,
+        c: usize,
+        matrix: &[f64],
+        mut least: Vec<f64>,
+        watch: Watch<'_>,
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let dim = least.len();
+        let triangle = linalg::whitening(matrix, &least, watch)?;
+        // The sum of the eigenvalues of the precision, in these units, is at least the largest.
+        if dot(&least, &self.column_precisions(c)) <= 1.0
+            || fit_of(&triangle, matrix, dim) >= fit_of(self.triangle(c), matrix, dim)
+        {
+            return Ok((least, triangle));
+        }
+        for (least, before) in least.iter_mut().zip(self.least(c)) {
+            *least = least.min(*before);
+        }
+        let triangle = linalg::whitening(matrix, &least, watch)?;
+        Ok((least, triangle))
+    }
+}
+
+impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
+    fn numbers(&self) -> &[f64] {
+        &self.triangles
+    }
+
+    fn numbers_mut(&mut self) -> &mut [f64] {
+        &mut self.triangles
+    }
+
+    fn size(&self) -> usize {
+        // A file may say any number.
+        self.columns.saturating_mul(self.columns)
+    }
+
+    fn set(&mut self, covariances: &[f64]) -> Result<Option<f64>> {
+        let dim = self.columns;
+        let size = dim * dim;
+        let triangles = self.triangles.chunks_exact_mut(size);
+        for (triangle, covariance) in triangles.zip(covariances.chunks_exact(size)) {
+            let Some(Cholesky { factor, .. }) = Cholesky::of(covariance, dim, None)? else {
+                return Ok(Some(covariance[0]));
+            };
+            triangle.copy_from_slice(&linalg::inverse_of_lower(&factor, dim, None)?);
+        }
+        Ok(None)
+    }
+
+    fn set_all(&mut self, variance: f64) {
+        self.spread(variance);
+    }
+
+    fn exact_means(&self) -> &[f64] {
+        &self.means
+    }
+
+    fn least_variances(&self) -> &[f64] {
+        &self.least
+    }
+
+    fn carry_over(
         &mut self,
         from: &dyn Kind<F>,
         common: &Common<F>,
@@ -153,28 +288,41 @@ impl Triangles {
         for (place, v) in covariances.iter_mut().enumerate() {
             *v *= ratio(place / dim % dim) * ratio(place % dim);
         }
-        let all = parallel::map_chunks(&mut covariances, self.size(), |c, _, matrix| {
-            let found = linalg::whitening(matrix, self.least(c), watch)?;
-            matrix.copy_from_slice(&found);
+        let done = parallel::map_chunks(&mut covariances, dim * dim, |c, _, matrix| {
+            let triangle = linalg::whitening(matrix, self.least(c), watch)?;
+            matrix.copy_from_slice(&triangle);
             Ok(())
         });
-        parallel::all(all)?;
+        parallel::all(done)?;
         self.triangles = covariances;
         Ok(())
     }
 
-    /// Whether the `floors` hold component `c`.
-    pub(super) fn is_held(&self, c: usize, floors: Vec<f64>) -> bool {
-        if dot(self.least(c), &self.precisions(c)) * AT_FLOOR < 1.0 {
+    fn own_floors(&self, common: &Common<F>, c: usize) -> Vec<f64> {
+        let mean = self.mean(c).iter().copied();
+        common.floors.about(&common.frame, mean, false)
+    }
+
+    fn narrowest(&self, c: usize) -> f64 {
+        1.0 / self.column_precisions(c).iter().sum::<f64>()
+    }
+
+    fn set_least(&mut self, least: f64) {
+        self.least.fill(least);
+    }
+
+    fn is_held(&self, common: &Common<F>, c: usize) -> bool {
+        if dot(self.least(c), &self.column_precisions(c)) * AT_FLOOR < 1.0 {
             return false;
         }
         // The largest eigenvalue of the precision in units of the floors is 1. One variance in all directions is above them.
         let dim = self.columns;
-        let variances = unwatched(self.matrix(c, None)).into_diag();
-        let floors = floors.into_iter().zip(variances).zip(self.least(c));
+        let variances = unwatched(self.covariance(c, None)).into_diag();
+        let floors = self.floors(common, c).into_iter().zip(variances);
+        let floors = floors.zip(self.least(c));
         let floors = floors.map(|((floor, v), least)| least.min(floor.max(LEAST_SHARE * v)));
         let least: Vec<f64> = floors.collect();
-        let scaled = self.own(c).iter().enumerate();
+        let scaled = self.triangle(c).iter().enumerate();
         let scaled: Vec<f64> = scaled.map(|(i, x)| x * least[i % dim].sqrt()).collect();
         let mut rest = unwatched(linalg::gram(&scaled, dim, None));
         rest.iter_mut().for_each(|x| *x *= -AT_FLOOR);
@@ -183,26 +331,42 @@ impl Triangles {
         !is_proper
     }
 
-    /// The costs of components that have not all one variance: their form follows from what determinants, a ridge and proportions add.
-    pub(super) fn costs<F: Float>(
-        &self,
-        common: &Common<F>,
-        form: impl FnOnce(&[Whitening], Vec<f64>) -> Form<F>,
-        watch: Watch<'_>,
-    ) -> Result<Costs<F>> {
+    fn precisions(&self, c: usize) -> Vec<f64> {
+        self.column_precisions(c)
+    }
+
+    fn log_det(&self, c: usize, dim: usize) -> f64 {
+        let diagonal = self.triangle(c).iter().step_by(dim + 1);
+        -2.0 * diagonal.map(|x| x.ln()).sum::<f64>()
+    }
+
+    fn variances(&self, c: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
+        Ok(self.covariance(c, watch)?.into_diag().to_vec())
+    }
+
+    fn matrix(&self, c: usize, watch: Watch<'_>) -> Option<Result<Array2<f64>>> {
+        Some(self.covariance(c, watch))
+    }
+
+    fn free(&self) -> usize {
+        self.least.len() * (self.columns + 1) / 2
+    }
+
+    /// Squared distances of rows that one transform, or that of each component, whitens.
+    fn costs(&self, common: &Common<F>, watch: Watch<'_>) -> Result<Costs<F>> {
         let dim = self.columns;
         let unit = common.unit;
         let penalties = common.penalties();
         let is_round = self.is_round(unit) && penalties.iter().all(|p| *p == 0.0);
-        let all = parallel::map(self.number(), |c| {
+        let whitenings = parallel::map(self.least.len() / dim, |c| {
             let mean = self.mean(c).to_vec();
             if is_round {
                 return Ok(Whitening::spherical(mean, 1.0));
             }
-            let relative: Vec<f64> = self.own(c).iter().map(|x| x * unit.sqrt()).collect();
-            Whitening::of_factor(mean, &relative, watch)
+            let relative = self.triangle(c).iter().map(|x| x * unit.sqrt());
+            Whitening::of_factor(mean, &relative.collect::<Vec<f64>>(), watch)
         });
-        let whitenings: Vec<Whitening> = parallel::all(all)?;
+        let whitenings: Vec<Whitening> = parallel::all(whitenings)?;
         let form = if is_round && common.prior.ridge.is_empty() {
             let centres = common.centres.clone();
             Form::Scaled(Box::new(Scaled::new(centres, |_| Factor::ONE)))
@@ -210,29 +374,97 @@ impl Triangles {
             let log_dets = whitenings.iter().cycle().map(Whitening::log_det);
             let added = log_dets.zip(&penalties).enumerate();
             let added = added.map(|(c, (log_det, penalty))| {
-                unit * (log_det + common.prior.ridge_trace(dim, || self.precisions(c))) + penalty
+                let of_ridge = common.prior.ridge_trace(dim, || self.column_precisions(c));
+                unit * (log_det + of_ridge) + penalty
             });
-            form(&whitenings, added.collect())
+            if ONE {
+                let added: Vec<f64> = added.collect();
+                Form::Tied(Box::new(Shared::new(&whitenings[0], &self.means, &added)))
+            } else {
+                // A discarded component is ranked last.
+                let most = 10.0 * F::LARGEST_COST;
+                Form::Full(added.map(|added| added.min(most)).collect())
+            }
         };
         Ok(Costs::new(whitenings, penalties, form))
     }
 
-    /// Moves means, and the centres with them, by so much (k, d).
-    pub(super) fn step<F: Float>(&mut self, common: &mut Common<F>, steps: &[f64]) {
-        let moved = self.means.iter_mut().zip(steps);
-        moved.for_each(|(mean, step)| *mean += step);
-        common.centres.update(|c, row| {
-            for (z, mean) in row.iter_mut().zip(self.mean(c)) {
-                *z = F::from_f64(*mean);
+    fn accumulate(
+        &self,
+        common: &Common<F>,
+        costs: &Costs<F>,
+        rows: &Rows<F>,
+        block: &Block<F>,
+        sums: &mut Moments,
+    ) {
+        let mean = |c: usize| self.mean(c);
+        if let Some(entries) = rows.entries() {
+            let observed = costs.observed(common, ONE.then_some(&self.means));
+            return sums.add_completed(rows, entries, block, &observed, mean);
+        }
+        let (origin, stay) = self.shared_origin(common);
+        match costs.shared() {
+            Some(shared) if block.is_full() && !origin.is_empty() => {
+                sums.add_whitened(rows, block, shared, &origin, stay);
             }
-        });
+            _ => sums.add_pairs(rows, block, mean, |_| None, &origin),
+        }
     }
 
-    /// An error of the section that holds what no model has. Triangles are of eigenvalues that were clamped, up to rounding.
-    pub(super) fn check<F: Float>(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
+    fn update(&mut self, common: &mut Common<F>, step: Step<'_, F>) -> Result<()> {
+        let sums = &step.sums;
+        let mut found = self.find(common, &step);
+        let dim = common.dim();
+        let prior = &common.prior;
+        for (matrix, mass) in found.sums.iter_mut().zip(&found.masses) {
+            let columns = matrix.iter_mut().step_by(dim + 1);
+            let noise = columns.zip(&prior.ridge);
+            noise.for_each(|(x, r)| *x += mass * r);
+        }
+        let matrices = found.sums.iter();
+        let traces = matrices.flat_map(|matrix| matrix.iter().step_by(dim + 1));
+        let total = sums.mass.iter().sum::<f64>() * dim as f64;
+        // The one variance that all would share.
+        let shared = self.one_variance(common, traces.sum(), total);
+        if step.restricted {
+            self.update_one(common, shared);
+            return Ok(());
+        }
+        let before = sums.second().chunks_exact(dim * dim);
+        let of_components = found.sums.iter_mut().zip(before).zip(&found.masses);
+        let next = parallel::map_parts(of_components.collect(), |c, ((matrix, before), mass)| {
+            // A component without mass keeps its covariance.
+            if mass + prior.rows <= 0.0 {
+                return Ok((self.least(c).to_vec(), self.triangle(c).to_vec()));
+            }
+            let columns = matrix.iter_mut().step_by(dim + 1).enumerate();
+            columns.for_each(|(j, x)| *x += prior.of_column(j).0);
+            let with_prior = (mass + prior.rows).max(f64::MIN_POSITIVE);
+            matrix.iter_mut().for_each(|x| *x /= with_prior);
+            let mass = mass.max(f64::MIN_POSITIVE);
+            // The floors, and variances that have digits.
+            let mut least = self.floors(common, c);
+            let variances = matrix.iter().zip(before).step_by(dim + 1);
+            for (least, (variance, sum)) in least.iter_mut().zip(variances) {
+                let rounding = found.lost * sum / mass;
+                *least = least.max(LEAST_SHARE * variance).max(rounding);
+            }
+            self.clamped(c, matrix, least, step.cancel)
+        });
+        let (least, triangles): (Vec<_>, Vec<_>) = parallel::all(next)?.into_iter().unzip();
+        self.least = least.concat();
+        self.triangles = triangles.concat();
+        let narrowest = self.least.iter().copied().fold(f64::INFINITY, f64::min);
+        common.unit = shared.max(narrowest);
+        Ok(())
+    }
+
+    /// Triangles are of eigenvalues that were clamped, up to rounding.
+    fn check(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
         let dim = self.columns;
+        let number = self.triangles.len() / (dim * dim);
         all_finite("exact means", &self.means, common.k() * dim)?;
-        all_positive("least variances", &self.least, self.number() * dim)?;
+        all_positive("least variances", &self.least, number * dim)?;
         let proper = self.triangles.iter().enumerate().all(|(place, x)| {
             let i = place / dim % dim;
             match i.cmp(&(place % dim)) {
@@ -245,6 +477,19 @@ impl Triangles {
     }
 }
 
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
+fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Twice the mean log-density of rows whose covariance has this lower half, up to a constant, under that of a triangle $M$:
+/// $2 \ln |M| - \operatorname{tr} M S M^T$.
+fn fit_of(triangle: &[f64], matrix: &[f64], dim: usize) -> f64 {
+    let of_row = |(i, row): (usize, &[f64])| {
+        let along = |a: usize| {
+            let across: f64 = (0..a).map(|b| matrix[a * dim + b] * row[b]).sum();
+            row[a] * (matrix[a * (dim + 1)] * row[a] + 2.0 * across)
+        };
+        2.0 * row[i].ln() - (0..=i).map(along).sum::<f64>()
+    };
+    triangle.chunks_exact(dim).enumerate().map(of_row).sum()
 }

@@ -6,17 +6,16 @@ pub(super) use model::Theta;
 pub use model::{PartMixture, ProductMixture};
 
 use crate::base::cancel::Cancel;
-use crate::base::error::{Result, require};
+use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::data::{Data, OfColumns, Summary};
 use crate::families::columns::check_columns;
-use crate::families::gaussian::covariance::Covariance;
 use crate::families::gaussian::family::Gaussian;
 use crate::families::proportions::{Mixing, Proportions};
 use crate::families::table::{Column, Table};
 use crate::families::variances::{STEPS_WITH_ONE_VARIANCE, variance_of};
-use crate::m_step::sums::moments::{Moments, OfKind, SecondMoments};
+use crate::m_step::sums::moments::{Moments, OfKind};
 use crate::m_step::{Coordinates, MStep, Needs, Started};
 use crate::model::Mixture;
 use crate::model::block::Block;
@@ -223,13 +222,7 @@ fn in_units_of_columns<F: Float>(summary: &Summary) -> Frame<F> {
 impl Stage for Product {
     fn check(&self, clusters: usize) -> Result<()> {
         self.parts().try_for_each(|part| match part {
-            Part::Gaussian(family) => {
-                let kind = family.kind();
-                let rule = "must be another one of numbers in a table: use Spherical";
-                let suits = kind != Covariance::TiedSpherical;
-                require(suits, "covariance", format!("{kind:?}"), rule)?;
-                family.check(clusters)
-            }
+            Part::Gaussian(family) => family.check_as_part(clusters),
             Part::Table(family) => family.check(clusters),
         })
     }
@@ -303,7 +296,7 @@ impl<F: Float> MStep<F> for Product {
             ));
             parts.push(own);
         }
-        Moments::zeros(k, d, SecondMoments::Total).with(OfKind::Parts(parts))
+        Moments::totals(k, d).with(OfKind::Parts(parts))
     }
 
     fn accumulate(

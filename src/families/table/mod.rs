@@ -15,7 +15,7 @@ use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::data::Data;
 use crate::families::variances::ROUNDING;
-use crate::m_step::{Coordinates, MStep, Moments, Needs, SecondMoments, Started};
+use crate::m_step::{Coordinates, MStep, Moments, Needs, Started};
 use crate::model::block::Block;
 use crate::rows::{Centres, Frame, Rows};
 use column::{LEAST, categories, least_variance, place, starts};
@@ -213,7 +213,7 @@ impl<F: Float> MStep<F> for Table {
         let k = model.theta.means.len();
         let d = model.theta.columns.len();
         let each = 3 * d + model.theta.whole_probabilities.len();
-        Moments::zeros(k, d, SecondMoments::Total).with_own(k * each)
+        Moments::totals(k, d).with_own(k * each)
     }
 
     fn accumulate(

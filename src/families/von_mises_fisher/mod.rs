@@ -324,13 +324,13 @@ impl<F: Float> MStep<F> for VonMisesFisher {
     }
 
     fn statistics(&self, model: &Self::Model) -> Moments {
-        let kind = if self.tied {
-            SecondMoments::Total
-        } else {
-            SecondMoments::PerComponent
-        };
         let directions = &model.theta.directions;
-        Moments::zeros(directions.len(), directions.dim(), kind)
+        let k = directions.len();
+        let dim = directions.dim();
+        if self.tied {
+            return Moments::totals(k, dim);
+        }
+        Moments::zeros(k, dim, SecondMoments::PerComponent)
     }
 
     fn update(

@@ -1,6 +1,6 @@
 //! Sums of a block of rows; for rows that know some of their coordinates, all of it.
 
-use super::moments::{Moments, SecondMoments};
+use super::moments::Moments;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::sparse::{self, Entries, Known};
@@ -12,47 +12,51 @@ use crate::rows::{Centres, Rows};
 impl Moments {
     /// Adds a block of rows, shared out by its responsibilities, about `centres` (E5); to [totals](SecondMoments::Total) the
     /// costs as well, as squared distances.
+    #[inline(never)]
     pub fn add<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>, centres: &Centres<F>) {
-        if self.kind == SecondMoments::Total {
+        if self.has_totals() {
             let (weight, squared) = expected_total(rows, block);
             self.add_total(squared, rows.weight_known(weight));
         }
-        rows.accumulate(block, centres, self);
-    }
-}
-
-impl<F: Float> Rows<F> {
-    #[inline(never)]
-    fn accumulate(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
-        let Some(known) = self.entries() else {
-            return self.add_up(block, centres, moments);
+        let Some(known) = rows.entries() else {
+            let listed = self.has_totals() && !block.is_full();
+            return match stride(rows.dim) {
+                4 if listed => rows.accumulate_short::<4>(block, centres, self),
+                8 if listed => rows.accumulate_short::<8>(block, centres, self),
+                _ if listed && block.components() <= 16 * rows.len() => {
+                    rows.accumulate_by_component(block, centres, self);
+                }
+                _ => rows.add_each(block, centres, self),
+            };
         };
         if known.others_are_zero {
             for (i, row) in known.rows().enumerate() {
-                let shares = block.members(i).map(|(c, q)| (c, self.weights[i] * q));
+                let shares = block.members(i).map(|(c, q)| (c, rows.weights[i] * q));
                 let shares = shares.filter(|(_, share)| *share > 0.0);
-                moments.add_sparse(row, shares, centres);
+                self.add_sparse(row, shares, centres);
             }
             return;
         }
         // Sums of their own pay where they are looked at more often than they are coordinates.
-        if block.is_full() && self.values.len() >= self.dim {
+        if block.is_full() && rows.values.len() >= rows.dim {
             return if block.components() <= 4 {
-                self.accumulate_full::<4>(known, block, centres, moments)
+                rows.accumulate_full::<4>(known, block, centres, self)
             } else {
-                self.accumulate_full::<8>(known, block, centres, moments)
+                rows.accumulate_full::<8>(known, block, centres, self)
             };
         }
         for (i, row) in known.rows().enumerate() {
             for (c, q) in block.members(i) {
-                let share = self.weights[i] * q;
+                let share = rows.weights[i] * q;
                 if share > 0.0 {
-                    moments.add_entries(c as usize, share, row, centres);
+                    self.add_known(c as usize, share, row.entries(), centres);
                 }
             }
         }
     }
+}
 
+impl<F: Float> Rows<F> {
     /// Adds all rows to all components: few sums are looked at per coordinate, `L` components at a time.
     fn accumulate_full<const L: usize>(
         &self,

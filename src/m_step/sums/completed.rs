@@ -1,6 +1,6 @@
 //! Sums of rows that know some of their coordinates, completed under each component (E55).
 
-use super::moments::{Moments, SecondMoments};
+use super::moments::Moments;
 use crate::base::float::Float;
 use crate::base::sort;
 use crate::costs::lanes::{GROUP, Lanes};
@@ -60,8 +60,6 @@ impl Moments {
         about: impl Fn(usize) -> &'a [f64],
     ) {
         let dim = self.dim;
-        let size = self.dim * self.dim;
-        let one = self.kind == SecondMoments::Pairs;
         self.begin_scatter(true);
         let patterns = Patterns::of(&entries, dim);
         groups(rows, block, |ids, shares| {
@@ -76,7 +74,7 @@ impl Moments {
             let mut sums = Sums {
                 steps: steps.collect(),
                 first: vec![Lanes::default(); dim],
-                second: vec![Lanes::default(); size],
+                second: vec![Lanes::default(); dim * dim],
             };
             add_shared(observed, &group, &patterns, entries, shares, &mut sums);
             for (l, &c) in ids.iter().enumerate() {
@@ -84,9 +82,8 @@ impl Moments {
                 self.mass[c] += shares.iter().map(|shares| shares.0[l]).sum::<f64>();
                 let first = self.first_mut(c).iter_mut().zip(&sums.first);
                 first.for_each(|(to, x)| *to += x.0[l]);
-                let place = if one { 0 } else { c };
-                let second = self.second[place * size..][..size].iter_mut();
-                second.zip(&sums.second).for_each(|(to, x)| *to += x.0[l]);
+                let second = self.pairs_mut(c).iter_mut().zip(&sums.second);
+                second.for_each(|(to, x)| *to += x.0[l]);
             }
         });
     }

@@ -1,6 +1,6 @@
 //! Weighted sums of dense rows with a share for every component, as matrix products (E5, E46).
 
-use super::moments::{Moments, OfKind, SecondMoments};
+use super::moments::{Moments, OfKind};
 use crate::base::float::Float;
 use crate::base::simd::LANES;
 use crate::kernels::weighted::{self, Weighted};
@@ -58,7 +58,7 @@ impl<R: Float> Rows<R> {
             return false;
         }
         // Sums of squares in the type of the data save half of the time where few components need more digits.
-        let by_column = moments.kind == SecondMoments::PerCoordinate;
+        let by_column = moments.kind.of_component(dim) > 1;
         let few = 8 * terms.far.len() <= k;
         let narrow_squares = match &mut moments.of_kind {
             OfKind::Narrow(narrow) if few && B::EPSILON > f64::EPSILON => {

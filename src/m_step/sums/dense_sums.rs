@@ -1,11 +1,10 @@
 //! Weighted sums of dense rows, component by component (E5).
 
-use super::moments::{Moments, SecondMoments};
+use super::moments::Moments;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::accumulate::{Share, add_rows};
 use crate::kernels::columns::{Columns, ROWS};
-use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
 
@@ -14,19 +13,6 @@ use crate::rows::{Centres, Rows};
 const FEW: usize = 4;
 
 impl<F: Float> Rows<F> {
-    /// Adds dense rows.
-    pub(super) fn add_up(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
-        let listed = moments.kind == SecondMoments::Total && !block.is_full();
-        match stride(self.dim) {
-            4 if listed => self.accumulate_short::<4>(block, centres, moments),
-            8 if listed => self.accumulate_short::<8>(block, centres, moments),
-            _ if listed && block.components() <= 16 * self.len() => {
-                self.accumulate_by_component(block, centres, moments);
-            }
-            _ => self.add_each(block, centres, moments),
-        }
-    }
-
     /// Adds dense rows to all components of their supports: as products, or row by row. Rows may have another type than their
     /// shares.
     pub(super) fn add_each<B: Float>(
@@ -77,7 +63,7 @@ impl<F: Float> Rows<F> {
 
     /// Masses and first moments row by row, of rows of `D` numbers with their padding: so few that nothing is gained by an
     /// order.
-    fn accumulate_short<const D: usize>(
+    pub(super) fn accumulate_short<const D: usize>(
         &self,
         block: &Block<F>,
         centres: &Centres<F>,
@@ -158,7 +144,7 @@ impl<F: Float> Rows<F> {
     }
 
     /// First moments component by component: its sums stay in registers while all of its rows add to them.
-    fn accumulate_by_component(
+    pub(super) fn accumulate_by_component(
         &self,
         block: &Block<F>,
         centres: &Centres<F>,

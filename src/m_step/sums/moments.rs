@@ -4,7 +4,6 @@ use super::products::Products;
 use super::scatter::Scatter;
 use super::sparse::Sparse;
 use crate::base::float::Float;
-use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use crate::rows::Centres;
 
@@ -22,6 +21,54 @@ pub enum SecondMoments {
     Pairs,
     /// One per component and pair of coordinates (k, d, d).
     PerPair,
+}
+
+/// An axis of second moments, or of the covariances that follow from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Axis {
+    Components,
+    Columns,
+}
+
+impl SecondMoments {
+    pub(crate) const fn axes(self) -> &'static [Axis] {
+        match self {
+            Self::Total => &[],
+            Self::PerComponent => &[Axis::Components],
+            Self::PerCoordinate => &[Axis::Components, Axis::Columns],
+            Self::Pairs => &[Axis::Columns, Axis::Columns],
+            Self::PerPair => &[Axis::Components, Axis::Columns, Axis::Columns],
+        }
+    }
+
+    /// How many there are.
+    fn number(self, k: usize, dim: usize) -> usize {
+        match self.axes() {
+            [] => 2,
+            [Axis::Columns, _] => dim * dim,
+            [_, _, _] => k * dim * dim,
+            _ => k * self.of_component(dim),
+        }
+    }
+
+    /// How many a component has for its coordinates, one by one or all together.
+    pub(super) fn of_component(self, dim: usize) -> usize {
+        match self {
+            Self::PerComponent => 1,
+            Self::PerCoordinate => stride(dim),
+            _ => 0,
+        }
+    }
+
+    /// Which of them an entry of component `c` belongs to, at `place` among the (k, d) padded numbers.
+    #[inline(always)]
+    pub(super) fn sum_of(self, c: usize, place: usize) -> Option<usize> {
+        match self {
+            Self::PerComponent => Some(c),
+            Self::PerCoordinate => Some(place),
+            _ => None,
+        }
+    }
 }
 
 /// Mass, first and [second](SecondMoments) moments of every component about its current mean (E5), in `f64`, in
@@ -86,17 +133,9 @@ impl Moments {
     /// No rows added yet, for `k` components in `d` dimensions.
     #[must_use]
     pub fn zeros(k: usize, dim: usize, kind: SecondMoments) -> Self {
-        let second = match kind {
-            SecondMoments::Total => 2,
-            SecondMoments::PerComponent => k,
-            SecondMoments::PerCoordinate => k * stride(dim),
-            SecondMoments::Pairs => dim * dim,
-            SecondMoments::PerPair => k * dim * dim,
-        };
-        let of_kind = if kind == SecondMoments::Pairs {
-            OfKind::Shared(Scatter::default())
-        } else {
-            OfKind::None
+        let of_kind = match kind.axes() {
+            [Axis::Columns, ..] => OfKind::Shared(Scatter::default()),
+            _ => OfKind::None,
         };
         Self {
             dim,
@@ -106,11 +145,32 @@ impl Moments {
             places: vec![0; k],
             first: vec![0.0; stride(dim)],
             kind,
-            second: vec![0.0; second],
+            second: vec![0.0; kind.number(k, dim)],
             sparse: Sparse::default(),
             own: Vec::new(),
             of_kind,
         }
+    }
+
+    /// As above: masses and first moments, with the totals.
+    pub(crate) fn totals(k: usize, dim: usize) -> Self {
+        Self::zeros(k, dim, SecondMoments::Total)
+    }
+
+    /// As above: with those of all pairs of coordinates of each component.
+    pub(crate) fn pairs(k: usize, dim: usize) -> Self {
+        Self::zeros(k, dim, SecondMoments::PerPair)
+    }
+
+    /// Whether second moments are [totals](SecondMoments::Total).
+    #[inline(always)]
+    pub(crate) fn has_totals(&self) -> bool {
+        self.kind == SecondMoments::Total
+    }
+
+    /// Whether second moments are those of all components together.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.of_kind, OfKind::Shared(_))
     }
 
     /// With sums of a kind of components.
@@ -224,8 +284,8 @@ impl Moments {
 
     /// How many sums there are of pairs of coordinates, of coordinates and factors, and of the family's own.
     pub(crate) fn further(&self) -> usize {
-        let of_pairs = match self.kind {
-            SecondMoments::Pairs | SecondMoments::PerPair => self.second.len(),
+        let of_pairs = match self.kind.axes() {
+            [.., Axis::Columns, Axis::Columns] => self.second.len(),
             _ => 0,
         };
         let of_kind = match &self.of_kind {
@@ -239,28 +299,27 @@ impl Moments {
     /// Adds squared distances to the current means, and the weight of the coordinates they are over, to the
     /// [totals](SecondMoments::Total).
     pub(crate) fn add_total(&mut self, squared: f64, entries: f64) {
-        if let (SecondMoments::Total, [all, known]) = (self.kind, &mut self.second[..]) {
-            *all += squared;
-            *known += entries;
+        if self.has_totals() {
+            self.second[0] += squared;
+            self.second[1] += entries;
         }
     }
 
-    /// Which of the second moments an entry of component `c` belongs to, at `place` among the (k, d) padded numbers.
-    #[inline(always)]
-    pub(super) fn sum_of(&self, c: usize, place: usize) -> usize {
-        match self.kind {
-            SecondMoments::Total | SecondMoments::Pairs | SecondMoments::PerPair => 0,
-            SecondMoments::PerComponent => c,
-            SecondMoments::PerCoordinate => place,
+    /// Sets the second moments of component `c`, one by one or all together, or adds them to the totals with the weight of its
+    /// coordinates.
+    pub(crate) fn set_second(&mut self, c: usize, second: &[f64], entries: f64) {
+        let size = self.kind.of_component(self.dim);
+        if size > 0 {
+            self.second[c * size..][..second.len()].copy_from_slice(second);
         }
+        self.add_total(second.iter().sum(), entries);
     }
 
-    #[inline(always)]
-    fn add_second(&mut self, c: usize, place: usize, value: f64) {
-        if self.kind != SecondMoments::Total {
-            let sum = self.sum_of(c, place);
-            self.second[sum] += value;
-        }
+    /// The sums over pairs of coordinates of component `c`, or of all, to be added to.
+    pub(crate) fn pairs_mut(&mut self, c: usize) -> &mut [f64] {
+        let size = self.dim * self.dim;
+        let place = c * size % self.second.len();
+        &mut self.second[place..][..size]
     }
 
     /// The first moment of component `c`, to be added to.
@@ -275,9 +334,9 @@ impl Moments {
         for c in 0..k {
             self.place(c);
         }
-        let (per_component, per_coordinate) = match self.kind {
-            SecondMoments::PerComponent => (&mut self.second[..], Default::default()),
-            SecondMoments::PerCoordinate => (Default::default(), &mut self.second[..]),
+        let (per_component, per_coordinate) = match self.kind.axes() {
+            [Axis::Components] => (&mut self.second[..], Default::default()),
+            [Axis::Components, Axis::Columns] => (Default::default(), &mut self.second[..]),
             _ => Default::default(),
         };
         Parts {
@@ -319,7 +378,6 @@ impl Moments {
         }
         let centre = centres.row(c);
         match self.kind {
-            SecondMoments::Total | SecondMoments::Pairs | SecondMoments::PerPair => (),
             SecondMoments::PerComponent => {
                 // Every stride is a multiple of 4.
                 let mut sums = [0.0; 4];
@@ -340,23 +398,11 @@ impl Moments {
                     *sum += share * (t * t);
                 }
             }
+            _ => (),
         }
     }
 
     /// Adds a row that knows only some coordinates, as [`add_row`](Self::add_row).
-    #[inline(always)]
-    pub(crate) fn add_entries<F: Float>(
-        &mut self,
-        c: usize,
-        share: f64,
-        row: Known<'_, F>,
-        centres: &Centres<F>,
-    ) {
-        let values = row.values.iter().map(|x| x.to_f64());
-        let ids = row.ids.iter().map(|j| *j as usize);
-        self.add_known(c, share, ids.zip(values), centres);
-    }
-
     #[inline(always)]
     pub(super) fn add_known<F: Float>(
         &mut self,
@@ -375,7 +421,9 @@ impl Moments {
             let t = x - centre[j].to_f64();
             self.observed[place] += share;
             self.first[first + j] += share * t;
-            self.add_second(c, place, share * (t * t));
+            if let Some(sum) = self.kind.sum_of(c, place) {
+                self.second[sum] += share * (t * t);
+            }
         }
     }
 
@@ -392,7 +440,9 @@ impl Moments {
         self.observed[place] += observed;
         let of_first = self.place(c) + j;
         self.first[of_first] += first;
-        self.add_second(c, place, second);
+        if let Some(sum) = self.kind.sum_of(c, place) {
+            self.second[sum] += second;
+        }
     }
 
     /// The products of component `c` with its factors, to be added to.
@@ -443,10 +493,13 @@ impl Moments {
     /// How many of these components have rows enough for a covariance of full rank: of their own, or the one that all share.
     pub(crate) fn with_enough_rows(&self, components: &[usize]) -> usize {
         let all: f64 = self.mass.iter().sum();
-        let enough = |mass: &&f64| match self.kind {
-            SecondMoments::Pairs => **mass > 0.0 && all > (self.mass.len() + self.dim) as f64,
-            // Half a row more, for the rounding of masses.
-            _ => **mass > self.dim as f64 + 0.5,
+        let enough = |mass: &&f64| {
+            if self.is_shared() {
+                **mass > 0.0 && all > (self.mass.len() + self.dim) as f64
+            } else {
+                // Half a row more, for the rounding of masses.
+                **mass > self.dim as f64 + 0.5
+            }
         };
         let masses = components.iter().filter_map(|c| self.mass.get(*c));
         masses.filter(enough).count()

@@ -1,6 +1,6 @@
 //! Means that follow from sums (E6), and second moments about them (E7).
 
-use super::moments::{Moments, SecondMoments};
+use super::moments::Moments;
 use crate::base::float::Float;
 use crate::kernels::stride;
 use crate::rows::Centres;
@@ -11,12 +11,13 @@ impl Moments {
         let stride = stride(self.dim);
         let mut squared = self.second().to_vec();
         self.move_centres(centres, |c, j, fall| {
-            squared[self.sum_of(c, c * stride + j)] -= fall;
+            squared[self.kind.sum_of(c, c * stride + j).unwrap_or(0)] -= fall;
         });
         // Far seeds: nearly all of the old sum goes, and what is left is its rounding: that of costs, in totals.
-        let rounding = match self.kind {
-            SecondMoments::Total => (self.dim + 8) as f64 * F::EPSILON,
-            _ => 8.0 * f64::EPSILON,
+        let rounding = if self.has_totals() {
+            (self.dim + 8) as f64 * F::EPSILON
+        } else {
+            8.0 * f64::EPSILON
         };
         for (rest, old) in squared.iter_mut().zip(self.second()) {
             *rest = rest.max(rounding * old);
@@ -26,23 +27,22 @@ impl Moments {
 
     /// The second moment of all coordinates of all components together, about the new means, and the mass that it is over.
     pub(crate) fn squares_of_all(&self, squared: &[f64]) -> (f64, f64) {
-        match self.kind {
-            SecondMoments::Total => (squared[0], self.second[1]),
-            _ => {
-                let entries = (0..self.mass.len()).map(|c| self.entries(c)).sum();
-                (squared.iter().sum(), entries)
-            }
+        if self.has_totals() {
+            return (squared[0], self.second[1]);
         }
+        let entries = (0..self.mass.len()).map(|c| self.entries(c)).sum();
+        (squared.iter().sum(), entries)
     }
 
     /// The second moment that coordinate `j` of component `c` has among these, and the mass that it is over.
     pub(crate) fn second_of(&self, squared: &[f64], c: usize, j: usize) -> (f64, f64) {
-        let mass = match self.kind {
-            SecondMoments::Total => self.second[1],
-            SecondMoments::PerComponent => self.entries(c),
+        let mass = match self.kind.axes() {
+            [] => self.second[1],
+            [_] => self.entries(c),
             _ => self.observed(c, j),
         };
-        (squared[self.sum_of(c, c * stride(self.dim) + j)], mass)
+        let sum = self.kind.sum_of(c, c * stride(self.dim) + j);
+        (squared[sum.unwrap_or(0)], mass)
     }
 
     /// Moves every coordinate of every centre to its mean (E6), or beyond (E62), rounded to the type of the data; one without mass

@@ -1,6 +1,7 @@
 //! Weighted moments with the products of all pairs of columns: what full covariances, with a prior or without, follow from.
 
-use super::moments::{Moments, OfKind, SecondMoments};
+use super::completed::members;
+use super::moments::{Moments, OfKind};
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
@@ -39,8 +40,7 @@ impl Moments {
     ) {
         let k = block.components();
         let n = rows.len();
-        let one = self.kind == SecondMoments::Pairs;
-        let shared = one && !origin.is_empty();
+        let shared = self.is_shared() && !origin.is_empty();
         self.begin_scatter(!shared);
         if block.is_full() && !shared {
             let mut all = ByColumn::new(rows, None);
@@ -67,26 +67,19 @@ impl Moments {
                     } else if some > 0 {
                         let members = shares.iter().copied().enumerate();
                         let members = members.filter(|member| member.1 > 0.0);
-                        self.add_members(c, mean(c), anchor(c), rows, members);
+                        let (mut some, shares) = ByColumn::of_members(rows, members);
+                        self.add_columns(c, mean(c), anchor(c), &shares, &mut some);
                     }
                 }
             }
             return;
         }
-        let of_rows = || {
-            let of_row = |i| {
-                let weight = rows.weight(i);
-                let members = block.members(i).map(move |(c, q)| (c, (i, weight * q)));
-                members.filter(|(_, (_, share))| *share > 0.0)
-            };
-            (0..n).flat_map(of_row)
-        };
-        let (starts, members) = sort::sorted(k, (0, 0.0), of_rows);
+        let (starts, members) = members(rows, block);
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
             if !shared {
-                let members = members.iter().copied();
-                self.add_members(c, mean(c), anchor(c), rows, members);
+                let (mut some, shares) = ByColumn::of_members(rows, members.iter().copied());
+                self.add_columns(c, mean(c), anchor(c), &shares, &mut some);
                 continue;
             }
             self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
@@ -100,23 +93,8 @@ impl Moments {
             });
         }
         if shared {
-            self.add_scatter(rows, block, origin);
+            self.add_scatter(rows, shares_of_all(rows, block), origin);
         }
-    }
-
-    /// Adds some rows with their shares in component `c`.
-    pub(crate) fn add_members<F: Float>(
-        &mut self,
-        c: usize,
-        mean: &[f64],
-        anchor: Option<&Whitening>,
-        rows: &Rows<F>,
-        members: impl Iterator<Item = (usize, f64)>,
-    ) {
-        let (ids, mut shares) = members.unzip::<_, _, Vec<_>, Vec<_>>();
-        let mut columns = ByColumn::new(rows, Some(ids));
-        shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
-        self.add_columns(c, mean, anchor, &shares, &mut columns);
     }
 
     /// Adds rows with their shares in component `c`, and zeros up to a multiple of [`COLUMN`].
@@ -146,9 +124,8 @@ impl Moments {
         let most = largest.into_iter().fold(0.0, f64::max);
         self.mass[c] += mass;
         let dim = self.dim;
-        let size = self.dim * self.dim;
         let mut first = vec![0.0; dim];
-        let mut second = vec![0.0; size];
+        let mut second = vec![0.0; dim * dim];
         let fits = anchor.filter(|_| F::EPSILON > f64::EPSILON);
         let fits = fits.filter(|anchor| anchor.inflation <= MOST_INFLATION);
         let fits = fits.is_some_and(|anchor| {
@@ -170,11 +147,7 @@ impl Moments {
             sums.iter_mut().zip(parts).for_each(|(sum, x)| *sum += x);
         };
         add(self.first_mut(c), &first);
-        let place = match self.kind {
-            SecondMoments::Pairs => 0,
-            _ => c,
-        };
-        add(&mut self.second[place * size..][..size], &second);
+        add(self.pairs_mut(c), &second);
     }
 
     /// Adds a block of rows, shared out by its responsibilities, all components in each support: masses and first moments of rows
@@ -206,22 +179,14 @@ impl Moments {
         };
         seen.add_each(block, shared.centres(), self);
         if !stay {
-            self.add_scatter(rows, block, origin);
+            self.add_scatter(rows, shares_of_all(rows, block), origin);
         } else if !known {
-            self.add_about(rows, rows.weights.clone(), origin);
+            self.add_scatter(rows, rows.weights.clone(), origin);
         }
     }
 
-    /// Adds all rows, with their shares in all components, to second moments about `origin`.
-    fn add_scatter<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>, origin: &[f64]) {
-        let share = |i| {
-            let shares = block.responsibilities(i).iter();
-            rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
-        };
-        self.add_about(rows, (0..rows.len()).map(share).collect(), origin);
-    }
-
-    fn add_about<F: Float>(&mut self, rows: &Rows<F>, mut shares: Vec<f64>, origin: &[f64]) {
+    /// Adds all rows with these shares to second moments about `origin`.
+    fn add_scatter<F: Float>(&mut self, rows: &Rows<F>, mut shares: Vec<f64>, origin: &[f64]) {
         let mass = shares.iter().sum();
         let most = shares.iter().copied().fold(0.0, f64::max);
         shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
@@ -316,7 +281,6 @@ impl Moments {
 
     /// Gives component `into` all that `from` has, whose mean is `step` (d) beyond its own.
     pub(crate) fn join(&mut self, into: usize, from: usize, step: &[f64]) {
-        let size = self.dim * self.dim;
         let back: Vec<f64> = step.iter().map(|x| -x).collect();
         let mass = self.mass(from);
         let second = self.about(from, &back);
@@ -324,14 +288,14 @@ impl Moments {
         let first = sums.map(|((into, from), step)| into + from + mass * step);
         let first: Vec<f64> = first.collect();
         self.set(into, self.mass(into) + mass, first.into_iter());
-        let into = self.second[into * size..][..size].iter_mut();
-        into.zip(&second).for_each(|(total, x)| *total += x);
+        let into = self.pairs_mut(into).iter_mut().zip(&second);
+        into.for_each(|(total, x)| *total += x);
         self.set(from, 0.0, std::iter::repeat(0.0));
-        self.second[from * size..][..size].fill(0.0);
+        self.pairs_mut(from).fill(0.0);
     }
 
     pub(crate) fn pair(&self, a: usize, b: usize) -> Self {
-        let mut pair = Self::zeros(2, self.dim, SecondMoments::PerPair);
+        let mut pair = Self::pairs(2, self.dim);
         for (place, c) in [a, b].into_iter().enumerate() {
             pair.set(place, self.mass(c), self.first(c).iter().copied());
         }
@@ -339,6 +303,15 @@ impl Moments {
         pair.second.copy_from_slice(&second);
         pair
     }
+}
+
+/// The shares of rows in all components together.
+fn shares_of_all<F: Float>(rows: &Rows<F>, block: &Block<F>) -> Vec<f64> {
+    let share = |i| {
+        let shares = block.responsibilities(i).iter();
+        rows.weight(i) * shares.map(|q| q.to_f64()).sum::<f64>()
+    };
+    (0..rows.len()).map(share).collect()
 }
 
 /// All rows of a block, or some of them, by coordinate: in either type, made when they are asked for.
@@ -359,6 +332,16 @@ impl<'a, F: Float> ByColumn<'a, F> {
             narrow,
             wide,
         }
+    }
+
+    /// Some rows, and their shares with zeros up to a multiple of [`COLUMN`].
+    fn of_members(
+        rows: &'a Rows<F>,
+        members: impl Iterator<Item = (usize, f64)>,
+    ) -> (Self, Vec<f64>) {
+        let (ids, mut shares) = members.unzip::<_, _, Vec<_>, Vec<_>>();
+        shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
+        (Self::new(rows, Some(ids)), shares)
     }
 
     fn columns<T: Float>(rows: &Rows<F>, some: Option<&[usize]>) -> Columns<T> {

@@ -1,6 +1,6 @@
 //! Sums of sparse rows (E5): their zeros come at last, all together.
 
-use super::moments::{Moments, SecondMoments};
+use super::moments::Moments;
 use super::sparse::Waiting;
 use crate::base::float::Float;
 use crate::base::{parallel, sort};
@@ -19,7 +19,8 @@ impl Moments {
     ) {
         self.sparse.others_are_zero = true;
         if !self.observed.is_empty() {
-            return shares.for_each(|(c, share)| self.add_entries(c as usize, share, row, centres));
+            return shares
+                .for_each(|(c, share)| self.add_known(c as usize, share, row.entries(), centres));
         }
         self.sparse.waiting.resize_with(1, Waiting::default);
         let waiting = &mut self.sparse.waiting[0];
@@ -60,11 +61,7 @@ impl Moments {
             })
         };
         let (starts, shares) = sort::sorted(self.mass.len(), (0_usize, 0_usize), places);
-        let width = match self.kind {
-            SecondMoments::PerComponent => 1,
-            SecondMoments::PerCoordinate => stride,
-            _ => 0,
-        };
+        let width = self.kind.of_component(dim);
         let mut second = self.second.chunks_exact_mut(width.max(1));
         let sums = self
             .mass
