@@ -2,7 +2,6 @@
 
 use super::Summary;
 use crate::base::error::{Result, sound_total};
-use crate::base::float::Float;
 
 /// Weighted moments of the rows that know a coordinate, about the pivot: running means, which neither very small nor very
 /// large weights take out of the range of `f64`.
@@ -26,7 +25,7 @@ impl Known {
         high: f64::NEG_INFINITY,
     };
 
-    /// Of one row.
+    /// The moments of one row.
     fn one(weight: f64, x: f64) -> Self {
         Self {
             rows: 1,
@@ -81,23 +80,16 @@ impl KnownSums {
         }
     }
 
-    /// Adds a row: what it keeps, and all its coordinates.
-    pub(super) fn add<F: Float>(&mut self, weight: f64, ids: &[u32], values: &[F], all: &[f64]) {
-        if weight <= 0.0 {
-            return;
-        }
-        for (&j, x) in ids.iter().zip(values) {
-            self.known[j as usize].merge(&Known::one(weight, x.to_f64()));
-        }
-        self.add_whole(1, weight, all);
-    }
-
-    /// Adds a row that knows these coordinates alone.
-    pub(super) fn add_known(&mut self, weight: f64, known: impl Iterator<Item = (usize, f64)>) {
+    /// Adds a row: the coordinates that it knows, and all of them, if they stand in for what no row knows.
+    pub(super) fn add(
+        &mut self,
+        weight: f64,
+        known: impl Iterator<Item = (usize, f64)>,
+        whole: &[f64],
+    ) {
         if weight > 0.0 {
             known.for_each(|(j, x)| self.known[j].merge(&Known::one(weight, x)));
-            self.rows += 1;
-            self.weight += weight;
+            self.count(1, weight, whole);
         }
     }
 
@@ -123,11 +115,12 @@ impl KnownSums {
         all.filter_map(|(j, known)| (known.weight <= 0.0).then_some(j))
     }
 
-    fn add_whole(&mut self, rows: usize, weight: f64, all: &[f64]) {
+    /// Counts rows with these means.
+    fn count(&mut self, rows: usize, weight: f64, means: &[f64]) {
         let share = share(weight, self.weight);
         self.rows += rows;
         self.weight += weight;
-        for (mean, other) in self.whole.iter_mut().zip(all) {
+        for (mean, other) in self.whole.iter_mut().zip(means) {
             *mean += share * (other - *mean);
         }
     }
@@ -136,7 +129,7 @@ impl KnownSums {
         for (known, other) in self.known.iter_mut().zip(&other.known) {
             known.merge(other);
         }
-        self.add_whole(other.rows, other.weight, &other.whole);
+        self.count(other.rows, other.weight, &other.whole);
     }
 
     pub(super) fn finish(&self, pivot: &[f64]) -> Result<Summary> {

@@ -310,7 +310,9 @@ impl<F: Float> Making<F> {
                 for (&j, value) in ids.iter().zip(&mut *values) {
                     *value = F::from_f64(coordinates[j as usize]);
                 }
-                sums.add(weight, ids, values, &coordinates);
+                let known = ids.iter().zip(&*values);
+                let known = known.map(|(&j, x)| (j as usize, x.to_f64()));
+                sums.add(weight, known, &coordinates);
             }
             (range, sums)
         });
