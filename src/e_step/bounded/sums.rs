@@ -58,7 +58,7 @@ impl Parts {
 
     /// All of them, by component.
     pub(super) fn joined(several: Vec<Self>) -> Vec<Part> {
-        let mut parts: Vec<Part> = several.into_iter().flat_map(|own| own.parts).collect();
+        let mut parts: Vec<Part> = several.into_iter().flat_map(|sums| sums.parts).collect();
         parts.sort_by_key(|part| part.component);
         parts
     }
@@ -151,10 +151,10 @@ impl<F: Float> KeptSums<F> {
             row: assignment.members[place].row,
             share: 1.0,
         };
-        let found = self.gathered(view, &assignment.starts, |c| stale[c], entry)?;
+        let parts = self.gathered(view, &assignment.starts, |c| stale[c], entry)?;
         let stale = (0..stale.len()).filter(|c| stale[*c]);
         stale.for_each(|c| self.clear(c));
-        self.add_parts(found);
+        self.add_parts(parts);
         Ok(())
     }
 
@@ -191,12 +191,12 @@ impl<F: Float> KeptSums<F> {
     }
 
     /// Adds parts in the order of their components.
-    pub(super) fn add_parts(&mut self, found: Vec<Part>) {
+    pub(super) fn add_parts(&mut self, parts: Vec<Part>) {
         let line = self.line;
         parallel::map_chunks(&mut self.sums, line * COMPONENTS, |_, range, sums| {
             for (c, sums) in (range.start / line..).zip(sums.chunks_exact_mut(line)) {
-                let first = found.partition_point(|part| part.component < c);
-                for part in found[first..].iter().take_while(|part| part.component == c) {
+                let first = parts.partition_point(|part| part.component < c);
+                for part in parts[first..].iter().take_while(|part| part.component == c) {
                     for (sum, more) in sums.iter_mut().zip(&part.sums) {
                         *sum += more;
                     }
@@ -226,8 +226,8 @@ impl<F: Float> KeptSums<F> {
         let (starts, entries) = sort::sorted_apart(k, Share::default(), 2 * changes.len(), entry);
         // The sums of a component are made anew if they cost no more than its changes.
         let most = |c: usize| starts[c + 1] - starts[c] >= assignment.members(c).len().max(1);
-        let found = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
-        self.add_parts(found);
+        let parts = self.gathered(view, &starts, |c| !most(c), |place| entries[place])?;
+        self.add_parts(parts);
         self.renew_where(view, centres, assignment, most)
     }
 

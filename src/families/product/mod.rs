@@ -311,7 +311,7 @@ impl<F: Float> MStep<F> for Product {
                 sums.mass[c as usize] += rows.weight(i) * q;
             }
         }
-        for (part, sums) in model.theta.parts.iter().zip(sums.parts_mut()) {
+        for (part, sums) in model.theta.parts.iter().zip(sums.of_kind.parts()) {
             let rows = part.rows(rows, 0..rows.len());
             each!(&part.model, |family, own| family
                 .accumulate(&rows, block, own, sums));

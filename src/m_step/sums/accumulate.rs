@@ -66,7 +66,8 @@ impl<F: Float> Rows<F> {
         moments: &mut Moments,
     ) {
         let k = block.components();
-        let stride = stride(block.components());
+        let lines = stride(k);
+        moments.track_observed();
         let table = centres.by_coordinate();
         // Mass, first and second moments.
         let mut sums = vec![[[0.0; L]; 3]; self.dim];
@@ -85,7 +86,7 @@ impl<F: Float> Rows<F> {
                     }
                     for (&j, x) in ids.iter().zip(values) {
                         let j = j as usize;
-                        let mu = *sparse::at::<F, L>(table, j * stride + first);
+                        let mu = *sparse::at::<F, L>(table, j * lines + first);
                         // A copy and back: the compiler sees that nothing overlaps, and takes whole vectors.
                         let [mut observed, mut firsts, mut seconds] = sums[j];
                         for l in 0..L {
@@ -101,7 +102,13 @@ impl<F: Float> Rows<F> {
             });
             for (j, sums) in sums.iter_mut().enumerate() {
                 for (l, c) in components.clone().enumerate() {
-                    moments.add_coordinate(c, j, [sums[0][l], sums[1][l], sums[2][l]]);
+                    let place = c * stride(self.dim) + j;
+                    let of_first = moments.place(c) + j;
+                    moments.observed[place] += sums[0][l];
+                    moments.first[of_first] += sums[1][l];
+                    if let Some(sum) = moments.kind.sum_of(c, place) {
+                        moments.second[sum] += sums[2][l];
+                    }
                 }
                 *sums = [[0.0; L]; 3];
             }

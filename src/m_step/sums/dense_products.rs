@@ -93,16 +93,24 @@ impl<R: Float> Rows<R> {
         let mut mass = Vec::new();
         let mut from_costs = Vec::new();
         let per_row = width.next_multiple_of(LANES);
-        let all = moments.all(k);
+        moments.meet(0..k);
+        let by_component = moments.kind.of_component(dim) == 1;
+        let Moments {
+            mass: masses,
+            places: place_of,
+            first: firsts,
+            second: seconds,
+            ..
+        } = moments;
         let mut narrow = (Vec::new(), Vec::new());
         let mut wide = (Vec::new(), Vec::new());
         for first in (0..self.weights.len()).step_by(ROWS) {
             let end = self.weights.len().min(first + ROWS);
             let weights = &self.weights[first..end];
-            let costs = if all.per_component.is_empty() {
-                &[]
-            } else {
+            let costs = if by_component {
                 &block.costs[first * places..end * places]
+            } else {
+                &[]
             };
             let shares = &block.responsibilities[first * places..end * places + weighted::SPARE];
             soft::totals(shares, costs, places, weights, &mut mass, &mut from_costs);
@@ -111,9 +119,9 @@ impl<R: Float> Rows<R> {
                 mass[c as usize] = 0.0;
             }
             for (c, &mass) in mass.iter().enumerate() {
-                all.mass[c] += mass;
+                masses[c] += mass;
                 if mass > 0.0
-                    && !all.per_component.is_empty()
+                    && by_component
                     && let Some(&Part { factor, added }) = terms.parts.get(c)
                 {
                     let known = added * mass;
@@ -126,7 +134,7 @@ impl<R: Float> Rows<R> {
                             weights[i - first] * block.responsibilities(i)[c].to_f64()
                         })
                     };
-                    all.per_component[c] += squared;
+                    seconds[c] += squared;
                 }
             }
             let rows = &self.values[first * width..end * width];
@@ -141,9 +149,9 @@ impl<R: Float> Rows<R> {
                         mass: &mass,
                         from: expanded.normed(centres).rows,
                         columns: width,
-                        place_of: all.places,
-                        first: all.first,
-                        second: all.per_coordinate,
+                        place_of,
+                        first: firsts,
+                        second: if by_column { seconds } else { &mut [] },
                     })
                 };
             }

@@ -71,11 +71,14 @@ impl<F: Float> Rows<F> {
     ) {
         let k = block.components();
         let width = block.width();
-        let (mass, places, first) = if k <= self.len() {
-            moments.short_of::<D>(0..k as u32)
+        if k <= self.len() {
+            moments.meet(0..k);
         } else {
-            moments.short_of::<D>(block.supports.iter().copied())
-        };
+            moments.meet(block.supports.iter().map(|c| *c as usize));
+        }
+        let mass = &mut moments.mass;
+        let places = &moments.places;
+        let (first, _) = moments.first.as_chunks_mut::<D>();
         let (rows, _) = self.values.as_chunks::<D>();
         let (centres, _) = centres.values.as_chunks::<D>();
         let found = block.supports.chunks_exact(width);

@@ -69,27 +69,18 @@ impl OfKind {
             Self::None => Self::None,
             Self::Narrow(_) => Self::Narrow(parts.iter().any(|part| **part == Self::Narrow(true))),
             Self::Shared(_) => {
-                let own = parts.iter().filter_map(|part| match &**part {
-                    Self::Shared(own) => Some(own),
-                    _ => None,
-                });
-                Self::Shared(Scatter::merged(&own.collect::<Vec<_>>()))
+                let scatters = parts.iter_mut().filter_map(|part| part.scatter());
+                Self::Shared(Scatter::merged(&scatters.collect::<Vec<_>>()))
             }
             Self::Products(_) => {
-                let own = parts.into_iter().filter_map(|part| match part {
-                    Self::Products(own) => Some(own),
-                    _ => None,
-                });
-                Self::Products(Products::merged(own.collect()))
+                let products = parts.into_iter().filter_map(Self::products);
+                Self::Products(Products::merged(products.collect()))
             }
             Self::Parts(first) => {
                 let number = first.len();
                 let mut merged = |p: usize| {
-                    let own = parts.iter_mut().filter_map(|part| match &mut **part {
-                        Self::Parts(own) => own.get_mut(p),
-                        _ => None,
-                    });
-                    Moments::merge_all(own.collect())
+                    let blocks = parts.iter_mut().filter_map(|part| part.parts().get_mut(p));
+                    Moments::merge_all(blocks.collect())
                 };
                 Self::Parts((0..number).map(&mut merged).collect())
             }

@@ -115,18 +115,27 @@ pub(crate) enum OfKind {
     Parts(Vec<Moments>),
 }
 
-/// The sums of [`Moments`], to be added to.
-pub(crate) struct Parts<'a> {
-    /// (k).
-    pub(crate) mass: &'a mut [f64],
-    /// (k): which row of `first` each component has.
-    pub(crate) places: &'a [u32],
-    /// Padded rows.
-    pub(crate) first: &'a mut [f64],
-    /// (k), if there is one for each component, and none otherwise.
-    pub(crate) per_component: &'a mut [f64],
-    /// (k, d), padded, if there is one for each coordinate, and none otherwise.
-    pub(crate) per_coordinate: &'a mut [f64],
+impl OfKind {
+    pub(super) fn scatter(&mut self) -> Option<&mut Scatter> {
+        match self {
+            Self::Shared(scatter) => Some(scatter),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn products(&mut self) -> Option<&mut Products> {
+        match self {
+            Self::Products(products) => Some(products),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn parts(&mut self) -> &mut [Moments] {
+        match self {
+            Self::Parts(parts) => parts,
+            _ => &mut [],
+        }
+    }
 }
 
 impl Moments {
@@ -240,7 +249,7 @@ impl Moments {
 
     /// Where the first moment of component `c` starts.
     #[inline(always)]
-    fn place(&mut self, c: usize) -> usize {
+    pub(super) fn place(&mut self, c: usize) -> usize {
         let stride = stride(self.dim);
         if self.places[c] == 0 {
             self.places[c] = (self.first.len() / stride) as u32;
@@ -329,36 +338,11 @@ impl Moments {
         &mut self.first[place..place + stride]
     }
 
-    /// The sums of `k` components, to be added to.
-    pub(crate) fn all(&mut self, k: usize) -> Parts<'_> {
-        for c in 0..k {
+    /// Makes room for the first moments of these components.
+    pub(super) fn meet(&mut self, components: impl Iterator<Item = usize>) {
+        components.for_each(|c| {
             self.place(c);
-        }
-        let (per_component, per_coordinate) = match self.kind.axes() {
-            [Axis::Components] => (&mut self.second[..], Default::default()),
-            [Axis::Components, Axis::Columns] => (Default::default(), &mut self.second[..]),
-            _ => Default::default(),
-        };
-        Parts {
-            mass: &mut self.mass,
-            places: &self.places,
-            first: &mut self.first,
-            per_component,
-            per_coordinate,
-        }
-    }
-
-    /// The masses, and the first moments in rows of `D` numbers, with which of these each component has: any, where it is
-    /// not among `wanted`.
-    pub(crate) fn short_of<const D: usize>(
-        &mut self,
-        wanted: impl Iterator<Item = u32>,
-    ) -> (&mut [f64], &[u32], &mut [[f64; D]]) {
-        debug_assert_eq!(D, stride(self.dim));
-        for c in wanted {
-            self.place(c as usize);
-        }
-        (&mut self.mass, &self.places, self.first.as_chunks_mut().0)
+        });
     }
 
     /// Adds a padded row of weight times responsibility `share` to component `c`.
@@ -427,51 +411,21 @@ impl Moments {
         }
     }
 
-    /// Adds the mass, first and second moment of some rows to coordinate `j` of component `c`.
-    #[inline(always)]
-    pub(crate) fn add_coordinate(
-        &mut self,
-        c: usize,
-        j: usize,
-        [observed, first, second]: [f64; 3],
-    ) {
-        self.track_observed();
-        let place = c * stride(self.dim) + j;
-        self.observed[place] += observed;
-        let of_first = self.place(c) + j;
-        self.first[of_first] += first;
-        if let Some(sum) = self.kind.sum_of(c, place) {
-            self.second[sum] += second;
-        }
-    }
-
     /// The products of component `c` with its factors, to be added to.
     pub(crate) fn products_mut(&mut self, c: usize) -> &mut [f64] {
-        match &mut self.of_kind {
-            OfKind::Products(products) => products.component(c, self.dim),
-            _ => &mut [],
-        }
+        let products = self.of_kind.products();
+        products.map_or(&mut [], |products| products.component(c, self.dim))
     }
 
     /// Takes the products of components with their factors, and leaves none.
     pub(crate) fn take_products(&mut self) -> Vec<Vec<f64>> {
-        match &mut self.of_kind {
-            OfKind::Products(products) => std::mem::take(&mut products.of),
-            _ => Vec::new(),
-        }
-    }
-
-    /// The sums of the parts of a product, to be added to.
-    pub(crate) fn parts_mut(&mut self) -> &mut [Self] {
-        match &mut self.of_kind {
-            OfKind::Parts(parts) => parts,
-            _ => &mut [],
-        }
+        let products = self.of_kind.products();
+        products.map_or(Vec::new(), |products| std::mem::take(&mut products.of))
     }
 
     /// Second moments of all components together about a fixed point may be known already.
     pub(crate) fn know_scatter(&mut self, known: bool) {
-        if let OfKind::Shared(scatter) = &mut self.of_kind {
+        if let Some(scatter) = self.of_kind.scatter() {
             scatter.known = known;
         }
     }
@@ -492,10 +446,10 @@ impl Moments {
 
     /// How many of these components have rows enough for a covariance of full rank: of their own, or the one that all share.
     pub(crate) fn with_enough_rows(&self, components: &[usize]) -> usize {
-        let all: f64 = self.mass.iter().sum();
+        let total: f64 = self.mass.iter().sum();
         let enough = |mass: &&f64| {
             if self.is_shared() {
-                **mass > 0.0 && all > (self.mass.len() + self.dim) as f64
+                **mass > 0.0 && total > (self.mass.len() + self.dim) as f64
             } else {
                 // Half a row more, for the rounding of masses.
                 **mass > self.dim as f64 + 0.5

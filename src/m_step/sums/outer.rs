@@ -1,7 +1,7 @@
 //! Weighted moments with the products of all pairs of columns: what full covariances, with a prior or without, follow from.
 
 use super::completed::members;
-use super::moments::{Moments, OfKind};
+use super::moments::Moments;
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
@@ -161,7 +161,7 @@ impl Moments {
         origin: &[f64],
         stay: bool,
     ) {
-        let OfKind::Shared(scatter) = &mut self.of_kind else {
+        let Some(scatter) = self.of_kind.scatter() else {
             return;
         };
         scatter.whitened = true;
@@ -200,7 +200,7 @@ impl Moments {
     /// Takes second moments about a fixed point, and the weight that they are of, from an earlier pass over the same rows, or gives
     /// them to later ones.
     pub(crate) fn keep_scatter(&mut self, kept: &mut Option<(Vec<f64>, f64)>) {
-        let OfKind::Shared(scatter) = &mut self.of_kind else {
+        let Some(scatter) = self.of_kind.scatter() else {
             return;
         };
         match kept {
@@ -215,7 +215,7 @@ impl Moments {
 
     /// Second moments of all components together are about a fixed point, or about the means.
     pub(super) fn begin_scatter(&mut self, about_means: bool) {
-        if let OfKind::Shared(scatter) = &mut self.of_kind {
+        if let Some(scatter) = self.of_kind.scatter() {
             scatter.about_means = about_means;
             scatter.known = false;
         }

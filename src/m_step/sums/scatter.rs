@@ -13,7 +13,7 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
-    pub(super) fn merged(parts: &[&Self]) -> Self {
+    pub(super) fn merged(parts: &[&mut Self]) -> Self {
         Self {
             about_means: parts.iter().any(|part| part.about_means),
             whitened: parts.iter().any(|part| part.whitened),
