@@ -89,7 +89,7 @@ impl<F: Float> GaussianMixture<F> {
             return Mixture::variances(self);
         }
         Array2::from_shape_fn((common.k(), common.dim()), |(c, j)| {
-            common.frame.leave_product(j, j, kind.own(c)[j])
+            common.frame.leave_product(j, j, kind.numbers_of(c)[j])
         })
     }
 }

@@ -3,11 +3,11 @@
 use super::common::Common;
 use crate::base::cached::Cached;
 use crate::base::float::Float;
-use crate::costs::Scaled;
 use crate::costs::low_rank::Factored;
 use crate::costs::observed::Observed;
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::Whitening;
+use crate::costs::{Factor, Scaled};
 
 /// Costs of rows in units of a variance, as they follow from the parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,14 @@ pub(in crate::families) enum Form<F> {
     Full(Vec<f64>),
     /// Squared distances under covariances of a few factors (E58).
     Factors(Factored<F>),
+}
+
+impl<F: Float> Form<F> {
+    /// Squared distances in units of the one variance that there is in every direction.
+    pub(super) fn round(common: &Common<F>) -> Self {
+        let centres = common.centres.clone();
+        Self::Scaled(Box::new(Scaled::new(centres, |_| Factor::ONE)))
+    }
 }
 
 impl<F: Float> Costs<F> {

@@ -64,29 +64,29 @@ impl<F: Float> Covariances<F> {
             Self::Diagonal(_) => Covariance::Diagonal,
             Self::Tied(_) => Covariance::Tied,
             Self::Full(_) => Covariance::Full,
-            Self::Factors(own) => Covariance::Factors(own.factors),
+            Self::Factors(kind) => Covariance::Factors(kind.factors),
         }
     }
 
     pub(in crate::families) fn kind(&self) -> &dyn Kind<F> {
         match self {
-            Self::TiedSpherical(own) => own,
-            Self::Spherical(own) => own,
-            Self::Diagonal(own) => own,
-            Self::Tied(own) => own,
-            Self::Full(own) => own,
-            Self::Factors(own) => own,
+            Self::TiedSpherical(kind) => kind,
+            Self::Spherical(kind) => kind,
+            Self::Diagonal(kind) => kind,
+            Self::Tied(kind) => kind,
+            Self::Full(kind) => kind,
+            Self::Factors(kind) => kind,
         }
     }
 
     pub(super) fn kind_mut(&mut self) -> &mut dyn Kind<F> {
         match self {
-            Self::TiedSpherical(own) => own,
-            Self::Spherical(own) => own,
-            Self::Diagonal(own) => own,
-            Self::Tied(own) => own,
-            Self::Full(own) => own,
-            Self::Factors(own) => own,
+            Self::TiedSpherical(kind) => kind,
+            Self::Spherical(kind) => kind,
+            Self::Diagonal(kind) => kind,
+            Self::Tied(kind) => kind,
+            Self::Full(kind) => kind,
+            Self::Factors(kind) => kind,
         }
     }
 }
@@ -121,8 +121,44 @@ impl<F: Float> Parameters<F> {
         self.common.unit = variance;
     }
 
+    /// The mean variance, of components by their proportion.
     pub(super) fn mean_variance(&self, watch: Watch<'_>) -> Result<f64> {
-        self.covariances.kind().mean_variance(&self.common, watch)
+        let kind = self.covariances.kind();
+        let mean = |c: usize| {
+            let variances = kind.variances(c, watch)?;
+            Ok(variances.iter().sum::<f64>() / variances.len() as f64)
+        };
+        if kind.number() == 1 {
+            return mean(0);
+        }
+        let means = (0..self.common.k()).map(mean).collect::<Result<Vec<_>>>()?;
+        let shares = self.common.proportions.values.iter().zip(means);
+        Ok(shares.map(|(p, mean)| p * mean).sum())
+    }
+
+    /// The logarithm of the prior density (E59) less that at its mode.
+    pub(super) fn prior_terms(&self) -> f64 {
+        let common = &self.common;
+        let kind = self.covariances.kind();
+        let prior = &common.prior;
+        let proportions: f64 = if prior.proportions > 0.0 {
+            (common.proportions.values.iter())
+                .map(|p| prior.proportions * (p * common.k() as f64).ln())
+                .sum()
+        } else {
+            0.0
+        };
+        if prior.variances.is_empty() {
+            return proportions;
+        }
+        let of_covariance = |c: usize| {
+            let precisions = kind.precisions(c);
+            let log_det = kind.log_det(c, prior.variances.len());
+            let columns = prior.variances.iter().enumerate();
+            let terms = columns.map(|(j, v)| v * precisions[j % precisions.len()] - 1.0 - v.ln());
+            log_det + terms.sum::<f64>()
+        };
+        proportions - 0.5 * prior.rows * (0..kind.number()).map(of_covariance).sum::<f64>()
     }
 
     /// Unit and floors for covariances that were given.
@@ -147,6 +183,9 @@ impl<F: Float> Parameters<F> {
         let sized = kind.size() == numbers(1);
         rule(sized, "variances", "must be as many as the model has")?;
         all_finite("variances", kind.numbers(), numbers(common.k()))?;
-        kind.check(common)
+        kind.check(common)?;
+        let plain = kind.numbers() == [common.unit] && common.proportions.free() == 0;
+        let unit = "must be the unit of costs, and proportions equal";
+        rule(plain || !is_one, "variances", unit)
     }
 }

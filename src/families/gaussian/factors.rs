@@ -12,8 +12,8 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::{linalg, parallel, sort};
+use crate::costs::Cost;
 use crate::costs::low_rank::Factored;
-use crate::costs::{Cost, Factor, Scaled};
 use crate::io::{all_finite, rule};
 use crate::kernels::stride;
 use crate::m_step::sums::moments::{Moments, OfKind};
@@ -105,17 +105,17 @@ impl<F: Float> Kind<F> for Factors<F> {
 
     fn variances(&self, c: usize, _watch: Watch<'_>) -> Result<Vec<f64>> {
         let wide = stride(self.noise.columns);
-        let mut all = self.own(c).to_vec();
+        let mut variances = self.numbers_of(c).to_vec();
         for loadings in self
             .loadings
             .chunks_exact(wide)
             .skip(c * self.factors)
             .take(self.factors)
         {
-            let squares = all.iter_mut().zip(loadings);
+            let squares = variances.iter_mut().zip(loadings);
             squares.for_each(|(v, w)| *v += w.to_f64() * w.to_f64());
         }
-        Ok(all)
+        Ok(variances)
     }
 
     /// Factors can be turned.
@@ -139,8 +139,7 @@ impl<F: Float> Kind<F> for Factors<F> {
                 unit, loadings, noise, ridge, dim, penalty, watch,
             )?)
         } else if ridge.is_empty() && is_round() {
-            let centres = common.centres.clone();
-            Form::Scaled(Box::new(Scaled::new(centres, |_| Factor::ONE)))
+            Form::round(common)
         } else {
             self.noise.form(common, &penalties)
         };
@@ -167,8 +166,7 @@ impl<F: Float> Kind<F> for Factors<F> {
 
     fn update(&mut self, common: &mut Common<F>, step: Step<'_, F>) -> Result<()> {
         let Some(factored) = step.costs.factored() else {
-            self.update_variances(common, &step);
-            return Ok(());
+            return self.noise.update(common, step);
         };
         let mut sums = step.sums;
         let k = common.k();
@@ -244,7 +242,7 @@ impl<F: Float> Kind<F> for Factors<F> {
             is_padding || j < dim && is_number::<F>(w * w / self.noise.variances[c * dim + j])
         });
         rule(sound, "loadings", "must not be far from the variances")?;
-        self.check_variances(common)
+        Kind::check(&self.noise, common)
     }
 }
 
@@ -401,10 +399,7 @@ impl<F: Float> Factors<F> {
         let mut loadings = std::mem::take(&mut self.loadings);
         let variance = self.one_variance(common, (shared - explained * before) * entries, entries);
         let variance = variance.max(f64::MIN_POSITIVE);
-        let most = before.max(common.floors.least);
-        let floor = self.floor_below(common, variance).min(most);
-        common.unit = variance.max(floor);
-        self.set_all(common.unit);
+        self.update_one(common, variance);
         let factor = (common.unit / before).sqrt();
         let scaled = loadings.iter_mut();
         scaled.for_each(|w| *w = F::from_f64(w.to_f64() * factor));

@@ -63,7 +63,7 @@ use crate::rows::{Centres, Frame, Rows};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gaussian {
     covariance: Covariance,
-    /// Of components that have not all one variance.
+    /// The shares of components that have not all one variance.
     mixing: Mixing,
     prior: Option<Prior>,
 }
@@ -153,8 +153,8 @@ impl Gaussian {
             };
             common.proportions.mixing = Mixing::Learned;
         }
-        common.unit = kind.mean_variance(common, data.cancel())?;
-        kind.start(common);
+        theta.common.unit = theta.mean_variance(data.cancel())?;
+        theta.covariances.kind_mut().start(&theta.common);
         Ok(true)
     }
 }
@@ -302,7 +302,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let step = Step {
             costs: &model.costs,
             sums,
-            restricted,
+            restricted: restricted || model.costs.are_squared(),
             cancel,
         };
         kind.update(common, step)?;

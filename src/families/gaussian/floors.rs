@@ -22,14 +22,6 @@ pub(in crate::families) struct Floors {
 }
 
 impl Floors {
-    /// None.
-    pub(super) fn none() -> Self {
-        Self {
-            least: f64::MIN_POSITIVE,
-            relative: Vec::new(),
-        }
-    }
-
     /// The least variance of column `j`, whatever its numbers are.
     pub(super) fn of_column<F: Float>(&self, j: usize) -> f64 {
         let relative = self.relative.get(j).copied().unwrap_or(1.0);

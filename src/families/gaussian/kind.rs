@@ -33,7 +33,7 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
     }
 
     /// The numbers of component `c`: one variance, those of the columns (d), or a triangle (d, d).
-    fn own(&self, c: usize) -> &[f64] {
+    fn numbers_of(&self, c: usize) -> &[f64] {
         let numbers = self.numbers();
         &numbers[c * self.size() % numbers.len()..][..self.size()]
     }
@@ -116,7 +116,10 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
 
     /// The narrowest variance of component `c`, or less.
     fn narrowest(&self, c: usize) -> f64 {
-        self.own(c).iter().copied().fold(f64::INFINITY, f64::min)
+        self.numbers_of(c)
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min)
     }
 
     /// Takes over the least variance in any direction.
@@ -125,8 +128,9 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
     /// Whether a floor holds component `c`: with all others, where they share a covariance.
     fn is_held(&self, common: &Common<F>, c: usize) -> bool {
         let whole = unwatched(self.variances(c, None));
-        let mut own = self.own(c).iter().zip(self.floors(common, c)).zip(whole);
-        own.any(|((v, floor), whole)| *v <= AT_FLOOR * floor.max(LEAST_SHARE * whole))
+        let variances = self.numbers_of(c).iter().zip(self.floors(common, c));
+        let mut variances = variances.zip(whole);
+        variances.any(|((v, floor), whole)| *v <= AT_FLOOR * floor.max(LEAST_SHARE * whole))
     }
 
     /// The components that a floor holds.
@@ -138,18 +142,19 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
 
     /// The precisions (d) of the columns of component `c`, given all others; or the one of all.
     fn precisions(&self, c: usize) -> Vec<f64> {
-        self.own(c).iter().map(|v| 1.0 / v).collect()
+        self.numbers_of(c).iter().map(|v| 1.0 / v).collect()
     }
 
     /// The logarithm of the determinant of the covariance of component `c` in `dim` coordinates.
     fn log_det(&self, c: usize, dim: usize) -> f64 {
-        let own = self.own(c);
-        (dim / own.len()) as f64 * own.iter().map(|v| v.ln()).sum::<f64>()
+        let variances = self.numbers_of(c);
+        let sum = variances.iter().map(|v| v.ln()).sum::<f64>();
+        (dim / variances.len()) as f64 * sum
     }
 
     /// The variances of the coordinates of component `c`: one, or (d).
     fn variances(&self, c: usize, _watch: Watch<'_>) -> Result<Vec<f64>> {
-        Ok(self.own(c).to_vec())
+        Ok(self.numbers_of(c).to_vec())
     }
 
     /// The covariance matrix of component `c`, of kinds that have all pairs of columns.
@@ -212,17 +217,14 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
     /// The floor of one variance for all coordinates of all components: the least there is, or any that is below `variance`
     /// and so does not hold it.
     fn floor_below(&self, common: &Common<F>, variance: f64) -> f64 {
-        let all = (0..common.k()).flat_map(|c| self.own_floors(common, c));
-        let mut all = all.map(|floor| floor.max(common.floors.least));
-        let least = |least: f64, floor| {
-            if floor <= variance {
-                Err(floor)
-            } else {
-                Ok(least.min(floor))
-            }
-        };
-        all.try_fold(f64::INFINITY, least)
-            .unwrap_or_else(|below| below)
+        let floors = (0..common.k()).flat_map(|c| self.own_floors(common, c));
+        let mut floors = floors.map(|floor| floor.max(common.floors.least));
+        let mut least = f64::INFINITY;
+        let below = floors.find(|floor| {
+            least = least.min(*floor);
+            *floor <= variance
+        });
+        below.unwrap_or(least)
     }
 
     /// The M-step that keeps to one variance for all, which costs are in units of.
@@ -234,29 +236,9 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         self.set_all(common.unit);
     }
 
-    /// The mean variance, of components by their proportion.
-    fn mean_variance(&self, common: &Common<F>, watch: Watch<'_>) -> Result<f64> {
-        let mean = |c: usize| {
-            let own = self.variances(c, watch)?;
-            Ok(own.iter().sum::<f64>() / own.len() as f64)
-        };
-        if self.number() == 1 {
-            return mean(0);
-        }
-        let means = (0..common.k()).map(mean).collect::<Result<Vec<_>>>()?;
-        let shares = common.proportions.values.iter().zip(means);
-        Ok(shares.map(|(p, mean)| p * mean).sum())
-    }
-
     /// The M-step: moves the means, and replaces the variances of the components (k) or (k, d) by those of their rows (E32, E34),
     /// clamped from below (E20).
     fn update(&mut self, common: &mut Common<F>, step: Step<'_, F>) -> Result<()> {
-        self.update_variances(common, &step);
-        Ok(())
-    }
-
-    /// As above, of kinds of variances.
-    fn update_variances(&mut self, common: &mut Common<F>, step: &Step<'_, F>) {
         let sums = &step.sums;
         let squared = sums.about_new_means(&mut common.centres);
         let size = self.size();
@@ -270,22 +252,23 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
             } else {
                 common.prior.of_column(j)
             };
-            let own = mass * common.prior.ridge_of(j);
-            noise += own;
+            let of_ridge = mass * common.prior.ridge_of(j);
+            noise += of_ridge;
             if mass + rows > 0.0 {
-                *variance = (squared + own + known) / (mass + rows);
+                *variance = (squared + of_ridge + known) / (mass + rows);
             }
         }
         let (squared, entries) = sums.squares_of_all(&squared);
         // The one that all would share.
         let shared = self.one_variance(common, squared + noise, entries);
         if step.restricted {
-            return self.update_one(common, shared);
+            self.update_one(common, shared);
+            return Ok(());
         }
         // The parameters there are must be among those allowed.
-        for (c, own) in variances.chunks_exact_mut(size).enumerate() {
-            let before = self.own(c).iter().zip(self.floors(common, c)).enumerate();
-            for (v, (j, (before, floor))) in own.iter_mut().zip(before) {
+        for (c, variances) in variances.chunks_exact_mut(size).enumerate() {
+            let before = self.numbers_of(c).iter().zip(self.floors(common, c));
+            for (v, (j, (before, floor))) in variances.iter_mut().zip(before.enumerate()) {
                 let (sum, mass) = sums.second_of(sums.second(), c, j);
                 let rounding = if mass <= 0.0 {
                     0.0
@@ -302,10 +285,11 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
         self.numbers_mut().copy_from_slice(&variances);
         common.unit = shared.max(narrowest);
+        Ok(())
     }
 
-    /// An error unless the numbers are variances of a model.
-    fn check_variances(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
+    /// An error of the section that holds what no model has. There are as many numbers as it has.
+    fn check(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
         let unit = common.unit;
         let dim = common.dim();
         let proper = self.numbers().iter().enumerate().all(|(place, v)| {
@@ -313,11 +297,6 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
             is_above && is_number::<F>(unit / v) && is_number::<F>(unit * (v / unit).ln())
         });
         rule(proper, "variances", OF_UNIT)
-    }
-
-    /// An error of the section that holds what no model has. There are as many numbers as it has.
-    fn check(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
-        self.check_variances(common)
     }
 }
 

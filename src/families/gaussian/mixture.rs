@@ -7,7 +7,6 @@ use super::covariances::{Covariances, Parameters};
 use super::floors::Floors;
 use super::kind::Kind;
 use super::prior::Advance;
-use super::prior_density::prior_terms;
 use crate::base::cached::Cached;
 use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::{Error, Result, require, same_columns, same_length};
@@ -117,7 +116,10 @@ impl<F: Float> GaussianMixture<F> {
                 means: Some(means.iter().copied().collect()),
                 unit: 1.0,
                 proportions,
-                floors: Floors::none(),
+                floors: Floors {
+                    least: f64::MIN_POSITIVE,
+                    relative: Vec::new(),
+                },
                 prior: Advance::default(),
             },
             covariances,
@@ -171,9 +173,9 @@ impl<F: Float> GaussianMixture<F> {
 
     /// The variances of the coordinates of component `c` (d), in the data's own unit, squared.
     fn coordinates(&self, c: usize) -> Array1<f64> {
-        let own = unwatched(self.kind().variances(c, None));
+        let variances = unwatched(self.kind().variances(c, None));
         let frame = &self.common().frame;
-        let leave = |j: usize| frame.leave_product(j, j, own[j % own.len()]);
+        let leave = |j: usize| frame.leave_product(j, j, variances[j % variances.len()]);
         (0..self.common().dim()).map(leave).collect()
     }
 
@@ -193,7 +195,7 @@ impl<F: Float> GaussianMixture<F> {
             normals.fill_with(|| rng.normal());
             let loadings = kind.loadings_of(common, c);
             let scores: Vec<f64> = loadings.clone().map(|_| rng.normal()).collect();
-            let own = kind.own(c);
+            let variances = kind.numbers_of(c);
             for (j, (z, mean)) in row.iter_mut().zip(common.centre(c)).enumerate() {
                 let step = match factors.get(c % factors.len().max(1)) {
                     Some(factor) => {
@@ -203,7 +205,7 @@ impl<F: Float> GaussianMixture<F> {
                     None => {
                         let terms = loadings.clone().zip(&scores);
                         let along = terms.map(|(w, e)| w[j].to_f64() * e).sum::<f64>();
-                        own[j % own.len()].sqrt() * normals[j] + along
+                        variances[j % variances.len()].sqrt() * normals[j] + along
                     }
                 };
                 *z = F::from_f64(mean + step);
@@ -369,7 +371,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
 
     /// The logarithm of the [prior](crate::families::Prior) density, less that at its mode.
     fn prior_terms(&self) -> f64 {
-        prior_terms(self.common(), self.kind())
+        self.theta.prior_terms()
     }
 
     fn plain(&self) -> Option<&dyn Mixture<F>> {

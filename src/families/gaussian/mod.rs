@@ -16,7 +16,6 @@ mod floors;
 pub(super) mod kind;
 pub(super) mod mixture;
 pub(super) mod prior;
-mod prior_density;
 pub(super) mod spherical;
 pub(super) mod tied_spherical;
 pub(super) mod triangles;

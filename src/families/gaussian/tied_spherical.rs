@@ -2,12 +2,10 @@
 
 use super::common::Common;
 use super::costs::{Costs, Form};
-use super::kind::{Kind, Step};
+use super::kind::Kind;
 use crate::base::cancel::Watch;
 use crate::base::error::Result;
-use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::io::rule;
 
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
@@ -36,21 +34,5 @@ impl<F: Float> Kind<F> for TiedSpherical {
     /// Squared distances.
     fn costs(&self, _common: &Common<F>, _watch: Watch<'_>) -> Result<Costs<F>> {
         Ok(Costs::new(Vec::new(), Vec::new(), Form::Squared))
-    }
-
-    fn update(&mut self, common: &mut Common<F>, step: Step<'_, F>) -> Result<()> {
-        let restricted = true;
-        self.update_variances(common, &Step { restricted, ..step });
-        Ok(())
-    }
-
-    fn check(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
-        self.check_variances(common)?;
-        let plain = common.unit == self.variance && common.proportions.free() == 0;
-        rule(
-            plain,
-            "variances",
-            "must be the unit of costs, and proportions equal",
-        )
     }
 }

@@ -12,7 +12,6 @@ use crate::base::linalg::{self, Cholesky};
 use crate::base::parallel;
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::Whitening;
-use crate::costs::{Factor, Scaled};
 use crate::families::variances::ROUNDING;
 use crate::io::{all_finite, all_positive, rule};
 use crate::m_step::Moments;
@@ -45,7 +44,7 @@ pub(in crate::families) struct Triangles<const ONE: bool> {
 }
 
 /// The covariances that sums give.
-struct Found {
+struct Scattered {
     /// Sums of products about the new means: the lower halves of (d, d).
     sums: Vec<Vec<f64>>,
     /// The weights of the rows that they are of.
@@ -160,7 +159,7 @@ impl<const ONE: bool> Triangles<ONE> {
     }
 
     /// Moves the means to those of the sums.
-    fn find<F: Float>(&mut self, common: &mut Common<F>, step: &Step<'_, F>) -> Found {
+    fn scattered<F: Float>(&mut self, common: &mut Common<F>, step: &Step<'_, F>) -> Scattered {
         let sums = &step.sums;
         let dim = common.dim();
         let mut steps = sums.steps();
@@ -176,7 +175,7 @@ impl<const ONE: bool> Triangles<ONE> {
         }
         self.step(common, &steps);
         if ONE {
-            return Found {
+            return Scattered {
                 sums: vec![sums.within(&common.origin(), &self.means, &steps)],
                 masses: vec![sums.mass.iter().sum()],
                 // Sums about the mean of the data are never about the means: they keep what digits they have.
@@ -187,7 +186,7 @@ impl<const ONE: bool> Triangles<ONE> {
                 },
             };
         }
-        Found {
+        Scattered {
             sums: parallel::map(common.k(), |c| sums.about(c, &steps[c * dim..][..dim])),
             masses: sums.mass.clone(),
             lost: ROUNDING,
@@ -368,8 +367,7 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         });
         let whitenings: Vec<Whitening> = parallel::all(whitenings)?;
         let form = if is_round && common.prior.ridge.is_empty() {
-            let centres = common.centres.clone();
-            Form::Scaled(Box::new(Scaled::new(centres, |_| Factor::ONE)))
+            Form::round(common)
         } else {
             let log_dets = whitenings.iter().cycle().map(Whitening::log_det);
             let added = log_dets.zip(&penalties).enumerate();
@@ -413,15 +411,15 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
 
     fn update(&mut self, common: &mut Common<F>, step: Step<'_, F>) -> Result<()> {
         let sums = &step.sums;
-        let mut found = self.find(common, &step);
+        let mut scattered = self.scattered(common, &step);
         let dim = common.dim();
         let prior = &common.prior;
-        for (matrix, mass) in found.sums.iter_mut().zip(&found.masses) {
+        for (matrix, mass) in scattered.sums.iter_mut().zip(&scattered.masses) {
             let columns = matrix.iter_mut().step_by(dim + 1);
             let noise = columns.zip(&prior.ridge);
             noise.for_each(|(x, r)| *x += mass * r);
         }
-        let matrices = found.sums.iter();
+        let matrices = scattered.sums.iter();
         let traces = matrices.flat_map(|matrix| matrix.iter().step_by(dim + 1));
         let total = sums.mass.iter().sum::<f64>() * dim as f64;
         // The one variance that all would share.
@@ -431,7 +429,7 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
             return Ok(());
         }
         let before = sums.second().chunks_exact(dim * dim);
-        let of_components = found.sums.iter_mut().zip(before).zip(&found.masses);
+        let of_components = scattered.sums.iter_mut().zip(before).zip(&scattered.masses);
         let next = parallel::map_parts(of_components.collect(), |c, ((matrix, before), mass)| {
             // A component without mass keeps its covariance.
             if mass + prior.rows <= 0.0 {
@@ -446,7 +444,7 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
             let mut least = self.floors(common, c);
             let variances = matrix.iter().zip(before).step_by(dim + 1);
             for (least, (variance, sum)) in least.iter_mut().zip(variances) {
-                let rounding = found.lost * sum / mass;
+                let rounding = scattered.lost * sum / mass;
                 *least = least.max(LEAST_SHARE * variance).max(rounding);
             }
             self.clamped(c, matrix, least, step.cancel)
