@@ -4,7 +4,7 @@
 //! is that of what is known.
 
 use super::lanes::{self, GROUP, Lanes, ROWS};
-use super::patterns::{Expects, Pattern, Waiting};
+use super::patterns::{Expects, Pattern, Scale, Waiting};
 use super::whitening::{Transforms, Whitening};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
@@ -133,16 +133,16 @@ impl Expects for Observed<'_> {
     type Given = Given;
     type Sums = Sums;
 
-    fn shape(&self) -> (usize, usize) {
-        (self.penalties.len(), self.transform(0).mean.len())
-    }
-
-    fn added(&self) -> (f64, &[f64]) {
-        (self.unit, self.penalties)
+    fn scale(&self) -> Scale<'_> {
+        Scale {
+            dim: self.transform(0).mean.len(),
+            unit: self.unit,
+            penalties: self.penalties,
+        }
     }
 
     fn group(&self, ids: &[u32]) -> Group {
-        let dim = self.shape().1;
+        let dim = self.scale().dim;
         let side_by_side = |numbers: usize, of: &dyn Fn(usize, &Whitening) -> Vec<f64>| {
             let mut out = vec![Lanes::default(); numbers];
             for l in 0..GROUP {

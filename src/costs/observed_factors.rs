@@ -3,7 +3,7 @@
 
 use super::lanes::{self, Lanes, ROWS};
 use super::low_rank::LowRank;
-use super::patterns::{Expects, Pattern, Waiting};
+use super::patterns::{Expects, Pattern, Scale, Waiting};
 use crate::base::float::Float;
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
@@ -134,12 +134,12 @@ impl<F: Float> Expects for LowRank<'_, F> {
     type Given = KnownFactors;
     type Sums = GroupSums;
 
-    fn shape(&self) -> (usize, usize) {
-        (self.components(), self.dim())
-    }
-
-    fn added(&self) -> (f64, &[f64]) {
-        (self.factored.unit(), self.penalties)
+    fn scale(&self) -> Scale<'_> {
+        Scale {
+            dim: self.dim(),
+            unit: self.factored.unit(),
+            penalties: self.penalties,
+        }
     }
 
     fn group(&self, ids: &[u32]) -> Group {

@@ -96,6 +96,15 @@ impl Waiting {
     }
 }
 
+/// The numbers that costs of components have besides forms.
+pub(crate) struct Scale<'a> {
+    /// The number of coordinates.
+    pub(crate) dim: usize,
+    pub(crate) unit: f64,
+    /// Added to the cost of each component (k).
+    pub(crate) penalties: &'a [f64],
+}
+
 /// Components that expect something of the coordinates that a row lacks.
 pub(crate) trait Expects: Sized {
     /// The parameters of a few components, side by side.
@@ -105,11 +114,7 @@ pub(crate) trait Expects: Sized {
     /// Sums over rows, about the means of a group.
     type Sums;
 
-    /// Numbers of components and of coordinates.
-    fn shape(&self) -> (usize, usize);
-
-    /// The unit of costs, and what is added to the cost of each component (k).
-    fn added(&self) -> (f64, &[f64]);
+    fn scale(&self) -> Scale<'_>;
 
     /// Up to [`GROUP`] components. The last one stands for those that are fewer.
     fn group(&self, ids: &[u32]) -> Self::Group;
@@ -192,7 +197,7 @@ pub(crate) trait Expects: Sized {
 
     /// The costs of all rows under all components: (len, k) into `out`, with the bits of [`some`](Self::some).
     fn all<F: Float>(&self, entries: Entries<'_, F>, out: &mut Vec<F>) {
-        let ids: Vec<u32> = (0..self.shape().0 as u32).collect();
+        let ids: Vec<u32> = (0..self.scale().penalties.len() as u32).collect();
         out.clear();
         out.resize(entries.len() * ids.len(), F::zero());
         costs_of_rows(self, entries, &ids, out);
@@ -201,9 +206,9 @@ pub(crate) trait Expects: Sized {
     /// A row as it is completed under component `c`, in the coordinates of the frame (d).
     fn completed<F: Float>(&self, row: Known<'_, F>, c: usize) -> Vec<f64> {
         let starts = [0, row.ids.len()];
-        let patterns = Patterns::of(&alone(row, &starts), self.shape().1);
+        let patterns = Patterns::of(&alone(row, &starts), self.scale().dim);
         let group = self.group(&[c as u32]);
-        let mut waiting = Waiting::new(self.shape().1);
+        let mut waiting = Waiting::new(self.scale().dim);
         complete_one(self, &group, &patterns, row, &mut waiting);
         let means = Self::means(&group).iter();
         means
@@ -231,7 +236,9 @@ fn costs_of_rows<E: Expects, F: Float>(
     ids: &[u32],
     out: &mut [F],
 ) {
-    let (unit, penalties) = expects.added();
+    let Scale {
+        unit, penalties, ..
+    } = expects.scale();
     all_forms(expects, entries, ids, &mut |i, first, forms, log_dets| {
         let costs = out[i * ids.len()..][..ids.len()].iter_mut().zip(ids);
         let numbers = forms.0.iter().zip(log_dets.0);
@@ -251,7 +258,7 @@ pub(crate) fn all_forms<E: Expects, F: Float>(
     ids: &[u32],
     tell: &mut Tell<'_>,
 ) {
-    let dim = expects.shape().1;
+    let dim = expects.scale().dim;
     let patterns = Patterns::of(&entries, dim);
     let mut waiting = Waiting::new(dim);
     for (place, group) in ids.chunks(GROUP).enumerate() {
@@ -384,7 +391,7 @@ fn added_to<E: Expects, F: Float, S: Simd>(
     sums: &mut E::Sums,
 ) {
     let zero = Lanes::default();
-    let waiting = &mut Waiting::new(expects.shape().1);
+    let waiting = &mut Waiting::new(expects.scale().dim);
     let mut given = E::Given::default();
     let mut own = [zero; ROWS];
     let mut count = 0;
