@@ -44,6 +44,13 @@ impl<F: Float> Common<F> {
         mean.iter().map(|m| m.to_f64()).collect()
     }
 
+    /// Costs are in units of the variance that all would share. It is none of variances that are all clamped above it: costs would be
+    /// rounded next to their logarithm.
+    pub(super) fn set_unit(&mut self, shared: f64, variances: &[f64]) {
+        let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
+        self.unit = shared.max(narrowest);
+    }
+
     /// The addends to costs by proportions (k).
     pub(super) fn penalties(&self) -> Vec<f64> {
         let penalty = |c| self.proportions.penalty(c, self.unit);

@@ -241,27 +241,20 @@ impl ExactSums {
         let same = same && lengths.all(|same| same);
         let rule = "must be of one model: parts of different models cannot be merged";
         require(same, "sums", "of another model", rule)?;
-        let added = self.add(other);
         let rule = "must stay within 128 bits: use smaller weights";
-        added.ok_or_else(|| Error::parameter("sums", "too large", rule))?;
-        Ok(self)
-    }
-
-    fn add(&mut self, other: Self) -> Option<()> {
-        self.rows = self.rows.checked_add(other.rows)?;
-        add(&mut self.weight, other.weight)?;
-        add(&mut self.free_energy, other.free_energy)?;
-        add(&mut self.squared, other.squared)?;
-        for (own, part) in self.components.iter_mut().zip(other.components) {
-            if own.is_empty() {
-                *own = part;
-                continue;
-            }
-            for (total, part) in own.iter_mut().zip(part) {
-                add(total, part)?;
-            }
+        let too_large = || Error::parameter("sums", "too large", rule);
+        let rows = self.rows.checked_add(other.rows);
+        self.rows = rows.ok_or_else(too_large)?;
+        add(&mut self.weight, other.weight).ok_or_else(too_large)?;
+        add(&mut self.free_energy, other.free_energy).ok_or_else(too_large)?;
+        add(&mut self.squared, other.squared).ok_or_else(too_large)?;
+        for (totals, parts) in self.components.iter_mut().zip(other.components) {
+            totals.resize(totals.len().max(parts.len()), 0);
+            let mut pairs = totals.iter_mut().zip(parts);
+            let added = pairs.try_for_each(|(total, part)| add(total, part));
+            added.ok_or_else(too_large)?;
         }
-        Some(())
+        Ok(self)
     }
 
     /// Number of rows.

@@ -96,7 +96,7 @@ impl<F: Float> Kind<F> for Factors<F> {
         let dim = common.dim();
         let loadings = from.loadings().iter().enumerate();
         let scaled = loadings.map(|(place, w)| match place % stride(dim) {
-            j if j < dim => F::from_f64(w.to_f64() * (units.ratio)(j)),
+            j if j < dim => F::from_f64(w.to_f64() * units.ratios[j]),
             _ => F::zero(),
         });
         self.loadings = scaled.collect();
@@ -220,9 +220,7 @@ impl<F: Float> Kind<F> for Factors<F> {
                 }
             }
         }
-        let narrowest = self.noise.variances.iter().copied();
-        let narrowest = narrowest.fold(f64::INFINITY, f64::min);
-        common.unit = shared.max(narrowest);
+        common.set_unit(shared, &self.noise.variances);
         Ok(())
     }
 

@@ -115,6 +115,14 @@ impl Gaussian {
         }
     }
 
+    /// An error unless components may have these columns of a product. One variance would keep their shares equal.
+    pub(in crate::families) fn check_as_part(&self, clusters: usize) -> Result<()> {
+        let rule = "must be another one of numbers in a table: use Spherical";
+        let suits = !self.covariance.is_one_variance();
+        require(suits, "covariance", format!("{:?}", self.covariance), rule)?;
+        self.check(clusters)
+    }
+
     /// Carries variances and proportions over to parameters at seeds from others, unless those are of another kind: whether it did.
     fn carry_over<F: Float>(
         &self,
@@ -129,17 +137,21 @@ impl Gaussian {
             return Ok(false);
         }
         let dim = common.dim();
-        let ours = common.frame.clone();
-        let ratio = |j: usize| ours.enter_length(j, theirs.unit_of(j));
-        let mean = (0..dim).map(|j| ratio(j) * ratio(j)).sum::<f64>() / dim as f64;
-        let least = common.floors.least.min(from.common.floors.least * mean);
-        common.floors.least = least.max(resolved_beside::<F>(0.0));
-        let kind = theta.covariances.kind_mut();
+        let ours = &common.frame;
+        let ratios = (0..dim).map(|j| ours.enter_length(j, theirs.unit_of(j)));
+        let ratios: Vec<f64> = ratios.collect();
         let units = Scales {
-            ratio: Box::new(ratio),
-            same: *theirs == ours,
+            mean: ratios.iter().map(|ratio| ratio * ratio).sum::<f64>() / dim as f64,
+            ratios,
+            same: theirs == ours,
             watch: data.cancel(),
         };
+        let least = common
+            .floors
+            .least
+            .min(from.common.floors.least * units.mean);
+        common.floors.least = least.max(resolved_beside::<F>(0.0));
+        let kind = theta.covariances.kind_mut();
         kind.carry_over(from.covariances.kind(), common, &units)?;
         if self.mixing() == Mixing::Learned {
             let weight = data.summary().total_weight;
@@ -156,16 +168,6 @@ impl Gaussian {
         theta.common.unit = theta.mean_variance(data.cancel())?;
         theta.covariances.kind_mut().start(&theta.common);
         Ok(true)
-    }
-}
-
-impl Gaussian {
-    /// An error unless components may have these columns of a product. One variance would keep their shares equal.
-    pub(in crate::families) fn check_as_part(&self, clusters: usize) -> Result<()> {
-        let rule = "must be another one of numbers in a table: use Spherical";
-        let suits = !self.covariance.is_one_variance();
-        require(suits, "covariance", format!("{:?}", self.covariance), rule)?;
-        self.check(clusters)
     }
 }
 

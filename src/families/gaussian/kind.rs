@@ -83,16 +83,11 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
     ) -> Result<()> {
         let dim = common.dim();
         let by_column = self.size() == dim;
-        let ratio = &units.ratio;
-        let mean = (0..dim).map(|j| ratio(j) * ratio(j)).sum::<f64>() / dim as f64;
-        for (place, (v, from)) in self
-            .numbers_mut()
-            .iter_mut()
-            .zip(from.numbers())
-            .enumerate()
-        {
+        let numbers = self.numbers_mut().iter_mut().zip(from.numbers());
+        for (place, (v, from)) in numbers.enumerate() {
             let j = place % dim;
-            let factor = if by_column { ratio(j) * ratio(j) } else { mean };
+            let square = units.ratios[j] * units.ratios[j];
+            let factor = if by_column { square } else { units.mean };
             *v = (from * factor).max(common.floors.of_column::<F>(j));
         }
         Ok(())
@@ -281,10 +276,8 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
                 *v = v.max(floor.max(rounding).min(*before));
             }
         }
-        // The unit is none of variances that are all clamped above it: costs would be rounded next to their logarithm.
-        let narrowest = variances.iter().copied().fold(f64::INFINITY, f64::min);
         self.numbers_mut().copy_from_slice(&variances);
-        common.unit = shared.max(narrowest);
+        common.set_unit(shared, &variances);
         Ok(())
     }
 
@@ -302,8 +295,9 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
 
 /// How another model is to be carried over.
 pub(in crate::families) struct Scales<'a> {
-    /// Its units of columns, in ours.
-    pub(super) ratio: Box<dyn Fn(usize) -> f64 + 'a>,
+    /// Its units of columns (d), in ours, and the mean of their squares.
+    pub(super) ratios: Vec<f64>,
+    pub(super) mean: f64,
     /// Whether its frame is ours.
     pub(super) same: bool,
     pub(super) watch: Watch<'a>,

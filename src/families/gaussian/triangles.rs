@@ -263,13 +263,13 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         common: &Common<F>,
         units: &Scales<'_>,
     ) -> Result<()> {
-        let ratio = &units.ratio;
+        let ratios = &units.ratios;
         let watch = units.watch;
         let dim = self.columns;
         let pairs = self.least.iter_mut().zip(from.least_variances());
         for (place, (least, from)) in pairs.enumerate() {
             let j = place % dim;
-            *least = (from * (ratio(j) * ratio(j))).max(common.floors.of_column::<F>(j));
+            *least = (from * (ratios[j] * ratios[j])).max(common.floors.of_column::<F>(j));
         }
         if units.same {
             self.means.copy_from_slice(from.exact_means());
@@ -285,7 +285,7 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
             }
         }
         for (place, v) in covariances.iter_mut().enumerate() {
-            *v *= ratio(place / dim % dim) * ratio(place % dim);
+            *v *= ratios[place / dim % dim] * ratios[place % dim];
         }
         let done = parallel::map_chunks(&mut covariances, dim * dim, |c, _, matrix| {
             let triangle = linalg::whitening(matrix, self.least(c), watch)?;
@@ -452,8 +452,7 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         let (least, triangles): (Vec<_>, Vec<_>) = parallel::all(next)?.into_iter().unzip();
         self.least = least.concat();
         self.triangles = triangles.concat();
-        let narrowest = self.least.iter().copied().fold(f64::INFINITY, f64::min);
-        common.unit = shared.max(narrowest);
+        common.set_unit(shared, &self.least);
         Ok(())
     }
 
