@@ -1,11 +1,14 @@
 //! Directions: rows of length 1, unit means, concentrations, on dense and sparse rows.
 
 use crate::common::{blobs, close, on, read, rises_in_phases, rounding};
+use crate::own_families::{naive_step, near};
 use coremix::data::{Blocks, Source};
 use coremix::families::VonMisesFisherMixture;
 use coremix::prelude::*;
-use coremix::{BoxedMixture, Float, Metric, algorithms};
-use ndarray::{Array1, Array2, Axis, array, s};
+use coremix::stage::Rng;
+use coremix::{BoxedMixture, Float, Metric, algorithms, testing};
+use ndarray::{Array1, Array2, ArrayView1, Axis, array, s};
+use std::f64::consts::{PI, TAU};
 use std::io;
 
 /// Rows about some directions, of very different lengths.
@@ -471,4 +474,103 @@ fn directions_are_drawn() {
         assert_eq!(drawn, model.sample(n, 5).unwrap().0);
         assert!(model.sample(0, 5).is_err());
     }
+}
+
+/// Rows of length 1 about `about` axes, with weights.
+fn about_axes(n: usize, d: usize, about: usize, noise: f64) -> (Array2<f64>, Array1<f64>) {
+    let mut rng = Rng::from_seed(3);
+    let x = Array2::from_shape_fn((n, d), |(i, j)| {
+        f64::from(u8::from(i % about == j)) + noise * rng.normal()
+    });
+    (normalised(&x), (0..n).map(|i| (1 + i % 3) as f64).collect())
+}
+
+/// The integral over the sphere of exp(kappa (cos - 1)), in logarithms, and the mean of 1 - cos under it: by Simpson's rule over the
+/// angle to the mean direction.
+fn integrals(d: usize, kappa: f64) -> (f64, f64) {
+    const NODES: usize = 40_000;
+    let widest = (20.0 + 2.0 * (d as f64).sqrt()) / kappa.sqrt();
+    let step = widest.min(PI) / NODES as f64;
+    // 1 - cos, and the logarithm of what there is at the angle.
+    let at = |i: usize| {
+        let angle = i as f64 * step;
+        let off = 2.0 * (angle / 2.0).sin().powi(2);
+        (
+            off,
+            (d - 2) as f64 * angle.sin().abs().max(1e-300).ln() - kappa * off,
+        )
+    };
+    let largest = (0..=NODES).map(|i| at(i).1).fold(f64::MIN, f64::max);
+    let (mut sum, mut falls) = (0.0, 0.0);
+    for i in 0..=NODES {
+        let simpson = [1.0, 4.0, 2.0][if i == 0 || i == NODES { 0 } else { 2 - i % 2 }];
+        let (off, log) = at(i);
+        let part = simpson * (log - largest).exp();
+        (sum, falls) = (sum + part, falls + off * part);
+    }
+    // The surface of the sphere of rows at one angle: 2 pi^((d - 1) / 2) / Gamma((d - 1) / 2).
+    let half = (d - 1) as f64 / 2.0;
+    let surface = 2f64.ln() + half * PI.ln() - special::Gamma::ln_gamma(half).0;
+    (surface + largest + (sum * step / 3.0).ln(), falls / sum)
+}
+
+#[test]
+fn components_are_those_of_naive_em() {
+    for (d, about, noise) in [(2, 2, 0.3), (3, 2, 0.5), (40, 3, 0.1)] {
+        let (x, w) = about_axes(180, d, about, noise);
+        let data = Dense::weighted(&x, &w).unwrap();
+        testing::family(&VonMisesFisher::new(), &data, about).unwrap();
+        let builder = algorithms::gmm(about)
+            .m_step(VonMisesFisher::new())
+            .tolerance(0.0);
+        let model = builder.max_iterations(500).fit(&data).unwrap().model;
+        let (means, shares, kappas) = (model.means(), model.proportions(), model.concentrations());
+        let integrals: Vec<_> = kappas.iter().map(|kappa| integrals(d, *kappa)).collect();
+        let log_joint = |row: ArrayView1<'_, f64>, c: usize| {
+            shares[c].ln() + kappas[c] * (row.dot(&means.row(c)) - 1.0) - integrals[c].0
+        };
+        let (likelihood, proportions, mean_rows) = naive_step(&x, &w, log_joint, about);
+        near(model.log_likelihood(&data).unwrap(), likelihood, 1e-9);
+        for c in 0..about {
+            near(shares[c], proportions[c], 1e-6);
+            let length = mean_rows.row(c).dot(&mean_rows.row(c)).sqrt();
+            near(1.0 - integrals[c].1, length, 1e-6);
+            let cosine = mean_rows.row(c).dot(&means.row(c)) / length;
+            assert!((1.0 - cosine).abs() < 1e-9, "{cosine}");
+            // All variances together: 1 - |mean|^2.
+            near(model.variances().row(c).sum(), 1.0 - length * length, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn directions_that_coincide_or_have_no_mean() {
+    let (x, _) = about_axes(40, 3, 2, 0.0);
+    for family in 1..=2 {
+        let data = Dense::new(&x).unwrap();
+        testing::family(&VonMisesFisher::new(), &data, family).unwrap();
+        let single = x.mapv(|x| x as f32);
+        testing::family(
+            &VonMisesFisher::new(),
+            &Dense::new(&single).unwrap(),
+            family,
+        )
+        .unwrap();
+    }
+    let data = Dense::new(&x).unwrap();
+    let fit = algorithms::gmm(2)
+        .m_step(VonMisesFisher::new())
+        .restarts(3)
+        .fit(&data);
+    assert_eq!(fit.unwrap().model.concentrations().to_vec(), [1e10; 2]);
+    // Opposite rows: their mean is 0.
+    let x = array![[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]];
+    let data = Dense::new(&x).unwrap();
+    let model = algorithms::gmm(1)
+        .m_step(VonMisesFisher::new())
+        .fit(&data)
+        .unwrap()
+        .model;
+    assert_eq!(model.concentrations().to_vec(), [1e-6]);
+    near(model.log_likelihood(&data).unwrap(), -4.0 * TAU.ln(), 1e-5);
 }

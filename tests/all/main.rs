@@ -20,13 +20,10 @@ mod least_cost;
 mod lying_data;
 #[path = "../../fuzz/src/liars/family.rs"]
 mod lying_family;
-/// The families of the guide.
+/// The family of the guide.
 #[path = "../../examples/own_family_poisson.rs"]
 #[allow(dead_code)]
 mod poisson;
-#[path = "../../examples/own_family_vmf.rs"]
-#[allow(dead_code)]
-mod von_mises_fisher;
 
 mod algorithm;
 mod blocks;

@@ -81,48 +81,57 @@ pub(super) fn concentration(d: f64, fall: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::gamma::log_gamma;
+    use std::f64::consts::PI;
 
-    /// The integrals over the angle t of sin(t)^(d - 2) exp(kappa (cos t - 1)) and of 1 - cos t under it, by Simpson's rule: they are
-    /// I_nu(kappa) e^-kappa, up to constants of d, and 1 - A.
-    #[test]
-    fn ratios_are_those_of_integrals() {
-        for (d, kappa) in [
-            (2, 0.5),
-            (3, 4.0),
-            (3, 300.0),
-            (10, 1e-3),
-            (50, 70.0),
-            (384, 900.0),
-        ] {
-            let steps = 400_000;
-            let mut norm = 0.0;
-            let mut fall = 0.0;
-            for step in 0..=steps {
-                let t = std::f64::consts::PI * f64::from(step) / f64::from(steps);
-                let simpson = match step {
-                    0 => 1.0,
-                    last if last == steps => 1.0,
-                    odd if odd % 2 == 1 => 4.0,
-                    _ => 2.0,
-                };
-                // 1 - cos t without cancelling.
-                let apart = 2.0 * (t / 2.0).sin().powi(2);
-                let density = simpson * t.sin().powi(d - 2) * (-kappa * apart).exp();
-                norm += density;
-                fall += density * apart;
-            }
-            let (_, found) = bessel(f64::from(d) / 2.0 - 1.0, kappa);
-            let expected = fall / norm;
-            assert!(
-                (found / expected - 1.0).abs() < 1e-6,
-                "{d} {kappa}: {found} {expected}"
-            );
-            let back = concentration(f64::from(d), found);
-            assert!((back / kappa - 1.0).abs() < 1e-4, "{d} {kappa}: {back}");
+    /// The integral over the sphere of exp(kappa (cos - 1)), in logarithms, and the mean of 1 - cos under it: by Simpson's rule over
+    /// the angle to the mean direction.
+    fn integrals(d: usize, kappa: f64) -> (f64, f64) {
+        const NODES: usize = 40_000;
+        let widest = (20.0 + 2.0 * (d as f64).sqrt()) / kappa.sqrt();
+        let step = widest.min(PI) / NODES as f64;
+        // 1 - cos, and the logarithm of what there is at the angle.
+        let at = |i: usize| {
+            let angle = i as f64 * step;
+            let off = 2.0 * (angle / 2.0).sin().powi(2);
+            let surface = (d - 2) as f64 * angle.sin().abs().max(1e-300).ln();
+            (off, surface - kappa * off)
+        };
+        let largest = (0..=NODES).map(|i| at(i).1).fold(f64::MIN, f64::max);
+        let mut sum = 0.0;
+        let mut falls = 0.0;
+        for i in 0..=NODES {
+            let simpson = [1.0, 4.0, 2.0][if i == 0 || i == NODES { 0 } else { 2 - i % 2 }];
+            let (off, log) = at(i);
+            let part = simpson * (log - largest).exp();
+            sum += part;
+            falls += off * part;
         }
-        assert_eq!(concentration(5.0, 0.0), LIMITS.1);
-        assert_eq!(concentration(5.0, 1.0), LIMITS.0);
-        assert_eq!(concentration(5.0, f64::NAN), LIMITS.0);
+        // The surface of the sphere of rows at one angle: 2 pi^((d - 1) / 2) / Gamma((d - 1) / 2).
+        let half = (d - 1) as f64 / 2.0;
+        let surface = 2f64.ln() + half * PI.ln() - log_gamma(half);
+        (surface + largest + (sum * step / 3.0).ln(), falls / sum)
+    }
+
+    #[test]
+    fn densities_on_the_sphere_integrate_to_one() {
+        for d in [2, 3, 4, 7, 50, 201, 300, 2000] {
+            for kappa in [1e-6, 1e-3, 0.5, 3.0, 30.0, 400.0, 5e3, 1e5, 1e7, 1e10] {
+                let (_, fall) = bessel(d as f64 / 2.0 - 1.0, kappa);
+                let (integral, expected) = integrals(d, kappa);
+                let off = log_peak(d, kappa) + integral;
+                assert!(off.abs() < 1e-8, "{d} {kappa}: {off}");
+                let near = (fall - expected).abs() < 1e-9_f64.min(1e-5 * expected);
+                assert!(near, "{d} {kappa}: {fall} {expected}");
+                // The slope of 1 - A is what tells kappa.
+                let back = concentration(d as f64, fall);
+                assert!((back / kappa - 1.0).abs() < 1e-5, "{d} {kappa}: {back}");
+            }
+            assert_eq!(concentration(d as f64, 0.0), LIMITS.1);
+            assert_eq!(concentration(d as f64, 1.0), LIMITS.0);
+            assert_eq!(concentration(d as f64, 1.1), LIMITS.0);
+            assert_eq!(concentration(d as f64, f64::NAN), LIMITS.0);
+        }
     }
 
     /// In three dimensions A' = 1 / kappa^2 - 1 / sinh(kappa)^2, and it has no step where the series takes over.
