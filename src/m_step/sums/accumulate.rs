@@ -10,8 +10,8 @@ use crate::model::posterior::expected_total;
 use crate::rows::{Centres, Rows};
 
 impl Moments {
-    /// Adds a block of rows, shared out by its responsibilities, about `centres` (E5); to [totals](SecondMoments::Total) the
-    /// costs as well, as squared distances.
+    /// Adds a block of rows, shared out by its responsibilities, about `centres` (E5); to
+    /// [totals](crate::m_step::SecondMoments::Total) the costs as well, as squared distances.
     #[inline(never)]
     pub fn add<F: Float>(&mut self, rows: &Rows<F>, block: &Block<F>, centres: &Centres<F>) {
         if self.has_totals() {
