@@ -6,6 +6,7 @@ mod clusters;
 mod failure;
 mod fit;
 mod found;
+mod help;
 mod info;
 mod interrupt;
 mod labels;
@@ -17,12 +18,17 @@ mod rows;
 mod score;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
+use clap::FromArgMatches;
 use failure::{Failure, Result};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let mut command = help::command();
+    let matches = command.get_matches_mut();
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.format(&mut command).exit(),
+    };
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -56,5 +62,6 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Assign(assign) => assign::run(assign, &interrupt::flag()?),
         Command::Score(score) => score::run(score),
         Command::Info(info) => info::run(info),
+        Command::Help(help) => messages::say(&help::text(help)),
     }
 }

@@ -1043,20 +1043,66 @@ fn lines_are_80_signs_long() {
     let text = format!("{}\n{}\n", names.join(","), rows.join("\n"));
     fs::write(folder.at("rows.csv"), text).unwrap();
     let mut all = vec![folder.done(&["--help"])];
-    for command in ["fit", "clusters", "assign", "score", "info"] {
-        all.push(folder.done(&["help", command]));
-    }
+    let helped = "fit clusters assign score info help files csv missing algorithms covariances tables limits criteria";
+    all.extend(helped.split(' ').map(|name| folder.done(&["help", name])));
     all.push(folder.done(&["fit", "rows.csv", "-k", "40", "-m", "m", "-v"]));
     all.push(folder.done(&["score", "m", "rows.csv"]));
     all.push(folder.done(&["info", "m"]));
     towns(&folder);
     let warned = folder.run(&["fit", "towns.csv", "-k", "3", "-m", "m"]);
     all.push(String::from_utf8(warned.stderr).unwrap());
-    assert!(all[9].contains("warning"));
+    assert!(all[all.len() - 1].contains("warning"));
     all.push(folder.done(&["info", "rows.csv"]));
     for line in all.iter().flat_map(|said| said.lines()) {
         assert!(line.chars().count() <= 80, "{line}");
     }
+}
+
+#[test]
+fn help_is_a_screen_for_each_command_and_subject() {
+    let folder = Folder::new("help");
+    let all = folder.done(&["help"]);
+    assert_eq!(folder.done(&["--help"]), all);
+    assert_eq!(folder.done(&["-h"]), all);
+    for command in ["fit", "clusters", "assign", "score", "info", "help"] {
+        let screen = folder.done(&["help", command]);
+        assert!(screen.lines().count() <= 45, "{screen}");
+        assert!(all.contains(&format!("\n  {command} ")), "{command}");
+        for flag in ["-h", "--help"] {
+            assert_eq!(folder.done(&[command, flag]), screen);
+        }
+    }
+    let (_, subjects) = all.split_once("SUBJECT':\n").unwrap();
+    let subjects = subjects.lines().take_while(|line| !line.is_empty());
+    let subjects: Vec<&str> = subjects
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(subjects.contains(&"covariances"), "{subjects:?}");
+    for subject in &subjects {
+        let page = folder.done(&["help", subject]);
+        assert!(page.lines().count() <= 50, "{page}");
+    }
+    let fit = folder.done(&["help", "fit"]);
+    assert!(
+        fit.contains("--columns") && !fit.contains("--covariance"),
+        "{fit}"
+    );
+    let covariances = folder.done(&["help", "covariances"]);
+    assert!(covariances.contains("--covariance <NAME>"), "{covariances}");
+    let (code, said) = folder.fails(&["help", "covarances"]);
+    assert!(code == 2 && said.contains("'covariances'"), "{said}");
+    // Options that no screen shows are suggested as the others are.
+    let (code, said) = folder.fails(&[
+        "fit",
+        "rows.csv",
+        "-k",
+        "3",
+        "-m",
+        "m",
+        "--covariances",
+        "full",
+    ]);
+    assert!(code == 2 && said.contains("'--covariance'"), "{said}");
 }
 
 /// The warnings among what a command says.
