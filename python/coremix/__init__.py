@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import partitions, plots
+from . import exceptions, partitions, plots
 from ._bayesian import BayesianGaussianMixture, DirichletProcess
 from ._coremix import Arrow, Model, Predictor, Scan, __version__
 from ._gaussian import DGmm, GaussianMixture, KMeansCPrime, SparsifiedGmm, VarGmmS, VcGmm
@@ -34,6 +34,7 @@ __all__ = [
     "VcGmm",
     "__version__",
     "assign",
+    "exceptions",
     "merge",
     "partitions",
     "plots",

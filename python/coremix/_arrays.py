@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from functools import partial
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
 from . import _coremix
+from ._checks import NUMBERS, rows_of_array
 from ._coremix import Scan
 from ._sklearn import issparse
 
@@ -20,8 +19,6 @@ from ._sklearn import issparse
 PLAIN = frozenset({np.dtype(np.float64), np.dtype(np.float32)})
 # The largest integer up to which all are float64.
 EXACT = 1 << 53
-# The native part reads these as they are; everything else becomes the first of them.
-NUMBERS = [np.float64, np.float32, np.float16, np.uint8, np.int8]
 
 
 def sound(X: Any) -> Any:
@@ -135,7 +132,7 @@ def rows_in_memory(X: Any, columns: list[str] | None = None, missing: bool = Fal
                 number = "several columns" if name in own else "no column"
                 raise ValueError(f"X has {number} {name!r}: the model was fitted to {columns}")
         X = X[columns]
-    return numbers_of(X, partial(check_array, ensure_min_samples=0), missing)
+    return numbers_of(X, lambda X: rows_of_array(X, NUMBERS, least=0), missing)
 
 
 def unmasked(X: Any, name: str, missing: bool = False) -> Any:
@@ -203,7 +200,7 @@ def _rounded(row: Any, column: Any, value: Any, name: str = "X") -> ValueError:
     return ValueError(f"{name}: {place}: {value} is an integer beyond 2^53, which float64 does not hold; rows count from 0: {cure}")
 
 
-def numbers_of(X: Any, check: Callable[..., NDArray[Any]], missing: bool) -> NDArray[Any]:
+def numbers_of(X: Any, check: Callable[[Any], NDArray[Any]], missing: bool) -> NDArray[Any]:
     """The array of X that the native part reads, after this check. ``missing``: what is no value is NaN."""
     X = unmasked(X, "X", missing)
     if missing and hasattr(X, "isna") and hasattr(X, "columns") and any(kind == object for kind in X.dtypes):
@@ -211,7 +208,7 @@ def numbers_of(X: Any, check: Callable[..., NDArray[Any]], missing: bool) -> NDA
         X = X.mask(X.isna(), np.nan)
     try:
         # The native part says which number is not finite.
-        found = check(X, dtype=NUMBERS, ensure_all_finite=False)
+        found = check(X)
     except (TypeError, ValueError) as error:
         kinds: Any = X.dtypes.items() if hasattr(X, "columns") and hasattr(X, "dtypes") else ()
         others = [name for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]

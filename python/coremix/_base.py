@@ -12,22 +12,22 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from inspect import signature
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted
 
 from . import _coremix
 from ._arrays import unmasked
+from ._checks import check_fitted, finite, rows_of_array
 from ._coremix import Scan
+from ._estimator import Estimator
 from ._input import Rows, batch_weights, rows_of, weights_of
 from ._parameters import Callback, Parameters, RandomState
 from ._progress import Line
 from ._report import Report
-from ._sklearn import BaseEstimator, issparse
+from ._sklearn import issparse
+from .exceptions import ConvergenceWarning, as_raised
 
 # Up to this number of rows, `merge_rows="auto"` merges equal rows: sorting them takes milliseconds.
 FEW_ROWS = 10_000
@@ -106,7 +106,10 @@ def seed_of(random_state: RandomState) -> int:
         if not 0 <= random_state < 2**64:
             raise ValueError(f"random_state = {random_state}: must not be negative, and less than 2**64")
         return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    source: Any = np.random if random_state is None else random_state
+    if source is not np.random and not isinstance(source, np.random.RandomState):
+        raise ValueError(f"{random_state!r} cannot be used to seed a numpy.random.RandomState instance")
+    return int(source.randint(np.iinfo(np.int32).max))
 
 
 def threads_of(n_jobs: int | None) -> int:
@@ -118,7 +121,7 @@ def threads_of(n_jobs: int | None) -> int:
     return int(n_jobs)
 
 
-class CoremixEstimator(Parameters, BaseEstimator):
+class CoremixEstimator(Parameters, Estimator):
     """Base of all estimators, which are data classes of their parameters. These are checked by ``fit``."""
 
     n_features_in_: int
@@ -151,12 +154,6 @@ class CoremixEstimator(Parameters, BaseEstimator):
     _families: ClassVar[tuple[str, ...]]
     # A file keeps these attributes of a fit, and the model.
     _kept: ClassVar[tuple[str, ...]] = ("n_iter_", "converged_", "lower_bound_", "inertia_", "_columns")
-
-    if TYPE_CHECKING:
-        # scikit-learn adds these to every class whose methods take weights.
-        def set_fit_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
-        def set_partial_fit_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
-        def set_score_request(self, *, sample_weight: bool | str | None = ...) -> Self: ...
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         known = cls._get_param_names()
@@ -250,7 +247,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
+        state = dict(self.__dict__)
         state.pop("_turns", None)
         if "_stream" in state:
             state["_stream"] = state["_stream"].state()
@@ -258,7 +255,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         stream = state.pop("_stream", None)
-        super().__setstate__(state)
+        self.__dict__.update(state)
         if stream is not None:
             self._turns = threading.RLock()
             self._stream = _coremix.Stream.of_state(stream)
@@ -309,7 +306,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
             warnings.warn(
                 f"Number of distinct clusters ({distinct}) found smaller than {self._clusters} ({clusters}). "
                 "Possibly due to duplicate points in X.",
-                ConvergenceWarning,
+                as_raised(ConvergenceWarning),
                 stacklevel=4,
             )
         for column, reason in found["row_names"]:
@@ -370,7 +367,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
         name, given = self._initial()
         if given is None:
             return None
-        centres = check_array(unmasked(given, name), dtype=np.float64, input_name=name)
+        centres = finite(rows_of_array(unmasked(given, name), (np.float64,)), name)
         if centres.shape != (clusters, self.n_features_in_):
             shape = (clusters, self.n_features_in_)
             raise ValueError(f"{name} has the shape {centres.shape}, expected {shape}: a row per cluster")
@@ -421,7 +418,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
     def _ask(self, X: Rows) -> Any:
         """The rows of X, to ask the model about."""
         if "_model" not in self.__dict__:
-            check_is_fitted(self, "_model")
+            check_fitted(self)
         return rows_of(self, X, reset=False)
 
     def impute(self, X: Rows) -> NDArray[np.floating]:
@@ -543,7 +540,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
             ``cluster``, ``column``, ``difference`` (in standard deviations), ``mean`` (of the cluster) and ``overall`` (of all
             rows).
         """
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         if self.__dict__.get("_columns") is None:
             rule = "explain needs a fit of all columns in Python: a model of a file or of a sketch does not know the columns' spread"
             raise ValueError(f"{type(self).__name__}: {rule}")
@@ -574,7 +571,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
         ``predictor.nearest(row)`` also has the distance to the mean of that component, and ``predictor.log_density(row)`` the
         log-density. An array of float64 or float32 is read as it is. With ``allow_missing`` the row may lack values.
         """
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         return self._model.predictor(bool(getattr(self, "allow_missing", False)))
 
     def to_arrow(self, what: Literal["centres", "labels"]) -> _coremix.Arrow:
@@ -583,7 +580,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
         ``what`` is ``"centres"``: the means, a column for each feature, with its name; or ``"labels"``: the ``labels_`` of a fit, not copied.
         Labels of other rows are arrays of NumPy, which these libraries take, too: ``pyarrow.array(estimator.predict(X))``.
         """
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         if what == "centres":
             names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
             columns = np.asfortranarray(self._model.parameters()["means"])
@@ -614,7 +611,7 @@ class CoremixEstimator(Parameters, BaseEstimator):
         The file also has the names of the columns, and the parameters that are numbers or text; neither ``labels_``
         nor ``report_``.
         """
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         default = type(self)().get_params(deep=False)
         parameters = {n: v.item() if isinstance(v, np.generic) else v for n, v in self.get_params(deep=False).items()}
         plain = {n: v for n, v in parameters.items() if isinstance(v, (int, float, str)) and v != default[n]}

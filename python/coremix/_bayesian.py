@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
 from ._arrays import unmasked
+from ._checks import array_of, finite
 from ._mixture import CarefulMixture, CoremixMixture
 from ._parameters import OfSeeds
 
@@ -43,7 +43,7 @@ class CoremixProcess(CoremixMixture):
             if not np.isfinite(float(given)):
                 raise ValueError(f"{name} = {given}: must be finite")
             return np.full(shape, float(given)) if len(shape) == 1 else np.eye(shape[0]) * float(given)
-        array = check_array(unmasked(given, name), dtype=np.float64, ensure_2d=False, allow_nd=True, input_name=name)
+        array = finite(array_of(unmasked(given, name)), name)
         if array.shape != shape:
             raise ValueError(f"{name} has the shape {array.shape}, expected {shape}, or a number")
         return array

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn import cluster
-from sklearn import mixture as sklearn_mixture
+
+from ._precisions import precision_roots, precisions_of
+from ._sklearn import needed
+
+with needed("to_sklearn"):
+    from sklearn import cluster
+    from sklearn import mixture as sklearn_mixture
 
 
 def _common(ours: Any, theirs: Any) -> Any:
@@ -65,18 +70,3 @@ def _parameters(ours: Any, theirs: Any, covariances: Any) -> Any:
     theirs.lower_bound_ = getattr(ours, "lower_bound_", np.nan)
     theirs.lower_bounds_ = [theirs.lower_bound_]
     return _common(ours, theirs)
-
-
-def precision_roots(covariances: Any, kind: str) -> Any:
-    """Roots of the inverses of covariances of a kind of scikit-learn: variances, or matrices (..., d, d)."""
-    if kind not in ("full", "tied"):
-        return 1 / np.sqrt(covariances)
-    # The inverse of the lower factor of a covariance, transposed: scikit-learn multiplies rows with it.
-    factors = np.linalg.cholesky(covariances)
-    eye = np.broadcast_to(np.eye(factors.shape[-1]), factors.shape)
-    return np.swapaxes(np.linalg.solve(factors, eye), -1, -2)
-
-
-def precisions_of(roots: Any, kind: str) -> Any:
-    """The precisions that have these roots."""
-    return roots @ np.swapaxes(roots, -1, -2) if kind in ("full", "tied") else roots**2

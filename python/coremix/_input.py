@@ -8,13 +8,13 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, validate_data
 
 from . import _coremix
 from ._arrays import PLAIN, check_stored, numbers_of, rows_in_memory, sound, sparse_columns, table_of, unmasked, with_zeros
+from ._checks import array_of, check_rows, check_width, note_names
 from ._coremix import Scan
 from ._scan import is_apart, scan
-from ._sklearn import BaseEstimator, issparse
+from ._sklearn import issparse
 
 # A fit of a sparse matrix with so few numbers, zeros among them, is that of an array.
 FEW_NUMBERS = 1 << 20
@@ -85,12 +85,12 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
     if table is not None:
         _check_table(estimator, table, reset, names or table.names)
         return table
-    found = numbers_of(X, partial(validate_data, estimator, reset=reset), bool(missing))
+    found = numbers_of(X, partial(check_rows, estimator, reset=reset), bool(missing))
     return _coremix.Missing(found) if missing else found
 
 
-def _is_known(estimator: BaseEstimator, X: Any) -> bool:
-    """Whether X passes scikit-learn's check as it is: it takes longer than the prediction of a row."""
+def _is_known(estimator: Any, X: Any) -> bool:
+    """Whether X passes the checks as it is: they take longer than the prediction of a row."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -118,14 +118,7 @@ def weights_of(sample_weight: ArrayLike | None, rows: Any) -> NDArray[np.float64
         raise ValueError("sample_weight: the scan has weights of its own: leave one of both out")
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_samples, sample_weight)
-    weights = check_array(
-        unmasked(sample_weight, "sample_weight"),
-        ensure_2d=False,
-        dtype=np.float64,
-        ensure_all_finite=False,
-        ensure_min_samples=0,
-        input_name="sample_weight",
-    )
+    weights = array_of(unmasked(sample_weight, "sample_weight"))
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}")
     if n_samples and not weights.any():
@@ -140,14 +133,11 @@ def batch_weights(weights: ArrayLike | None, rows: Any) -> NDArray[np.float64] |
     return weights_of(weights, rows)
 
 
-def _check_table(estimator: BaseEstimator, table: _coremix.Table | _coremix.Csr | Scan, reset: bool, own_names: list[str] | None) -> None:
+def _check_table(estimator: Any, table: _coremix.Table | _coremix.Csr | Scan, reset: bool, own_names: list[str] | None) -> None:
     names = None if own_names is None else np.asarray(own_names, dtype=object)
     if reset:
         estimator.n_features_in_ = table.columns
-        if names is not None:
-            estimator.feature_names_in_ = names
-        elif hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
+        note_names(estimator, names)
         if table.rows == 0:
             raise ValueError("Found array with 0 sample(s): a minimum of 1 is required.")
         return
@@ -157,8 +147,4 @@ def _check_table(estimator: BaseEstimator, table: _coremix.Table | _coremix.Csr 
             f"The columns of X are {list(names)}, but the estimator was fitted to {list(own)}, in this order: "
             "select these columns."
         )
-    if table.columns != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {table.columns} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
+    check_width(estimator, table.columns)

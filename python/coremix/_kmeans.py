@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _coremix
 from ._base import CoremixEstimator, threads_of
+from ._checks import check_fitted
 from ._coremix import Scan
+from ._estimator import Transformer
 from ._input import Rows, kept, weights_of
 from ._parameters import OfChains, OfKMeans, OfSeeds
-from ._sklearn import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from ._sklearn import contained
 
 # Names of algorithms in the core.
 ALGORITHMS = {
@@ -25,7 +27,7 @@ ALGORITHMS = {
 }
 
 
-class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, CoremixEstimator):
+class CoremixKMeans(OfKMeans, CoremixEstimator, Transformer):
     """Base of k-means: what all its algorithms share."""
 
     cluster_centers_: NDArray[np.floating]
@@ -79,7 +81,6 @@ class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         self.cluster_centers_ = parameters["means"]
-        self._n_features_out = len(self.cluster_centers_)
 
     def _after_fit(self, rows: Any, weights: NDArray[np.float64] | None, found: dict[str, Any]) -> None:
         if self.compute_labels:
@@ -101,7 +102,23 @@ class CoremixKMeans(OfKMeans, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """The distances of the rows of ``X`` to all centres: shape (n_samples, n_clusters)."""
         rows = self._ask(X)
         self._warn_if_large(len(rows), "transform")
-        return self._model.distances(rows, threads_of(self.n_jobs))
+        return contained(self, self._model.distances(rows, threads_of(self.n_jobs)), X)
+
+    def fit_transform(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.floating]:
+        """:meth:`fit` on ``X``, ``y`` and ``sample_weight``, then :meth:`transform` of the same rows."""
+        X = kept(X)
+        return self.fit(X, y, sample_weight).transform(X)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Names of the columns of :meth:`transform`: that of the class, and numbers. ``input_features`` must be those of the fit."""
+        check_fitted(self)
+        given, known = input_features, getattr(self, "feature_names_in_", None)
+        if given is not None and known is not None and list(np.asarray(given)) != list(known):
+            raise ValueError("input_features is not equal to feature_names_in_")
+        if given is not None and len(np.asarray(given)) != self.n_features_in_:
+            raise ValueError(f"input_features should have length equal to number of features ({self.n_features_in_}), got {given}")
+        name = type(self).__name__.lower()
+        return np.asarray([f"{name}{c}" for c in range(len(self.cluster_centers_))], dtype=object)
 
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the sum of squared distances of the rows of ``X`` to their nearest centres, times ``sample_weight``.

@@ -9,18 +9,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from . import _coremix
 from ._arrays import unmasked
 from ._base import CoremixEstimator, seed_of, threads_of
+from ._checks import check_fitted
 from ._input import Rows, kept, weights_of
 from ._parameters import OfMixture, OfStart
-from ._sklearn import DensityMixin, issparse
+from ._precisions import precision_roots, precisions_of
+from ._sklearn import issparse
+from .exceptions import ConvergenceWarning, as_raised
 
 
-class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
+class CoremixMixture(OfMixture, CoremixEstimator):
     """Base of the mixture models."""
 
     weights_: NDArray[np.float64]
@@ -101,7 +102,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
             warnings.warn(
                 f"{type(self).__name__}: a component has no more rows than columns, so variances stand at their floor, "
                 "and densities are huge: take fewer components, prior_rows=1, or covariance_type 'tied' or 'diag'.",
-                ConvergenceWarning,
+                as_raised(ConvergenceWarning),
                 stacklevel=5,
             )
         if self.report_["at_floor"] > 0:
@@ -109,13 +110,13 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
                 f"{type(self).__name__}: {self.report_['at_floor']} components with more rows than columns have variances at their "
                 "floor: their rows are equal in a column, or columns determine one another, so densities and criteria say little. "
                 "Leave out constant columns, or take fewer components, or covariance_type 'tied' or 'spherical'.",
-                ConvergenceWarning,
+                as_raised(ConvergenceWarning),
                 stacklevel=4,
             )
         if self.report_["stop"] == "iterations used up":
             warnings.warn(
                 f"{type(self).__name__} has not converged in {self.n_iter_} iterations: raise max_iter or tol.",
-                ConvergenceWarning,
+                as_raised(ConvergenceWarning),
                 stacklevel=5,
             )
 
@@ -177,16 +178,12 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
     def precisions_cholesky_(self) -> NDArray[np.float64]:
         """Roots of the precisions, in scikit-learn's shape for the covariance type: the precision of a matrix is its root times
         the root transposed, that of a variance the square."""
-        check_is_fitted(self, "_model")
-        from ._convert import precision_roots
-
+        check_fitted(self)
         return precision_roots(self.covariances_, self._kind())
 
     @property
     def precisions_(self) -> NDArray[np.float64]:
         """The inverses of ``covariances_``, in their shape."""
-        from ._convert import precisions_of
-
         return precisions_of(self.precisions_cholesky_, self._kind())
 
     def _kind(self) -> str:
@@ -198,7 +195,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
         """Draws rows from the fitted mixture: rows (n_samples, n_features), and the components that they came from."""
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         if n_samples < 1:
             raise ValueError(f"n_samples = {n_samples}: must be at least 1")
         return self._model.sample(n_samples, seed_of(self.random_state))
@@ -208,7 +205,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
 
         The density of the others is integrated out. The result can be asked, saved and drawn from like any fitted mixture.
         """
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         return self._part(self._model.part(self._places("columns", columns)))
 
     def condition(self, columns: Sequence[int | str], values: ArrayLike) -> CoremixMixture:
@@ -217,7 +214,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         It is what the model says of what is not known, given what is: its ``weights_`` are the probabilities of the components under
         the known values, and the mean of the others is ``weights_ @ means_``.
         """
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         known = np.asarray(unmasked(values, "values"), dtype=np.float64)
         if known.ndim != 1:
             raise ValueError(f"values have the shape {known.shape}, expected (n_columns,): one for each column")
@@ -255,7 +252,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
 
         With ``reg_covar`` the densities are the same, and shares of components that overlap are nearly so.
         """
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         from ._convert import mixture
 
         return mixture(self)
@@ -267,7 +264,7 @@ class CoremixMixture(OfMixture, DensityMixin, CoremixEstimator):
         return likelihood, float(len(rows)) if weights is None else float(weights.sum())
 
     def _free_parameters(self) -> int:
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         free = self._model.free_parameters
         if free is None:
             rule = "a Dirichlet process has no number of parameters, so no criterion: compare score() of rows held out"

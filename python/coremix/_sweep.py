@@ -9,13 +9,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
 from . import _coremix
 from ._axes import axes_of, whole_ticks
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._input import Rows, rows_of, weights_of
 from ._report import Report
+from ._sklearn import needed
 
 Criterion: TypeAlias = Literal["bic", "aic", "icl", "held_out", "silhouette"]
 
@@ -150,7 +150,10 @@ def sweep(
     """
     if not isinstance(estimator, CoremixEstimator):
         raise TypeError(f"estimator = {estimator!r}: must be an estimator of coremix, such as coremix.GaussianMixture()")
-    own = clone(estimator)
+    if silhouette is not None:
+        with needed("silhouette"):
+            from sklearn.metrics import silhouette_score
+    own = estimator.__sklearn_clone__()
     rows = rows_of(own, X, reset=True)
     weights = weights_of(sample_weight, rows)
     if not isinstance(clusters, Iterable) or isinstance(clusters, (str, bytes)):
@@ -184,7 +187,7 @@ def sweep(
     )
     estimators = []
     for k, (model, report, _) in zip(numbers, found, strict=True):
-        one = clone(estimator).set_params(**{own._clusters: k})
+        one = estimator.__sklearn_clone__().set_params(**{own._clusters: k})
         one.n_features_in_ = own.n_features_in_
         if hasattr(own, "feature_names_in_"):
             one.feature_names_in_ = own.feature_names_in_
@@ -201,16 +204,14 @@ def sweep(
     best = {core[label]: k for k, line in zip(numbers, lines, strict=True) for label in line["best_by"]}
     table["silhouette"] = np.full(len(numbers), np.nan)
     if silhouette is not None:
-        table["silhouette"] = _silhouettes(rows, estimators, int(silhouette), seed)
+        table["silhouette"] = _silhouettes(silhouette_score, rows, estimators, int(silhouette), seed)
         if not np.isnan(table["silhouette"]).all():
             best["silhouette"] = numbers[int(np.nanargmax(table["silhouette"]))]
     return Sweep(table, estimators, best)
 
 
-def _silhouettes(rows: Any, estimators: list[Any], size: int, seed: int) -> NDArray[np.float64]:
+def _silhouettes(mean: Any, rows: Any, estimators: list[Any], size: int, seed: int) -> NDArray[np.float64]:
     """The mean silhouette of the same sample under each model; NaN where it has fewer than two clusters."""
-    from sklearn.metrics import silhouette_score
-
     if size < 2:
         raise ValueError(f"silhouette = {size}: must be at least 2 rows")
     n = len(rows)
@@ -222,5 +223,5 @@ def _silhouettes(rows: Any, estimators: list[Any], size: int, seed: int) -> NDAr
     for one in estimators:
         labels = one._model.predict(sample)
         some = 1 < len(np.unique(labels)) < len(labels)
-        scores.append(silhouette_score(sample, labels) if some else np.nan)
+        scores.append(mean(sample, labels) if some else np.nan)
     return np.array(scores)

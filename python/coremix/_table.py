@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from . import _coremix
 from ._base import threads_of
+from ._checks import check_fitted
 from ._gaussian import GaussianMixture
 from ._input import Rows
 from ._mixture import CoremixMixture
@@ -209,7 +209,7 @@ class TableMixture(CoremixTable):
         It is the mean over the rows of a component of how much likelier their value is there than in the whole mixture, as a
         logarithm: 0 for a column that says nothing.
         """
-        check_is_fitted(self, "_model")
+        check_fitted(self)
         return self._model.parameters()["explain"]
 
     @classmethod

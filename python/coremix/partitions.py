@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from . import _coremix
 from ._base import CoremixEstimator, seed_of, threads_of
+from ._checks import check_fitted
 from ._coremix import Model
 from ._input import Rows, batch_weights, rows_alone
 from ._kmeans import CoremixKMeans
@@ -30,7 +30,7 @@ def model_of(model: Model | CoremixEstimator) -> Model:
     """The model of a fitted estimator: what travels to partitions."""
     if isinstance(model, Model):
         return model
-    check_is_fitted(model, "_model")
+    check_fitted(model)
     return model._model
 
 

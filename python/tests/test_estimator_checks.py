@@ -1,6 +1,10 @@
 """scikit-learn's checks of estimators, without expected failures."""
 
+from functools import partial
+
 import pytest
+from sklearn.base import clone
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import coremix
@@ -26,6 +30,22 @@ ESTIMATORS = [
     coremix.DirichletProcess(),
     coremix.TableMixture(3),
 ]
+
+# scikit-learn asks these of heirs of its ClusterMixin alone.
+OF_CLUSTERS = [
+    estimator_checks.check_clusterer_compute_labels_predict,
+    estimator_checks.check_clustering,
+    partial(estimator_checks.check_clustering, readonly_memmap=True),
+    estimator_checks.check_estimators_partial_fit_n_features,
+]
+
+pytestmark = pytest.mark.filterwarnings("ignore:Estimator .* does not inherit from:UserWarning")
+
+
+@pytest.mark.parametrize("check", OF_CLUSTERS)
+@pytest.mark.parametrize("estimator", [own for own in ESTIMATORS if hasattr(own, "transform")], ids=repr)
+def test_check_of_clusterers(estimator, check):
+    check(type(estimator).__name__, clone(estimator))
 
 
 @parametrize_with_checks(ESTIMATORS)
