@@ -3,10 +3,10 @@
 from typing import Any
 
 from . import exceptions, partitions, plots
-from ._bayesian import BayesianGaussianMixture, DirichletProcess
+from ._bayesian import BayesianGaussianMixture
 from ._coremix import Arrow, Model, Predictor, Scan, __version__
-from ._gaussian import DGmm, GaussianMixture, KMeansCPrime, SparsifiedGmm, VarGmmS, VcGmm
-from ._kmeans import KMeans, LazyKMeans, LwcsKMeans
+from ._gaussian import DGmm, GaussianMixture, SparsifiedGmm, VcGmm
+from ._kmeans import KMeans
 from ._report import Report
 from ._scan import scan
 from ._sweep import Sweep, sweep
@@ -17,12 +17,8 @@ __all__ = [
     "Arrow",
     "BayesianGaussianMixture",
     "DGmm",
-    "DirichletProcess",
     "GaussianMixture",
     "KMeans",
-    "KMeansCPrime",
-    "LazyKMeans",
-    "LwcsKMeans",
     "Model",
     "Predictor",
     "Report",
@@ -30,7 +26,6 @@ __all__ = [
     "SparsifiedGmm",
     "Sweep",
     "TableMixture",
-    "VarGmmS",
     "VcGmm",
     "__version__",
     "assign",
@@ -45,7 +40,7 @@ __all__ = [
     "update",
 ]
 
-# Names of other libraries, and what to take here.
+# Names of other libraries and of Rust, and what to take here.
 _ELSEWHERE = {
     "MiniBatchKMeans": "KMeans works on coresets first, and has partial_fit for rows that come in batches",
     "BisectingKMeans": "KMeans is fast with many clusters",
@@ -54,7 +49,12 @@ _ELSEWHERE = {
     "DBSCAN": "clusters are Gaussian here: take scikit-learn's",
     "HDBSCAN": "clusters are Gaussian here: take scikit-learn's",
     "Gmm": "GaussianMixture is its name here",
-    "DpGmm": "DirichletProcess is its name here",
+    "DpGmm": "BayesianGaussianMixture is its name here",
+    "DirichletProcess": "BayesianGaussianMixture is its name here",
+    "LazyKMeans": "KMeans(algorithm='lazy-k-means') is it",
+    "LwcsKMeans": "KMeans(algorithm='lwcs-k-means') is it",
+    "KMeansCPrime": "KMeans(algorithm='k-means-c-prime') is it, or GaussianMixture(c_prime=3)",
+    "VarGmmS": "VcGmm(coreset_size='all') is it",
     "Fast": "KMeans is fast",
     "StepMix": "TableMixture has counts and categories",
     "LCA": "TableMixture with categories is it",

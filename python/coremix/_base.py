@@ -46,7 +46,7 @@ ABSENT = {
     "verbose_interval": "verbose=2 shows each step; callback can show fewer",
     "batch_size": "leave it out; coreset_size is the number of rows that a fit begins on",
     "covariance_type": "a Dirichlet process has full covariances alone, k-means none: leave it out",
-    "weight_concentration_prior": "concentration is its name in DirichletProcess",
+    "scale": "covariance_prior is its inverse in BayesianGaussianMixture",
     "weight_concentration_prior_type": "it is a Dirichlet process: leave it out",
     "init_size": "leave it out; coreset_size is the number of rows that a fit begins on",
     "max_no_improvement": "tol says when a fit ends: leave it out",
@@ -77,6 +77,10 @@ ELSEWHERE = {
     "chain": ("chain_length",),
     "verbose": ("verbosity",),
     "callback": ("callbacks", "observer"),
+    "weight_concentration_prior": ("concentration",),
+    "mean_prior": ("mean",),
+    "mean_precision_prior": ("mean_precision",),
+    "degrees_of_freedom_prior": ("degrees_of_freedom",),
 }
 
 

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from ._arrays import unmasked
 from ._checks import array_of, finite
 from ._mixture import CarefulMixture, CoremixMixture
-from ._parameters import OfSeeds
 
 
 class CoremixProcess(CoremixMixture):
-    """Base of the Dirichlet processes."""
+    """Base of the Dirichlet process: what a fit sets."""
 
     degrees_of_freedom_: NDArray[np.float64]
     mean_precision_: NDArray[np.float64]
@@ -24,12 +23,12 @@ class CoremixProcess(CoremixMixture):
 
     _algorithm = "dp-gmm"
     _families: ClassVar[tuple[str, ...]] = ("dirichlet-process",)
-    # Priors of the core, of which each estimator has the parameters.
+    # Priors of the core.
     _priors: ClassVar[tuple[str, ...]] = ("concentration", "mean_precision", "degrees_of_freedom", "mean", "scale", "merges")
 
     def _settings(self) -> dict[str, Any]:
         own = {prior: self._names.get(prior, prior) for prior in self._priors}
-        priors = {prior: getattr(self, name, None) for prior, name in own.items()}
+        priors = {prior: getattr(self, name) for prior, name in own.items()}
         priors["mean"] = self._prior(own["mean"], (self.n_features_in_,))
         priors["scale"] = self._prior(own["scale"], (self.n_features_in_, self.n_features_in_))
         return super()._settings() | {"concentration": None, "process": priors}
@@ -59,8 +58,8 @@ class CoremixProcess(CoremixMixture):
 class BayesianGaussianMixture(CarefulMixture, CoremixProcess):
     """A Dirichlet process mixture of Gaussians with full covariances, by variational inference.
 
-    The data decide how many components have weight, up to ``n_components``. Components merge where that is sure to raise the
-    lower bound of the evidence.
+    It is the algorithm dp-gmm. The data decide how many components have weight, up to ``n_components``. Components merge where that is
+    sure to raise the lower bound of the evidence.
 
     Parameters
     ----------
@@ -80,6 +79,8 @@ class BayesianGaussianMixture(CarefulMixture, CoremixProcess):
         The weight of the prior covariance, in rows; more than the number of columns less 1. None: the number of columns.
     covariance_prior : array of shape (n_features, n_features), float or None, default=None
         The prior expects covariances of about this, divided by ``degrees_of_freedom_prior``. None: the covariance of the rows.
+    merges : bool, default=True
+        Whether components that are not needed merge with others.
     coreset_size, init_params, greedy, n_init, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
         As in :class:`GaussianMixture`.
@@ -104,7 +105,6 @@ random_state, verbose, callback
 
     See Also
     --------
-    DirichletProcess : This model in the words of Rust.
     GaussianMixture : A fixed number of components.
 
     Examples
@@ -115,6 +115,13 @@ random_state, verbose, callback
     >>> X = np.concatenate([rng.normal(0, 1, (500, 2)), rng.normal(9, 1, (500, 2))])
     >>> mixture = BayesianGaussianMixture(n_components=10, random_state=0).fit(X)
     >>> int((mixture.weights_ > 0.01).sum())
+    2
+
+    The priors of the paper, for columns of mean 0 and variance 1:
+
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> priors = {"weight_concentration_prior": 5.0, "mean_prior": 0.0, "mean_precision_prior": 0.8, "covariance_prior": 0.1}
+    >>> int((BayesianGaussianMixture(20, **priors, random_state=0).fit(X).weights_ > 0.01).sum())
     2
     """
 
@@ -133,6 +140,7 @@ random_state, verbose, callback
     mean_precision_prior: float | None = None
     degrees_of_freedom_prior: float | None = None
     covariance_prior: ArrayLike | float | None = None
+    merges: bool = True
 
     def _prior(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
         given = super()._prior(name, shape)
@@ -143,67 +151,3 @@ random_state, verbose, callback
             return np.asarray(np.linalg.inv(given), dtype=np.float64)
         except np.linalg.LinAlgError as error:
             raise ValueError(f"{name}: must be symmetric and positive definite") from error
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class DirichletProcess(OfSeeds, CoremixProcess):
-    """A Dirichlet process mixture of Gaussians, in the words of Rust, with priors of its own.
-
-    This is the model of :class:`BayesianGaussianMixture`, with the names and the defaults of Rust.
-
-    Parameters
-    ----------
-    n_components : int, default=10
-        The truncation: the largest number of components.
-    concentration : float, default=1.0
-        The larger, the more components.
-    mean_precision : float, default=1.0
-        The weight of the prior mean, in rows (beta_0).
-    degrees_of_freedom : float or None, default=None
-        The weight of the prior precision, in rows, more than the number of columns less 1 (nu_0). None: the number of columns.
-    mean : array of shape (n_features,), float or None, default=None
-        The prior mean (m_0). None: the mean of the rows.
-    scale : array of shape (n_features, n_features), float or None, default=None
-        The prior expects the precision ``degrees_of_freedom * scale`` (W_0). None: the inverse of the covariance of the rows.
-    merges : bool, default=True
-        Whether components that are not needed merge with others.
-    greedy : bool, default=False
-        Several candidates for each seed of k-means++.
-    refined : bool, default=False
-        Start at the means of ``fast``, not at seeds of k-means++.
-    tol : float or None, default=None
-        As in :class:`BayesianGaussianMixture`. None: 1e-4.
-    max_iter : int or None, default=None
-        Most iterations. None: 1,000.
-    coreset_size, n_init, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, random_state, \
-verbose, callback
-        As in :class:`GaussianMixture`.
-
-    Attributes
-    ----------
-    See :class:`BayesianGaussianMixture`.
-
-    See Also
-    --------
-    BayesianGaussianMixture : This model in the words of scikit-learn.
-
-    Examples
-    --------
-    The priors of the paper, for columns of mean 0 and variance 1:
-
-    >>> import numpy as np
-    >>> from coremix import DirichletProcess
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(-1, 0.1, (500, 2)), rng.normal(1, 0.1, (500, 2))])
-    >>> process = DirichletProcess(20, concentration=5.0, mean=0.0, mean_precision=0.8, scale=10.0, random_state=0).fit(X)
-    >>> int((process.weights_ > 0.01).sum())
-    2
-    """
-
-    n_components: int = field(default=10, kw_only=False)
-    concentration: float = 1.0
-    mean_precision: float = 1.0
-    degrees_of_freedom: float | None = None
-    mean: ArrayLike | float | None = None
-    scale: ArrayLike | float | None = None
-    merges: bool = True

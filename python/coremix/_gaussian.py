@@ -11,7 +11,7 @@ from ._parameters import Covariance, OfSeeds, OfTruncated
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class GaussianMixture(CarefulMixture):
-    """A Gaussian mixture by EM without approximation.
+    """A Gaussian mixture by EM without approximation, or, with a ``c_prime``, by k-means-C'.
 
     Parameters
     ----------
@@ -23,6 +23,8 @@ class GaussianMixture(CarefulMixture):
         ``"factors"`` are factor analysers: ``n_factors`` directions per component, and a variance for each column.
     n_factors : int or None, default=None
         The number of factors, fewer than columns.
+    c_prime : int or None, default=None
+        The components that share a row, its best ones: k-means-C', between hard labels (1) and EM (None: all of them).
     prior_rows : float, default=0.0
         Rows that each covariance has in advance, with the variances of the columns divided by ``n_components ** (2 / n_features)``. 1 is
         advised with ``"full"`` and ``"tied"`` where components may have few rows: then none collapses. 0: maximum likelihood.
@@ -35,7 +37,8 @@ class GaussianMixture(CarefulMixture):
     max_iter : int or None, default=None
         Most iterations. None: 200.
     tol : float or None, default=None
-        The fit ends when what the lower bound has still to gain is at most about this per row. None: 1e-4.
+        The fit ends when what the lower bound has still to gain is at most about this per row. None: 1e-4. With a ``c_prime``: when it
+        gains less than half of this per row and column. None: 1e-3.
     coreset_size : int or None, default=None
         Fits on a lightweight coreset of this number of draws. None: on all rows.
     init_params : {"kmeans", "k-means++"}, default="kmeans"
@@ -99,11 +102,15 @@ class GaussianMixture(CarefulMixture):
     n_components: int = field(default=1, kw_only=False)
     covariance_type: Covariance = "diag"
     n_factors: int | None = None
+    c_prime: int | None = None
     prior_rows: float = 0.0
     reg_covar: float = 0.0
 
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"prior": {"rows": self.prior_rows, "ridge": self.reg_covar}}
+        found = super()._settings() | {"prior": {"rows": self.prior_rows, "ridge": self.reg_covar}}
+        if self.c_prime is None:
+            return found
+        return found | {"algorithm": "k-means-c-prime", "c_prime": self.c_prime, "tolerance": self.tol}
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -118,7 +125,7 @@ class VcGmm(OfTruncated, CoremixMixture):
     n_components : int, default=8
         The number of components.
     coreset_size : int, "all" or None, default=None
-        Draws of the coreset. None: 100 per component, and at least 8,192. "all": no coreset, which is :class:`VarGmmS`.
+        Draws of the coreset. None: 100 per component, and at least 8,192. "all": no coreset, which is var-GMM-S.
     c_prime : int, default=3
         Components that share a row.
     neighbors : int, default=5
@@ -166,100 +173,6 @@ random_state, verbose, callback
     def _settings(self) -> dict[str, Any]:
         found = super()._settings()
         return found | {"algorithm": "var-gmm-s", "coreset": None} if self.coreset_size == "all" else found
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class VarGmmS(OfTruncated, CoremixMixture):
-    """var-GMM-S: truncated EM on all rows, for many components.
-
-    It is :class:`VcGmm` without a coreset: an iteration costs at most ``c_prime * neighbors`` distances per row.
-
-    Parameters
-    ----------
-    n_components : int, default=8
-        The number of components.
-    coreset_size : int or None, default=None
-        Fits on a lightweight coreset of this number of draws. None: on all rows.
-    c_prime, neighbors, random, chain, covariance_type, n_factors, tol
-        As in :class:`VcGmm`.
-    n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
-random_state, verbose, callback
-        As in :class:`GaussianMixture`.
-
-    Attributes
-    ----------
-    See :class:`GaussianMixture`.
-
-    See Also
-    --------
-    VcGmm : This algorithm on a coreset.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from coremix import VarGmmS
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 1_000, (50, 2)).repeat(20, axis=0) + rng.normal(size=(1_000, 2))
-    >>> VarGmmS(n_components=50, random_state=0).fit(X).means_.shape
-    (50, 2)
-    """
-
-    _names = VcGmm._names
-    _algorithm = "var-gmm-s"
-
-    neighbors: int = 5
-    random: int = 0
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class KMeansCPrime(OfSeeds, CoremixMixture):
-    """k-means-C': each row is shared by its ``c_prime`` nearest components, between k-means (1) and EM (all).
-
-    Here it is a mixture, with each kind of covariances; ``KMeans(algorithm="k-means-c-prime")`` has centres and labels.
-
-    Parameters
-    ----------
-    n_components : int, default=8
-        The number of components.
-    c_prime : int, default=3
-        Components that share a row; all, where there are fewer.
-    covariance_type : {"tied-spherical", "spherical", "diag", "tied", "full", "factors"}, default="tied-spherical"
-    n_factors : int or None, default=None
-        As in :class:`GaussianMixture`.
-    tol : float or None, default=None
-        The fit ends when the lower bound gains less than half of this per row and column. None: 1e-3.
-    greedy : bool, default=False
-        Several candidates for each seed of k-means++.
-    refined : bool, default=False
-        Start at the means of ``fast``, not at seeds of k-means++.
-    coreset_size, n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
-random_state, verbose, callback
-        As in :class:`GaussianMixture`.
-
-    Attributes
-    ----------
-    See :class:`GaussianMixture`.
-
-    See Also
-    --------
-    VarGmmS : The same with fewer distances.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from coremix import KMeansCPrime
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(0, 1, (500, 2)), rng.normal(9, 3, (500, 2))])
-    >>> mixture = KMeansCPrime(2, c_prime=1, covariance_type="spherical", random_state=0).fit(X)
-    >>> sorted(mixture.covariances_.round().tolist())
-    [1.0, 9.0]
-    """
-
-    _algorithm = "k-means-c-prime"
-
-    c_prime: int = 3
-    covariance_type: Covariance = "tied-spherical"
-    n_factors: int | None = None
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

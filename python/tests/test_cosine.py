@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from coremix import KMeans, LazyKMeans, LwcsKMeans, Model
+from coremix import KMeans, Model
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
@@ -60,10 +60,10 @@ def test_files_pickles_and_other_ways_in(rays, tmp_path):
     np.testing.assert_allclose(given.cluster_centers_, normalize(X[:6]), rtol=1e-12)
 
 
-@pytest.mark.parametrize("estimator", [LazyKMeans, LwcsKMeans])
-def test_the_other_estimators_have_it(rays, estimator):
+@pytest.mark.parametrize("algorithm", ["lazy-k-means", "lwcs-k-means"])
+def test_the_other_algorithms_have_it(rays, algorithm):
     X, labels = rays
-    fit = estimator(6, metric="cosine", n_init=3, random_state=1).fit(X)
+    fit = KMeans(6, algorithm=algorithm, metric="cosine", n_init=3, random_state=1).fit(X)
     assert adjusted_rand_score(labels, fit.labels_) > 0.95
 
 

@@ -23,11 +23,8 @@ ESTIMATORS = [
     coremix.VcGmm(coreset_size="all"),
     coremix.DGmm(),
     coremix.SparsifiedGmm(),
-    coremix.LazyKMeans(),
-    coremix.LwcsKMeans(),
-    coremix.KMeansCPrime(),
-    coremix.VarGmmS(),
-    coremix.DirichletProcess(),
+    coremix.GaussianMixture(8, c_prime=3, covariance_type="tied-spherical", init_params="k-means++"),
+    coremix.BayesianGaussianMixture(init_params="k-means++", merges=False),
     coremix.TableMixture(3),
 ]
 

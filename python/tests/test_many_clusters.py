@@ -150,8 +150,8 @@ def test_factor_analysers(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 2)) @ rng.normal(size=(2, 7)) + 0.3 * rng.normal(size=(900, 7))
     X[::2] += 9
-    for estimator in [coremix.GaussianMixture, coremix.VarGmmS, coremix.KMeansCPrime]:
-        model = estimator(n_components=2, covariance_type="factors", n_factors=2, random_state=0).fit(X)
+    for estimator, more in [(coremix.GaussianMixture, {}), (coremix.VcGmm, {"coreset_size": "all"}), (coremix.GaussianMixture, {"c_prime": 3})]:
+        model = estimator(n_components=2, covariance_type="factors", n_factors=2, random_state=0, **more).fit(X)
         assert model.loadings_.shape == (2, 7, 2) and model.noise_variance_.shape == (2, 7)
         covariances = model.covariances_
         assert covariances.shape == model.precisions_.shape == (2, 7, 7)

@@ -18,16 +18,14 @@ pa = pytest.importorskip("pyarrow")
 
 TAKE = [
     *(coremix.KMeans(6, algorithm=name) for name in ("fast", "lloyd", "k-means-c-prime", "lazy-k-means", "lwcs-k-means")),
-    coremix.LazyKMeans(6),
-    coremix.LwcsKMeans(6),
     *(coremix.GaussianMixture(6, covariance_type=kind) for kind in ("full", "tied", "diag", "spherical", "tied-spherical")),
     coremix.GaussianMixture(6, covariance_type="factors", n_factors=2),
     coremix.VcGmm(6),
-    coremix.VarGmmS(6),
-    coremix.KMeansCPrime(6),
+    coremix.VcGmm(6, coreset_size="all"),
+    coremix.GaussianMixture(6, c_prime=3, covariance_type="tied-spherical", init_params="k-means++"),
     coremix.DGmm(6),
 ]
-PROCESSES = [coremix.BayesianGaussianMixture(n_components=6), coremix.DirichletProcess(6)]
+PROCESSES = [coremix.BayesianGaussianMixture(n_components=6), coremix.BayesianGaussianMixture(6, init_params="k-means++")]
 REFUSE = [coremix.SparsifiedGmm(6)]
 
 

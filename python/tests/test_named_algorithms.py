@@ -17,16 +17,16 @@ from coremix._parameters import Parameters
 NAMED = {
     "fast": [coremix.KMeans(6)],
     "k-means": [coremix.KMeans(6, algorithm="lloyd")],
-    "k-means-c-prime": [coremix.KMeansCPrime(6), coremix.KMeans(6, algorithm="k-means-c-prime")],
+    "k-means-c-prime": [coremix.KMeans(6, algorithm="k-means-c-prime"), coremix.GaussianMixture(6, c_prime=3)],
     "gmm": [coremix.GaussianMixture(6)],
-    "lazy-k-means": [coremix.LazyKMeans(6), coremix.KMeans(6, algorithm="lazy-k-means")],
-    "lwcs-k-means": [coremix.LwcsKMeans(6), coremix.KMeans(6, algorithm="lwcs-k-means")],
-    "var-gmm-s": [coremix.VarGmmS(6), coremix.VcGmm(6, coreset_size="all")],
+    "lazy-k-means": [coremix.KMeans(6, algorithm="lazy-k-means")],
+    "lwcs-k-means": [coremix.KMeans(6, algorithm="lwcs-k-means")],
+    "var-gmm-s": [coremix.VcGmm(6, coreset_size="all")],
     "vc-gmm": [coremix.VcGmm(6)],
     "d-gmm": [coremix.DGmm(6)],
     "sparsified-gmm": [coremix.SparsifiedGmm(6)],
     "table": [coremix.TableMixture(6)],
-    "dp-gmm": [coremix.DirichletProcess(6), coremix.BayesianGaussianMixture(6)],
+    "dp-gmm": [coremix.BayesianGaussianMixture(6)],
 }
 ESTIMATORS = [pytest.param(name, one, id=f"{name}: {one}") for name, all in NAMED.items() for one in all]
 # Parameters that are no settings of an algorithm.
@@ -60,8 +60,8 @@ def test_each_name_has_an_estimator():
 @pytest.mark.parametrize("algorithm, estimator", ESTIMATORS)
 def test_parameters_are_the_settings_of_the_core(algorithm, estimator):
     settings = set(_coremix.settings(algorithm))
-    if isinstance(estimator, (coremix.KMeans, coremix.LazyKMeans, coremix.LwcsKMeans)):
-        # Centres have one variance: covariances are for KMeansCPrime, with c_prime=1 for hard labels.
+    if isinstance(estimator, coremix.KMeans):
+        # Centres have one variance: covariances are for GaussianMixture, with c_prime=1 for hard labels.
         settings -= {"covariance"}
     expected = set().union(*(names_of(estimator, setting) for setting in settings))
     own = set(estimator.get_params())
@@ -73,6 +73,9 @@ def test_parameters_are_the_settings_of_the_core(algorithm, estimator):
         # The parameters of its other algorithms are errors here.
         of_others = set().union(*(_coremix.settings(name) for name in coremix._kmeans.ALGORITHMS.values()))
         more -= of_others
+    if algorithm == "gmm":
+        # Its value other than None is another algorithm.
+        more -= {"c_prime"}
     assert more == set()
     settings, _ = estimator.set_params(random_state=0)._core_settings(6) if algorithm not in ("dp-gmm", "table") else (None, None)
     if settings is not None:
@@ -96,7 +99,7 @@ def test_each_parameter_is_read(algorithm, estimator):
         wrong = clone(estimator).set_params(**{name: object()})
         with pytest.raises((TypeError, ValueError)) as raised:
             wrong.fit(X)
-        if name not in ("means_init", "mean", "scale", "mean_prior", "covariance_prior"):
+        if name not in ("means_init", "mean_prior", "covariance_prior"):
             assert re.match(rf"{name} = ", str(raised.value)), raised.value
 
 
@@ -120,15 +123,10 @@ def test_settings_reach_the_core():
         "tol": 0.5,
         "stop_rule": "relative-to-free-energy",
         "n_coordinates": 2,
-        "concentration": 1e-9,
         "weight_concentration_prior": 1e-9,
-        "mean_precision": 50.0,
         "mean_precision_prior": 50.0,
-        "degrees_of_freedom": 70.0,
         "degrees_of_freedom_prior": 70.0,
-        "mean": 1.0,
         "mean_prior": 1.0,
-        "scale": 3.0,
         "covariance_prior": 3.0,
         "merges": False,
         "prior_rows": 300.0,
@@ -172,68 +170,50 @@ def test_stop_rules():
         coremix.KMeans(2, stop_rule="soon").fit(X)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_two_names_of_one_algorithm_have_the_same_bits():
+def test_centres_and_a_mixture_of_one_algorithm_have_the_same_bits():
     X = blobs(12_000, 4, clusters=8)
-    same = [
-        (coremix.LazyKMeans(8, epsilon=0.2), coremix.KMeans(8, algorithm="lazy-k-means", epsilon=0.2)),
-        (coremix.LwcsKMeans(8, chain=5), coremix.KMeans(8, algorithm="lwcs-k-means", chain=5)),
-        (coremix.VarGmmS(8, neighbors=4), coremix.VcGmm(8, neighbors=4, coreset_size="all")),
-        (coremix.KMeansCPrime(8), coremix.KMeans(8, algorithm="k-means-c-prime")),
-        (
-            coremix.DirichletProcess(8, concentration=2.0, refined=True),
-            coremix.BayesianGaussianMixture(8, weight_concentration_prior=2.0),
-        ),
-        (
-            coremix.DirichletProcess(8, mean=np.arange(4.0), mean_precision=3.0, degrees_of_freedom=9.0, scale=0.25),
-            coremix.BayesianGaussianMixture(
-                8,
-                init_params="k-means++",
-                mean_prior=[0.0, 1.0, 2.0, 3.0],
-                mean_precision_prior=3.0,
-                degrees_of_freedom_prior=9.0,
-                covariance_prior=4.0 * np.eye(4),
-            ),
-        ),
-    ]
-    for one, other in same:
-        fits = [each.set_params(random_state=1).fit(X)._model for each in (one, other)]
-        assert fits[0] == fits[1], one
-    # The default concentration is 1 in either.
-    assert coremix.DirichletProcess(8, random_state=1).fit(X)._model != fits[0]
+    mixture = coremix.GaussianMixture(8, c_prime=3, covariance_type="tied-spherical", init_params="k-means++", random_state=1)
+    assert mixture.fit(X)._model == coremix.KMeans(8, algorithm="k-means-c-prime", random_state=1).fit(X)._model
+    apart = coremix.BayesianGaussianMixture(30, merges=False, random_state=1).fit(X)
+    merged = coremix.BayesianGaussianMixture(30, random_state=1).fit(X)
+    assert (apart.weights_ > 0.001).sum() >= (merged.weights_ > 0.001).sum() and apart._model != merged._model
+    # The default concentration is 1.
+    assert coremix.BayesianGaussianMixture(30, weight_concentration_prior=1.0, random_state=1).fit(X)._model == merged._model
+    assert coremix.BayesianGaussianMixture(30, weight_concentration_prior=2.0, random_state=1).fit(X)._model != merged._model
 
 
 def test_the_priors_of_a_dirichlet_process_are_those_of_rust():
     """A strong prior decides: means and covariances are where it says."""
     X = blobs(50, 2, clusters=1)
-    strong = coremix.DirichletProcess(
-        1, mean=[5.0, -5.0], mean_precision=1e9, degrees_of_freedom=1e9, scale=np.diag([4e-9, 1e-9]), random_state=0
+    priors = {"mean_precision_prior": 1e9, "degrees_of_freedom_prior": 1e9}
+    strong = coremix.BayesianGaussianMixture(
+        1, **priors, mean_prior=[5.0, -5.0], covariance_prior=np.diag([2.5e8, 1e9]), init_params="k-means++", random_state=0
     ).fit(X)
     np.testing.assert_allclose(strong.means_, [[5.0, -5.0]], atol=1e-4)
     # The rows are far from this mean, which widens it.
     assert strong.covariances_[0, 1, 1] > 3 * strong.covariances_[0, 0, 0]
-    theirs = coremix.BayesianGaussianMixture(1, mean_precision_prior=1e9, degrees_of_freedom_prior=1e9, covariance_prior=[[2e9, 1e9], [1e9, 3e9]])
+    theirs = coremix.BayesianGaussianMixture(1, **priors, covariance_prior=[[2e9, 1e9], [1e9, 3e9]])
     np.testing.assert_allclose(theirs.fit(X).covariances_[0], [[2, 1], [1, 3]], rtol=1e-3)
 
 
 @pytest.mark.parametrize(
     "estimator, what",
     [
-        (coremix.DirichletProcess(2, concentration=0.0), "concentration = 0: must be between"),
-        (coremix.DirichletProcess(2, mean_precision=-1.0), "mean_precision = -1: must be between"),
-        (coremix.DirichletProcess(2, degrees_of_freedom=1.0), "degrees_of_freedom = 1: must be greater than the number of columns"),
-        (coremix.DirichletProcess(2, mean=[1.0, 2.0]), r"mean has the shape \(2,\), expected \(5,\), or a number"),
-        (coremix.DirichletProcess(2, mean=[1.0, 2.0, np.nan, 4.0, 5.0]), "mean contains NaN"),
-        (coremix.DirichletProcess(2, scale=np.ones((5, 4))), r"scale has the shape \(5, 4\), expected \(5, 5\)"),
-        (coremix.DirichletProcess(2, scale=-np.eye(5)), "scale = a 5 x 5 matrix: must be symmetric and positive definite"),
+        (coremix.BayesianGaussianMixture(2, weight_concentration_prior=0.0), "weight_concentration_prior = 0: must be between"),
+        (coremix.BayesianGaussianMixture(2, mean_precision_prior=-1.0), "mean_precision_prior = -1: must be between"),
+        (coremix.BayesianGaussianMixture(2, degrees_of_freedom_prior=1.0), "degrees_of_freedom_prior = 1: must be greater than the number of columns"),
+        (coremix.BayesianGaussianMixture(2, mean_prior=[1.0, 2.0]), r"mean_prior has the shape \(2,\), expected \(5,\), or a number"),
+        (coremix.BayesianGaussianMixture(2, mean_prior=[1.0, 2.0, np.nan, 4.0, 5.0]), "mean_prior contains NaN"),
+        (coremix.BayesianGaussianMixture(2, covariance_prior=np.ones((5, 4))), r"covariance_prior has the shape \(5, 4\), expected \(5, 5\)"),
+        (coremix.BayesianGaussianMixture(2, covariance_prior=-np.eye(5)), "covariance_prior = a 5 x 5 matrix: must be symmetric and positive definite"),
         (coremix.BayesianGaussianMixture(2, covariance_prior=np.zeros((5, 5))), "covariance_prior: must be symmetric and positive"),
         (coremix.BayesianGaussianMixture(2, covariance_prior=-1.0), "covariance_prior = a 5 x 5 matrix: must be symmetric"),
-        (coremix.DirichletProcess(2, mean=np.inf), "mean = inf: must be finite"),
+        (coremix.BayesianGaussianMixture(2, mean_prior=np.inf), "mean_prior = inf: must be finite"),
         (coremix.BayesianGaussianMixture(2, mean_precision_prior=0.0), "mean_precision_prior = 0: must be between"),
-        (coremix.LazyKMeans(2, epsilon=-1.0), "epsilon = -1: "),
-        (coremix.VarGmmS(2, random=-1), "random = -1: must be at least"),
-        (coremix.VarGmmS(2, coreset_size="all"), "coreset_size = 'all': must be an integer"),
-        (coremix.KMeansCPrime(2, c_prime=0), "c_prime = 0: "),
+        (coremix.KMeans(2, algorithm="lazy-k-means", epsilon=-1.0), "epsilon = -1: "),
+        (coremix.VcGmm(2, coreset_size="all", random=-1), "random = -1: must be at least"),
+        (coremix.DGmm(2, coreset_size="all"), "coreset_size = 'all': must be an integer"),
+        (coremix.GaussianMixture(2, c_prime=0), "c_prime = 0: "),
         (coremix.KMeans(2, chain=5), "chain = 5: 'fast' does not use it, but 'lwcs-k-means'"),
     ],
     ids=repr,
@@ -283,9 +263,11 @@ def test_other_names_say_which_to_take():
         (coremix.DGmm, "n_drawn"),
         (coremix.KMeans, "batch_size"),
         (coremix.GaussianMixture, "metric"),
-        (coremix.LazyKMeans, "copy_x"),
+        (coremix.KMeans, "copy_x"),
         (coremix.VcGmm, "reg_covar"),
-        (coremix.DirichletProcess, "weight_concentration_prior_type"),
+        (coremix.BayesianGaussianMixture, "weight_concentration_prior_type"),
+        (coremix.BayesianGaussianMixture, "concentration"),
+        (coremix.BayesianGaussianMixture, "scale"),
     ]:
         with pytest.raises(TypeError, match=f"{estimator.__name__} has no {name}: "):
             estimator(**{name: 1})

@@ -28,6 +28,12 @@ CASES = {
     "fast": (coremix.KMeans(30, random_state=5, merge_rows=False), "fast", []),
     "k-means": (coremix.KMeans(30, algorithm="lloyd", random_state=5, merge_rows=False), "k-means", []),
     "lazy": (coremix.KMeans(30, algorithm="lazy-k-means", random_state=5, merge_rows=False), "lazy-k-means", []),
+    "lwcs": (coremix.KMeans(30, algorithm="lwcs-k-means", random_state=5, merge_rows=False), "lwcs-k-means", []),
+    "k-means-c-prime": (
+        coremix.GaussianMixture(30, c_prime=3, covariance_type="diag", init_params="k-means++", random_state=5, merge_rows=False),
+        "k-means-c-prime",
+        ["diag"],
+    ),
     "gmm": (
         coremix.GaussianMixture(10, init_params="k-means++", tol=1e-3, random_state=5, merge_rows=False),
         "gmm",

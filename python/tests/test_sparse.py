@@ -11,9 +11,6 @@ from coremix import (
     DGmm,
     GaussianMixture,
     KMeans,
-    KMeansCPrime,
-    LazyKMeans,
-    LwcsKMeans,
     SparsifiedGmm,
     TableMixture,
     VcGmm,
@@ -53,11 +50,11 @@ def test_all_formats_have_the_fits_of_dense_rows(rows, form, dtype):
     assert dense.score(form(X)) == pytest.approx(dense.score(X), rel=1e-5)
 
 
-@pytest.mark.parametrize("estimator", [KMeans, LazyKMeans, LwcsKMeans])
+@pytest.mark.parametrize("algorithm", ["fast", "lazy-k-means", "lwcs-k-means"])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_groups_are_found(rows, estimator, metric):
+def test_groups_are_found(rows, algorithm, metric):
     X, labels = rows
-    fit = estimator(4, metric=metric, n_init=5, random_state=1).fit(sp.csr_array(X), sample_weight=np.ones(800))
+    fit = KMeans(4, algorithm=algorithm, metric=metric, n_init=5, random_state=1).fit(sp.csr_array(X), sample_weight=np.ones(800))
     assert adjusted_rand_score(labels, fit.labels_) > 0.8
 
 
@@ -65,7 +62,7 @@ MIXTURES = [
     # Some columns of a component are all zeros.
     GaussianMixture(4, covariance_type="diag", prior_rows=1.0),
     *(GaussianMixture(4, covariance_type=kind) for kind in ("spherical", "tied-spherical")),
-    KMeansCPrime(4),
+    GaussianMixture(4, c_prime=3, covariance_type="tied-spherical", init_params="k-means++"),
 ]
 
 
@@ -266,7 +263,7 @@ FAR = [
     KMeans(4, algorithm="lloyd"),
     KMeans(4, algorithm="lloyd", metric="cosine"),
     *(GaussianMixture(4, covariance_type=kind) for kind in ("tied-spherical", "spherical", "diag")),
-    KMeansCPrime(4),
+    GaussianMixture(4, c_prime=3, covariance_type="tied-spherical", init_params="k-means++"),
 ]
 
 
