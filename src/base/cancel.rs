@@ -34,6 +34,7 @@ pub struct Cancel(Arc<Flag>);
 struct Flag {
     set: AtomicBool,
     deadline: Option<Instant>,
+    asked_of: Option<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Tests count how often a flag is looked at, and have it set after some number of times.
     #[cfg(test)]
     asked: std::sync::atomic::AtomicUsize,
@@ -58,6 +59,25 @@ impl Cancel {
         }))
     }
 
+    /// A flag that is set, for good, once this closure says so: several threads ask it for every block of rows, so it should be fast.
+    ///
+    /// ```
+    /// use coremix::prelude::*;
+    /// # use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    /// # let session = Arc::new(AtomicBool::new(true)); // of a query, say
+    /// let cancel = Cancel::when(move || session.load(Ordering::Relaxed));
+    /// let data = Dense::of_rows(vec![1.0, 2.0, 9.0], 1)?;
+    /// assert_eq!(algorithms::k_means(2).cancel(&cancel).fit(&data).unwrap_err(), Error::Cancelled);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn when(is_cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Flag {
+            asked_of: Some(Box::new(is_cancelled)),
+            ..Flag::default()
+        }))
+    }
+
     /// Sets the flag, for good.
     pub fn cancel(&self) {
         self.0.set.store(true, Ordering::Relaxed);
@@ -67,7 +87,15 @@ impl Cancel {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         let late = |deadline| Instant::now() >= deadline;
-        self.0.set.load(Ordering::Relaxed) || self.0.deadline.is_some_and(late)
+        if self.0.set.load(Ordering::Relaxed) || self.0.deadline.is_some_and(late) {
+            return true;
+        }
+        let is_asked_to = self.0.asked_of.as_ref().is_some_and(|ask| ask());
+        if is_asked_to {
+            // Every thread must hear of it, whatever is said later.
+            self.cancel();
+        }
+        is_asked_to
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -270,6 +270,15 @@ pub(crate) fn require(
     ensure(holds, || Error::parameter(name, value, rule))
 }
 
+/// The number of rows of `columns` numbers each among `numbers` that lie one after the other.
+pub(crate) fn whole_rows(what: &'static str, numbers: usize, columns: usize) -> Result<usize> {
+    ensure(columns > 0, || Error::Empty { what })?;
+    let rows = numbers / columns;
+    let holds = rows * columns == numbers;
+    let rule = "must divide the number of values, as these are whole rows";
+    require(holds, "columns", columns, rule).map(|()| rows)
+}
+
 /// `Ok` if two inputs that belong together are as long.
 pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     ensure(expected == found, || Error::LengthMismatch {

@@ -11,7 +11,7 @@ mod uniform;
 
 pub use full::Full;
 pub use lightweight::Lightweight;
-pub use one_pass::OnePass;
+pub use one_pass::{OnePass, Stopped};
 pub use uniform::Uniform;
 pub(crate) use uniform::some_rows;
 

@@ -3,6 +3,7 @@
 use super::Lightweight;
 use crate::base::error::{
     Error, Result, ensure, positive, same_columns, same_length, sound_value, sound_weight,
+    whole_rows,
 };
 use crate::base::float::{Element, Float};
 use crate::base::rng::{Purpose, Streams};
@@ -54,6 +55,17 @@ pub struct OnePass<T> {
     broken: Option<Error>,
 }
 
+/// Why the rows of a sequence were not all taken: the sequence has an error of its own type, `E`.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Stopped<E> {
+    /// The sequence failed.
+    #[error("the rows end early")]
+    Rows(#[source] E),
+    /// The coreset refused what came.
+    #[error(transparent)]
+    Coreset(#[from] Error),
+}
+
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 struct List<T> {
@@ -91,6 +103,44 @@ impl<T: Element> OnePass<T> {
     /// stream. Then none of the block is taken.
     pub fn push(&mut self, rows: ArrayView2<'_, T>) -> Result<()> {
         self.take(rows, None, false)
+    }
+
+    /// As [`push`](Self::push), of rows that lie one after the other in a slice.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); [`Error::Parameter`] for a part of a row.
+    pub fn push_rows(&mut self, rows: &[T]) -> Result<()> {
+        let n = whole_rows("rows", rows.len(), self.dim)?;
+        let view = ArrayView2::from_shape((n, self.dim), rows);
+        self.push(view.expect("n x d numbers"))
+    }
+
+    /// Takes all rows of a sequence, such as those that a cursor of a database or a reader of a file gives, until it fails. Each
+    /// item is a row, or several rows one after the other.
+    ///
+    /// ```
+    /// use coremix::coreset::{OnePass, Stopped};
+    /// use std::num::ParseFloatError;
+    ///
+    /// let lines = ["1 2", "3 4", "5 x"];
+    /// let rows = lines.iter().map(|line| line.split(' ').map(str::parse).collect());
+    /// let mut coreset = OnePass::<f32>::new(2, 100, 42)?;
+    /// let stopped: Stopped<ParseFloatError> = coreset.push_all::<Vec<f32>, _>(rows).unwrap_err();
+    /// assert!(matches!(stopped, Stopped::Rows(_)) && coreset.rows() == 2);
+    /// # Ok::<(), coremix::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Stopped::Rows`] with the error of the sequence, [`Stopped::Coreset`] with that of [`push_rows`](Self::push_rows). The
+    /// items before it are taken.
+    pub fn push_all<R: AsRef<[T]>, E>(
+        &mut self,
+        rows: impl IntoIterator<Item = Result<R, E>>,
+    ) -> Result<(), Stopped<E>> {
+        for item in rows {
+            self.push_rows(item.map_err(Stopped::Rows)?.as_ref())?;
+        }
+        Ok(())
     }
 
     /// As [`push`](Self::push), of rows of which values may be missing: NaN. They are so in the coreset, for

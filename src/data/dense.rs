@@ -1,7 +1,7 @@
 //! Dense rows: a borrowed or owned (n, d) array in row-major order.
 
 use super::{Data, Frame, RowKind, Rows, Summary, missing, weight_of};
-use crate::base::error::{Error, Result, ensure, same_length};
+use crate::base::error::{Error, Result, ensure, same_length, whole_rows};
 use crate::base::float::{Element, Float};
 use crate::base::parallel::{self, BLOCK};
 use crate::base::simd::vectorised;
@@ -113,13 +113,57 @@ impl<'a, T: Element> Dense<'a, T> {
         if n > 0 || dim == 0 {
             return Self::check(points, None, false);
         }
-        Ok(Self {
+        Ok(Self::of_none(dim))
+    }
+
+    /// No rows.
+    fn of_none(dim: usize) -> Self {
+        Self {
             values: Cow::Borrowed(&[]),
             dim,
             weights: None,
             summary: Summary::of_none(dim),
             has_missing: false,
-        })
+        }
+    }
+
+    /// Rows of this number of columns, one after the other in a slice or a vector, each of weight 1. As in a
+    /// [`batch`](Self::batch), there may be none.
+    ///
+    /// ```
+    /// use coremix::prelude::*;
+    ///
+    /// let rows = [0.0_f32, 1.0, 0.1, 1.2, 8.0, 9.0, 8.2, 9.1];
+    /// let data = Dense::of_rows(&rows, 2)?; // not copied
+    /// let model = algorithms::k_means(2).build()?.fit(&data)?.model;
+    /// let (labels, centres) = (model.predict(&data)?.to_vec(), model.means());
+    /// assert!(labels[0] == labels[1] && labels[0] != labels[2]);
+    /// assert_eq!(centres.as_slice().map(<[f32]>::len), Some(4));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the columns do not divide the number of values; otherwise as [`batch`](Self::batch).
+    pub fn of_rows(values: impl Into<Cow<'a, [T]>>, columns: usize) -> Result<Self> {
+        let values = values.into();
+        match whole_rows("data", values.len(), columns)? {
+            0 => Ok(Self::of_none(columns)),
+            rows => Self::of_checked(values, rows, columns, None, false),
+        }
+    }
+
+    /// [Rows of a slice or a vector](Self::of_rows) with weights (n), as those of [`weighted`](Self::weighted).
+    ///
+    /// # Errors
+    /// As [`of_rows`](Self::of_rows) and [`weighted`](Self::weighted).
+    pub fn of_weighted_rows(
+        values: impl Into<Cow<'a, [T]>>,
+        columns: usize,
+        weights: impl Into<Cow<'a, [f64]>>,
+    ) -> Result<Self> {
+        let values = values.into();
+        let rows = whole_rows("data", values.len(), columns)?;
+        Self::of_checked(values, rows, columns, Some(weights.into()), false)
     }
 
     /// Points (n, d) with weights (n), of `f32` or `f64`: finite, not negative, not all zero. A row of weight `w` counts as

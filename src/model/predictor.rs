@@ -53,6 +53,24 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
         Ok((label[0], self.model.frame().leave_square(cost[0].to_f64())))
     }
 
+    /// The `m` likeliest components of a row, best first, each with the squared distance to its mean, as [`predict`](Self::predict) has
+    /// it: for k-means the nearest centres. All components, where there are fewer.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    pub fn likeliest(&mut self, row: &[F], m: usize) -> Result<Vec<(u32, f64)>> {
+        self.load(row)?;
+        let m = m.min(self.ids.len());
+        let mut labels = vec![0; m];
+        let mut costs = vec![F::zero(); m];
+        (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
+        select::smallest(&self.ids, &self.costs, &mut labels, &mut costs);
+        (self.row).distances_to(0, self.model.centres(), &labels, &mut costs);
+        let frame = self.model.frame();
+        let squared = costs.iter().map(|cost| frame.leave_square(cost.to_f64()));
+        Ok(labels.into_iter().zip(squared).collect())
+    }
+
     /// The log-density of a row, as in [`Mixture::log_densities`]; errors as in [`predict`](Self::predict).
     pub fn log_density(&mut self, row: &[F]) -> Result<f64> {
         self.load(row)?;

@@ -1,7 +1,7 @@
 //! Seeds given by the user.
 
 use super::{KMeansPlusPlus, Seeder, Seeds};
-use crate::base::error::{Error, Result, ensure, same_columns, same_length};
+use crate::base::error::{Error, Result, ensure, same_columns, same_length, whole_rows};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
@@ -49,6 +49,16 @@ impl<F: Float> Given<F> {
             centres: centres.to_owned(),
             and_more: false,
         }
+    }
+
+    /// Starts from these centres, one after the other, of this number of columns.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if the columns do not divide the number of values, [`Error::Empty`] without columns.
+    pub fn of_rows(centres: &[F], columns: usize) -> Result<Self> {
+        let rows = whole_rows(WHAT, centres.len(), columns)?;
+        let view = ArrayView2::from_shape((rows, columns), centres);
+        Ok(Self::new(view.expect("n x d numbers")))
     }
 
     /// With as many seeds by greedy k-means++ as are missing.

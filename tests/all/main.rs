@@ -76,6 +76,7 @@ mod saving;
 mod scoring;
 mod selection;
 mod sketch;
+mod slices;
 mod sparse;
 mod stages;
 mod standardised;
