@@ -3,6 +3,7 @@
 use crate::numbers::{ElementType, Kind};
 use crate::options::Options;
 use arrow_schema::{DataType, Schema};
+use std::collections::{HashMap, HashSet};
 
 /// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,12 +156,27 @@ impl Columns {
             .unwrap_or(ElementType::U8)
     }
 
-    /// The column of this name.
-    fn find(&self, name: &str) -> Result<usize, String> {
-        let mut found = (0..self.each.len()).filter(|place| self.each[*place].name == name);
-        match (found.next(), found.next()) {
-            (Some(place), None) => Ok(place),
-            (Some(first), Some(second)) => Err(format!(
+    /// The places of each name: the first, and another one.
+    fn by_name(&self) -> HashMap<&str, (usize, Option<usize>)> {
+        let mut known = HashMap::with_capacity(self.each.len());
+        for (place, column) in self.each.iter().enumerate() {
+            let places = known.entry(&*column.name).or_insert((place, None));
+            if places.0 != place {
+                places.1.get_or_insert(place);
+            }
+        }
+        known
+    }
+
+    /// The place of this name among those of all names.
+    fn find(
+        &self,
+        known: &HashMap<&str, (usize, Option<usize>)>,
+        name: &str,
+    ) -> Result<usize, String> {
+        match known.get(name) {
+            Some((place, None)) => Ok(*place),
+            Some((first, Some(second))) => Err(format!(
                 "its columns {} and {} are both called {name:?}: rename one, or say which others to read",
                 first + 1,
                 second + 1
@@ -182,8 +198,9 @@ impl Columns {
         let Some(names) = &options.columns else {
             return self.default_features(options);
         };
+        let known = self.by_name();
         let found = names.iter().map(|name| {
-            let place = self.find(name)?;
+            let place = self.find(&known, name)?;
             match self.each[place].holds {
                 Holds::Lists(_) if names.len() > 1 => Err(format!(
                     "column {name:?} holds lists: it must be the only column that is read"
@@ -206,9 +223,7 @@ impl Columns {
 
     /// All numbers but weights and keys; or the only lists.
     fn default_features(&self, options: &Options) -> Result<Vec<usize>, String> {
-        let named = options.weight.iter().chain(&options.keys);
-        let named = named.map(|name| self.find(name));
-        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let named = self.places(options.weight.iter().chain(&options.keys))?;
         let mut each = Vec::new();
         let mut lists = Vec::new();
         for place in (0..self.each.len()).filter(|place| !named.contains(place)) {
@@ -259,23 +274,22 @@ impl Columns {
     }
 
     /// The columns that are neither used, nor weights or keys: their names, and what they hold.
-    pub(crate) fn not_used(
-        &self,
-        used: impl Fn(&String) -> bool,
-        options: &Options,
-    ) -> Vec<(String, String)> {
-        let known = |name: &String| {
-            let mut others = options.weight.iter().chain(&options.keys);
-            used(name) || others.any(|other| other == name)
-        };
-        let others = self.each.iter().filter(|one| !known(&one.name));
+    pub(crate) fn not_used(&self, used: &[String], options: &Options) -> Vec<(String, String)> {
+        let named = options.weight.iter().chain(&options.keys);
+        let known: HashSet<&String> = used.iter().chain(named).collect();
+        let others = self.each.iter().filter(|one| !known.contains(&one.name));
         let others = others.map(|one| (one.name.clone(), one.words.clone()));
         others.collect()
     }
 
     /// The places of the columns of these names.
-    pub(crate) fn places(&self, names: &[String]) -> Result<Vec<usize>, String> {
-        names.iter().map(|name| self.find(name)).collect()
+    pub(crate) fn places<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n String>,
+    ) -> Result<Vec<usize>, String> {
+        let known = self.by_name();
+        let places = names.into_iter().map(|name| self.find(&known, name));
+        places.collect()
     }
 }
 

@@ -19,6 +19,7 @@ use arrow_ipc::{root_as_footer_with_opts, root_as_message_with_opts};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use flatbuffers::VerifierOptions;
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::slice;
@@ -278,11 +279,12 @@ impl Contents {
 
 impl Messages {
     fn new(bytes: Arc<dyn ReadAt>, contents: Contents, columns: Vec<usize>) -> io::Result<Self> {
+        let is_read: HashSet<usize> = columns.iter().copied().collect();
         let mut layouts = Vec::new();
         let mut coded = false;
         let mut known = true;
         for (place, field) in contents.schema.fields().iter().enumerate() {
-            let read = columns.contains(&place);
+            let read = is_read.contains(&place);
             let inner = Schema::new(vec![Arc::clone(field)]);
             let inner = inner.flattened_fields().into_iter();
             let depth = inner.len();

@@ -213,7 +213,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         let used = used.map_err(|what| part.fault(what))?;
         let name = |place: &usize| columns.each[*place].name.clone();
         let used: Vec<String> = used.iter().map(name).collect();
-        not_used = columns.not_used(|name| used.contains(name), &options);
+        not_used = columns.not_used(&used, &options);
         options.columns = Some(used);
     }
     let (mut missing, dropped) =

@@ -107,10 +107,12 @@ impl Room {
         algorithm: Algorithm,
         copies: usize,
     ) -> Result<(Algorithm, bool)> {
-        if self.holds::<T>(&algorithm, copies)? {
+        let loaded = self.loaded::<T>(&algorithm, copies)?;
+        if loaded <= self.limit.0 {
             Ok((algorithm, true))
         } else {
-            Ok((self.within::<T::Float>(algorithm)?, false))
+            let algorithm = self.within_or::<T::Float>(algorithm, loaded)?;
+            Ok((algorithm, false))
         }
     }
 
@@ -119,8 +121,15 @@ impl Room {
     /// # Errors
     /// As [`Algorithm::peak_memory`].
     pub fn holds<T: Element>(self, algorithm: &Algorithm, copies: usize) -> Result<bool> {
-        let beside = self.peak::<T::Float>(algorithm)?;
-        Ok(self.of_rows(copies * size_of::<T>()).saturating_add(beside) <= self.split(true).1)
+        Ok(self.loaded::<T>(algorithm, copies)? <= self.limit.0)
+    }
+
+    /// Bytes that a fit takes in all whose rows are loaded.
+    fn loaded<T: Element>(self, algorithm: &Algorithm, copies: usize) -> Result<u64> {
+        let rows = self.of_rows(copies * size_of::<T>());
+        let fit = self.peak::<T::Float>(algorithm)?;
+        let taken = self.split(true).0;
+        Ok(taken.saturating_add(rows.saturating_add(fit) as u64))
     }
 
     /// The algorithm, for rows that stay where they are.
@@ -128,6 +137,11 @@ impl Room {
     /// # Errors
     /// [`Error::Parameter`] with the bytes that are needed, if it takes more, or reads rows in an order that no file has.
     pub fn within<F: Float>(self, algorithm: Algorithm) -> Result<Algorithm> {
+        self.within_or::<F>(algorithm, u64::MAX)
+    }
+
+    /// As [`within`](Self::within), where another way needs `other` bytes in all.
+    fn within_or<F: Float>(self, algorithm: Algorithm, other: u64) -> Result<Algorithm> {
         let (name, (taken, left)) = (algorithm.to_string(), self.split(false));
         let (algorithm, hint) = match &*name {
             "fast" => (
@@ -144,7 +158,8 @@ impl Room {
         } else if needed <= left {
             return Ok(algorithm);
         }
-        Err(self.too_small(&name, taken, needed, hint))
+        let needed = taken.saturating_add(needed as u64).min(other);
+        Err(self.too_small(&name, needed, hint))
     }
 
     /// An error if the room does not hold `bytes` and `each` bytes for every number of the rows.
@@ -162,7 +177,7 @@ impl Room {
         if needed <= left {
             Ok(())
         } else {
-            Err(self.too_small(what, taken, needed, rule))
+            Err(self.too_small(what, taken.saturating_add(needed as u64), rule))
         }
     }
 
@@ -197,8 +212,8 @@ impl Room {
         numbers.saturating_mul(each)
     }
 
-    fn too_small(self, what: &str, taken: u64, needed: usize, rule: &'static str) -> Error {
-        let mib = taken.saturating_add(needed as u64).div_ceil(1 << 20);
+    fn too_small(self, what: &str, needed: u64, rule: &'static str) -> Error {
+        let mib = needed.div_ceil(1 << 20);
         Error::Parameter {
             name: "memory",
             value: format!("{}, where {what} needs {mib} MiB", self.limit),

@@ -178,7 +178,7 @@ impl Batches {
         let mut opened = open::of_bytes(bytes, Format::Arrow, options)?;
         let used = &opened.columns;
         let found = &opened.not_used;
-        let mut others = self.columns.not_used(|name| used.contains(name), options);
+        let mut others = self.columns.not_used(used, options);
         for (name, holds) in &mut others {
             let own = found.iter().find(|own| own.0 == *name);
             own.inspect(|own| holds.clone_from(&own.1));

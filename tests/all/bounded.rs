@@ -882,7 +882,7 @@ fn restarts_with_and_without_a_subspace_compare() -> Result<()> {
     Ok(())
 }
 
-/// On a sketch `fast` has the same phases, without subspace and moves, and its search is exhaustive.
+/// On a sketch `fast` has the same phases, without a subspace.
 #[test]
 fn fast_fits_sketches() -> Result<()> {
     fast_on_a_sketch::<f32>()?;
@@ -925,6 +925,6 @@ where
         .build()?
         .fit(&sketch)?;
     let [moved, plain] = [&fit, &exhaustive].map(|fit| fit.model.quantization_error(&sketch));
-    assert!(moved? <= 1.001 * plain?);
+    assert!(moved? <= plain?);
     Ok(())
 }

@@ -202,7 +202,9 @@ impl<F: Float> Kind<F> for Factors<F> {
                 let (known, rows) = common.prior.of_column(j);
                 move |variance: f64| (mass * variance + known) / (mass + rows)
             });
-            updated(&own, common.centres.row(c), loadings, prior, step.cancel).map(Some)
+            let before = &self.noise.variances[c * dim..][..dim];
+            let mean = common.centres.row(c);
+            updated(&own, mean, loadings, before, prior, step.cancel).map(Some)
         });
         let next = parallel::all(next)?;
         common.centres.update(|c, row| {
@@ -212,11 +214,10 @@ impl<F: Float> Kind<F> for Factors<F> {
         });
         for (c, next) in next.iter().enumerate() {
             if let Some(next) = next {
-                // The parameters there are must be among those allowed.
-                let floors = self.floors(common, c).into_iter().zip(&next.least);
+                let floors = self.floors(common, c);
                 let own = self.noise.variances[c * dim..][..dim].iter_mut();
-                for ((v, next), (floor, least)) in own.zip(&next.noise).zip(floors) {
-                    *v = next.max(floor.max(*least).min(*v));
+                for ((v, floor), next) in own.zip(floors).zip(&next.noise) {
+                    *v = next.clamped(floor, *v);
                 }
             }
         }
@@ -299,19 +300,43 @@ fn by_factor(values: Vec<f64>, wide: usize) -> Array2<f64> {
 struct Next<F> {
     /// (d), padded.
     mean: Vec<F>,
-    /// The variances besides factors, and the least ones that have digits (d).
-    noise: Vec<f64>,
-    least: Vec<f64>,
+    /// (d).
+    noise: Vec<Noise>,
+}
+
+/// The variance of a column besides factors, by the M-step.
+struct Noise {
+    /// The mean square of what factors leave: with the new mean and loadings, and with those before.
+    left: f64,
+    left_before: f64,
+    /// The least value that has digits.
+    least: f64,
+}
+
+impl Noise {
+    /// At least the floor, and what has digits. The variance `before` must be among those allowed, or be no better: or the step
+    /// could lower the free energy.
+    fn clamped(&self, floor: f64, before: f64) -> f64 {
+        let cost = |variance: f64, left: f64| variance.ln() + left / variance;
+        let floor = floor.max(self.least);
+        let raised = self.left.max(floor);
+        if floor <= before || cost(raised, self.left) <= cost(before, self.left_before) {
+            raised
+        } else {
+            self.left.max(before)
+        }
+    }
 }
 
 /// The M-step of a component with mass: its mean is that of its rows, and its factors may have any covariance, which new loadings
 /// take over (E58). They are put into `loadings`, turned so that factors are independent given a row, the strongest first. The
-/// variances besides factors are (d) means over rows, to which a `prior` adds.
-fn updated<F: Float>(
+/// variances besides factors are (d) means over rows, to which a `prior` adds; those `before` belong to the loadings there are.
+fn updated<F: Float, P: Fn(f64) -> f64>(
     own: &Own,
     mean: &[F],
     loadings: &mut [F],
-    prior: impl Iterator<Item = impl Fn(f64) -> f64>,
+    before: &[f64],
+    prior: impl Iterator<Item = P>,
     watch: Watch<'_>,
 ) -> Result<Next<F>> {
     check(watch)?;
@@ -323,6 +348,14 @@ fn updated<F: Float>(
     let steps = steps.map(|(new, old)| new.to_f64() - old.to_f64());
     let (second, mut found) = own.about(&steps.collect());
     let q = found.nrows();
+    // The loadings before, in the coordinates of `map`.
+    let mut explained = own.map.clone();
+    for mut row in explained.rows_mut() {
+        row.iter_mut().zip(before).for_each(|(x, v)| *x *= v);
+    }
+    let squares = own.products.dot(&own.map.t()) + Array2::<f64>::eye(q);
+    let crossed = squares.dot(&explained) - 2.0 * &own.products;
+    let left_before = &own.second + (&explained * &crossed).sum_axis(Axis(0));
     let mut expected = (found.dot(&own.map.t()) + Array2::<f64>::eye(q))
         .into_raw_vec_and_offset()
         .0;
@@ -332,21 +365,18 @@ fn updated<F: Float>(
     } else {
         values.fill(0.0)
     }
-    let noise = second - (&found * &found).sum_axis(Axis(0));
-    let noise = noise.iter().zip(prior).map(|(v, with)| with(*v));
-    let noise: Vec<f64> = noise.collect();
-    let least = own.second.iter().take(noise.len());
-    let least = least.map(|s| (LEAST_SHARE * s).max(f64::MIN_POSITIVE));
-    let least: Vec<f64> = least.collect();
-    let held = noise.iter().zip(&least).map(|(v, least)| v.max(*least));
+    let left = second - (&found * &found).sum_axis(Axis(0));
+    let of_column = |(j, with): (usize, P)| Noise {
+        left: with(left[j]),
+        left_before: with(left_before[j]),
+        least: (LEAST_SHARE * own.second[j]).max(f64::MIN_POSITIVE),
+    };
+    let noise: Vec<Noise> = prior.enumerate().map(of_column).collect();
+    let held = noise.iter().map(|noise| noise.left.max(noise.least));
     let turned = turn(&found, &held.collect::<Vec<f64>>())?;
     let turned = turned.iter().map(|x| F::from_f64(*x));
     loadings.iter_mut().zip(turned).for_each(|(w, x)| *w = x);
-    Ok(Next {
-        mean: moved,
-        noise,
-        least,
-    })
+    Ok(Next { mean: moved, noise })
 }
 
 /// Turns loadings (q, d) so that $W^T \Psi^{-1} W$ is diagonal. Rows of few distinct values leave fewer factors than there are: for
