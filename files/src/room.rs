@@ -231,7 +231,11 @@ mod tests {
     }
 
     fn needed(room: Room) -> usize {
-        let refused = room.within::<f32>(gmm()).unwrap_err();
+        named(&room.within::<f32>(gmm()).unwrap_err())
+    }
+
+    /// The MiB that an error names.
+    fn named(refused: &Error) -> usize {
         let text = refused.to_string();
         let (_, after) = text.split_once("needs ").unwrap();
         after.split_once(" MiB").unwrap().0.parse().unwrap()
@@ -264,5 +268,17 @@ mod tests {
         assert!(loaded);
         let small = Room::new(Bytes(150 << 20), (1_000_000, 16), false).decoder(60 << 20);
         assert!(small.plan::<f32>(gmm(), 1).is_err());
+    }
+    /// Of few rows with many columns, which are loaded in less than passes take.
+    #[test]
+    fn what_an_error_names_is_enough() {
+        for mib in [1, 40, 480] {
+            let room = |mib_of_limit: u64| {
+                let room = Room::new(Bytes(mib_of_limit << 20), (64, 20_000), false);
+                room.decoder(mib << 20).plan::<f64>(gmm(), 1)
+            };
+            let least = named(&room(1).unwrap_err()) as u64;
+            assert!(room(least).is_ok() && room(least - 1).is_err(), "{least}");
+        }
     }
 }

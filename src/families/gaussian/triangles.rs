@@ -51,6 +51,8 @@ struct Scattered {
     masses: Vec<f64>,
     /// The share of sums about the means before that is rounding.
     lost: f64,
+    /// The squares of what means are off by, by column, in sums about another point; none where `lost` is more.
+    off: Vec<f64>,
 }
 
 impl<const ONE: bool> Triangles<ONE> {
@@ -175,6 +177,12 @@ impl<const ONE: bool> Triangles<ONE> {
         }
         self.step(common, &steps);
         if ONE {
+            // A step is a sum of numbers of its own size, which have the digits of the rows' type.
+            let farthest = |j: usize| {
+                let column = steps.iter().skip(j).step_by(dim);
+                column.fold(0.0, |most: f64, s| most.max(s.abs()))
+            };
+            let off = (0..dim).map(|j| dim as f64 * (F::EPSILON * farthest(j)).powi(2));
             return Scattered {
                 sums: vec![sums.within(&common.origin(), &self.means, &steps)],
                 masses: vec![sums.mass.iter().sum()],
@@ -184,12 +192,14 @@ impl<const ONE: bool> Triangles<ONE> {
                 } else {
                     64.0 * f64::EPSILON
                 },
+                off: off.collect(),
             };
         }
         Scattered {
             sums: parallel::map(common.k(), |c| sums.about(c, &steps[c * dim..][..dim])),
             masses: sums.mass.clone(),
             lost: ROUNDING,
+            off: Vec::new(),
         }
     }
 
@@ -443,8 +453,9 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
             // The floors, and variances that have digits.
             let mut least = self.floors(common, c);
             let variances = matrix.iter().zip(before).step_by(dim + 1);
-            for (least, (variance, sum)) in least.iter_mut().zip(variances) {
-                let rounding = scattered.lost * sum / mass;
+            for (j, (least, (variance, sum))) in least.iter_mut().zip(variances).enumerate() {
+                let off = scattered.off.get(j).copied().unwrap_or(0.0);
+                let rounding = scattered.lost * sum / mass + off;
                 *least = least.max(LEAST_SHARE * variance).max(rounding);
             }
             self.clamped(c, matrix, least, step.cancel)
