@@ -121,7 +121,7 @@ impl<'m, F: Float> Cost<'m, F> {
         } else {
             "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some"
         };
-        require(of_known || !data.is_sparse(), "rows", "known in part", rule)
+        require(of_known || !data.is_ragged(), "rows", "known in part", rule)
     }
 
     /// Whether rows with [missing values](crate::data::Dense::with_missing) have such costs: those of what is known.

@@ -8,7 +8,7 @@ use super::lanes::{GROUP, Lanes, ROWS};
 use super::scaled::penalised;
 use crate::base::float::Float;
 use crate::base::simd::kernel;
-use crate::kernels::sparse::{Entries, Known};
+use crate::kernels::sparse::{Absent, Entries, Known};
 use pulp::Simd;
 use std::ops::Range;
 
@@ -224,7 +224,7 @@ fn alone<'a, F>(row: Known<'a, F>, starts: &'a [usize; 2]) -> Entries<'a, F> {
         starts,
         ids: row.ids,
         values: row.values,
-        others_are_zero: false,
+        absent: Absent::Unknown,
         whole: &[],
     }
 }

@@ -5,8 +5,9 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::io::{all_finite, rule, serde_through};
 use crate::kernels::distance::{self, Scaled as Scales};
+use crate::kernels::sparse::{self, Absent};
+use crate::kernels::stride;
 use crate::kernels::zeros::{Origin, Seen};
-use crate::kernels::{sparse, stride};
 use crate::rows::{Centres, Linear, Part, Rows};
 
 /// So few components with factors by column are compared and summed up directly where there are this many columns. Products
@@ -212,11 +213,14 @@ impl<F: Float> ByColumn<F> {
             let scales = self
                 .by_coordinate
                 .get(|| sparse::by_coordinate([&self.factors, &self.terms], centres.dim(), k));
-            if known.others_are_zero {
-                let seen = self.seen_by_sparse(centres, known.whole);
-                return seen.to_all::<true>(known, centres.by_coordinate(), scales, out);
-            }
-            return sparse::to_all::<F, true>(known, centres.by_coordinate(), scales, k, out);
+            let turned = centres.by_coordinate();
+            return match known.absent {
+                Absent::Unknown => sparse::to_all::<F, true>(known, turned, scales, k, out),
+                Absent::Zero => {
+                    let seen = self.seen_by_sparse(centres, known.whole);
+                    seen.to_all::<true>(known, turned, scales, out)
+                }
+            };
         }
         distance::scaled_to_all(&rows.values, &centres.values, self.of_rows(), out);
     }
@@ -227,12 +231,17 @@ impl<F: Float> ByColumn<F> {
             let factors = &self.factors[..];
             let terms = &self.terms[..];
             let scales = Scales { factors, terms };
+            let values = &centres.values;
             let dim = centres.dim();
-            if known.others_are_zero {
-                let seen = self.seen_by_sparse(centres, known.whole);
-                return seen.to_some(known, i, ids, out);
-            }
-            return sparse::scaled_to_some(known.row(i), &centres.values, dim, scales, ids, out);
+            return match known.absent {
+                Absent::Unknown => {
+                    sparse::scaled_to_some(known.row(i), values, dim, scales, ids, out)
+                }
+                Absent::Zero => {
+                    let seen = self.seen_by_sparse(centres, known.whole);
+                    seen.to_some(known, i, ids, out)
+                }
+            };
         }
         distance::scaled_to_some(rows.row(i), &centres.values, self.of_rows(), ids, out);
     }

@@ -5,6 +5,7 @@ use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, ensure, same_length, sound_total, sound_weight};
 use crate::base::float::Float;
 use crate::base::parallel::BLOCK;
+use crate::kernels::sparse::Absent;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -65,7 +66,7 @@ impl<'a, F: Float> Guarded<'a, F> {
                 "the summary is not about {dim} coordinates: it needs a mean, a variance and a range of each"
             ));
         }
-        if data.is_sparse() {
+        if data.is_ragged() {
             missing::check(summary)?;
         }
         let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
@@ -174,11 +175,11 @@ impl<'a, F: Float> Guarded<'a, F> {
                 of_block(0)
             ));
         }
-        let as_said = match into.entries() {
+        let as_said = match into.entries().map(|entries| entries.absent) {
             // Zeros are other numbers in some frames: there sparse rows are dense.
             None => self.kind != RowKind::Partial,
-            Some(entries) if entries.others_are_zero => self.kind == RowKind::Sparse,
-            Some(_) => self.kind == RowKind::Partial,
+            Some(Absent::Zero) => self.kind == RowKind::Sparse,
+            Some(Absent::Unknown) => self.kind == RowKind::Partial,
         };
         if !as_said {
             let first = of_block(0);

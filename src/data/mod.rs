@@ -117,7 +117,7 @@ impl<F: Float> dyn Data<F> + '_ {
     }
 
     /// Whether rows have only some of their coordinates.
-    pub(crate) fn is_sparse(&self) -> bool {
+    pub(crate) fn is_ragged(&self) -> bool {
         !self.kind().is_dense()
     }
 

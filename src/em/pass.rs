@@ -198,7 +198,7 @@ impl Live {
 pub(super) fn shard_rows<F: Float>(data: &dyn Data<F>, k: usize, further: usize) -> usize {
     let n = data.len();
     let dim = data.dim();
-    let of_all = if data.is_sparse() {
+    let of_all = if data.is_ragged() {
         further.max(k * dim)
     } else {
         further

@@ -65,7 +65,7 @@ impl<F: Float> SetUp<'_, F> {
         let model = self.model();
         let has_totals = stages.model.fitted().statistics().has_totals();
         let of_one = stages.width == 1 && model.components() > 1 && has_totals;
-        of_one && !self.data.is_sparse() && stages.has_free_centres()
+        of_one && !self.data.is_ragged() && stages.has_free_centres()
     }
 
     pub(super) fn free_energy(&self, likelihood: &Likelihood) -> f64 {

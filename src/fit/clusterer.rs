@@ -80,7 +80,7 @@ impl<F: Float> Pipeline<F> {
         } = self.settings;
         let mut identity = Identity::default();
         identity.add("crate version", env!("CARGO_PKG_VERSION"));
-        identity.add("sketch", data.is_sparse());
+        identity.add("sketch", data.is_ragged());
         identity.add("number type", F::NAME);
         identity.add("clusters", clusters);
         identity.add("coreset", format_args!("{:?}", self.coreset));

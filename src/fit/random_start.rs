@@ -122,7 +122,7 @@ impl<F: Float> Run<'_, F> {
             && begin.phase.outline.starts == 1
             && !course.subspace
             && next.phase.e_step.bounds().is_some()
-            && !all.is_sparse()
+            && !all.is_ragged()
             && few.len() < FEW_PER_CLUSTER * settings.clusters
             && context.spent.evaluations.seeding > 0;
         may_be.then_some((reached, few, all))

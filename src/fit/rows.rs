@@ -203,7 +203,7 @@ impl<'a, F: Float> Plan<'a, F> {
             }
         });
         // Sparse rows have no principal directions.
-        let wanted = wanted.filter(|(_, rows)| !rows.is_sparse());
+        let wanted = wanted.filter(|(_, rows)| !rows.is_ragged());
         let (Some((p, rows)), None) = (wanted, self.subspace()) else {
             return Ok(());
         };

@@ -488,7 +488,7 @@ impl<F: Float> Run<'_, F> {
         let numbered = !has_bounds || u32::try_from(data.len()).is_ok();
         let rule = "too many for bounds, which number rows by 32 bits: use Bounded::streaming, or an exhaustive search";
         require(numbered, "rows", data.len(), rule)?;
-        let bounded = has_bounds && !data.is_sparse();
+        let bounded = has_bounds && !data.is_ragged();
         if bounded {
             set_up.stages.check_free_centres()?;
         }

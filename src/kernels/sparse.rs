@@ -9,7 +9,15 @@ use super::stride;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 
-/// Rows that know some of their coordinates, each its own number of them.
+/// What a coordinate is that a row does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// Nothing is known of it.
+    Unknown,
+    Zero,
+}
+
+/// Rows that have some of their coordinates, each its own number of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Entries<'a, F> {
     /// (n + 1): where the entries of each row start; the last one is where they end.
@@ -18,9 +26,8 @@ pub(crate) struct Entries<'a, F> {
     pub(crate) ids: &'a [u32],
     /// Their values.
     pub(crate) values: &'a [F],
-    /// Whether coordinates that are not there are 0; otherwise nothing is known of them.
-    pub(crate) others_are_zero: bool,
-    /// The coordinates that every row has, and begins with, where the others are 0.
+    pub(crate) absent: Absent,
+    /// The coordinates that every row has, and begins with, where absent ones are 0.
     pub(crate) whole: &'a [u32],
 }
 
@@ -274,7 +281,7 @@ mod tests {
                 starts: &starts,
                 ids: &ids,
                 values: &values,
-                others_are_zero: false,
+                absent: Absent::Unknown,
                 whole: &[],
             };
             let naive = |i: usize, c: usize, scaled: bool| -> f64 {

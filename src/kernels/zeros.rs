@@ -297,7 +297,7 @@ impl<F: Float> NonZeros<F> {
 mod tests {
     use super::*;
     use crate::base::rng::Rng;
-    use crate::kernels::sparse::by_coordinate;
+    use crate::kernels::sparse::{Absent, by_coordinate};
 
     /// Rows of several lengths, which begin with the coordinates `whole`, near the first centre as far as they are there: `far` from
     /// the origin, so that all digits of terms of entries would cancel.
@@ -335,7 +335,7 @@ mod tests {
                 starts: &starts,
                 ids: &ids,
                 values: &values,
-                others_are_zero: true,
+                absent: Absent::Zero,
                 whole,
             };
             let added = |c: usize| terms[c * s..][..d].iter().sum();

@@ -36,7 +36,7 @@ type DataOf<'a, F> = &'a dyn Data<F>;
 #[inline(never)]
 pub(crate) fn predict<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<Array1<u32>> {
     let k = model.components;
-    let in_cells = !data.is_sparse() && model.cost.is_squared() && k >= CELL_COMPONENTS;
+    let in_cells = !data.is_ragged() && model.cost.is_squared() && k >= CELL_COMPONENTS;
     if in_cells && data.len() as f64 >= ROWS_PER_POINT * (k as f64).sqrt() {
         data.check(model.frame)?;
         let cells = Cells::of(model.centres);

@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;
-use crate::kernels::sparse::{Entries, Known};
+use crate::kernels::sparse::{Absent, Entries, Known};
 use crate::kernels::{distance, stride};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -157,7 +157,10 @@ impl<F: Float> Rows<F> {
                 starts,
                 ids,
                 values: &self.values,
-                others_are_zero: mean.is_none(),
+                absent: match mean {
+                    Some(_) => Absent::Unknown,
+                    None => Absent::Zero,
+                },
                 whole,
             }),
         }
@@ -196,10 +199,9 @@ impl<F: Float> Rows<F> {
             let pairs = out.iter_mut().zip(row);
             return pairs.for_each(|(out, (j, z))| *out = frame.leave(j, *z));
         };
-        out.fill(if entries.others_are_zero {
-            F::zero()
-        } else {
-            F::from_f64(f64::NAN)
+        out.fill(match entries.absent {
+            Absent::Unknown => F::from_f64(f64::NAN),
+            Absent::Zero => F::zero(),
         });
         let Known { ids, values } = entries.row(i);
         for (&j, &z) in ids.iter().zip(values) {
@@ -282,13 +284,13 @@ impl<F: Float> Rows<F> {
 
     /// Shows each coordinate that row `i` knows, with its value.
     pub(crate) fn each_known(&self, i: usize, mut see: impl FnMut(usize, F)) {
-        match self.entries().filter(|entries| !entries.others_are_zero) {
-            Some(entries) => {
+        match self.entries() {
+            Some(entries) if entries.absent == Absent::Unknown => {
                 let Known { ids, values } = entries.row(i);
                 let pairs = ids.iter().zip(values);
                 pairs.for_each(|(j, x)| see(*j as usize, *x));
             }
-            None => {
+            _ => {
                 let row = self.coordinates(i);
                 let columns = row[..self.dim].iter().enumerate();
                 columns.for_each(|(j, x)| see(j, *x));
@@ -312,10 +314,9 @@ impl<F: Float> Rows<F> {
         let Some(entries) = self.entries() else {
             return Cow::Borrowed(self.row(i));
         };
-        let mut centre = if entries.others_are_zero {
-            vec![F::zero(); stride(self.dim)]
-        } else {
-            others.to_vec()
+        let mut centre = match entries.absent {
+            Absent::Unknown => others.to_vec(),
+            Absent::Zero => vec![F::zero(); stride(self.dim)],
         };
         let Known { ids, values } = entries.row(i);
         for (&j, &x) in ids.iter().zip(values) {

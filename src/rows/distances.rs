@@ -3,7 +3,8 @@
 use super::{Centres, Rows};
 use crate::base::float::Float;
 use crate::kernels::distance::Normed;
-use crate::kernels::{distance, nearest, select, short, sparse, stride, zeros};
+use crate::kernels::sparse::{self, Absent};
+use crate::kernels::{distance, nearest, select, short, stride, zeros};
 
 /// Bound on the loss by underflow of squares and products of `dim` columns, in a distance by expansion and in a direct one
 /// (E21).
@@ -49,14 +50,18 @@ impl<F: Float> Rows<F> {
     pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
             let turned = || centres.by_coordinate();
-            if !known.others_are_zero {
-                return sparse::to_all::<F, false>(known, turned(), &[], centres.len(), out);
-            }
-            let seen = centres.seen_by_sparse(known.whole);
-            let lists = || centres.non_zeros();
-            return match known.whole.is_empty().then(lists).flatten() {
-                Some(lists) => seen.to_lists(known, lists, out),
-                None => seen.to_all::<false>(known, turned(), &[], out),
+            return match known.absent {
+                Absent::Unknown => {
+                    sparse::to_all::<F, false>(known, turned(), &[], centres.len(), out)
+                }
+                Absent::Zero => {
+                    let seen = centres.seen_by_sparse(known.whole);
+                    let lists = || centres.non_zeros();
+                    match known.whole.is_empty().then(lists).flatten() {
+                        Some(lists) => seen.to_lists(known, lists, out),
+                        None => seen.to_all::<false>(known, turned(), &[], out),
+                    }
+                }
             };
         }
         let expanded = centres.expanded();
@@ -242,12 +247,14 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn distances_to(&self, i: usize, centres: &Centres<F>, ids: &[u32], out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
-            return if known.others_are_zero {
-                centres
-                    .seen_by_sparse(known.whole)
-                    .to_some(known, i, ids, out)
-            } else {
-                sparse::to_some(known.row(i), &centres.values, self.dim, ids, out)
+            return match known.absent {
+                Absent::Unknown => {
+                    sparse::to_some(known.row(i), &centres.values, self.dim, ids, out)
+                }
+                Absent::Zero => {
+                    let seen = centres.seen_by_sparse(known.whole);
+                    seen.to_some(known, i, ids, out)
+                }
             };
         }
         distance::to_some(self.row(i), &centres.values, ids, out);
@@ -258,10 +265,9 @@ impl<F: Float> Rows<F> {
     #[inline(never)]
     pub fn lower_to_distances(&self, first: usize, centre: &[F], nearest: &mut [F]) {
         if let Some(known) = self.entries() {
-            return if known.others_are_zero {
-                zeros::lower(known.from(first), centre, nearest)
-            } else {
-                sparse::lower(known.from(first), centre, nearest)
+            return match known.absent {
+                Absent::Unknown => sparse::lower(known.from(first), centre, nearest),
+                Absent::Zero => zeros::lower(known.from(first), centre, nearest),
             };
         }
         distance::lower(&self.values[first * centre.len()..], centre, nearest);

@@ -72,7 +72,7 @@ const TASK_PROPOSALS: usize = 32;
 impl<F: Float> Seeder<F> for HierarchicalKMeansPlusPlus {
     #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
-        if view.data.is_sparse() && k <= GREEDY {
+        if view.data.is_ragged() && k <= GREEDY {
             return KMeansPlusPlus::greedy().seed(view, k, rng);
         }
         let first = Cumulated::new((0..view.len()).map(|n| view.data.weight(n))).draw(rng);

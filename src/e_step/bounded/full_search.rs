@@ -103,7 +103,7 @@ impl<F: Float> Assignment<F> {
         let n = view.len();
         let k = centres.len();
         let list: Vec<u32> = (0..k as u32).collect();
-        let is_ragged = view.data.is_sparse();
+        let is_ragged = view.data.is_ragged();
         if !is_ragged && (2..=FULL_LIST_CENTRES).contains(&k) {
             let all = Self::around(view, centres, centres, |_| &list)?;
             return Ok((all, (2 * n * k) as u64, true));

@@ -87,7 +87,7 @@ pub(crate) fn split_and_merge<F: Float>(
     }
     splits.sort_unstable_by(largest_first);
     // Rows that know few coordinates have their second nearest centres anywhere, also where a component is split.
-    let is_ragged = view.data.is_sparse();
+    let is_ragged = view.data.is_ragged();
     let by = |after: fn(&Errors) -> f64| {
         let loss = |c: usize| [after(&errors[c]), errors[c].before];
         choose(assignment, &splits, loss, |split: &Split<F>, merged| {

@@ -61,7 +61,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
     ) -> Result<Started<Self::Model>> {
         let rule = "needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows";
         let missing = data.kind() != RowKind::Sparse && frame.basis().is_none();
-        let suits = missing || !data.is_sparse();
+        let suits = missing || !data.is_ragged();
         require(suits, "rows", "known in part", rule)?;
         let prior = self.prior(&frame, data)?;
         let floors = variance_floors(&frame, data.summary());

@@ -148,7 +148,7 @@ impl ExactSums {
         moments: bool,
     ) -> Result<Self> {
         let rule = "need all their coordinates: rows of a sketch, sparse rows, and rows with missing values have only some";
-        require(!data.is_sparse(), "rows", "known in part", rule)?;
+        require(!data.is_ragged(), "rows", "known in part", rule)?;
         let mut empty = Self::of_none(model)?;
         if moments {
             let rule = "must be less far from its mode";

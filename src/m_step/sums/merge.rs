@@ -22,7 +22,7 @@ impl Moments {
         add_all(&mut total.observed, &parts, |part| &part.observed);
         add_all(&mut total.second, &parts, |part| &part.second);
         add_all(&mut total.own, &parts, |part| &part.own);
-        total.sparse.others_are_zero = parts.iter().any(|part| part.sparse.others_are_zero);
+        total.sparse.zeros_wait = parts.iter().any(|part| part.sparse.zeros_wait);
         total.places = (1..=k as u32).collect();
         total.first = vec![0.0; (1 + k) * stride];
         let sums = &mut total.first[stride..];
@@ -51,7 +51,7 @@ impl Moments {
         self.places.fill(0);
         self.first.truncate(stride(self.dim));
         self.second.fill(0.0);
-        self.sparse.others_are_zero = false;
+        self.sparse.zeros_wait = false;
         self.own.fill(0.0);
         match &mut self.of_kind {
             OfKind::None | OfKind::Parts(_) => (),

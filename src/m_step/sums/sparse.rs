@@ -4,8 +4,8 @@ use std::ops::Range;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sparse {
-    /// Whether coordinates that rows do not have are 0, and are yet to be added.
-    pub(super) others_are_zero: bool,
+    /// Whether zeros of rows are yet to be added.
+    pub(super) zeros_wait: bool,
     /// Rows that are yet to be added, while they take less memory than sums of all coordinates.
     pub(super) waiting: Vec<Waiting>,
 }

@@ -17,7 +17,7 @@ impl Moments {
         shares: impl Iterator<Item = (u32, f64)>,
         centres: &Centres<F>,
     ) {
-        self.sparse.others_are_zero = true;
+        self.sparse.zeros_wait = true;
         if !self.observed.is_empty() {
             return shares
                 .for_each(|(c, share)| self.add_known(c as usize, share, row.entries(), centres));
@@ -45,7 +45,7 @@ impl Moments {
     /// The mass of the rows that lack a coordinate is a difference. Where none does, both masses are sums of the same numbers in the
     /// same order, and nothing is left of it.
     pub(crate) fn settle<F: Float>(&mut self, centres: &Centres<F>) {
-        if !std::mem::take(&mut self.sparse.others_are_zero) {
+        if !std::mem::take(&mut self.sparse.zeros_wait) {
             return;
         }
         let stride = stride(self.dim);
