@@ -5,7 +5,6 @@ use crate::failure::Result;
 use crate::messages::{item, say, short};
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
-use coremix::families::Family;
 use coremix::{BoxedMixture, Element, Save};
 use coremix_files::Rows;
 use std::sync::Arc;
@@ -32,10 +31,7 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     let error = found.quantization_error;
     let likelihood = found.log_likelihood;
     // Codes of categories are labels, which have no distances.
-    let distances = !matches!(
-        Family::of(&*model),
-        Some(Family::Table(_) | Family::Product(_))
-    );
+    let distances = !error.is_nan();
     if score.json {
         let numbers = serde_json::json!({
             "rows": rows,

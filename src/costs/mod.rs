@@ -67,6 +67,10 @@ pub trait OwnCost<F: Float>: Sync {
     fn are_of_known(&self) -> bool {
         false
     }
+    /// Whether squared distances to means say anything: not where columns hold labels. By default they do.
+    fn has_distances(&self) -> bool {
+        true
+    }
     /// An error for the first row that holds what the family does not take; that of the block has the number `first`. Rows of weight 0
     /// may hold anything. By default all numbers are taken.
     ///
@@ -109,6 +113,14 @@ impl<'m, F: Float> Cost<'m, F> {
             Self::LowRank(low_rank) => Some(low_rank.dim()),
             // A family of the library.
             Self::Whitened(_) | Self::Own(_) => None,
+        }
+    }
+
+    /// Whether squared distances to means say anything.
+    pub(crate) fn has_distances(&self) -> bool {
+        match self {
+            Self::Own(own) => own.has_distances(),
+            _ => true,
         }
     }
 

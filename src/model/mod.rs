@@ -224,7 +224,8 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
     /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$.
     ///
     /// # Errors
-    /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`.
+    /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) if the sum leaves the range of `f64`, or the
+    /// model has columns of categories, whose codes are labels.
     fn quantization_error(&self, data: &dyn Data<F>) -> Result<f64> {
         predict::quantization_error(&facts::Facts::of(self), data)
     }
@@ -239,8 +240,8 @@ pub type BoxedMixture<F> = Box<dyn Mixture<F>>;
 pub struct Score {
     /// The likeliest component of each row (n).
     pub labels: Array1<u32>,
-    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ ([E22](crate::equations#e22)), in the data's own unit, squared. Codes of
-    /// categories are labels, so it says nothing where columns have some.
+    /// $\sum_n w_n \min_c \lVert y_n - \mu_c \rVert^2$ ([E22](crate::equations#e22)), in the data's own unit, squared; NaN where
+    /// columns hold categories, whose codes are labels.
     pub quantization_error: f64,
     /// $\sum_n w_n \ln p(y_n \mid \theta)$, in nats.
     pub log_likelihood: f64,

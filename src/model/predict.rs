@@ -285,8 +285,13 @@ pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Resul
     })?;
     let evaluations = blocks.iter().map(|block| block.3);
     let evaluations = evaluations.fold(0u64, u64::saturating_add);
+    let quantization_error = if model.cost.has_distances() {
+        in_data_unit(model.frame, blocks.iter().map(|block| block.1))?
+    } else {
+        f64::NAN
+    };
     let score = Score {
-        quantization_error: in_data_unit(model.frame, blocks.iter().map(|block| block.1))?,
+        quantization_error,
         log_likelihood: total(blocks.iter().map(|block| block.2)),
         labels: blocks.into_iter().flat_map(|block| block.0).collect(),
     };
@@ -298,6 +303,9 @@ pub(crate) fn quantization_error<F: Float>(
     model: Model<'_, F>,
     data: DataOf<'_, F>,
 ) -> Result<f64> {
+    let rule =
+        "has columns of categories, whose codes have no distances: ask for the log-likelihood";
+    require(model.cost.has_distances(), "model", "a table", rule)?;
     // Sums have the order of those of a score.
     let size = rows_of_costs(model);
     let blocks = by_blocks_of(size, model, data, |rows| error_of(model.centres, rows))?;

@@ -6,7 +6,7 @@ use coremix::families::{Column, Table, TableMixture};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, testing};
-use ndarray::{Array1, Array2, array};
+use ndarray::{Array1, Array2, Axis, array};
 use std::f64::consts::TAU;
 
 fn kinds() -> Vec<Column> {
@@ -653,6 +653,33 @@ fn missing_values_become_data() {
             places.len()
         );
     }
+}
+
+/// Codes of categories have no distances, whatever other columns and parts there are.
+#[test]
+fn categories_have_no_quantization_error() -> Result<()> {
+    let (x, _) = rows(300, 4);
+    let data = Dense::new(&x)?;
+    let model = algorithms::table(3, kinds()).build()?.fit(&data)?.model;
+    assert!(model.quantization_error(&data).is_err());
+    let score = model.score(&data)?;
+    assert!(score.quantization_error.is_nan() && score.log_likelihood.is_finite());
+    // The columns without categories.
+    let own = x.select(Axis(1), &[0, 2, 4]);
+    let own = Dense::new(&own)?;
+    let model = model.marginal(&[0, 2, 4])?;
+    let error = model.quantization_error(&own)?;
+    assert!(error > 0.0 && error == model.score(&own)?.quantization_error);
+    // A table beside a block of numbers.
+    let numbers = || Gaussian::new(Covariance::Diagonal);
+    let of_codes = Table::new(vec![Column::Category(4); 2]);
+    let of_codes = Product::new(numbers()).block([1, 3], of_codes);
+    let fit = algorithms::gmm(3).m_step(of_codes).build()?.fit(&data)?;
+    assert!(fit.model.quantization_error(&data).is_err());
+    let of_counts = Product::new(numbers()).block([2], Table::new(vec![Column::Count]));
+    let fit = algorithms::gmm(3).m_step(of_counts).build()?.fit(&data)?;
+    assert!(fit.model.quantization_error(&data)? > 0.0);
+    Ok(())
 }
 
 /// Weights in any unit give the same parameters, and F in that unit; probabilities of one component are shares.

@@ -332,6 +332,11 @@ impl<F: Float> OwnCost<F> for ProductMixture<F> {
         parts.all(|part| part.mixture().cost().takes_missing())
     }
 
+    fn has_distances(&self) -> bool {
+        let mut parts = self.theta.parts.iter();
+        parts.all(|part| part.mixture().cost().has_distances())
+    }
+
     fn takes(&self, rows: &Rows<F>, first: usize) -> Result<()> {
         self.tables().try_for_each(|(part, table)| {
             let own = part.rows(rows, 0..rows.len());

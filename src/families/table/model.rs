@@ -277,6 +277,11 @@ impl<F: Float> OwnCost<F> for TableMixture<F> {
         true
     }
 
+    fn has_distances(&self) -> bool {
+        let mut columns = self.theta.columns.iter();
+        columns.all(|column| !matches!(column, Column::Category(_)))
+    }
+
     fn takes(&self, rows: &Rows<F>, first: usize) -> Result<()> {
         self.check(rows, first, |j| j)
     }
