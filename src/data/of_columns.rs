@@ -3,7 +3,6 @@
 use super::{Data, Dense, Frame, RowKind, Rows, Special, Summary, missing};
 use crate::base::error::Result;
 use crate::base::float::Float;
-use crate::kernels::sparse::Absent;
 use std::ops::Range;
 
 /// Some columns of data, as data of their own: what a family of these columns starts from.
@@ -93,7 +92,7 @@ impl<F: Float> Rows<F> {
         columns: &[usize],
         frame: &Frame<F>,
     ) -> Self {
-        let may_miss = (self.entries()).is_some_and(|entries| entries.absent == Absent::Unknown);
+        let may_miss = (self.entries()).is_some_and(|entries| entries.absent.is_unknown());
         let mut values = Vec::with_capacity(some.len() * columns.len());
         let mut rows = Self::default();
         let mut row = vec![F::zero(); self.dim];

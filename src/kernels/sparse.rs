@@ -17,6 +17,16 @@ pub(crate) enum Absent {
     Zero,
 }
 
+impl Absent {
+    #[inline(always)]
+    pub(crate) fn is_unknown(self) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Zero => false,
+        }
+    }
+}
+
 /// Rows that have some of their coordinates, each its own number of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Entries<'a, F> {

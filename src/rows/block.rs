@@ -285,7 +285,7 @@ impl<F: Float> Rows<F> {
     /// Shows each coordinate that row `i` knows, with its value.
     pub(crate) fn each_known(&self, i: usize, mut see: impl FnMut(usize, F)) {
         match self.entries() {
-            Some(entries) if entries.absent == Absent::Unknown => {
+            Some(entries) if entries.absent.is_unknown() => {
                 let Known { ids, values } = entries.row(i);
                 let pairs = ids.iter().zip(values);
                 pairs.for_each(|(j, x)| see(*j as usize, *x));

@@ -3,7 +3,7 @@
 use super::moments::Moments;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
-use crate::kernels::sparse::{self, Absent, Entries, Known};
+use crate::kernels::sparse::{self, Entries, Known};
 use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::model::posterior::expected_total;
@@ -29,7 +29,7 @@ impl Moments {
                 _ => rows.add_each(block, centres, self),
             };
         };
-        if known.absent == Absent::Zero {
+        if !known.absent.is_unknown() {
             for (i, row) in known.rows().enumerate() {
                 let shares = block.members(i).map(|(c, q)| (c, rows.weights[i] * q));
                 let shares = shares.filter(|(_, share)| *share > 0.0);
