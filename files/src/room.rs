@@ -269,7 +269,7 @@ mod tests {
         let small = Room::new(Bytes(150 << 20), (1_000_000, 16), false).decoder(60 << 20);
         assert!(small.plan::<f32>(gmm(), 1).is_err());
     }
-    /// Of few rows with many columns, which are loaded in less than passes take.
+    /// Few rows with many columns are loaded in less than passes take.
     #[test]
     fn what_an_error_names_is_enough() {
         for mib in [1, 40, 480] {

@@ -9,7 +9,7 @@ use super::stride;
 use crate::base::float::Float;
 use crate::base::simd::vectorised;
 
-/// What a coordinate is that a row does not have.
+/// The meaning of a coordinate that a row does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// Nothing is known of it.

@@ -670,7 +670,7 @@ fn categories_have_no_quantization_error() -> Result<()> {
     let model = model.marginal(&[0, 2, 4])?;
     let error = model.quantization_error(&own)?;
     assert!(error > 0.0 && error == model.score(&own)?.quantization_error);
-    // A table beside a block of numbers.
+    // Parts that are tables, and numbers in a block of their own.
     let numbers = || Gaussian::new(Covariance::Diagonal);
     let of_codes = Table::new(vec![Column::Category(4); 2]);
     let of_codes = Product::new(numbers()).block([1, 3], of_codes);
