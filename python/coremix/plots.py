@@ -22,8 +22,9 @@ def sizes(estimator: CoremixEstimator, X: Rows, axes: Any = None) -> Any:
     """Draws how many rows of ``X`` each cluster of ``estimator`` has, the largest first, into ``axes``. Returns the axes."""
     axes = axes_of(axes)
     found = np.sort(estimator.sizes(X))[::-1]
-    axes.step(np.arange(1, len(found) + 1), found, where="mid")
-    axes.set(xlabel="cluster, the largest first", ylabel="rows", ylim=(0, None))
+    axes.stairs(found, np.arange(len(found) + 1) + 0.5)
+    # Sizes that are alike are not on the frame.
+    axes.set(xlabel="cluster, the largest first", ylabel="rows", ylim=(0, 1.05 * found[0]))
     whole_ticks(axes)
     return axes
 

@@ -260,8 +260,12 @@ def test_pictures(tmp_path):
         axes = coremix.plots.ellipses(model, X, columns=(2, 0))
         assert len(axes.patches) == 6
         axes.figure.savefig(tmp_path / f"{kind}.png")
-    axes = coremix.plots.sizes(coremix.KMeans(3, random_state=0).fit(X), X)
-    np.testing.assert_allclose(axes.lines[0].get_ydata().sum(), len(X))
+    # Sizes that are alike, and those of one cluster, are not on the frame.
+    for rows, k in ((X, 3), (np.repeat([[0.0], [9.0]], 50, axis=0), 2), (X, 1)):
+        axes = coremix.plots.sizes(coremix.KMeans(k, random_state=0).fit(rows), rows)
+        sizes, edges, _ = axes.patches[0].get_data()
+        assert sizes.sum() == len(rows) and len(edges) == k + 1
+        assert axes.get_xlim()[0] < edges[0] and axes.get_ylim()[1] > sizes.max()
     matplotlib.pyplot.close("all")
 
 

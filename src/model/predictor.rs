@@ -41,7 +41,7 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     }
 
     /// The label of a row (d), as [`Mixture::predict`] finds it, and the squared distance to the mean of that component, in the
-    /// data's own unit, squared. Only the first call allocates memory; with full or tied covariances, models of a
+    /// data's own unit, squared: NaN where columns hold categories, whose codes are labels. Only the first call allocates memory; with full or tied covariances, models of a
     /// sketch and missing values, all take some vectors of d numbers. Errors are those of [`Dense::new`](crate::data::Dense::new) and `predict`.
     pub fn predict(&mut self, row: &[F]) -> Result<(u32, f64)> {
         self.load(row)?;
@@ -50,7 +50,7 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
         (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
         select::smallest(&self.ids, &self.costs, &mut label, &mut cost);
         (self.row).distances_to_own(self.model.centres(), &label, &mut cost);
-        Ok((label[0], self.model.frame().leave_square(cost[0].to_f64())))
+        Ok((label[0], self.leave(cost[0])))
     }
 
     /// The `m` likeliest components of a row, best first, each with the squared distance to its mean, as [`predict`](Self::predict) has
@@ -66,8 +66,7 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
         (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
         select::smallest(&self.ids, &self.costs, &mut labels, &mut costs);
         (self.row).distances_to(0, self.model.centres(), &labels, &mut costs);
-        let frame = self.model.frame();
-        let squared = costs.iter().map(|cost| frame.leave_square(cost.to_f64()));
+        let squared = costs.into_iter().map(|cost| self.leave(cost));
         Ok(labels.into_iter().zip(squared).collect())
     }
 
@@ -75,6 +74,15 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     pub fn log_density(&mut self, row: &[F]) -> Result<f64> {
         self.load(row)?;
         Ok(predict::densities(&Facts::of(&*self.model), &self.row)[0])
+    }
+
+    /// A squared distance in the data's own unit, if there are distances.
+    fn leave(&self, squared: F) -> f64 {
+        if self.model.cost().has_distances() {
+            self.model.frame().leave_square(squared.to_f64())
+        } else {
+            f64::NAN
+        }
     }
 
     fn load(&mut self, row: &[F]) -> Result<()> {

@@ -664,6 +664,8 @@ fn categories_have_no_quantization_error() -> Result<()> {
     assert!(model.quantization_error(&data).is_err());
     let score = model.score(&data)?;
     assert!(score.quantization_error.is_nan() && score.log_likelihood.is_finite());
+    let (label, squared) = model.predictor().predict(x.row(0).as_slice().unwrap())?;
+    assert!(label == model.predict(&data)?[0] && squared.is_nan());
     // The columns without categories.
     let own = x.select(Axis(1), &[0, 2, 4]);
     let own = Dense::new(&own)?;

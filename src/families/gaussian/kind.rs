@@ -7,6 +7,7 @@ use crate::base::cancel::{Watch, unwatched};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
+use crate::base::parallel;
 use crate::costs::{Cost, LowRank, Whitened};
 use crate::families::variances::ROUNDING;
 use crate::io::rule;
@@ -131,7 +132,7 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
     /// The components that a floor holds.
     fn at_floor(&self, common: &Common<F>) -> Vec<usize> {
         let number = self.number();
-        let held: Vec<bool> = (0..number).map(|c| self.is_held(common, c)).collect();
+        let held = parallel::map(number, |c| self.is_held(common, c));
         (0..common.k()).filter(|c| held[c % number]).collect()
     }
 
