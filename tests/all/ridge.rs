@@ -368,6 +368,29 @@ fn the_free_energy_never_falls() {
     it_never_falls::<f32>();
 }
 
+/// Variances that rows in advance hold below the ridge: a missing value adds less than nothing to sums, to which the ridge comes.
+#[test]
+fn rows_in_advance_may_be_narrower_than_a_ridge() {
+    let mut rng = Rng::from_seed(3);
+    let x = Array2::from_shape_fn((60, 3), |_| 1e-3 * rng.normal());
+    let x = holes(&x, 0.2);
+    let data = Dense::with_missing(&x).unwrap();
+    for epsilon in [1e-6, 1e-2, 1.0] {
+        for prior in [Prior::weak(), Prior::new(20.0)].map(|prior| prior.ridge(epsilon)) {
+            for kind in KINDS {
+                for c_prime in [1, 3] {
+                    let builder = algorithms::gmm(3).covariance(kind).prior(prior);
+                    let builder = builder.e_step(Exhaustive::truncated(c_prime));
+                    let builder = builder.tolerance(0.0).max_iterations(12);
+                    let fit = builder.build().unwrap().fit(&data).unwrap();
+                    let what = format!("{kind:?}, ridge {epsilon:e}, {prior:?}");
+                    rises_in_phases(what, &fit.report, 60.0, 1e-9);
+                }
+            }
+        }
+    }
+}
+
 /// A saved model has the same labels, shares and densities, and a fit goes on from it as if it had not stopped; but only from the means
 /// of a model whose components are too narrow for the ridge.
 #[test]

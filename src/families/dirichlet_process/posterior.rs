@@ -101,7 +101,7 @@ impl Updated {
                 (m0 + apart) - of_prior * apart
             }
         });
-        let mut within = moments.about(t, &step);
+        let mut within = moments.about(t, &step, &[]);
         let prior = &prior.inverse_scale;
         within.iter_mut().zip(prior).for_each(|(sum, x)| *sum += x);
         let weight = (beta0 * of_rows).sqrt();

@@ -413,7 +413,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
         known if known > 0.0 => total / known,
         _ => 1.0,
     };
-    let covariance = sums.about(0, &step).into_iter().enumerate();
+    let covariance = sums.about(0, &step, &[]).into_iter().enumerate();
     let covariance = covariance.map(|(place, x)| {
         let both = factor(place / dim) * factor(place % dim);
         x / total * both.sqrt()

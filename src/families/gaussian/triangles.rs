@@ -176,6 +176,7 @@ impl<const ONE: bool> Triangles<ONE> {
             }
         }
         self.step(common, &steps);
+        let ridge = &common.prior.ridge;
         if ONE {
             // A step is a sum of numbers of its own size, which have the digits of the rows' type.
             let farthest = |j: usize| {
@@ -184,7 +185,7 @@ impl<const ONE: bool> Triangles<ONE> {
             };
             let off = (0..dim).map(|j| dim as f64 * (F::EPSILON * farthest(j)).powi(2));
             return Scattered {
-                sums: vec![sums.within(&common.origin(), &self.means, &steps)],
+                sums: vec![sums.within(&common.origin(), &self.means, &steps, ridge)],
                 masses: vec![sums.mass.iter().sum()],
                 // Sums about the mean of the data are never about the means: they keep what digits they have.
                 lost: if scatter.about_means {
@@ -196,7 +197,9 @@ impl<const ONE: bool> Triangles<ONE> {
             };
         }
         Scattered {
-            sums: parallel::map(common.k(), |c| sums.about(c, &steps[c * dim..][..dim])),
+            sums: parallel::map(common.k(), |c| {
+                sums.about(c, &steps[c * dim..][..dim], ridge)
+            }),
             masses: sums.mass.clone(),
             lost: ROUNDING,
             off: Vec::new(),
@@ -424,11 +427,6 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         let mut scattered = self.scattered(common, &step);
         let dim = common.dim();
         let prior = &common.prior;
-        for (matrix, mass) in scattered.sums.iter_mut().zip(&scattered.masses) {
-            let columns = matrix.iter_mut().step_by(dim + 1);
-            let noise = columns.zip(&prior.ridge);
-            noise.for_each(|(x, r)| *x += mass * r);
-        }
         let matrices = scattered.sums.iter();
         let traces = matrices.flat_map(|matrix| matrix.iter().step_by(dim + 1));
         let total = sums.mass.iter().sum::<f64>() * dim as f64;

@@ -253,7 +253,7 @@ mod tests {
             let apart = to.iter().zip(case.mean(0));
             apart.map(|(to, mean)| to - mean).collect()
         };
-        equal(&sums.about(0, &step(&origin)), &of_all(&origin)[..1]);
+        equal(&sums.about(0, &step(&origin), &[]), &of_all(&origin)[..1]);
         let mut joined = sums.pair(0, 1);
         joined.join(0, 1, &step(&case.mean(1)));
         assert_eq!(joined.zero_mass(), 1);
@@ -392,7 +392,7 @@ mod tests {
                     *sum -= sums.mass(c) * i * j;
                 }
             }
-            let within = sums.within(&origin, &near, &vec![0.0; K * d]);
+            let within = sums.within(&origin, &near, &vec![0.0; K * d], &[]);
             close(&lower(&within, d), &lower(&pairs, d), of_weights);
         }
     }

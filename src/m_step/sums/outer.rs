@@ -11,10 +11,14 @@ use crate::kernels::quadratic::{COLUMN, Columns};
 use crate::model::block::Block;
 use crate::rows::Rows;
 
-/// Far seeds: nearly all of the old variances cancels, and only rounding is left.
-fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize) {
+/// Adds a ridge (d), or none, to the squares of so much weight. Rows that lack a column count it there as negative, so only all
+/// together are positive. Far seeds: nearly all of the old variances cancels, and only rounding is left.
+fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize, (weight, ridge): (f64, &[f64])) {
     let diagonal = moved.iter_mut().zip(old).step_by(dim + 1);
-    diagonal.for_each(|(x, old)| *x = x.max(8.0 * f64::EPSILON * old));
+    for (j, (x, old)) in diagonal.enumerate() {
+        let more = ridge.get(j).map_or(0.0, |ridge| weight * ridge);
+        *x = (*x + more).max(8.0 * f64::EPSILON * (old + more));
+    }
 }
 
 /// Second moments of pairs of coordinates, about the current means:
@@ -233,8 +237,14 @@ impl Moments {
 
     /// The lower half of the second moments of all components about their means, which are `means` (k, d) after these `steps`:
     /// $\sum_c \sum_n w_n q_{nc} (z_n - \mu_c)(z_n - \mu_c)^T = S - \sum_c m_c (\mu_c - a)(\mu_c - a)^T$ with $S$ about $a$, or
-    /// about the means before the steps where there was no `origin`.
-    pub(crate) fn within(&self, origin: &[f64], means: &[f64], steps: &[f64]) -> Vec<f64> {
+    /// about the means before the steps where there was no `origin`. A ridge (d), if there is one, adds to each row.
+    pub(crate) fn within(
+        &self,
+        origin: &[f64],
+        means: &[f64],
+        steps: &[f64],
+        ridge: &[f64],
+    ) -> Vec<f64> {
         let dim = self.dim;
         // Responsibilities sum to 1 up to rounding, which must not count where means are far apart.
         let scatter = self.scatter();
@@ -259,13 +269,14 @@ impl Moments {
                 old[i * (dim + 1)] += self.mass(c) * step[i] * step[i];
             }
         }
-        keep_rounding(&mut within, &old, dim);
+        let weight = self.mass.iter().sum();
+        keep_rounding(&mut within, &old, dim, (weight, ridge));
         within
     }
 
     /// The lower half of the second moments of component `c` about another point, which is `step` (d) beyond the mean:
-    /// $S - f s^T - s f^T + m s s^T$.
-    pub(crate) fn about(&self, c: usize, step: &[f64]) -> Vec<f64> {
+    /// $S - f s^T - s f^T + m s s^T$. A ridge (d), if there is one, adds to each row.
+    pub(crate) fn about(&self, c: usize, step: &[f64], ridge: &[f64]) -> Vec<f64> {
         let dim = self.dim;
         let mass = self.mass(c);
         let first = self.first(c);
@@ -275,7 +286,7 @@ impl Moments {
                 *sum += mass * step[i] * step[j] - first[i] * step[j] - step[i] * first[j];
             }
         }
-        keep_rounding(&mut about, self.pairs_of(c), dim);
+        keep_rounding(&mut about, self.pairs_of(c), dim, (mass, ridge));
         about
     }
 
@@ -283,7 +294,7 @@ impl Moments {
     pub(crate) fn join(&mut self, into: usize, from: usize, step: &[f64]) {
         let back: Vec<f64> = step.iter().map(|x| -x).collect();
         let mass = self.mass(from);
-        let second = self.about(from, &back);
+        let second = self.about(from, &back, &[]);
         let sums = self.first(into).iter().zip(self.first(from)).zip(step);
         let first = sums.map(|((into, from), step)| into + from + mass * step);
         let first: Vec<f64> = first.collect();
