@@ -1061,18 +1061,18 @@ fn lines_are_80_signs_long() {
 #[test]
 fn help_is_a_screen_for_each_command_and_subject() {
     let folder = Folder::new("help");
-    let all = folder.done(&["help"]);
-    assert_eq!(folder.done(&["--help"]), all);
-    assert_eq!(folder.done(&["-h"]), all);
+    let overview = folder.done(&["help"]);
+    assert_eq!(folder.done(&["--help"]), overview);
+    assert_eq!(folder.done(&["-h"]), overview);
     for command in ["fit", "clusters", "assign", "score", "info", "help"] {
         let screen = folder.done(&["help", command]);
         assert!(screen.lines().count() <= 45, "{screen}");
-        assert!(all.contains(&format!("\n  {command} ")), "{command}");
+        assert!(overview.contains(&format!("\n  {command} ")), "{command}");
         for flag in ["-h", "--help"] {
             assert_eq!(folder.done(&[command, flag]), screen);
         }
     }
-    let (_, subjects) = all.split_once("SUBJECT':\n").unwrap();
+    let (_, subjects) = overview.split_once("SUBJECT':\n").unwrap();
     let subjects = subjects.lines().take_while(|line| !line.is_empty());
     let subjects: Vec<&str> = subjects
         .filter_map(|line| line.split_whitespace().next())

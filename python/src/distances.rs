@@ -1,7 +1,7 @@
 //! Distances of rows to all means.
 
+use coremix::costs::Cost;
 use coremix::data::{Data, Rows};
-use coremix::families::{Column, Family, PartMixture, TableMixture};
 use coremix::ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use coremix::{Error, Float, Mixture, Result};
 use rayon::prelude::*;
@@ -9,25 +9,13 @@ use rayon::prelude::*;
 /// Rows that a thread takes at a time.
 const BLOCK: usize = 256;
 
-/// Whether columns are categories, whose codes are labels.
-pub(crate) fn has_codes<F: Float>(model: &dyn Mixture<F>) -> bool {
-    let coded = |table: &TableMixture<F>| {
-        let mut columns = table.columns().iter();
-        columns.any(|column| matches!(column, Column::Category(_)))
-    };
-    match Family::of(model) {
-        Some(Family::Table(own)) => coded(own),
-        Some(Family::Product(own)) => own.parts().any(|(_, part)| match part {
-            PartMixture::Table(own) => coded(own),
-            _ => false,
-        }),
-        _ => false,
-    }
-}
-
 /// An error for columns of categories: their codes are labels.
 pub(crate) fn check_distances<F: Float>(model: &dyn Mixture<F>) -> Result<()> {
-    if !has_codes(model) {
+    let has_distances = match model.cost() {
+        Cost::Own(own) => own.has_distances(),
+        _ => true,
+    };
+    if has_distances {
         return Ok(());
     }
     Err(Error::Parameter {

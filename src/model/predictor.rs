@@ -44,11 +44,9 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     /// data's own unit, squared: NaN where columns hold categories, whose codes are labels. Only the first call allocates memory; with full or tied covariances, models of a
     /// sketch and missing values, all take some vectors of d numbers. Errors are those of [`Dense::new`](crate::data::Dense::new) and `predict`.
     pub fn predict(&mut self, row: &[F]) -> Result<(u32, f64)> {
-        self.load(row)?;
         let mut label = [0];
         let mut cost = [F::zero()];
-        (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
-        select::smallest(&self.ids, &self.costs, &mut label, &mut cost);
+        self.search(row, &mut label, &mut cost)?;
         (self.row).distances_to_own(self.model.centres(), &label, &mut cost);
         Ok((label[0], self.leave(cost[0])))
     }
@@ -59,12 +57,10 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     /// # Errors
     /// As [`predict`](Self::predict).
     pub fn likeliest(&mut self, row: &[F], m: usize) -> Result<Vec<(u32, f64)>> {
-        self.load(row)?;
         let m = m.min(self.ids.len());
         let mut labels = vec![0; m];
         let mut costs = vec![F::zero(); m];
-        (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
-        select::smallest(&self.ids, &self.costs, &mut labels, &mut costs);
+        self.search(row, &mut labels, &mut costs)?;
         (self.row).distances_to(0, self.model.centres(), &labels, &mut costs);
         let squared = costs.into_iter().map(|cost| self.leave(cost));
         Ok(labels.into_iter().zip(squared).collect())
@@ -74,6 +70,14 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     pub fn log_density(&mut self, row: &[F]) -> Result<f64> {
         self.load(row)?;
         Ok(predict::densities(&Facts::of(&*self.model), &self.row)[0])
+    }
+
+    /// Loads a row and finds its likeliest components, best first, with their costs.
+    fn search(&mut self, row: &[F], labels: &mut [u32], costs: &mut [F]) -> Result<()> {
+        self.load(row)?;
+        (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
+        select::smallest(&self.ids, &self.costs, labels, costs);
+        Ok(())
     }
 
     /// A squared distance in the data's own unit, if there are distances.
