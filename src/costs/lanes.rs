@@ -4,6 +4,7 @@
 use crate::base::float::Float;
 use crate::kernels::sparse::Known;
 use pulp::Simd;
+use std::hint::black_box;
 
 /// Components of a group.
 pub(crate) const GROUP: usize = 8;
@@ -16,10 +17,14 @@ pub(crate) const ROWS: usize = 4;
 #[repr(align(64))]
 pub(crate) struct Lanes(pub(crate) [f64; GROUP]);
 
-/// Vectors of a group: several where vectors are short.
+/// Vectors of a group: several where vectors are short. For processors without any the compiler may not know that there are as many as
+/// components: it would write each out, which took half of its time for these files.
 #[inline(always)]
-const fn parts<S: Simd>() -> usize {
-    GROUP * size_of::<f64>() / size_of::<S::f64s>()
+fn parts<S: Simd>() -> usize {
+    match GROUP * size_of::<f64>() / size_of::<S::f64s>() {
+        GROUP => black_box(GROUP),
+        parts => parts,
+    }
 }
 
 impl Lanes {

@@ -4,10 +4,9 @@
 //! is that of what is known.
 
 use super::lanes::{self, GROUP, Lanes, ROWS};
-use super::patterns::{Expects, Pattern, Scale, Waiting};
+use super::patterns::{Expects, Group, Pattern, Scale, Waiting};
 use super::whitening::{Transforms, Whitening};
 use crate::base::cached::Cached;
-use crate::base::float::Float;
 use crate::kernels::sparse::Known;
 use pulp::Simd;
 
@@ -27,7 +26,9 @@ pub(crate) struct Observed<'m> {
 }
 
 /// Components side by side.
-pub(crate) struct Group {
+pub(crate) struct Conditional<'m> {
+    ridge: &'m [f64],
+    unit: f64,
     means: Vec<Lanes>,
     /// (d, d).
     precisions: Vec<Lanes>,
@@ -39,7 +40,7 @@ pub(crate) struct Group {
     log_dets: Lanes,
 }
 
-impl Group {
+impl Conditional<'_> {
     /// Row `j` of the precisions.
     #[inline(always)]
     fn precisions_of(&self, j: u32) -> &[Lanes] {
@@ -74,7 +75,7 @@ impl Given {
     fn factor<S: Simd>(
         &mut self,
         simd: S,
-        group: &Group,
+        group: &Conditional<'_>,
         missing: &[u32],
         raised: &Lanes,
     ) -> Lanes {
@@ -93,7 +94,13 @@ impl Given {
 
     /// The trace of a ridge with the precisions of what is known (E59), each of which is at most that given all other columns.
     #[inline(always)]
-    fn trace<S: Simd>(&self, simd: S, group: &Group, pattern: Pattern<'_>, ridge: &[f64]) -> Lanes {
+    fn trace<S: Simd>(
+        &self,
+        simd: S,
+        group: &Conditional<'_>,
+        pattern: Pattern<'_>,
+        ridge: &[f64],
+    ) -> Lanes {
         let mut sum = Lanes::default();
         let mut column = Vec::new();
         for &j in pattern.known {
@@ -128,10 +135,8 @@ impl Observed<'_> {
     }
 }
 
-impl Expects for Observed<'_> {
-    type Group = Group;
-    type Given = Given;
-    type Sums = Sums;
+impl<'m> Expects for Observed<'m> {
+    type Group = Conditional<'m>;
 
     fn scale(&self) -> Scale<'_> {
         Scale {
@@ -141,7 +146,7 @@ impl Expects for Observed<'_> {
         }
     }
 
-    fn group(&self, ids: &[u32]) -> Group {
+    fn group(&self, ids: &[u32]) -> Conditional<'m> {
         let dim = self.scale().dim;
         let side_by_side = |numbers: usize, of: &dyn Fn(usize, &Whitening) -> Vec<f64>| {
             let mut out = vec![Lanes::default(); numbers];
@@ -164,7 +169,9 @@ impl Expects for Observed<'_> {
         let scales: Vec<Lanes> = diagonal
             .map(|p| Lanes(p.0.map(|p| 1.0 / p.sqrt())))
             .collect();
-        Group {
+        Conditional {
+            ridge: self.ridge,
+            unit: self.unit,
             logs: scales
                 .iter()
                 .map(|s| Lanes(s.0.map(|s| 2.0 * s.ln())))
@@ -176,9 +183,14 @@ impl Expects for Observed<'_> {
             log_dets: side_by_side(1, &|_, own| vec![own.log_det()])[0],
         }
     }
+}
+
+impl Group for Conditional<'_> {
+    type Given = Given;
+    type Sums = Sums;
 
     #[inline(always)]
-    fn give<S: Simd>(&self, simd: S, group: &Group, pattern: Pattern<'_>, given: &mut Given) {
+    fn give<S: Simd>(&self, simd: S, pattern: Pattern<'_>, given: &mut Given) {
         /// Where columns determine one another, a precision may have no digits: then its diagonal is raised by such a share.
         const RAISED: [f64; 4] = [1e-12, 1e-8, 1e-4, 1.0];
         let missing = pattern.missing;
@@ -186,12 +198,12 @@ impl Expects for Observed<'_> {
         given.scales.clear();
         given
             .scales
-            .extend(missing.iter().map(|&j| group.scales[j as usize]));
+            .extend(missing.iter().map(|&j| self.scales[j as usize]));
         given.factor.resize(m * m, Lanes::default());
         given.inverse.resize(m, Lanes::default());
         let mut raised = Lanes::default();
         loop {
-            let least = given.factor(simd, group, missing, &raised);
+            let least = given.factor(simd, self, missing, &raised);
             let mut is_raised = false;
             for (share, least) in raised.0.iter_mut().zip(least.0) {
                 if least > 0.0 {
@@ -208,18 +220,12 @@ impl Expects for Observed<'_> {
     }
 
     #[inline(always)]
-    fn of_pattern<S: Simd>(
-        &self,
-        simd: S,
-        group: &Group,
-        pattern: Pattern<'_>,
-        given: &Given,
-    ) -> (Lanes, Lanes) {
+    fn of_pattern<S: Simd>(&self, simd: S, pattern: Pattern<'_>, given: &Given) -> (Lanes, Lanes) {
         let mut logs = lanes::log_product(&given.inverse);
         for &j in pattern.missing {
-            logs = logs.plus(simd, &group.logs[j as usize]);
+            logs = logs.plus(simd, &self.logs[j as usize]);
         }
-        let mut log_dets = group.log_dets;
+        let mut log_dets = self.log_dets;
         for (log_det, log) in log_dets.0.iter_mut().zip(logs.0) {
             if log.is_finite() {
                 *log_det -= log;
@@ -228,31 +234,31 @@ impl Expects for Observed<'_> {
         if self.ridge.is_empty() {
             return (log_dets, Lanes::default());
         }
-        (log_dets, given.trace(simd, group, pattern, self.ridge))
+        (log_dets, given.trace(simd, self, pattern, self.ridge))
     }
 
-    fn means(group: &Group) -> &[Lanes] {
-        &group.means
+    fn means(&self) -> &[Lanes] {
+        &self.means
     }
 
     #[inline(always)]
-    fn complete<F: Float, S: Simd>(
+    fn complete<S: Simd>(
         &self,
         simd: S,
-        group: &Group,
+
         (pattern, given): (Pattern<'_>, &Given),
-        row: Known<'_, F>,
+        row: Known<'_, f64>,
         (waiting, place): (&mut Waiting, usize),
     ) {
         /// Products that are summed up side by side.
         const SUMS: usize = 4;
         let (apart, rest) = waiting.row(place);
-        lanes::differences(simd, &group.means, row, apart);
+        lanes::differences(simd, &self.means, row, apart);
         rest.clear();
         for some in pattern.missing.chunks(SUMS) {
-            let mut precisions = [group.precisions_of(some[0]); SUMS];
+            let mut precisions = [self.precisions_of(some[0]); SUMS];
             for (precisions, &j) in precisions.iter_mut().zip(some) {
-                *precisions = group.precisions_of(j);
+                *precisions = self.precisions_of(j);
             }
             let sums = lanes::products_at(simd, precisions, apart, row.ids);
             rest.extend_from_slice(&sums[..some.len()]);
@@ -264,8 +270,8 @@ impl Expects for Observed<'_> {
     }
 
     #[inline(always)]
-    fn forms<S: Simd>(&self, simd: S, group: &Group, waiting: &Waiting) -> [Lanes; ROWS] {
-        let mut forms = lanes::squares(simd, &group.factors, &waiting.apart);
+    fn forms<S: Simd>(&self, simd: S, waiting: &Waiting) -> [Lanes; ROWS] {
+        let mut forms = lanes::squares(simd, &self.factors, &waiting.apart);
         for (form, noise) in forms.iter_mut().zip(&waiting.forms) {
             *form = form.plus(simd, noise);
         }
@@ -276,7 +282,6 @@ impl Expects for Observed<'_> {
     fn add_rows<S: Simd>(
         &self,
         simd: S,
-        _: &Group,
         waiting: &mut Waiting,
         shares: &[Lanes; ROWS],
         sums: &mut Sums,
@@ -294,13 +299,13 @@ impl Expects for Observed<'_> {
     fn add_beside<S: Simd>(
         &self,
         simd: S,
-        group: &Group,
+
         (pattern, given): (Pattern<'_>, &Given),
         shares: &Lanes,
         sums: &mut Sums,
         scratch: &mut Vec<Lanes>,
     ) {
-        let dim = group.means.len();
+        let dim = self.means.len();
         let missing = pattern.missing;
         let m = missing.len();
         let unit = shares.times(simd, &Lanes::all(self.unit));
@@ -329,7 +334,7 @@ impl Expects for Observed<'_> {
             }
             // Known apart by 1, all others as they are expected then.
             scratch.clear();
-            scratch.extend(missing.iter().map(|&i| group.precisions_of(i)[j]));
+            scratch.extend(missing.iter().map(|&i| self.precisions_of(i)[j]));
             given.solve(simd, scratch);
             for x in scratch.iter_mut() {
                 *x = x.negative(simd);

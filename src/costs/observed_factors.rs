@@ -3,14 +3,16 @@
 
 use super::lanes::{self, Lanes, ROWS};
 use super::low_rank::LowRank;
-use super::patterns::{Expects, Pattern, Scale, Waiting};
+use super::patterns::{Expects, Group, Pattern, Scale, Waiting};
 use crate::base::float::Float;
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
 use pulp::Simd;
 
 /// Components side by side.
-pub(crate) struct Group {
+pub(crate) struct Analysers<'m> {
+    ridge: &'m [f64],
+    unit: f64,
     means: Vec<Lanes>,
     /// $W$ (d, q), column by column.
     loadings: Vec<Lanes>,
@@ -30,7 +32,7 @@ pub(crate) struct KnownFactors {
     inverse: Vec<Lanes>,
 }
 
-impl Group {
+impl Analysers<'_> {
     fn factors(&self) -> usize {
         self.loadings.len() / self.means.len()
     }
@@ -43,7 +45,7 @@ impl Group {
 
     /// Completes what is missing, given the expected factors `z` (q).
     #[inline(always)]
-    fn complete<S: Simd>(&self, simd: S, missing: &[u32], z: &[Lanes], apart: &mut [Lanes]) {
+    fn fill<S: Simd>(&self, simd: S, missing: &[u32], z: &[Lanes], apart: &mut [Lanes]) {
         for &j in missing {
             apart[j as usize] = lanes::product(simd, self.loadings_of(j), z);
         }
@@ -53,7 +55,7 @@ impl Group {
 impl KnownFactors {
     /// $L_o^{-1} W_o^T \Psi_o^{-1} u$ of one known column that is apart by 1, into `z`.
     #[inline(always)]
-    fn along<S: Simd>(&self, simd: S, group: &Group, j: u32, z: &mut Vec<Lanes>) {
+    fn along<S: Simd>(&self, simd: S, group: &Analysers<'_>, j: u32, z: &mut Vec<Lanes>) {
         let precision = &group.precisions[j as usize];
         z.clear();
         z.extend(
@@ -68,11 +70,11 @@ impl KnownFactors {
     /// The differences of what is known from the means into `apart`, and the expected factors,
     /// $L_o^{-T} D_o^{-1} L_o^{-1} W_o^T \Psi_o^{-1} u$, into `z` (q).
     #[inline(always)]
-    fn expect<F: Float, S: Simd>(
+    fn expect<S: Simd>(
         &self,
         simd: S,
-        group: &Group,
-        row: Known<'_, F>,
+        group: &Analysers<'_>,
+        row: Known<'_, f64>,
         (apart, z): (&mut [Lanes], &mut Vec<Lanes>),
     ) {
         lanes::differences(simd, &group.means, row, apart);
@@ -97,7 +99,7 @@ pub(crate) struct GroupSums {
 }
 
 impl GroupSums {
-    pub(crate) fn new(group: &Group) -> Self {
+    pub(crate) fn new(group: &Analysers<'_>) -> Self {
         Self {
             first: vec![Lanes::default(); group.means.len()],
             second: vec![Lanes::default(); group.means.len()],
@@ -110,7 +112,7 @@ impl GroupSums {
     fn add<S: Simd>(
         &mut self,
         simd: S,
-        group: &Group,
+        group: &Analysers<'_>,
         apart: &[Lanes],
         shares: &Lanes,
         along: &mut Vec<Lanes>,
@@ -129,10 +131,8 @@ impl GroupSums {
     }
 }
 
-impl<F: Float> Expects for LowRank<'_, F> {
-    type Group = Group;
-    type Given = KnownFactors;
-    type Sums = GroupSums;
+impl<'m, F: Float> Expects for LowRank<'m, F> {
+    type Group = Analysers<'m>;
 
     fn scale(&self) -> Scale<'_> {
         Scale {
@@ -142,7 +142,7 @@ impl<F: Float> Expects for LowRank<'_, F> {
         }
     }
 
-    fn group(&self, ids: &[u32]) -> Group {
+    fn group(&self, ids: &[u32]) -> Analysers<'m> {
         let dim = self.dim();
         let unit = self.factored.unit();
         let wide = stride(self.dim());
@@ -157,7 +157,9 @@ impl<F: Float> Expects for LowRank<'_, F> {
         let noise = |c: usize, j: usize| self.noise[c * dim + j];
         // Column by column, from padded rows.
         let column = |place: usize| place % q * wide + place / q;
-        Group {
+        Analysers {
+            ridge: self.ridge,
+            unit,
             means: side_by_side(dim, &|c, j| self.centres.row(c)[j].to_f64()),
             loadings: side_by_side(dim * q, &|c, place| {
                 self.loadings[c * q * wide + column(place)].to_f64()
@@ -170,16 +172,15 @@ impl<F: Float> Expects for LowRank<'_, F> {
             }),
         }
     }
+}
+
+impl Group for Analysers<'_> {
+    type Given = KnownFactors;
+    type Sums = GroupSums;
 
     #[inline(always)]
-    fn give<S: Simd>(
-        &self,
-        simd: S,
-        group: &Group,
-        pattern: Pattern<'_>,
-        given: &mut KnownFactors,
-    ) {
-        let q = group.factors();
+    fn give<S: Simd>(&self, simd: S, pattern: Pattern<'_>, given: &mut KnownFactors) {
+        let q = self.factors();
         given.upper.clear();
         given.upper.resize(q * q, Lanes::default());
         given.inverse.resize(q, Lanes::default());
@@ -187,9 +188,9 @@ impl<F: Float> Expects for LowRank<'_, F> {
             given.upper[l * (q + 1)] = Lanes::all(1.0);
         }
         for &j in pattern.known {
-            let loadings = group.loadings_of(j);
+            let loadings = self.loadings_of(j);
             for l in 0..q {
-                let scaled = loadings[l].times(simd, &group.precisions[j as usize]);
+                let scaled = loadings[l].times(simd, &self.precisions[j as usize]);
                 let row = &mut given.upper[l * q..][l..q];
                 lanes::add(simd, row, &scaled, &loadings[l..]);
             }
@@ -201,27 +202,26 @@ impl<F: Float> Expects for LowRank<'_, F> {
     fn of_pattern<S: Simd>(
         &self,
         simd: S,
-        group: &Group,
         pattern: Pattern<'_>,
         given: &KnownFactors,
     ) -> (Lanes, Lanes) {
         let mut log_dets = Lanes::default();
         for &j in pattern.known {
-            log_dets = log_dets.plus(simd, &group.logs[j as usize]);
+            log_dets = log_dets.plus(simd, &self.logs[j as usize]);
         }
         let logs = lanes::log_product(&given.inverse);
         log_dets = log_dets.minus(simd, &logs);
-        let unit = self.factored.unit();
+        let unit = self.unit;
         let mut noise = Lanes::default();
         if self.ridge.is_empty() {
             return (log_dets, noise);
         }
         // The trace of a ridge with the precisions of what is known (E59).
-        let mut z = Vec::with_capacity(group.factors());
+        let mut z = Vec::with_capacity(self.factors());
         for &j in pattern.known {
-            given.along(simd, group, j, &mut z);
+            given.along(simd, self, j, &mut z);
             let less = lanes::sum_of_squares(simd, &z, &given.inverse);
-            let own = group.precisions[j as usize].minus(simd, &less);
+            let own = self.precisions[j as usize].minus(simd, &less);
             for (sum, own) in noise.0.iter_mut().zip(own.0) {
                 *sum += unit * self.ridge[j as usize] * own.max(0.0);
             }
@@ -229,48 +229,51 @@ impl<F: Float> Expects for LowRank<'_, F> {
         (log_dets, noise)
     }
 
-    fn means(group: &Group) -> &[Lanes] {
-        &group.means
+    fn means(&self) -> &[Lanes] {
+        &self.means
     }
 
     #[inline(always)]
-    fn complete<T: Float, S: Simd>(
+    fn complete<S: Simd>(
         &self,
         simd: S,
-        group: &Group,
         (pattern, given): (Pattern<'_>, &KnownFactors),
-        row: Known<'_, T>,
+        row: Known<'_, f64>,
         (waiting, place): (&mut Waiting, usize),
     ) {
         let (apart, z) = waiting.row(place);
-        given.expect(simd, group, row, (&mut *apart, &mut *z));
-        group.complete(simd, pattern.missing, z, apart);
+        given.expect(simd, self, row, (&mut *apart, &mut *z));
+        self.fill(simd, pattern.missing, z, apart);
     }
 
     /// The sum of squares that has no difference of large terms.
     #[inline(always)]
-    fn enter<T: Float, S: Simd>(
+    fn enter<S: Simd>(
         &self,
         simd: S,
-        group: &Group,
         (_, given): (Pattern<'_>, &KnownFactors),
-        row: Known<'_, T>,
+        row: Known<'_, f64>,
         (waiting, place): (&mut Waiting, usize),
     ) {
         let (apart, z) = waiting.row(place);
-        given.expect(simd, group, row, (&mut *apart, &mut *z));
+        given.expect(simd, self, row, (&mut *apart, &mut *z));
         let mut form = [lanes::product(simd, z, z)];
         for &j in row.ids {
-            let along = lanes::product(simd, group.loadings_of(j), z);
+            let along = lanes::product(simd, self.loadings_of(j), z);
             let own = apart[j as usize].minus(simd, &along);
-            let scaled = own.times(simd, &group.precisions[j as usize]);
+            let scaled = own.times(simd, &self.precisions[j as usize]);
             lanes::add(simd, &mut form, &scaled, &[own]);
         }
-        let unit = Lanes::all(self.factored.unit());
+        let unit = Lanes::all(self.unit);
         lanes::add(simd, &mut waiting.forms[place..=place], &unit, &form);
     }
 
-    fn forms<S: Simd>(&self, _: S, _: &Group, waiting: &Waiting) -> [Lanes; ROWS] {
+    fn finish(&self, pattern: Pattern<'_>, waiting: &mut Waiting) {
+        let (apart, z) = waiting.row(0);
+        self.fill(pulp::Scalar::new(), pattern.missing, z, apart);
+    }
+
+    fn forms<S: Simd>(&self, _: S, waiting: &Waiting) -> [Lanes; ROWS] {
         waiting.forms
     }
 
@@ -278,15 +281,14 @@ impl<F: Float> Expects for LowRank<'_, F> {
     fn add_rows<S: Simd>(
         &self,
         simd: S,
-        group: &Group,
         waiting: &mut Waiting,
         shares: &[Lanes; ROWS],
         sums: &mut GroupSums,
     ) {
-        let rows = waiting.apart.chunks_exact(group.means.len());
+        let rows = waiting.apart.chunks_exact(self.means.len());
         for (apart, share) in rows.zip(shares) {
             lanes::add(simd, &mut sums.first, share, apart);
-            sums.add(simd, group, apart, share, &mut waiting.rest);
+            sums.add(simd, self, apart, share, &mut waiting.rest);
         }
     }
 
@@ -296,28 +298,27 @@ impl<F: Float> Expects for LowRank<'_, F> {
     fn add_beside<S: Simd>(
         &self,
         simd: S,
-        group: &Group,
         (pattern, given): (Pattern<'_>, &KnownFactors),
         shares: &Lanes,
         sums: &mut GroupSums,
         scratch: &mut Vec<Lanes>,
     ) {
-        let q = group.factors();
+        let q = self.factors();
         let mut z = Vec::new();
         let mut apart = Vec::new();
         for &j in pattern.known.iter().filter(|_| !self.ridge.is_empty()) {
             let deviation = Lanes::all(self.ridge[j as usize].sqrt());
-            given.along(simd, group, j, &mut z);
+            given.along(simd, self, j, &mut z);
             lanes::scale(simd, &mut z, &given.inverse);
             lanes::backward(simd, &given.upper, &mut z);
             for z in &mut z {
                 *z = z.times(simd, &deviation);
             }
             apart.clear();
-            apart.resize(group.means.len(), Lanes::default());
-            group.complete(simd, pattern.missing, &z, &mut apart);
+            apart.resize(self.means.len(), Lanes::default());
+            self.fill(simd, pattern.missing, &z, &mut apart);
             apart[j as usize] = deviation;
-            sums.add(simd, group, &apart, shares, scratch);
+            sums.add(simd, self, &apart, shares, scratch);
         }
         // The products of the rows of V, over D, with those of the map (q, q), then the products of a column.
         scratch.clear();
@@ -327,10 +328,10 @@ impl<F: Float> Expects for LowRank<'_, F> {
         columns.clear();
         for &j in pattern.missing {
             let start = columns.len();
-            columns.extend_from_slice(group.loadings_of(j));
+            columns.extend_from_slice(self.loadings_of(j));
             let column = &mut columns[start..];
             lanes::forward(simd, &given.upper, column);
-            let map = &group.map[j as usize * q..][..q];
+            let map = &self.map[j as usize * q..][..q];
             for (l, (v, inverse)) in column.iter().zip(&given.inverse).enumerate() {
                 let scaled = v.times(simd, inverse);
                 lanes::add(simd, &mut across[l * q..][..q], &scaled, map);
@@ -338,10 +339,10 @@ impl<F: Float> Expects for LowRank<'_, F> {
         }
         for (&j, column) in pattern.missing.iter().zip(columns.chunks_exact(q)) {
             let place = j as usize;
-            let noise = group.noise[place];
+            let noise = self.noise[place];
             let variance = noise.plus(simd, &lanes::sum_of_squares(simd, column, &given.inverse));
             products.fill(Lanes::default());
-            lanes::add(simd, products, &noise, &group.map[place * q..][..q]);
+            lanes::add(simd, products, &noise, &self.map[place * q..][..q]);
             for (l, v) in column.iter().enumerate() {
                 lanes::add(simd, products, v, &across[l * q..][..q]);
             }

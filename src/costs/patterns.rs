@@ -21,8 +21,11 @@ pub(crate) struct Pattern<'a> {
     rows: &'a [u32],
 }
 
-/// All patterns of a block of rows.
+/// All patterns of a block of rows, and the rows. Their numbers are `f64`, so that what follows is compiled once for all types of rows.
 pub(crate) struct Patterns<'a> {
+    starts: &'a [usize],
+    ids: &'a [u32],
+    values: Vec<f64>,
     /// For each the known coordinates, the places of the missing ones, and those of its rows.
     each: Vec<(&'a [u32], Range<usize>, Range<usize>)>,
     missing: Vec<u32>,
@@ -30,35 +33,69 @@ pub(crate) struct Patterns<'a> {
 }
 
 impl<'a> Patterns<'a> {
-    pub(crate) fn of<F>(entries: &Entries<'a, F>, dim: usize) -> Self {
-        let ids = |i: u32| &entries.ids[entries.starts[i as usize]..entries.starts[i as usize + 1]];
+    pub(crate) fn of<F: Float>(entries: &Entries<'a, F>, dim: usize) -> Self {
+        let Entries { starts, ids, .. } = *entries;
+        let places = starts[0]..starts[entries.len()];
+        let values = &entries.values[places.clone()];
+        let values = values.iter().map(|x| x.to_f64()).collect();
+        let mut patterns = Self {
+            starts,
+            ids: &ids[places],
+            values,
+            each: Vec::new(),
+            missing: Vec::new(),
+            rows: Vec::new(),
+        };
+        patterns.find(dim);
+        patterns
+    }
+
+    /// The entries of row `i`.
+    #[inline(always)]
+    fn places(&self, i: u32) -> Range<usize> {
+        let first = self.starts[0];
+        self.starts[i as usize] - first..self.starts[i as usize + 1] - first
+    }
+
+    #[inline(always)]
+    fn row(&self, i: u32) -> Known<'_, f64> {
+        let places = self.places(i);
+        Known {
+            ids: &self.ids[places.clone()],
+            values: &self.values[places],
+        }
+    }
+
+    fn find(&mut self, dim: usize) {
+        let all = self.ids;
+        let ids = |i: u32| &all[self.places(i)];
         // Rows that differ in their first columns need no other comparison.
         let first = |i: u32| ids(i).iter().take_while(|j| **j < u64::BITS);
         let bits = |i: u32| first(i).fold(0u64, |bits, j| bits | 1 << j);
-        let mut order: Vec<(u64, u32)> = (0..entries.len() as u32).map(|i| (bits(i), i)).collect();
+        let numbers = 0..self.starts.len() as u32 - 1;
+        let mut order: Vec<(u64, u32)> = numbers.map(|i| (bits(i), i)).collect();
         order.sort_unstable_by(|a, b| {
             let by_ids = || ids(a.1).cmp(ids(b.1));
             a.0.cmp(&b.0).then_with(by_ids).then(a.1.cmp(&b.1))
         });
-        let mut all = Self {
-            each: Vec::new(),
-            missing: Vec::new(),
-            rows: order.iter().map(|row| row.1).collect(),
-        };
+        let mut each = Vec::new();
+        let mut missing = Vec::new();
         let mut end = 0;
         for rows in order.chunk_by(|a, b| a.0 == b.0 && ids(a.1) == ids(b.1)) {
             let known = ids(rows[0].1);
-            let start = all.missing.len();
+            let start = missing.len();
             let mut next = 0;
             for &j in known.iter().chain(&[dim as u32]) {
-                all.missing.extend(next..j);
+                missing.extend(next..j);
                 next = j + 1;
             }
             let rows = end..end + rows.len();
             end = rows.end;
-            all.each.push((known, start..all.missing.len(), rows));
+            each.push((known, start..missing.len(), rows));
         }
-        all
+        self.rows = order.iter().map(|row| row.1).collect();
+        self.each = each;
+        self.missing = missing;
     }
 
     fn iter(&self) -> impl Iterator<Item = Pattern<'_>> {
@@ -105,72 +142,58 @@ pub(crate) struct Scale<'a> {
     pub(crate) penalties: &'a [f64],
 }
 
-/// Components that expect something of the coordinates that a row lacks.
-pub(crate) trait Expects: Sized {
-    /// The parameters of a few components, side by side.
-    type Group;
+/// A few components that expect something of the coordinates that a row lacks, side by side.
+pub(crate) trait Group {
     /// All that follows from a pattern under them.
     type Given: Default;
-    /// Sums over rows, about the means of a group.
+    /// Sums over rows, about their means.
     type Sums;
 
-    fn scale(&self) -> Scale<'_>;
-
-    /// Up to [`GROUP`] components. The last one stands for those that are fewer.
-    fn group(&self, ids: &[u32]) -> Self::Group;
-
     /// Into `given`, whatever it was.
-    fn give<S: Simd>(
-        &self,
-        simd: S,
-        group: &Self::Group,
-        pattern: Pattern<'_>,
-        given: &mut Self::Given,
-    );
+    fn give<S: Simd>(&self, simd: S, pattern: Pattern<'_>, given: &mut Self::Given);
 
     /// The logarithms of the determinants of the covariances of what is known, and the addends of a ridge to forms (E59).
     fn of_pattern<S: Simd>(
         &self,
         simd: S,
-        group: &Self::Group,
         pattern: Pattern<'_>,
         given: &Self::Given,
     ) -> (Lanes, Lanes);
 
-    /// The means of a group in the coordinates of the frame (d).
-    fn means(group: &Self::Group) -> &[Lanes];
+    /// The means in the coordinates of the frame (d).
+    fn means(&self) -> &[Lanes];
 
     /// The differences of a row from the means, of which what is missing is completed, into a place.
-    fn complete<F: Float, S: Simd>(
+    fn complete<S: Simd>(
         &self,
         simd: S,
-        group: &Self::Group,
         given: (Pattern<'_>, &Self::Given),
-        row: Known<'_, F>,
+        row: Known<'_, f64>,
         to: (&mut Waiting, usize),
     );
 
     /// Writes into a place the numbers of a row that [`forms`](Self::forms) needs: by default the completed row.
     #[inline(always)]
-    fn enter<F: Float, S: Simd>(
+    fn enter<S: Simd>(
         &self,
         simd: S,
-        group: &Self::Group,
         given: (Pattern<'_>, &Self::Given),
-        row: Known<'_, F>,
+        row: Known<'_, f64>,
         to: (&mut Waiting, usize),
     ) {
-        self.complete(simd, group, given, row, to);
+        self.complete(simd, given, row, to);
     }
 
+    /// Completes the row that [`enter`](Self::enter) wrote last, in the first place.
+    fn finish(&self, _pattern: Pattern<'_>, _waiting: &mut Waiting) {}
+
     /// The squared Mahalanobis distances of what is known of the rows that wait, in the unit of costs.
-    fn forms<S: Simd>(&self, simd: S, group: &Self::Group, waiting: &Waiting) -> [Lanes; ROWS];
+    fn forms<S: Simd>(&self, simd: S, waiting: &Waiting) -> [Lanes; ROWS];
 
     /// Adds the rows that wait.
     fn add_rows<S: Simd>(
         &self,
         simd: S,
-        group: &Self::Group,
         waiting: &mut Waiting,
         shares: &[Lanes; ROWS],
         sums: &mut Self::Sums,
@@ -181,12 +204,21 @@ pub(crate) trait Expects: Sized {
     fn add_beside<S: Simd>(
         &self,
         simd: S,
-        group: &Self::Group,
         given: (Pattern<'_>, &Self::Given),
         shares: &Lanes,
         sums: &mut Self::Sums,
         scratch: &mut Vec<Lanes>,
     );
+}
+
+/// Components that expect something of the coordinates that a row lacks.
+pub(crate) trait Expects: Sized {
+    type Group: Group;
+
+    fn scale(&self) -> Scale<'_>;
+
+    /// Up to [`GROUP`] components. The last one stands for those that are fewer.
+    fn group(&self, ids: &[u32]) -> Self::Group;
 
     /// The costs of a row under the components `ids`.
     fn some<F: Float>(&self, row: Known<'_, F>, ids: &[u32], out: &mut Vec<F>) {
@@ -209,8 +241,11 @@ pub(crate) trait Expects: Sized {
         let patterns = Patterns::of(&alone(row, &starts), self.scale().dim);
         let group = self.group(&[c as u32]);
         let mut waiting = Waiting::new(self.scale().dim);
-        complete_one(self, &group, &patterns, row, &mut waiting);
-        let means = Self::means(&group).iter();
+        forms_of_group(&group, &patterns, &mut waiting, &mut |_, _, _| ());
+        for pattern in patterns.iter() {
+            group.finish(pattern, &mut waiting);
+        }
+        let means = group.means().iter();
         means
             .zip(&waiting.apart)
             .map(|(m, u)| m.0[0] + u.0[0])
@@ -266,35 +301,32 @@ pub(crate) fn all_forms<E: Expects, F: Float>(
         let tell = &mut |i: usize, forms: &Lanes, log_dets: &Lanes| {
             tell(i, place * GROUP, forms, log_dets);
         };
-        forms_of_group(expects, &group, &patterns, entries, &mut waiting, tell);
+        forms_of_group(&group, &patterns, &mut waiting, tell);
     }
 }
 
 type Tell<'a> = dyn FnMut(usize, usize, &Lanes, &Lanes) + 'a;
 
 kernel! {
-    fn forms_of_group[E: Expects, F: Float](
-        expects: &E,
-        group: &E::Group,
+    #[inline(never)]
+    fn forms_of_group[G: Group](
+        group: &G,
         patterns: &Patterns<'_>,
-        entries: Entries<'_, F>,
         waiting: &mut Waiting,
         tell: &mut dyn FnMut(usize, &Lanes, &Lanes),
     ) = forms_of
 }
 
 #[inline(always)]
-fn forms_of<E: Expects, F: Float, S: Simd>(
+fn forms_of<G: Group, S: Simd>(
     simd: S,
-    expects: &E,
-    group: &E::Group,
+    group: &G,
     patterns: &Patterns<'_>,
-    entries: Entries<'_, F>,
     waiting: &mut Waiting,
     tell: &mut dyn FnMut(usize, &Lanes, &Lanes),
 ) {
     let zero = Lanes::default();
-    let mut given = E::Given::default();
+    let mut given = G::Given::default();
     let mut rows = [(0, zero); ROWS];
     let mut count = 0;
     for pattern in patterns.iter() {
@@ -305,28 +337,21 @@ fn forms_of<E: Expects, F: Float, S: Simd>(
                 .for_each(|i| tell(*i as usize, &zero, &zero));
             continue;
         }
-        expects.give(simd, group, pattern, &mut given);
-        let (log_dets, addends) = expects.of_pattern(simd, group, pattern, &given);
+        group.give(simd, pattern, &mut given);
+        let (log_dets, addends) = group.of_pattern(simd, pattern, &given);
         for &i in pattern.rows {
-            let i = i as usize;
-            rows[count] = (i, log_dets);
+            rows[count] = (i as usize, log_dets);
             waiting.forms[count] = addends;
-            expects.enter(
-                simd,
-                group,
-                (pattern, &given),
-                entries.row(i),
-                (waiting, count),
-            );
+            group.enter(simd, (pattern, &given), patterns.row(i), (waiting, count));
             count += 1;
             if count == ROWS {
-                tell_of(&rows, &expects.forms(simd, group, waiting), tell);
+                tell_of(&rows, &group.forms(simd, waiting), tell);
                 count = 0;
             }
         }
     }
     if count > 0 {
-        tell_of(&rows[..count], &expects.forms(simd, group, waiting), tell);
+        tell_of(&rows[..count], &group.forms(simd, waiting), tell);
     }
 }
 
@@ -341,86 +366,49 @@ fn tell_of(
 }
 
 kernel! {
-    /// The first row of the patterns, completed.
-    fn complete_one[E: Expects, F: Float](
-        expects: &E,
-        group: &E::Group,
-        patterns: &Patterns<'_>,
-        row: Known<'_, F>,
-        waiting: &mut Waiting,
-    ) = completed_one
-}
-
-#[inline(always)]
-fn completed_one<E: Expects, F: Float, S: Simd>(
-    simd: S,
-    expects: &E,
-    group: &E::Group,
-    patterns: &Patterns<'_>,
-    row: Known<'_, F>,
-    waiting: &mut Waiting,
-) {
-    let mut given = E::Given::default();
-    for pattern in patterns.iter() {
-        expects.give(simd, group, pattern, &mut given);
-        expects.complete(simd, group, (pattern, &given), row, (waiting, 0));
-    }
-}
-
-kernel! {
+    #[inline(never)]
     /// Adds rows, shared out by their shares in a group of components (len), to sums about the means of these: under each, rows are
     /// completed, and what is missing adds its covariance given what is known (E55).
-    pub(crate) fn add_shared[E: Expects, F: Float](
-        expects: &E,
-        group: &E::Group,
+    pub(crate) fn add_shared[G: Group](
+        group: &G,
         patterns: &Patterns<'_>,
-        entries: Entries<'_, F>,
         shares: &[Lanes],
-        sums: &mut E::Sums,
+        sums: &mut G::Sums,
     ) = added_to
 }
 
 #[inline(always)]
-fn added_to<E: Expects, F: Float, S: Simd>(
+fn added_to<G: Group, S: Simd>(
     simd: S,
-    expects: &E,
-    group: &E::Group,
+    group: &G,
     patterns: &Patterns<'_>,
-    entries: Entries<'_, F>,
     shares: &[Lanes],
-    sums: &mut E::Sums,
+    sums: &mut G::Sums,
 ) {
     let zero = Lanes::default();
-    let waiting = &mut Waiting::new(expects.scale().dim);
-    let mut given = E::Given::default();
+    let waiting = &mut Waiting::new(group.means().len());
+    let mut given = G::Given::default();
     let mut own = [zero; ROWS];
     let mut count = 0;
     for pattern in patterns.iter() {
         let mut all = zero;
         for &i in pattern.rows.iter().filter(|i| shares[**i as usize] != zero) {
             if all == zero {
-                expects.give(simd, group, pattern, &mut given);
+                group.give(simd, pattern, &mut given);
             }
             let share = shares[i as usize];
             all = all.plus(simd, &share);
             own[count] = share;
-            let row = entries.row(i as usize);
-            expects.complete(simd, group, (pattern, &given), row, (waiting, count));
+            group.complete(simd, (pattern, &given), patterns.row(i), (waiting, count));
             count += 1;
             if count == ROWS {
-                expects.add_rows(simd, group, waiting, &own, sums);
+                group.add_rows(simd, waiting, &own, sums);
                 count = 0;
             }
         }
         if all != zero {
-            expects.add_beside(
-                simd,
-                group,
-                (pattern, &given),
-                &all,
-                sums,
-                &mut waiting.rest,
-            );
+            let rest = &mut waiting.rest;
+            group.add_beside(simd, (pattern, &given), &all, sums, rest);
         }
     }
     if count > 0 {
@@ -429,6 +417,6 @@ fn added_to<E: Expects, F: Float, S: Simd>(
         for place in count..ROWS {
             waiting.row(place).0.fill(zero);
         }
-        expects.add_rows(simd, group, waiting, &own, sums);
+        group.add_rows(simd, waiting, &own, sums);
     }
 }

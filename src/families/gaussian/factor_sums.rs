@@ -75,7 +75,7 @@ fn accumulate_completed<F: Float>(
     groups(rows, block, |ids, shares| {
         let group = known.group(ids);
         let mut sums = GroupSums::new(&group);
-        add_shared(&known, &group, &patterns, entries, shares, &mut sums);
+        add_shared(&group, &patterns, shares, &mut sums);
         for (l, &c) in ids.iter().enumerate() {
             let c = c as usize;
             moments.mass[c] += shares.iter().map(|shares| shares.0[l]).sum::<f64>();

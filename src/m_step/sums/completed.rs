@@ -5,7 +5,7 @@ use crate::base::float::Float;
 use crate::base::sort;
 use crate::costs::lanes::{GROUP, Lanes};
 use crate::costs::observed::{Observed, Sums};
-use crate::costs::patterns::{Expects, Patterns, add_shared};
+use crate::costs::patterns::{Expects, Group, Patterns, add_shared};
 use crate::kernels::sparse::Entries;
 use crate::model::block::Block;
 use crate::rows::Rows;
@@ -64,7 +64,7 @@ impl Moments {
         let patterns = Patterns::of(&entries, dim);
         groups(rows, block, |ids, shares| {
             let group = observed.group(ids);
-            let steps = Observed::means(&group).iter().enumerate().map(|(j, mean)| {
+            let steps = group.means().iter().enumerate().map(|(j, mean)| {
                 let of = |l: usize| {
                     ids.get(l)
                         .map_or(0.0, |&c| mean.0[l] - about(c as usize)[j])
@@ -76,7 +76,7 @@ impl Moments {
                 first: vec![Lanes::default(); dim],
                 second: vec![Lanes::default(); dim * dim],
             };
-            add_shared(observed, &group, &patterns, entries, shares, &mut sums);
+            add_shared(&group, &patterns, shares, &mut sums);
             for (l, &c) in ids.iter().enumerate() {
                 let c = c as usize;
                 self.mass[c] += shares.iter().map(|shares| shares.0[l]).sum::<f64>();
