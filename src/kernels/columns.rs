@@ -5,6 +5,9 @@ use crate::base::float::Float;
 /// Rows side by side.
 pub(crate) const ROWS: usize = 64;
 
+/// So many of them are loaded, or compared, at once.
+pub(crate) const PIECE: usize = 16;
+
 /// Some rows of `D` numbers by coordinate. Vectors that lie across two lines of the cache take twice as long to read.
 #[repr(align(64))]
 pub(crate) struct Columns<F, const D: usize>(pub(crate) [[F; ROWS]; D]);
@@ -19,18 +22,20 @@ impl<F: Float, const D: usize> Columns<F, D> {
     #[inline(always)]
     pub(crate) fn take(&mut self, rows: &[[F; D]], of: impl Fn(usize, F) -> F) {
         let Self(columns) = self;
-        // A constant number of rows, where there are as many: such loops become vectors.
-        if let Some(rows) = rows.first_chunk::<ROWS>() {
+        // A constant number of rows, where there are as many: such loops become vectors. It is small, for they are written out.
+        let (pieces, rest) = rows.as_chunks::<PIECE>();
+        for (piece, rows) in pieces.iter().enumerate() {
             for j in 0..D {
-                for r in 0..ROWS {
-                    columns[j][r] = of(j, rows[r][j]);
+                let column = &mut columns[j].as_chunks_mut::<PIECE>().0[piece];
+                for r in 0..PIECE {
+                    column[r] = of(j, rows[r][j]);
                 }
             }
-        } else {
-            for (r, row) in rows.iter().enumerate() {
-                for j in 0..D {
-                    columns[j][r] = of(j, row[j]);
-                }
+        }
+        let first = pieces.len() * PIECE;
+        for (r, row) in rest.iter().enumerate() {
+            for j in 0..D {
+                columns[j][first + r] = of(j, row[j]);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Squared Euclidean distances between padded rows: directly, plain or with a factor per coordinate, and by expansion (E21).
 
-use super::columns::{Columns, ROWS};
+use super::columns::{Columns, PIECE, ROWS};
 use super::stride;
 use crate::base::float::Float;
 use crate::base::simd::{SimdFloat, kernel, vectorised};
@@ -275,33 +275,41 @@ fn few_by_coordinate<F: Float, const D: usize>(
             #[inline(always)]
             |_, x| x,
         );
-        let mut nearest = [0; ROWS];
-        let mut least = to_one(&columns, &centres[0]);
-        for (c, centre) in (0..).zip(centres).skip(1) {
-            let distances = to_one(&columns, centre);
-            for r in 0..ROWS {
-                let nearer = distances[r] < least[r];
-                nearest[r] = if nearer { c } else { nearest[r] };
-                least[r] = if nearer { distances[r] } else { least[r] };
+        let pieces = ids.chunks_mut(PIECE).zip(squared.chunks_mut(PIECE));
+        for (piece, (ids, squared)) in pieces.enumerate() {
+            let mut nearest = [0; PIECE];
+            let mut least = to_one(&columns, piece, &centres[0]);
+            for (c, centre) in (0..).zip(centres).skip(1) {
+                let distances = to_one(&columns, piece, centre);
+                for r in 0..PIECE {
+                    let nearer = distances[r] < least[r];
+                    nearest[r] = if nearer { c } else { nearest[r] };
+                    least[r] = if nearer { distances[r] } else { least[r] };
+                }
             }
+            ids.copy_from_slice(&nearest[..ids.len()]);
+            squared.copy_from_slice(&least[..squared.len()]);
         }
-        ids.copy_from_slice(&nearest[..ids.len()]);
-        squared.copy_from_slice(&least[..squared.len()]);
     }
 }
 
 /// Squared distances of rows side by side to a centre.
 #[inline(always)]
-fn to_one<F: Float, const D: usize>(columns: &Columns<F, D>, centre: &[F; D]) -> [F; ROWS] {
-    let mut sums = [[F::zero(); ROWS]; 4];
+fn to_one<F: Float, const D: usize>(
+    columns: &Columns<F, D>,
+    piece: usize,
+    centre: &[F; D],
+) -> [F; PIECE] {
+    let mut sums = [[F::zero(); PIECE]; 4];
     for (j, (column, &mu)) in columns.0.iter().zip(centre).enumerate() {
+        let column = &column.as_chunks::<PIECE>().0[piece];
         let sums = &mut sums[j % 4];
-        for r in 0..ROWS {
+        for r in 0..PIECE {
             let t = column[r] - mu;
             sums[r] += t * t;
         }
     }
-    let mut all = [F::zero(); ROWS];
+    let mut all = [F::zero(); PIECE];
     for (r, all) in all.iter_mut().enumerate() {
         *all = (sums[0][r] + sums[2][r]) + (sums[1][r] + sums[3][r]);
     }

@@ -19,8 +19,8 @@ pub struct Centres<F> {
     by_coordinate: Cached<Vec<F>>,
     non_zeros: Cached<Option<NonZeros<F>>>,
     origins: Cached<Vec<Origin>>,
-    expanded: Cached<Box<Expanded<F>>>,
-    products: Cached<Box<Linear<F>>>,
+    expanded: Cached<Expanded<F>>,
+    products: Cached<Linear<F>>,
 }
 
 /// Distances are expanded about another point than the origin if the mean squared norm becomes more than this many times
@@ -242,7 +242,7 @@ impl<F: Float> Centres<F> {
 
     /// The centres as rows see them that expand distances (E21). Made when first asked for.
     pub(crate) fn expanded(&self) -> &Expanded<F> {
-        self.expanded.get(|| Box::new(Expanded::of(self)))
+        self.expanded.get(|| Expanded::of(self))
     }
 
     /// Squared distances as products (E46). Made when first asked for.
@@ -251,8 +251,7 @@ impl<F: Float> Centres<F> {
             factor: 1.0,
             added: 0.0,
         };
-        self.products
-            .get(|| Box::new(Linear::new(self.seen(), |_| distance)))
+        self.products.get(|| Linear::new(self.seen(), |_| distance))
     }
 
     /// The centres as seen from a point near most of them.
