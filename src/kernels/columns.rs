@@ -5,7 +5,7 @@ use crate::base::float::Float;
 /// Rows side by side.
 pub(crate) const ROWS: usize = 64;
 
-/// So many of them are loaded, or compared, at once.
+/// The rows that are loaded, or compared, at once.
 pub(crate) const PIECE: usize = 16;
 
 /// Some rows of `D` numbers by coordinate. Vectors that lie across two lines of the cache take twice as long to read.
