@@ -69,10 +69,6 @@ enum Merges {
 /// Bounds are kept from this number of products in an iteration on: fewer products take no longer than the rest of an iteration.
 const PRODUCTS: f64 = (1 << 22) as f64;
 
-/// Merges are tried when the free energy changes by less than this, even if the tolerance is lower: smaller changes are
-/// rounding.
-const LEAST_TOLERANCE: f64 = 1e-9;
-
 impl<'a, F: Float> FullPass<'a, F> {
     /// Does all that comes before the first pass: warm-up, first searches, and the variance they start (E8); little of it if the
     /// fit is `stopped`.
@@ -271,7 +267,7 @@ impl<'a, F: Float> FullPass<'a, F> {
     /// components share every row (E51).
     fn merges(&self, found: &SearchResult, report: &PhaseReport) -> Merges {
         let rule = StopRule {
-            tolerance: self.phase.rule.tolerance.max(LEAST_TOLERANCE),
+            tolerance: self.phase.rule.tolerance.of_merges(),
             ..self.phase.rule
         };
         let full = self.phase.stages.width == self.phase.model().components();

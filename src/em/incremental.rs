@@ -2,14 +2,13 @@
 //! moved in the sums. For supports of width 1, one shared variance and dense rows (E35, E36).
 
 use super::saved::{IncrementalState, SavedPass, SavedPhase};
-use super::stages::SMALL_GAIN;
 use super::vacant::{self, Filled};
 use super::{AnyModel, Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, Supports};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::data::{Centres, View};
 use crate::e_step::bounded::hartigan::TransferCandidates;
-use crate::e_step::bounded::{DRAWN_ROWS, time_of_all, time_of_lists};
+use crate::e_step::bounded::{LIMITS, time_of_all, time_of_lists};
 use crate::e_step::{Assignment, Change, KeptSums, NeighbourLists};
 use crate::io::{FileFault, rule};
 use crate::model::posterior::Likelihood;
@@ -29,15 +28,6 @@ pub(crate) struct IncrementalPass<'a, F: Float> {
     exactly: bool,
 }
 
-/// Where a phase would end, a search over all centres that takes as long as several iterations must gain several times the
-/// tolerance; but one that lowers the error by this share, or by the tolerance, always pays. After one that did, neighbour lists
-/// become longer.
-const GAIN: f64 = 1e-2;
-
-/// Before that, it must gain this share of what iterations by lists would gain in its time: part of that is on the way to what it finds
-/// at once, and the sooner it finds it, the fewer of them are needed.
-const SOON: f64 = 0.25;
-
 impl<'a, F: Float> IncrementalPass<'a, F> {
     /// From the components of the rows where they are known, or from the nearest centres; this first search starts the variance.
     pub(crate) fn new(mut phase: SetUp<'a, F>, report: &mut PhaseReport) -> Result<Self> {
@@ -49,11 +39,11 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
         let assignment = match labels {
             Some(labels) => Assignment::of_labels(&labels, centres.len()),
             None => {
-                let first = if phase.at_random {
-                    // Lists would find so little that later searches do not make up for it.
+                // From random rows lists would find so little that later searches do not make up for it.
+                let first = if phase.unfitted || phase.rule.tolerance.is_zero() {
                     Assignment::exhaustive(view, centres)?
                 } else {
-                    Assignment::first(view, centres, near, phase.rule.tolerance)?
+                    Assignment::first(view, centres, near)?
                 };
                 let (found, evaluations, seconds) = first;
                 report.add_evaluations(evaluations);
@@ -181,8 +171,7 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
         let (listed, open) = self.kept.assignment.left_open(lists);
         let by_lists = time_of_lists(listed, k, self.near);
         let times_as_long = |rows: usize| time_of_all(rows, k) / by_lists;
-        // The estimate may take a tenth of the time.
-        let every = (10.0 * times_as_long(DRAWN_ROWS.min(open))).ceil() as usize;
+        let every = (LIMITS.estimates * times_as_long(LIMITS.drawn_rows.min(open))).ceil() as usize;
         if open == 0 || !report.steps().is_multiple_of(every.max(1)) {
             return Ok(false);
         }
@@ -191,9 +180,9 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
         let (missed, evaluations) = assignment.missed(view, centres, lists, open, turn)?;
         report.add_evaluations(evaluations);
         let gain = 2.0 * (last - before) / likelihood.entries * likelihood.best;
-        let by_lists = SOON * gain * (times_as_long(open) - 1.0);
-        let pays = missed > by_lists.max(tolerance * likelihood.best);
-        if pays && missed >= GAIN * likelihood.best {
+        let by_lists = LIMITS.soon * gain * (times_as_long(open) - 1.0);
+        let pays = missed > by_lists.max(tolerance.of(likelihood.best));
+        if pays && missed >= LIMITS.sure_gain * likelihood.best {
             self.lengthen(report);
         }
         Ok(pays)
@@ -235,9 +224,8 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
         let near = self.near;
         let n = view.len();
         let k = centres.len();
-        // A search that takes as long as several iterations must gain several times the tolerance.
         let iterations = |rows: usize| time_of_all(rows, k) / time_of_lists(n, k, near);
-        let price = |rows: usize| (tolerance * iterations(rows)).min(GAIN.max(tolerance)) * error;
+        let price = |rows: usize| tolerance.of_search(iterations(rows)).of(error);
         let assignment = &mut self.kept.assignment;
         let turn = report.steps();
         let found = assignment.search_beyond(view, centres, lists, error, turn, price)?;
@@ -245,10 +233,10 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
         self.move_rows(&found.changes)?;
         self.exactly &= found.changes.is_empty();
         let gained = error - self.squared();
-        let pays = !found.changes.is_empty() && gained >= tolerance * error;
+        let pays = !found.changes.is_empty() && gained >= tolerance.of(error);
         self.kept.searched = !found.whole;
         self.kept.stale = pays || found.whole;
-        if gained >= GAIN * error {
+        if gained >= LIMITS.sure_gain * error {
             self.lengthen(report);
         }
         Ok(self.kept.stale)
@@ -263,7 +251,7 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
     fn transfer(&mut self, candidates: TransferCandidates, report: &mut PhaseReport) -> Result<()> {
         let made = candidates.transfer(self.phase.view(), &mut self.kept.sums)?;
         report.add_evaluations(made.evaluations);
-        let over = made.gain <= self.phase.rule.tolerance * self.squared();
+        let over = made.gain <= self.phase.rule.tolerance.of(self.squared());
         self.kept.transfers = if over { 0 } else { self.kept.transfers - 1 };
         self.kept.assignment.forget_some(&made.changes);
         self.kept.assignment.apply(&made.changes);
@@ -346,7 +334,7 @@ impl<'a, F: Float> Pass<'a, F> for IncrementalPass<'a, F> {
             let offsets = self.kept.sums.offsets(self.phase.centres());
             let candidates =
                 TransferCandidates::of(self.phase.view(), &self.kept.assignment, &offsets);
-            let pays = candidates.gain > rule.tolerance * likelihood.best;
+            let pays = candidates.gain > rule.tolerance.of(likelihood.best);
             self.candidates = Some(candidates).filter(|_| pays);
         }
         Ok(SearchResult {
@@ -466,6 +454,6 @@ pub(crate) fn outside<F: Float>(
     centres: &Centres<F>,
     near: usize,
 ) -> Result<bool> {
-    let (assignment, ..) = Assignment::first(view, centres, near.min(centres.len()), SMALL_GAIN)?;
+    let (assignment, ..) = Assignment::first(view, centres, near.min(centres.len()))?;
     Ok(view.data.residual().squared > assignment.squared(view))
 }

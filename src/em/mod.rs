@@ -19,6 +19,7 @@ mod saved;
 mod stages;
 mod stop;
 mod supports;
+mod tolerance;
 pub(crate) mod trace;
 mod vacant;
 
@@ -38,6 +39,7 @@ pub(crate) use stages::{SetUp, Stages, shape};
 pub(crate) use stop::StopRule;
 pub use stop::{Rule, Stop};
 pub(crate) use supports::Supports;
+pub(crate) use tolerance::Tolerance;
 
 use crate::base::error::{Error, Result};
 use crate::base::float::Float;

@@ -17,10 +17,6 @@ use crate::model::posterior::Likelihood;
 use crate::rows::Centres;
 use std::borrow::Cow;
 
-/// Moves end after a round whose bound on the gain is at most this share of the error, or the tolerance, up to ten times as
-/// much.
-pub(super) const SMALL_GAIN: f64 = 2e-3;
-
 /// The parts that every pass of a phase needs.
 pub(crate) struct SetUp<'a, F: Float> {
     pub(crate) data: &'a dyn Data<F>,
@@ -35,9 +31,8 @@ pub(crate) struct SetUp<'a, F: Float> {
     pub(crate) labels: Option<Vec<u32>>,
     /// Whether the variance is known already.
     pub(crate) calibrated: bool,
-    /// Whether the centres are no result of a phase, but rows at random or the means of an iteration from these: then inverted lists of
-    /// near centres miss the nearest of many rows.
-    pub(crate) at_random: bool,
+    /// Whether no phase has fitted the centres, and they are no seeds: then inverted lists of near centres miss the nearest of many rows.
+    pub(crate) unfitted: bool,
     pub(crate) rule: StopRule,
 }
 
@@ -81,9 +76,8 @@ impl<F: Float> SetUp<'_, F> {
         squared: f64,
         report: &mut PhaseReport,
     ) -> Result<(SplitMerge, bool)> {
-        // A smaller gain is not worth the evaluations of a round. The error outside a subspace cannot be lowered, so it does
-        // not count.
-        let little = self.rule.tolerance.clamp(SMALL_GAIN, 10.0 * SMALL_GAIN) * squared;
+        // The error outside a subspace cannot be lowered, so it does not count.
+        let little = self.rule.tolerance.of_moves().of(squared);
         let rng = |c| self.streams.at(Purpose::Moves, report.iterations, c);
         let made = split_merge::split_and_merge(self.view(), centres, assignment, offsets, &rng)?;
         assignment.apply(&made.changes);

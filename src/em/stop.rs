@@ -1,6 +1,6 @@
 //! When a phase ends.
 
-use super::SearchResult;
+use super::{SearchResult, Tolerance};
 use crate::model::posterior::Likelihood;
 
 /// Why a phase or a fit ended. None of these loses the model.
@@ -73,8 +73,7 @@ const LEAST_RATIO: f64 = 0.5;
 pub(crate) struct StopRule {
     /// None: that of the search.
     pub(crate) rule: Option<Rule>,
-    /// Largest change of the free energy that counts as settled, in units of what the rule compares to.
-    pub(crate) tolerance: f64,
+    pub(crate) tolerance: Tolerance,
     pub(crate) max_iterations: usize,
 }
 
@@ -100,7 +99,7 @@ impl StopRule {
     /// Whether the free energy counts as settled with `last`, after the searches before (E19).
     pub(crate) fn settles(&self, before: &[f64], last: f64, likelihood: &Likelihood) -> bool {
         let rule = self.rule.unwrap_or_default();
-        rule.settles(self.tolerance, before, last, likelihood)
+        rule.settles(self.tolerance.share(), before, last, likelihood)
     }
 }
 
@@ -130,7 +129,7 @@ impl Rule {
         let ratio = earlier.last().map_or(most, ratio);
         // Two changes of 0 have no ratio.
         let ratio = ratio.max(LEAST_RATIO).min(most);
-        change.abs() * ratio / (1.0 - ratio) <= tolerance * unit
+        change.abs() * ratio / (1.0 - ratio) <= Tolerance::new(tolerance).of(unit)
     }
 }
 
@@ -153,7 +152,7 @@ mod tests {
         };
         let rule = StopRule {
             rule: Some(rule),
-            tolerance,
+            tolerance: Tolerance::new(tolerance),
             max_iterations: 3,
         };
         let stopped = Some(Stop::Observer);

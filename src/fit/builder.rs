@@ -9,7 +9,7 @@ use crate::base::stage::Stage;
 use crate::coreset::{Coreset, Full};
 use crate::e_step::{EStep, Exhaustive};
 use crate::em::checkpoint::Checkpoint;
-use crate::em::{Rule, StopRule};
+use crate::em::{Rule, StopRule, Tolerance};
 use crate::families::saved::Save;
 use crate::families::{Covariance, Gaussian, Prior};
 use crate::io::FileFault;
@@ -107,7 +107,7 @@ impl<F: Float> Default for Pipeline<F> {
                 warm: None,
                 rule: StopRule {
                     rule: None,
-                    tolerance: 1e-3,
+                    tolerance: Tolerance::new(1e-3),
                     max_iterations: 200,
                 },
                 restarts: 1,
@@ -196,7 +196,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     ///
     /// Where all components share each row it is what $F$ has still to gain, in nats per row ([`Rule::RemainingPerRow`]). In every phase, after its last round of split and merge; times the [factor](Phase::tolerance_factor) of the phase.
     pub fn tolerance(mut self, tolerance: f64) -> Self {
-        self.0.pipeline.settings.rule.tolerance = tolerance;
+        self.0.pipeline.settings.rule.tolerance = Tolerance::new(tolerance);
         self
     }
 
@@ -390,7 +390,7 @@ impl<F: Float> Pipeline<F> {
         let rule = "must not be set together: columns of directions have one unit";
         require(!both, "standardise and directions", both, rule)?;
         positive("restarts", settings.restarts)?;
-        not_negative("tolerance", settings.rule.tolerance)?;
+        not_negative("tolerance", settings.rule.tolerance.share())?;
         if let Some(checkpoint) = &settings.checkpoint {
             checkpoint.check()?;
         }

@@ -91,7 +91,7 @@ impl<F: Float> Pipeline<F> {
         identity.add("family", family);
         let start = warm.as_ref().map(WarmStart::fingerprint);
         identity.add("start", start.as_deref().unwrap_or("seeds"));
-        identity.add("tolerance", format_args!("{:?}", rule.tolerance));
+        identity.add("tolerance", format_args!("{:?}", rule.tolerance.share()));
         identity.add("stop rule", format_args!("{:?}", rule.rule));
         identity.add("max iterations", rule.max_iterations);
         identity.add("restarts", restarts);

@@ -24,8 +24,8 @@ pub(super) struct Course<Model> {
     pub(super) number: usize,
     /// Whether phases in a subspace run in it.
     pub(super) subspace: bool,
-    /// Whether a start at random rows may be better than what the phase on the coreset finds.
-    pub(super) anew: bool,
+    /// Whether another start may be better than what the first phase finds.
+    pub(super) undecided: bool,
     /// The candidates that the phase is still before, and the best of those that it is behind.
     pub(super) waiting: VecDeque<Outcome<Model>>,
     pub(super) leading: Option<Outcome<Model>>,
@@ -44,7 +44,7 @@ impl<Model> Course<Model> {
             cut: false,
             number: 0,
             subspace: false,
-            anew: false,
+            undecided: false,
             waiting: VecDeque::new(),
             leading: None,
             middle: None,
@@ -160,7 +160,7 @@ impl Course<SavedModel> {
             cut: self.cut,
             number: self.number,
             subspace: self.subspace,
-            anew: self.anew,
+            undecided: self.undecided,
             waiting: self.waiting.into_iter().map(check).collect::<Read<_>>()?,
             leading: self.leading.map(check).transpose()?,
             middle: runs.then_some(middle),

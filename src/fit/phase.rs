@@ -1,5 +1,6 @@
 //! Phases as data: which rows, which columns, which search, how many moves.
 
+use super::begin::Begin;
 use crate::base::error::{Result, not_negative, positive, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub struct Phase<F: Float> {
     pub(crate) e_step: Arc<dyn EStep<F>>,
     pub(crate) outline: Outline,
+    /// Whether the fit begins elsewhere.
+    pub(crate) begin: Option<Arc<dyn Begin<F>>>,
 }
 
 /// The settings of a phase other than its E-step.
@@ -28,7 +31,6 @@ pub(crate) struct Outline {
     pub(crate) step: f64,
     pub(crate) factor: f64,
     pub(crate) after_subspace: bool,
-    pub(crate) unless_random: bool,
 }
 
 impl Outline {
@@ -76,8 +78,8 @@ impl<F: Float> Phase<F> {
                 step: 1.0,
                 factor: 1.0,
                 after_subspace: false,
-                unless_random: false,
             },
+            begin: None,
         }
     }
 
@@ -150,21 +152,6 @@ impl<F: Float> Phase<F> {
     #[must_use]
     pub fn after_subspace(mut self) -> Self {
         self.outline.after_subspace = true;
-        self
-    }
-
-    /// Leaves the phase out, or what it found, where rows drawn at random do as well. Distances that differ little in many columns give
-    /// seeds nothing to find, and the coreset then has too few rows for each cluster. It is for the first phase, on a coreset of fewer than
-    /// 64 rows per cluster, before one on all rows and all columns. Seeds that cost no evaluations are kept, and so are those that are
-    /// better than random rows on some rows of the coreset.
-    ///
-    /// With at least 128 columns, if the next phase is on all rows, fewer than 8 times as many, the fit begins at the random rows there.
-    /// Otherwise the phase runs. If all rows are at least 4 times as many, its means are compared with those of an iteration from random
-    /// rows, for rows that neither has seen. Where they are worse, the fit goes on in the phase on all rows from the means of such an
-    /// iteration on some rows; larger coresets are left out. From such centres the first search of a phase is over all of them.
-    #[must_use]
-    pub fn unless_random_rows_do(mut self) -> Self {
-        self.outline.unless_random = true;
         self
     }
 }

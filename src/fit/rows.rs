@@ -239,11 +239,10 @@ impl<'a, F: Float> Plan<'a, F> {
     }
 }
 
-/// Whether the fit may begin at random rows in the phase after the first, on all rows.
+/// Whether the fit may begin in the phase after the first, on all rows.
 fn phase_begins_later<F: Float>(planned: &[Planned<F>], later: &[Phase<F>]) -> bool {
     let on_all = |phase: &Phase<F>| phase.outline.rows == PhaseRows::All;
-    matches!(planned, [first] if first.phase.outline.unless_random)
-        && later.first().is_some_and(on_all)
+    matches!(planned, [first] if first.phase.begin.is_some()) && later.first().is_some_and(on_all)
 }
 
 /// No phase of the list has anything to run on.

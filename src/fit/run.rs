@@ -261,8 +261,8 @@ impl<F: Float> Run<'_, F> {
             }
             course.waiting.extend(course.leading.take());
             course.number += 1;
-            let may_begin = course.number == 1 && course.anew && !context.monitor.is_stopped();
-            if may_begin && let Some(anew) = self.start_anew(course, context)? {
+            let may_begin = course.number == 1 && course.undecided && !context.monitor.is_stopped();
+            if may_begin && let Some(anew) = self.begin_anew(course, context)? {
                 course.number = anew.reached;
                 course.waiting = [anew].into();
             }
@@ -277,7 +277,7 @@ impl<F: Float> Run<'_, F> {
         let settings = &self.pipeline.settings;
         let restart = course.restarts.len();
         let first = self.start(restart, 0, context)?;
-        course.anew = false;
+        course.undecided = false;
         plan.find_subspace(settings.seed, &mut context.spent)?;
         course.subspace = match plan.subspace() {
             None => false,
@@ -289,9 +289,9 @@ impl<F: Float> Run<'_, F> {
                 !em::outside(View::new(&**sample, &subspace.frame()), &centres, near)?
             }
         };
-        if let Some(random) = self.random_start(&first, course, context)? {
-            course.number = random.reached;
-            course.waiting.push_back(random);
+        if let Some(other) = self.begin_elsewhere(&first, course, context)? {
+            course.number = other.reached;
+            course.waiting.push_back(other);
             return Ok(());
         }
         course.waiting.push_back(first);
@@ -413,7 +413,7 @@ impl<F: Float> Run<'_, F> {
             plan.rows(place)
         };
         // A phase before would have found components.
-        let at_random = course.number > 0 && candidate.found.is_none();
+        let unfitted = course.number > 0 && candidate.found.is_none();
         // Components of other rows say nothing of these.
         let same = candidate.found.take().filter(|(_, of)| *of == place);
         candidate = course.begin(candidate, plan, context)?;
@@ -444,7 +444,7 @@ impl<F: Float> Run<'_, F> {
         let soft = stages.shares_all().then_some(Rule::RemainingPerRow);
         let rule = StopRule {
             rule: settings.rule.rule.or(soft),
-            tolerance: settings.rule.tolerance * outline.factor,
+            tolerance: settings.rule.tolerance.times(outline.factor),
             ..settings.rule
         };
         let set_up = SetUp {
@@ -452,7 +452,7 @@ impl<F: Float> Run<'_, F> {
             stages,
             streams,
             moves: outline.moves,
-            at_random,
+            unfitted,
             transfers: outline.transfers,
             step: outline.step,
             labels: same.map(|(supports, _)| supports.into_labels()),

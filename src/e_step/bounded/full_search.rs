@@ -1,8 +1,9 @@
 //! Searches over all centres: the first of a phase, and that of rows which their lists do not cover.
 
 use super::assignment::{Assignment, Change, Member, TASK_ROWS};
+use super::limits::LIMITS;
 use super::list_search::{BATCH_ROWS, Kernel, root};
-use super::lists::{self, InvertedLists, NeighbourLists, PACKED_COLUMNS};
+use super::lists::{self, InvertedLists, NeighbourLists};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -12,30 +13,6 @@ use crate::data::{Centres, Rows, View};
 use crate::kernels::distance;
 use crate::model::block::Block;
 use crate::model::search::{self, Exact};
-
-/// At most this many centres are packed as one list about the nearest centre of each row.
-const FULL_LIST_CENTRES: usize = 48;
-
-/// Length of an inverted list of the first search, per centre on a neighbour list.
-const WIDER: usize = 2;
-
-/// Where the inverted lists of the first search miss more than this share of the error, all rows are compared with all centres.
-/// Iterations by lists would find the rest late, and from worse centres.
-const MISSED: f64 = 0.04;
-
-/// A row is far if its squared distance is at least this many times the mean. At most one row in 16 is far, and these can gain
-/// most.
-const FAR_RATIO: f64 = 16.0;
-
-/// At most this many open rows, drawn at even steps, whose gains estimate the gain of a search of all open rows.
-pub(crate) const DRAWN_ROWS: usize = 1024;
-
-/// The first search is held against a sample if there are at least this many times as many rows: among fewer the sample takes
-/// too large a part of the time.
-const SAMPLED: usize = 8;
-
-/// All centres are packed for every point if a point has at least this many rows on average, in at most [`PACKED_COLUMNS`].
-const PACKED_ROWS: usize = 128;
 
 pub(crate) struct Searched {
     /// The changes, in the order of their places.
@@ -47,21 +24,14 @@ pub(crate) struct Searched {
 
 impl<F: Float> Assignment<F> {
     /// Every row with its nearest centre and the second nearest: of all centres, or of the inverted list of its point (E40)
-    /// if that is cheaper, there is a tolerance, and the lists miss little. In that case far rows that may be nearer to a centre
-    /// outside the list are compared with all. Returns the number of distance evaluations as well, and whether the second nearest
-    /// are known.
+    /// if that is cheaper, and the lists miss little. In that case far rows that may be nearer to a centre outside the list are
+    /// compared with all. Returns the number of distance evaluations as well, and whether the second nearest are known.
     pub(crate) fn first(
         view: View<'_, F>,
         centres: &Centres<F>,
         near: usize,
-        tolerance: f64,
     ) -> Result<(Self, u64, bool)> {
-        let lists = if tolerance > 0.0 {
-            InvertedLists::of(centres, WIDER * near)
-        } else {
-            None
-        };
-        let Some(lists) = lists else {
+        let Some(lists) = InvertedLists::of(centres, LIMITS.wider * near) else {
             return Self::exhaustive(view, centres);
         };
         let points = &lists.quantizer.points;
@@ -81,13 +51,13 @@ impl<F: Float> Assignment<F> {
                 break;
             }
         }
-        if view.len() >= SAMPLED * DRAWN_ROWS {
-            let step = view.len().div_ceil(DRAWN_ROWS);
+        if view.len() >= LIMITS.sampled * LIMITS.drawn_rows {
+            let step = view.len().div_ceil(LIMITS.drawn_rows);
             let drawn = all.drawn(0, step, |_, _| true);
             let own = |row: &Change, nearest| row.from == nearest;
             let (missed, more) = missed_of(view, centres, &drawn, near, &own)?;
             evaluations += more;
-            if step as f64 * missed > MISSED * error {
+            if step as f64 * missed > LIMITS.missed * error {
                 // Both together would take twice the memory.
                 drop(all);
                 let (all, more, seconds) = Self::exhaustive(view, centres)?;
@@ -104,12 +74,13 @@ impl<F: Float> Assignment<F> {
         let k = centres.len();
         let list: Vec<u32> = (0..k as u32).collect();
         let is_ragged = view.data.is_ragged();
-        if !is_ragged && (2..=FULL_LIST_CENTRES).contains(&k) {
+        if !is_ragged && (2..=LIMITS.one_list).contains(&k) {
             let all = Self::around(view, centres, centres, |_| &list)?;
             return Ok((all, (2 * n * k) as u64, true));
         }
         let number = (k as f64).sqrt() as usize;
-        if !is_ragged && centres.dim() <= PACKED_COLUMNS && n / PACKED_ROWS >= number {
+        if !is_ragged && centres.dim() <= LIMITS.packed_columns && n / LIMITS.packed_rows >= number
+        {
             // Distances are expanded about one of a few centres, the nearest of them.
             let all = Self::around(view, centres, &centres.evenly(number), |_| &list)?;
             return Ok((all, (n * (number + k)) as u64, true));
@@ -231,7 +202,7 @@ impl<F: Float> Assignment<F> {
         open: usize,
         turn: usize,
     ) -> Result<(f64, u64)> {
-        let step = open.div_ceil(DRAWN_ROWS).max(1);
+        let step = open.div_ceil(LIMITS.drawn_rows).max(1);
         let drawn = self.drawn(turn % step, step, |c, member| {
             let moved = lists.moved[c];
             member.after(moved).is_uncovered(moved)
@@ -400,7 +371,7 @@ fn nearest_alone<F: Float>(
 
 /// The distance from which on rows are far, by the squared distances of all rows.
 fn far<F: Float>(view: View<'_, F>, squared: f64) -> F {
-    F::from_f64((FAR_RATIO * squared / view.data.summary().total_weight).sqrt())
+    F::from_f64((LIMITS.far * squared / view.data.summary().total_weight).sqrt())
 }
 
 #[cfg(test)]
@@ -524,7 +495,7 @@ mod tests {
     /// are kept.
     #[test]
     fn where_inverted_lists_miss_much_the_first_search_is_over_all_centres() {
-        let n = SAMPLED * DRAWN_ROWS;
+        let n = LIMITS.sampled * LIMITS.drawn_rows;
         let k = 2_000;
         let near = 4;
         for (d, listed) in [(2, true), (16, false)] {
@@ -536,7 +507,7 @@ mod tests {
             let frame = data.frame();
             let centres = Centres::enter(centres.view(), &frame);
             let view = View::new(&data, &frame);
-            let (found, evaluations, _) = Assignment::first(view, &centres, near, 1e-3).unwrap();
+            let (found, evaluations, _) = Assignment::first(view, &centres, near).unwrap();
             assert_eq!(evaluations < (n * k) as u64, listed, "{d}: {evaluations}");
             let (all, ..) = Assignment::exhaustive(view, &centres).unwrap();
             let more = found.squared(view) / all.squared(view) - 1.0;

@@ -1,6 +1,7 @@
 //! Lists of near centres: neighbour lists, which centres are near each other and how far they moved; and inverted lists,
 //! which centres are near the points of a coarse quantizer.
 
+use super::limits::LIMITS;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
@@ -10,27 +11,24 @@ use crate::io::rule;
 use crate::kernels::distance;
 use crate::model::quantizer::CoarseQuantizer;
 
-/// With more columns, packed centres no longer stay in the nearest cache, and matrix products are faster.
-pub(super) const PACKED_COLUMNS: usize = 128;
-
 /// How many distances to all centres take as long as one to a centre of a list in the first search of a phase, whose lists are
 /// packed for many rows: products of wide rows alone are faster.
 pub(crate) fn product_rate(columns: usize) -> f64 {
-    if columns > PACKED_COLUMNS { 2.5 } else { 1.0 }
+    if columns > LIMITS.packed_columns {
+        LIMITS.product_rate
+    } else {
+        1.0
+    }
 }
-
-/// How many distances take as long as a row is gathered, and as a centre is packed.
-const GATHERED: f64 = 128.0;
-const PACKED: f64 = 24.0;
 
 /// How long a search of some rows over all `k` centres takes, in distances.
 pub(crate) fn time_of_all(rows: usize, k: usize) -> f64 {
-    rows as f64 * (k as f64 + GATHERED)
+    rows as f64 * (k as f64 + LIMITS.gathered)
 }
 
 /// How long a search by `k` lists of `near` centres takes.
 pub(crate) fn time_of_lists(rows: usize, k: usize, near: usize) -> f64 {
-    rows as f64 * (near as f64 + GATHERED) + PACKED * (k * near) as f64
+    rows as f64 * (near as f64 + LIMITS.gathered) + LIMITS.packed * (k * near) as f64
 }
 
 /// The centres that the rows of a component are compared with: the component's own, and the nearest others.
@@ -62,9 +60,6 @@ pub(crate) struct Moved<F> {
     pub(crate) half_reach: F,
 }
 
-/// Candidates per place of a list, if the candidates are not all centres.
-const CANDIDATES: usize = 16;
-
 impl<F: Float> NeighbourLists<F> {
     /// Lists of `size` centres, itself counted, by the current distances. Returns the number of distance evaluations as
     /// well.
@@ -73,7 +68,7 @@ impl<F: Float> NeighbourLists<F> {
     pub(crate) fn new(centres: &Centres<F>, size: usize) -> (Self, u64) {
         let k = centres.len();
         let size = size.min(k);
-        let (lists, evaluations) = match InvertedLists::of(centres, CANDIDATES * size) {
+        let (lists, evaluations) = match InvertedLists::of(centres, LIMITS.candidates * size) {
             None => (nearest_lists(centres, size), (k * k) as u64),
             Some(inverted) => {
                 let mut lists = vec![0; k * size];
@@ -166,16 +161,13 @@ pub(super) struct InvertedLists<F> {
     pub(super) evaluations: u64,
 }
 
-/// How many inverted lists a centre is on, on average: centres between two points are on the lists of both.
-const OVERLAP: usize = 4;
-
 impl<F: Float> InvertedLists<F> {
     /// Lists of at least `least` centres for about $\sqrt k$ points; `None` if a comparison with all centres would take about
     /// as long.
     pub(super) fn of(centres: &Centres<F>, least: usize) -> Option<Self> {
         let k = centres.len();
         let number = (k as f64).sqrt() as usize;
-        let size = least.max(OVERLAP * k / number);
+        let size = least.max(LIMITS.overlap * k / number);
         let rate = product_rate(centres.dim());
         if 2.0 * rate * (number + size) as f64 > k as f64 {
             return None;

@@ -16,14 +16,15 @@ mod assignment;
 mod full_search;
 pub(crate) mod hartigan;
 mod in_order;
+mod limits;
 mod list_search;
 mod lists;
 pub(crate) mod split_merge;
 mod sums;
 
 pub(crate) use assignment::{Assignment, Change, Member};
-pub(crate) use full_search::DRAWN_ROWS;
 pub(crate) use in_order::{Bounds, RowsInOrder, cells_pay, moves};
+pub(crate) use limits::LIMITS;
 pub(crate) use lists::{NeighbourLists, are_lists, nearest_lists};
 pub(crate) use lists::{time_of_all, time_of_lists};
 pub(crate) use sums::{KeptSums, Offset};
