@@ -9,14 +9,12 @@ pub(crate) mod low_rank;
 pub(crate) mod observed;
 pub(crate) mod observed_factors;
 pub(crate) mod patterns;
-mod ranking;
 mod scaled;
 pub(crate) mod whitened;
 pub(crate) mod whitening;
 
 pub use low_rank::LowRank;
 use patterns::Expects;
-pub(crate) use ranking::Ranking;
 pub(crate) use scaled::penalised;
 pub use scaled::{Factor, Scaled};
 pub use whitened::Whitened;
@@ -24,7 +22,7 @@ pub use whitened::Whitened;
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
 use crate::data::{Data, RowKind};
-use crate::rows::{Centres, Linear, Rows};
+use crate::rows::{Centres, Linear, Ranking, Rows};
 use ndarray::ArrayView1;
 use std::fmt;
 
@@ -215,6 +213,19 @@ impl<'m, F: Float> Cost<'m, F> {
             Self::Scaled(scaled) => scaled.margin(rows, i),
             Self::Whitened(_) | Self::LowRank(_) | Self::Own(_) => F::zero(),
         }
+    }
+
+    /// Finds the components that may be among the `width` best of row `i`, by the costs `fast` (k) of [`all`](Self::all).
+    pub(crate) fn ranked(
+        &self,
+        rows: &Rows<F>,
+        i: usize,
+        fast: &[F],
+        width: usize,
+        ranking: &mut Ranking<F>,
+    ) {
+        let margin = |reach| self.margin(rows, i, reach);
+        ranking.among(fast, width, margin, |ids, out| self.some(rows, i, ids, out));
     }
 
     /// Costs of dense rows as products, if they are: they take the place of [`all`](Self::all) where all components share a

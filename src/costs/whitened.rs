@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::patterns::Expects;
 use super::scaled::penalised;
 use super::whitening::{Rounding, Transforms, Whitening};
-use super::{Cost, Factor, Ranking, Scaled};
+use super::{Cost, Factor, Scaled};
 use crate::base::cached::Cached;
 use crate::base::float::Float;
 use crate::base::linalg;
@@ -13,7 +13,7 @@ use crate::kernels::panels::{self, Panels};
 use crate::kernels::quadratic::Columns;
 use crate::kernels::sparse::Known;
 use crate::kernels::{soft, stride};
-use crate::rows::{Centres, Frame, Linear, Part, Rows, Seen, largest_error};
+use crate::rows::{Centres, Frame, Linear, Part, Ranking, Rows, Seen, largest_error};
 use std::fmt;
 
 /// The costs $\lvert M_c (z - m_c) \rvert^2 + a_c$ (E52), as the families of the library say them, and those of rows that know some of
@@ -171,10 +171,8 @@ impl<F: Float> Shared<F> {
         cost.all(&entered, &mut all);
         out.clear();
         for (i, costs) in all.chunks_exact_mut(cost.components()).enumerate() {
-            let (ids, direct) = ranking.of(cost, &entered, i, costs, 1);
-            for (&c, &direct) in ids.iter().zip(direct) {
-                costs[c as usize] = direct;
-            }
+            cost.ranked(&entered, i, costs, 1, &mut ranking);
+            ranking.put(costs);
             out.extend(costs.iter().map(|cost| penalised::<F>(*cost, 0.0)));
         }
     }
@@ -329,7 +327,7 @@ fn all_of_each<F: Float>(
         F::from_f64(upper + worst.beyond(bound(upper)))
     };
     let mut contenders = Vec::new();
-    let mut near = Vec::new();
+    let mut ranking = Ranking::default();
     let mut apart = Vec::new();
     let none = vec![F::zero(); stride];
     soft::contenders(out, &none, reach, &mut contenders);
@@ -340,22 +338,25 @@ fn all_of_each<F: Float>(
         if found.number == 1 && beta.is_some_and(exact) {
             continue;
         }
-        soft::not_above(costs, &none, reach(least), &mut near);
-        near.retain(|&c| (c as usize) < k);
+        ranking.reach(costs, &none, k, reach(least));
         let bounds = |c: usize, cost: F| {
             let error = roundings[c].of((cost.to_f64() - added[c]).abs());
             (cost.to_f64(), error + F::EPSILON * cost.to_f64().abs())
         };
-        let best = near.iter().fold(f64::INFINITY, |best, &c| {
+        let best = ranking.ids.iter().fold(f64::INFINITY, |best, &c| {
             let (cost, error) = bounds(c as usize, costs[c as usize]);
             best.min(cost + error)
         });
-        for c in near.iter().map(|c| *c as usize) {
-            let (found, error) = bounds(c, costs[c]);
-            if found - error <= best {
-                costs[c] = held(components[c].form(rows.row(i), &mut apart) + added[c]);
-            }
-        }
+        ranking.ids.retain(|&c| {
+            let (found, error) = bounds(c as usize, costs[c as usize]);
+            found - error <= best
+        });
+        ranking.decide(0, k, |ids, out: &mut Vec<F>| {
+            let form = |c: usize| components[c].form(rows.row(i), &mut apart) + added[c];
+            out.clear();
+            out.extend(ids.iter().map(|c| *c as usize).map(form).map(held::<F>));
+        });
+        ranking.put(costs);
     }
 }
 

@@ -206,12 +206,10 @@ impl<F: Float> Cells<F> {
             let values = visitors.iter().flat_map(|&i| rows.row(i as usize));
             let values: Vec<F> = values.copied().collect();
             let some = Rows::of_padded(&values, self.points.dim());
-            let mut ids = vec![0; some.len()];
-            let mut squared = vec![F::zero(); some.len()];
-            let mut others = vec![F::zero(); some.len()];
-            some.nearest_and_others(&cell.centres, &mut ids, &mut squared, &mut others);
-            found.evaluations += (some.len() * cell.ids.len()) as u64;
-            let here = ids.iter().zip(&squared).zip(&others);
+            let mut here = Nearest::default();
+            here.of_all(&some, &cell.centres);
+            found.evaluations += here.evaluations;
+            let here = here.ids.iter().zip(&here.squared).zip(&here.others);
             for (i, ((&place, &distance), &others)) in visitors.drain(..).zip(here) {
                 let i = i as usize;
                 let id = cell.ids[place as usize];
@@ -239,6 +237,18 @@ pub(crate) struct Nearest<F> {
     /// At most the squared distances to all others.
     pub(crate) others: Vec<F>,
     pub(crate) evaluations: u64,
+}
+
+impl<F: Float> Nearest<F> {
+    /// Compares dense rows with all centres. `false`, and nothing is found, for others.
+    pub(crate) fn of_all(&mut self, rows: &Rows<F>, centres: &Centres<F>) -> bool {
+        let n = rows.len();
+        self.ids.resize(n, 0);
+        self.squared.resize(n, F::zero());
+        self.others.resize(n, F::zero());
+        self.evaluations += (n * centres.len()) as u64;
+        rows.nearest_and_others(centres, &mut self.ids, &mut self.squared, &mut self.others)
+    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use crate::base::float::Float;
 use crate::base::simd::LANES;
-use crate::costs::{Cost, Ranking};
+use crate::costs::Cost;
 use crate::kernels::soft;
 use crate::model::Mixture;
 use crate::model::block::Block;
-use crate::rows::{Linear, Rows, largest_error};
+use crate::rows::{Linear, Ranking, Rows, largest_error};
 
 /// Scratch of the searches over all components.
 #[derive(Debug, Default)]
@@ -15,8 +15,6 @@ pub(crate) struct Exact<F> {
     features: Vec<F>,
     ranking: Ranking<F>,
     contenders: Vec<soft::Contenders<F>>,
-    reached: Vec<u32>,
-    direct: Vec<F>,
     wide: Vec<f64>,
     narrow: Vec<F>,
 }
@@ -66,8 +64,8 @@ pub(crate) fn ranked<F: Float>(
     let ranking = &mut scratch.ranking;
     cost.all(rows, approximate);
     for (i, costs) in approximate.chunks_exact(cost.components()).enumerate() {
-        let (ids, costs) = ranking.of(cost, rows, i, costs, block.width());
-        block.set_best(i, ids, costs);
+        cost.ranked(rows, i, costs, block.width(), ranking);
+        block.set_best(i, &ranking.ids, &ranking.costs);
     }
 }
 
@@ -84,9 +82,10 @@ pub(crate) fn all<F: Float>(
 ) {
     if !block.shared {
         // One component.
+        let costs = &mut scratch.approximate;
         for (i, own) in block.costs.iter_mut().enumerate() {
-            cost.some(rows, i, &[0], &mut scratch.direct);
-            *own = scratch.direct[0];
+            cost.some(rows, i, &[0], costs);
+            *own = costs[0];
         }
         return;
     }
@@ -152,6 +151,7 @@ fn by_products<F: Float>(
     let mut contenders = std::mem::take(&mut scratch.contenders);
     let near = |upper: F| F::from_f64(near_of(upper.to_f64()));
     soft::contenders(&block.costs, errors, near, &mut contenders);
+    let ranking = &mut scratch.ranking;
     let rows = block.costs.chunks_exact_mut(errors.len());
     for (i, (row, found)) in rows.zip(&contenders).enumerate() {
         let upper = found.upper.to_f64();
@@ -164,24 +164,25 @@ fn by_products<F: Float>(
         // Up to there it may have a share.
         let far = F::from_f64(near_of(upper) + REACH / beta);
         let reach = if exact && !has_tight { near } else { far };
-        soft::not_above(row, errors, reach, &mut scratch.reached);
+        ranking.reach(row, errors, k, reach);
         if exact && has_tight {
-            let mut reached = scratch.reached.iter().map(|c| errors[*c as usize]);
+            let mut reached = ranking.ids.iter().map(|c| errors[*c as usize]);
             exact = reached.all(|error| is_small(error.to_f64()));
             if exact {
                 let is_far = |c: u32| row[c as usize] - errors[c as usize] > near;
-                scratch.reached.retain(|c| !is_far(*c));
+                ranking.ids.retain(|c| !is_far(*c));
             }
         }
-        if !exact || scratch.reached.len() > 1 {
-            direct(of_row, k, i, row, scratch);
+        if !exact || ranking.ids.len() > 1 {
+            ranking.decide(0, k, |ids, out| of_row(i, ids, out));
+            ranking.put(row);
         }
         if exact {
             see(row);
         } else {
-            let whole = scratch.direct.len().next_multiple_of(LANES);
-            scratch.direct.resize(whole, F::INFINITY);
-            see(&scratch.direct);
+            let whole = ranking.costs.len().next_multiple_of(LANES);
+            ranking.costs.resize(whole, F::INFINITY);
+            see(&ranking.costs);
         }
     }
     scratch.contenders = contenders;
@@ -189,22 +190,6 @@ fn by_products<F: Float>(
 
 /// Computes the costs of a row under some components.
 type Direct<'a, F> = &'a dyn Fn(usize, &[u32], &mut Vec<F>);
-
-/// Computes the costs of a row directly that `scratch.reached` names.
-fn direct<F: Float>(
-    of_row: Direct<'_, F>,
-    k: usize,
-    i: usize,
-    row: &mut [F],
-    scratch: &mut Exact<F>,
-) {
-    // The padding is dropped: its costs are infinite.
-    scratch.reached.retain(|&c| (c as usize) < k);
-    of_row(i, &scratch.reached, &mut scratch.direct);
-    for (&c, &cost) in scratch.reached.iter().zip(&scratch.direct) {
-        row[c as usize] = cost;
-    }
-}
 
 /// Computes the costs of the supports a block came with again, and puts them best first.
 pub(crate) fn again<F: Float>(cost: Cost<'_, F>, beta: f64, rows: &Rows<F>, block: &mut Block<F>) {

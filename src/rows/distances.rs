@@ -1,10 +1,11 @@
 //! The arithmetic of the crate on blocks of rows: distances to centres.
 
-use super::{Centres, Rows};
+use super::{Centres, Ranking, Rows};
 use crate::base::float::Float;
 use crate::kernels::distance::Normed;
 use crate::kernels::sparse::{self, Absent};
 use crate::kernels::{distance, nearest, select, short, stride, zeros};
+use std::{iter, slice};
 
 /// Bound on the loss by underflow of squares and products of `dim` columns, in a distance by expansion and in a direct one
 /// (E21).
@@ -130,31 +131,22 @@ impl<F: Float> Rows<F> {
         let margin = |norm, cost| rounding::<F>(dim, norm, largest_norm, cost);
         // The nearest centres within rounding, of rows for which there are several, as far as they are known.
         let mut candidates = Vec::new();
+        let mut by_panels = |rows: &[F], ids: &mut [u32], others: &mut [F]| {
+            let panels = expanded.panels(centres);
+            let found = &mut candidates;
+            nearest::nearest(rows, about, stride, panels, margin, ids, others, found);
+        };
         if self.len() >= FEW_ROWS && short::fits(stride, centres.len()) {
             let panels = || expanded.panels(centres);
             let seen = expanded.normed(centres);
             short::nearest(rows, about, dim, seen, panels, margin, ids, others);
             // This search leaves some rows open. A search by panels finds the centres within their rounding.
-            let is_open = |i: &usize| ids[*i] == nearest::OPEN;
-            let open: Vec<usize> = if ids.contains(&nearest::OPEN) {
-                (0..ids.len()).filter(is_open).collect()
-            } else {
-                Vec::new()
-            };
-            if !open.is_empty() {
+            if ids.contains(&nearest::OPEN) {
+                let is_open = |i: &usize| ids[*i] == nearest::OPEN;
+                let open: Vec<usize> = (0..ids.len()).filter(is_open).collect();
                 let rows: Vec<F> = open.iter().flat_map(|i| self.row(*i)).copied().collect();
-                let panels = expanded.panels(centres);
                 let mut found = vec![0; open.len()];
-                nearest::nearest(
-                    &rows,
-                    about,
-                    stride,
-                    panels,
-                    margin,
-                    &mut found,
-                    &mut [],
-                    &mut candidates,
-                );
+                by_panels(&rows, &mut found, &mut []);
                 for (&i, id) in open.iter().zip(found) {
                     ids[i] = id;
                 }
@@ -163,33 +155,20 @@ impl<F: Float> Rows<F> {
                 }
             }
         } else {
-            let panels = expanded.panels(centres);
-            nearest::nearest(
-                rows,
-                about,
-                stride,
-                panels,
-                margin,
-                ids,
-                others,
-                &mut candidates,
-            );
+            by_panels(rows, ids, others);
         }
-        let mut listed = Vec::new();
-        let mut costs = Vec::new();
+        let mut ranking = Ranking::default();
         let mut candidates = candidates.into_iter().peekable();
         for (i, id) in ids.iter_mut().enumerate() {
             if *id == nearest::OPEN {
-                listed.clear();
-                while let Some((_, id)) = candidates.next_if(|(row, _)| *row == i) {
-                    listed.push(id);
-                }
-                if listed.is_empty() {
-                    listed.extend(0..centres.len() as u32);
-                }
-                distance::to_some(self.row(i), &centres.values, &listed, &mut costs);
-                let id = std::slice::from_mut(id);
-                select::smallest(&listed, &costs, id, &mut squared[i..=i]);
+                let of_row = iter::from_fn(|| candidates.next_if(|(row, _)| *row == i));
+                ranking.ids.clear();
+                ranking.ids.extend(of_row.map(|(_, c)| c));
+                ranking.decide(1, centres.len(), |ids, out| {
+                    distance::to_some(self.row(i), &centres.values, ids, out);
+                });
+                let id = slice::from_mut(id);
+                select::smallest(&ranking.ids, &ranking.costs, id, &mut squared[i..=i]);
             }
         }
         distance::to_own(&self.values, &centres.values, stride, ids, squared);

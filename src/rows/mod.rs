@@ -6,6 +6,7 @@ mod centres;
 mod distances;
 mod frame;
 mod linear;
+mod ranking;
 mod stored;
 
 pub use basis::Basis;
@@ -14,3 +15,4 @@ pub use centres::Centres;
 pub use frame::Frame;
 pub(crate) use frame::clamped;
 pub(crate) use linear::{FARTHEST, Linear, Part, Seen, Terms, largest_error};
+pub(crate) use ranking::Ranking;

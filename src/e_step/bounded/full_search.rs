@@ -12,6 +12,7 @@ use crate::costs::Cost;
 use crate::data::{Centres, Rows, View};
 use crate::kernels::distance;
 use crate::model::block::Block;
+use crate::model::cells::Nearest;
 use crate::model::search::{self, Exact};
 
 pub(crate) struct Searched {
@@ -350,13 +351,12 @@ fn nearest_alone<F: Float>(
     centres: &Centres<F>,
     open: &[Change],
 ) -> Option<Vec<(u32, Member<F>)>> {
-    let mut ids = vec![0; rows.len()];
-    let mut squared = vec![F::zero(); rows.len()];
-    let mut others = squared.clone();
-    if !rows.nearest_and_others(centres, &mut ids, &mut squared, &mut others) {
+    let mut near = Nearest::default();
+    if !near.of_all(rows, centres) {
         return None;
     }
-    let found = open.iter().zip(ids).zip(squared.iter().zip(&others));
+    let distances = near.squared.iter().zip(&near.others);
+    let found = open.iter().zip(near.ids.iter().copied()).zip(distances);
     let found = found.map(|((row, to), (own, others))| {
         let member = Member {
             row: row.row,

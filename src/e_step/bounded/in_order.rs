@@ -97,7 +97,7 @@ pub(crate) fn moves<F: Float>(
         let rows = &now.values[range.start * stride..range.end * stride];
         let rows = Rows::of_padded(rows, now.dim());
         let mut found = Nearest::default();
-        nearest(&rows, now, &mut found);
+        found.of_all(&rows, now);
         for (i, (c, moved)) in range.zip(moved).enumerate() {
             // Where several centres coincide, the first is the nearest.
             let is_first = found.ids[i] == c as u32;
@@ -110,21 +110,6 @@ pub(crate) fn moves<F: Float>(
         }
     });
     (moved, (k * k) as u64)
-}
-
-/// Compares a block of rows with all centres.
-fn nearest<F: Float>(rows: &Rows<F>, centres: &Centres<F>, found: &mut Nearest<F>) {
-    let Nearest {
-        ids,
-        squared,
-        others,
-        evaluations,
-    } = found;
-    ids.resize(rows.len(), 0);
-    squared.resize(rows.len(), F::zero());
-    others.resize(rows.len(), F::zero());
-    rows.nearest_and_others(centres, ids, squared, others);
-    *evaluations += (rows.len() * centres.len()) as u64;
 }
 
 /// A search by cells (E45) is tried where a row takes this many products, at this many places.
@@ -219,7 +204,9 @@ impl<F: Float> RowsInOrder<F> {
                     found.evaluations = 0;
                     match &cells {
                         Some(cells) => found = cells.nearest(&block),
-                        None => nearest(&block, centres, &mut found),
+                        None => {
+                            found.of_all(&block, centres);
+                        }
                     }
                     evaluations += found.evaluations;
                     for (i, &n) in open.iter().enumerate() {

@@ -5,11 +5,12 @@ use super::limits::LIMITS;
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::parallel;
-use crate::costs::{Cost, Ranking};
+use crate::costs::Cost;
 use crate::data::{Centres, Rows};
 use crate::io::rule;
 use crate::kernels::distance;
 use crate::model::quantizer::CoarseQuantizer;
+use crate::rows::Ranking;
 
 /// How many distances to all centres take as long as one to a centre of a list in the first search of a phase, whose lists are
 /// packed for many rows: products of wide rows alone are faster.
@@ -219,8 +220,9 @@ fn lists<F: Float>(
         let approximate = approximate.chunks_exact(to.len());
         let each = lists.chunks_exact_mut(size).zip(approximate);
         for (i, (list, approximate)) in each.enumerate() {
-            let (ids, squared) = ranking.of(Cost::Squared(to), &rows, i, approximate, size);
-            fill(list, first(places.start + i), ids, squared);
+            Cost::Squared(to).ranked(&rows, i, approximate, size, &mut ranking);
+            let Ranking { ids, costs, .. } = &ranking;
+            fill(list, first(places.start + i), ids, costs);
         }
     });
     lists
