@@ -1,8 +1,10 @@
-//! Passes over all rows: each is searched, shared out and summed up. An exact search for the nearest centre reads only rows that
-//! bounds leave open, once these are few.
+//! Passes over all rows: each is searched, shared out and summed up. Where only the nearest centre counts, an
+//! [incremental](super::incremental) one follows, once bounds would settle most rows.
 
+use super::incremental::IncrementalPass;
+use super::kept::{Kept, KeptRows};
 use super::pass::{RowPass, shard_rows};
-use super::saved::{Kept, SavedFull, SavedPass, SavedPhase};
+use super::saved::{SavedFull, SavedPass, SavedPhase};
 use super::vacant::{self, Filled};
 use super::{AnyModel, Ended, Pass, PhaseReport, SearchResult, SetUp, Stages, StopRule, Supports};
 use crate::base::error::Result;
@@ -18,7 +20,7 @@ use crate::model::block::{Block, UNSET};
 use crate::model::posterior::{Likelihood, LogJoint};
 use std::borrow::Cow;
 
-/// A phase whose passes read all rows, until bounds settle most of them.
+/// A phase whose passes read all rows.
 pub(crate) struct FullPass<'a, F: Float> {
     phase: SetUp<'a, F>,
     /// The first M-steps that keep to a simpler family: none from a model that is known.
@@ -38,7 +40,7 @@ pub(crate) struct FullPass<'a, F: Float> {
     /// Bounds of some rows of each shard after this search, where it finds them; of all, if they were wanted.
     probes: Vec<Vec<Bounds<F>>>,
     wanted: bool,
-    /// Bounds of all rows, in place of supports: then sums are kept as well.
+    /// Bounds of all rows, in place of supports, and their sums: for the next pass.
     kept: Option<Kept<F>>,
     /// Memory of the passes before.
     blocks: Spare<(Rows<F>, Block<F>)>,
@@ -110,22 +112,11 @@ impl<'a, F: Float> FullPass<'a, F> {
     /// In the middle of a phase, from a checkpoint.
     pub(crate) fn resumed(
         phase: SetUp<'a, F>,
-        saved: SavedFull<'_, F>,
+        saved: SavedFull<'_>,
     ) -> std::result::Result<Self, FileFault> {
         let mut pass = Self::before(phase);
         let n = pass.phase.data.len();
         let k = pass.phase.model().components();
-        if let Some(kept) = saved.kept {
-            let kept = kept.into_owned();
-            let dim = pass.phase.centres().dim();
-            let shard_rows = shard_rows(pass.phase.data, k, 0);
-            kept.rows.check(n, shard_rows, k, dim)?;
-            let of_model = |before: &Centres<F>| (before.len(), before.dim()) == (k, dim);
-            let sound = pass.phase.is_nearest() && kept.before.as_ref().is_some_and(of_model);
-            rule(sound, "centres before", "must be those of the model")?;
-            (pass.kept, pass.phase.calibrated) = (Some(kept), true);
-            return Ok(pass);
-        }
         let supports = saved.supports.into_owned();
         supports.check(n, k)?;
         let as_wide = supports.per_row == pass.supports.per_row;
@@ -295,42 +286,11 @@ impl<'a, F: Float> FullPass<'a, F> {
             return Ok(None);
         };
         let view = self.phase.view();
-        let centres = self.phase.centres().clone();
-        let mut means = centres.clone();
-        sums.move_centres(&mut means, |_, _, _| ());
         report.add_evaluations(view.len() as u64);
-        let labels = self.kept.as_ref().map(|kept| kept.rows.labels());
-        let (labels, order) = match &labels {
-            Some(labels) => (&labels[..], &[][..]),
-            None => self.supports.places(),
-        };
-        vacant::fill(view, centres, &|c| sums.mass(c), &means, labels, order)
-    }
-
-    /// The search of rows that their bounds leave open. The sums of the others are kept.
-    fn search_open(
-        kept: &mut Kept<F>,
-        phase: &SetUp<'a, F>,
-        report: &mut PhaseReport,
-    ) -> Result<(Likelihood, Moments)> {
-        let data = phase.data;
-        let view = phase.view();
-        let centres = phase.centres();
-        if let Some(before) = kept.before.take() {
-            let shard_rows = shard_rows(data, centres.len(), 0);
-            let rows = &mut kept.rows;
-            report.add_evaluations(rows.search(view, &before, centres, shard_rows)?);
-        }
-        let sums = &kept.rows.sums;
-        let weight = data.summary().total_weight;
-        let (mut moments, squared) = sums.moments_about(centres);
-        let squared = squared + data.residual().squared;
-        let entries = weight * phase.coordinates();
-        moments.add_total(squared, entries);
-        report.zero_mass = sums.zero_mass();
-        report.at_floor = moments.with_enough_rows(&phase.model().at_floor());
-        let likelihood = Likelihood::of_nearest(weight, entries, squared);
-        Ok((likelihood, moments))
+        let mass = |c| sums.mass(c);
+        let to_means = |centres: &mut Centres<F>| sums.move_centres(centres, |_, _, _| ());
+        let (labels, order) = self.supports.places();
+        vacant::fill(view, self.phase.centres(), &mass, &to_means, labels, order)
     }
 
     /// Wants bounds of all rows from the next search if they would settle at least half of the rows after two such moves as the
@@ -376,14 +336,14 @@ impl<'a, F: Float> FullPass<'a, F> {
             probes = labels.chunks(shard_rows).map(unknown).collect();
         }
         drop(labels);
-        let rows = RowsInOrder::of(view, centres, probes, in_cells, shard_rows)?;
-        let mut kept = Kept { rows, before: None };
+        let rows = RowsInOrder::of(probes, in_cells);
+        let sums = rows.sums(view, centres)?;
         // The free energy once more, rounded as those that follow: where nothing changes from now on, it does not.
-        let (likelihood, _) = Self::search_open(&mut kept, &self.phase, report)?;
         if let Some(last) = report.free_energies.last_mut() {
+            let likelihood = self.phase.likelihood(self.phase.squared(&sums));
             *last = self.phase.free_energy(&likelihood);
         }
-        self.kept = Some(kept);
+        self.kept = Some(Kept::new(KeptRows::InOrder(rows), sums));
         Ok(())
     }
 
@@ -414,14 +374,6 @@ impl<'a, F: Float> FullPass<'a, F> {
         self.phase.stages.place(centres)?;
         self.run(Mode::Sum, self.phase.model().log_joint(), report)?;
         Ok(())
-    }
-
-    /// Keeps the centres of the last search before they move, for the bounds.
-    fn remember(&mut self) {
-        if let Some(kept) = &mut self.kept {
-            let centres = self.phase.stages.model.centres();
-            kept.before.get_or_insert_with(|| centres.clone());
-        }
     }
 
     /// Whether sums may have values that the model expects of rows that lack them.
@@ -460,14 +412,7 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
         } else {
             Mode::SearchAndSum
         };
-        let likelihood = match &mut self.kept {
-            Some(kept) => {
-                let (likelihood, sums) = Self::search_open(kept, &self.phase, report)?;
-                self.statistics = Some(sums);
-                likelihood
-            }
-            None => self.run(mode, self.phase.model().log_joint(), report)?,
-        };
+        let likelihood = self.run(mode, self.phase.model().log_joint(), report)?;
         self.phase.calibrate(&likelihood);
         let mut found = SearchResult {
             likelihood,
@@ -487,15 +432,12 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
         if let Some(Filled { centres, rows }) = self.vacant.take() {
             // The sums say nothing of these components: the M-step leaves them there, and the next search finds them.
             self.supports.give(&rows);
-            self.remember();
             return self.phase.stages.place(centres);
         }
         if let Some(assignment) = self.assignment.take() {
             return self.split_and_merge(assignment, report);
         }
-        if self.kept.is_none() {
-            self.keep_bounds(report)?;
-        }
+        self.keep_bounds(report)?;
         let fitted = self.phase.stages.model.fitted_mut();
         if self.merges != Merges::Now || !fitted.merges() {
             return Ok(());
@@ -518,7 +460,9 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
     }
 
     fn update(&mut self, report: &PhaseReport) -> Result<()> {
-        self.remember();
+        if let Some(kept) = &mut self.kept {
+            kept.before = Some(self.phase.centres().clone());
+        }
         self.step(report.iterations < self.restricted)
     }
 
@@ -532,11 +476,6 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
             // They may take as much memory as the copy of the model.
             self.statistics = None;
         }
-        let kept = self.kept.as_ref().map(|kept| kept.rows.labels());
-        if let Some(labels) = kept {
-            let supports = Supports::of_labels(labels, self.phase.centres().len());
-            return self.phase.ended(supports, exact);
-        }
         let supports = if end {
             std::mem::take(&mut self.supports)
         } else {
@@ -549,7 +488,6 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
     fn save<'b>(&'b self, report: &'b PhaseReport) -> Option<SavedPhase<'b, F, AnyModel<F>>> {
         let pass = SavedFull {
             supports: Cow::Borrowed(&self.supports),
-            kept: self.kept.as_ref().map(Cow::Borrowed).map(Box::new),
             wanted: self.wanted,
             searches: self.searches,
             moves: self.moves,
@@ -557,6 +495,13 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
             again: self.again,
             tried: self.merges == Merges::Tried,
         };
-        self.phase.stages.saved(report, SavedPass::Full(pass))
+        SavedPhase::of(&self.phase.stages, report, SavedPass::Full(pass))
+    }
+
+    fn next(mut self: Box<Self>) -> Box<dyn Pass<'a, F> + 'a> {
+        match self.kept.take() {
+            Some(kept) => Box::new(IncrementalPass::of(self.phase, kept)),
+            None => self,
+        }
     }
 }

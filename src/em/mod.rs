@@ -4,11 +4,13 @@
 //! with their model. A [`Pass`] says whether the statistics are computed again from all rows ([`full`]), or kept and corrected
 //! by the rows that changed their component ([`incremental`]). The [report](PhaseReport) is what a phase has done so far.
 
+mod by_component;
 pub(crate) mod checkpoint;
 mod family;
 mod full;
 mod identity;
 mod incremental;
+mod kept;
 mod monitor;
 mod observe;
 mod outcome;
@@ -53,6 +55,8 @@ pub(crate) trait Pass<'a, F: Float> {
     /// Split and merge (E37), transfers (E50) and merges (E51), where they are sure to raise the free energy.
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()>;
     fn update(&mut self, report: &PhaseReport) -> Result<()>;
+    /// The pass that does the next search: another one from where sums are kept on.
+    fn next(self: Box<Self>) -> Box<dyn Pass<'a, F> + 'a>;
     fn stages(&mut self) -> &mut Stages<'a, F>;
     /// A copy of the result of the last search; at the `end` supports are not there twice.
     fn found(&mut self, end: bool) -> Ended<F>;
@@ -79,27 +83,34 @@ pub(crate) fn maximise<'a, F: Float>(
 ) -> Result<Ended<F>> {
     // If the fit can be cancelled, a copy of what each search found.
     let mut last = None;
-    let mut run = || loop {
-        monitor.save(&mut *pass, report)?;
+    let mut turn = |pass: &mut dyn Pass<'a, F>| {
+        monitor.save(pass, report)?;
         let started = Instant::now();
         let found = pass.search(report)?;
         pass.stages().check(found.free_energy)?;
         report.add_search(found.free_energy, started);
-        let stopped = monitor.iteration(&mut *pass, report, rule.max_iterations);
+        let stopped = monitor.iteration(pass, report, rule.max_iterations);
         if monitor.is_cancellable() {
             // One copy at a time.
             drop(last.take());
             last = Some(pass.found(false));
         }
         if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {
-            return Ok(stop);
+            return Ok(Some(stop));
         }
         let started = Instant::now();
         pass.move_components(report)?;
         pass.update(report)?;
         report.timings.update += started.elapsed();
+        Ok(None)
     };
-    let ended = run();
+    let ended = loop {
+        match turn(&mut *pass) {
+            Ok(None) => pass = pass.next(),
+            Ok(Some(stop)) => break Ok(stop),
+            Err(error) => break Err(error),
+        }
+    };
     report.stop = match ended {
         Err(Error::Cancelled) if last.is_some() => Stop::Cancelled,
         ended => ended?,

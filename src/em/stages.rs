@@ -1,7 +1,6 @@
 //! The search and the family of a phase, with their model.
 
 use super::report::PhaseReport;
-use super::saved::{SavedPass, SavedPhase};
 use super::{AnyModel, Ended, StopRule, Supports};
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, ensure};
@@ -9,13 +8,12 @@ use crate::base::float::Float;
 use crate::base::rng::{Purpose, Rng, Streams};
 use crate::data::{Data, Subspace, View};
 use crate::e_step::bounded::split_merge::{self, SplitMerge};
-use crate::e_step::{Assignment, EStep, Offset, Search};
+use crate::e_step::{Assignment, EStep, KeptSums, Offset, Search};
 use crate::io::{FileFault, rule};
 use crate::m_step::Moments;
 use crate::model::Mixture;
 use crate::model::posterior::Likelihood;
 use crate::rows::Centres;
-use std::borrow::Cow;
 
 /// The parts that every pass of a phase needs.
 pub(crate) struct SetUp<'a, F: Float> {
@@ -61,6 +59,25 @@ impl<F: Float> SetUp<'_, F> {
         let has_totals = stages.model.fitted().statistics().has_totals();
         let of_one = stages.width == 1 && model.components() > 1 && has_totals;
         of_one && !self.data.is_ragged() && stages.has_free_centres()
+    }
+
+    /// Weighted squared distances of the rows to the centres of their components (E36).
+    pub(super) fn squared(&self, sums: &KeptSums<F>) -> f64 {
+        sums.squared(self.centres()) + self.data.residual().squared
+    }
+
+    /// The likelihood of rows with these squared distances.
+    pub(super) fn likelihood(&self, squared: f64) -> Likelihood {
+        let weight = self.data.summary().total_weight;
+        Likelihood::of_nearest(weight, weight * self.coordinates(), squared)
+    }
+
+    /// Moments for an M-step from sums that are kept, and the likelihood.
+    pub(super) fn moments(&self, sums: &KeptSums<F>) -> (Moments, Likelihood) {
+        let (mut moments, squared) = sums.moments_about(self.centres());
+        let likelihood = self.likelihood(squared + self.data.residual().squared);
+        moments.add_total(likelihood.best, likelihood.entries);
+        (moments, likelihood)
     }
 
     pub(super) fn free_energy(&self, likelihood: &Likelihood) -> f64 {
@@ -164,20 +181,6 @@ impl<'a, F: Float> Stages<'a, F> {
             _ => FileFault::content("state", "must be a state of the E-step"),
         })?;
         Ok(())
-    }
-
-    /// The state from which a phase goes on in its middle; `None` if the search cannot save its state.
-    pub(super) fn saved<'b>(
-        &'b self,
-        report: &'b PhaseReport,
-        pass: SavedPass<'b, F>,
-    ) -> Option<SavedPhase<'b, F, AnyModel<F>>> {
-        Some(SavedPhase {
-            report: Cow::Borrowed(report),
-            model: Cow::Borrowed(&self.model),
-            search: self.search.save()?,
-            pass,
-        })
     }
 
     pub(super) fn whole_model(&mut self) -> &AnyModel<F> {

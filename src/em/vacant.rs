@@ -33,15 +33,18 @@ pub(super) struct Filled<F> {
 
 /// Chooses rows for the components without mass, as long as they lower the error: one after the other the row that lowers it most
 /// on its own, besides those chosen before. Copies of a row count as one of their weight. The rows have these labels, in this order
-/// if there is one, and the components these means. `None` if no row lowers it.
+/// if there is one, and the centres go `to_means`. `None` if no row lowers it.
 pub(super) fn fill<F: Float>(
     view: View<'_, F>,
-    mut centres: Centres<F>,
+    centres: &Centres<F>,
     mass: &dyn Fn(usize) -> f64,
-    means: &Centres<F>,
+    to_means: &dyn Fn(&mut Centres<F>),
     labels: &[u32],
     order: &[usize],
 ) -> Result<Option<Filled<F>>> {
+    let mut centres = centres.clone();
+    let mut means = centres.clone();
+    to_means(&mut means);
     let empty = (0..centres.len()).filter(|c| mass(*c) <= 0.0).take(MOST);
     let empty: Vec<usize> = empty.collect();
     let keep = |far: &mut Vec<Far>| {
@@ -62,7 +65,7 @@ pub(super) fn fill<F: Float>(
                 None => view.data.load(places.clone(), view.frame, &mut rows)?,
             }
             for (i, place) in places.enumerate() {
-                rows.distances_to(i, means, &labels[place..=place], &mut squared);
+                rows.distances_to(i, &means, &labels[place..=place], &mut squared);
                 let row = *order.get(place).unwrap_or(&place);
                 let squared = squared[0].to_f64();
                 let gain = rows.weight(i) * squared;

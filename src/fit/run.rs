@@ -496,9 +496,9 @@ impl<F: Float> Run<'_, F> {
         Ok(match saved {
             None if bounded => Box::new(IncrementalPass::new(set_up, report)?),
             None => Box::new(FullPass::new(set_up, stopped, report)?),
-            Some(SavedPass::Incremental(saved)) if bounded => Box::new(
-                IncrementalPass::resumed(set_up, saved.into_owned(), report).map_err(fault)?,
-            ),
+            Some(SavedPass::Incremental(saved)) if !data.is_ragged() => {
+                Box::new(IncrementalPass::resumed(set_up, saved.into_owned()).map_err(fault)?)
+            }
             Some(SavedPass::Full(saved)) if !bounded => {
                 Box::new(FullPass::resumed(set_up, saved).map_err(fault)?)
             }

@@ -9,6 +9,7 @@ use crate::base::float::Float;
 use crate::data::View;
 
 /// Rows that may be worth a transfer, by their bounds.
+#[derive(Clone)]
 pub(crate) struct TransferCandidates {
     changes: Vec<Change>,
     /// The smallest weight: that of a single copy.

@@ -14,7 +14,8 @@ use crate::kernels::distance;
 use crate::model::cells::{Cells, Nearest, TRIAL_ROWS};
 use crate::model::search;
 
-/// A row's component, and bounds on its distances.
+/// A row's component, and bounds on its distances: what a [`Member`](super::Member) is by component. Labels are those of distances to all
+/// centres, so these bounds have room for rounding; a quarter less memory is read for each row, and there is no second component.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Bounds<F> {
@@ -131,34 +132,28 @@ pub(crate) fn cells_pay<F: Float>(view: View<'_, F>, centres: &Centres<F>) -> Re
     Ok((pay, cells.evaluations + tried))
 }
 
-/// All rows with their bounds, and the sums of their components.
+/// All rows with their bounds.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "files", serde(bound = "F: Float"))]
 pub(crate) struct RowsInOrder<F: Float> {
     /// The rows of every shard.
     shards: Vec<Vec<Bounds<F>>>,
-    pub(crate) sums: KeptSums<F>,
     /// Whether open rows are compared with the centres of some cells alone.
     in_cells: bool,
 }
 
 impl<F: Float> RowsInOrder<F> {
-    /// Rows with these bounds, in shards of `shard_rows` rows.
-    pub(crate) fn of(
-        view: View<'_, F>,
-        centres: &Centres<F>,
-        shards: Vec<Vec<Bounds<F>>>,
-        in_cells: bool,
-        shard_rows: usize,
-    ) -> Result<Self> {
-        let label = |n: usize| shards[n / shard_rows][n % shard_rows].label;
-        let sums = KeptSums::of_rows(view, centres, shard_rows, label)?;
-        Ok(Self {
-            shards,
-            sums,
-            in_cells,
-        })
+    /// Rows with these bounds: shards are of as many rows, except the last one.
+    pub(crate) fn of(shards: Vec<Vec<Bounds<F>>>, in_cells: bool) -> Self {
+        Self { shards, in_cells }
+    }
+
+    /// The sums of the components.
+    pub(crate) fn sums(&self, view: View<'_, F>, centres: &Centres<F>) -> Result<KeptSums<F>> {
+        let shard_rows = self.shards[0].len();
+        let label = |n: usize| self.shards[n / shard_rows][n % shard_rows].label;
+        KeptSums::of_rows(view, centres, shard_rows, label)
     }
 
     pub(crate) fn labels(&self) -> Vec<u32> {
@@ -172,7 +167,7 @@ impl<F: Float> RowsInOrder<F> {
         view: View<'_, F>,
         before: &Centres<F>,
         centres: &Centres<F>,
-        shard_rows: usize,
+        sums: &mut KeptSums<F>,
     ) -> Result<u64> {
         let k = centres.len();
         let dim = centres.dim();
@@ -183,7 +178,8 @@ impl<F: Float> RowsInOrder<F> {
             Some(_) => (CELL_ROWS, CELL_ROWS),
             None => (TASK_ROWS, search::block_rows(k, dim).min(BATCH_ROWS)),
         };
-        let sums = &self.sums;
+        let shard_rows = self.shards[0].len();
+        let about = &*sums;
         let shards = self.shards.iter_mut().collect();
         let found = parallel::map_parts(shards, |shard, rows: &mut Vec<_>| {
             let mut open = Vec::new();
@@ -215,8 +211,8 @@ impl<F: Float> RowsInOrder<F> {
                         if to != row.label {
                             let values = block.row(i);
                             let weight = block.weight(i);
-                            parts.add(sums, values, -weight, row.label);
-                            parts.add(sums, values, weight, to);
+                            parts.add(about, values, -weight, row.label);
+                            parts.add(about, values, weight, to);
                         }
                         *row = Bounds::found(to, found.squared[i], found.others[i], dim);
                     }
@@ -227,21 +223,19 @@ impl<F: Float> RowsInOrder<F> {
         let found = parallel::all(found)?.into_iter();
         let (parts, counts) = found.unzip::<_, _, Vec<_>, Vec<_>>();
         evaluations += counts.iter().sum::<u64>();
-        self.sums.add_parts(Parts::joined(parts));
-        if self.sums.have_lost_digits(centres) {
-            let label = |n: usize| self.shards[n / shard_rows][n % shard_rows].label;
-            self.sums = KeptSums::of_rows(view, centres, shard_rows, label)?;
+        sums.add_parts(Parts::joined(parts));
+        if sums.have_lost_digits(centres) {
+            *sums = self.sums(view, centres)?;
         }
         Ok(evaluations)
     }
 
-    /// Checks that of a file, for `n` rows in shards of `shard_rows`, and `k` components in `dim` coordinates.
+    /// Checks that of a file, for `n` rows in shards of `shard_rows`, and `k` components.
     pub(crate) fn check(
         &self,
         n: usize,
         shard_rows: usize,
         k: usize,
-        dim: usize,
     ) -> std::result::Result<(), FileFault> {
         let known = |row: &Bounds<F>| {
             let bounds = [row.upper.to_f64(), row.lower.to_f64()];
@@ -252,7 +246,6 @@ impl<F: Float> RowsInOrder<F> {
             .map(|first| shard_rows.min(n - first));
         let sized = self.shards.iter().map(Vec::len).eq(sizes);
         let sound = sized && self.shards.iter().flatten().all(known);
-        rule(sound, "rows", "must have known components and bounds")?;
-        self.sums.check(k, dim)
+        rule(sound, "rows", "must have known components and bounds")
     }
 }
