@@ -677,6 +677,5 @@ _FAMILIES = {
     "factors": ("factors", "GaussianMixture"),
     "dirichlet-process": ("a Dirichlet process", "BayesianGaussianMixture"),
     "von-mises-fisher": ("directions", "KMeans"),
-    "table": ("columns of different kinds", "TableMixture"),
     "product": ("columns of different kinds", "TableMixture"),
 }

@@ -117,7 +117,7 @@ class TableMixture(CoremixTable):
     """
 
     _algorithm = "table"
-    _families: ClassVar[tuple[str, ...]] = ("table", "product")
+    _families: ClassVar[tuple[str, ...]] = ("product",)
     _others: ClassVar[type[CoremixMixture]] = GaussianMixture
     _names = CoremixMixture._names | {"prior rows": "prior_rows", "ridge": "reg_covar"}
     _elsewhere: ClassVar[dict[str, str]] = CoremixMixture._elsewhere | {

@@ -1,9 +1,7 @@
 //! The parameters of a model by name, as Python has them.
 
 use crate::input::Number;
-use coremix::families::{
-    Column, Covariance, Family, GaussianMixture, PartMixture, ProductMixture, TableMixture,
-};
+use coremix::families::{Column, Covariance, Family, GaussianMixture, ProductMixture};
 use coremix::{BoxedMixture, Mixture, Result, Save};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -43,10 +41,6 @@ pub(crate) fn put_parameters<F: Number>(
     }
     match Family::of(model) {
         Some(Family::Gaussian(own)) => put_covariances(own, found),
-        Some(Family::Table(own)) => {
-            put_columns([(own, None)].into_iter(), own.columns().len(), found)?;
-            found.set_item("explain", own.explain().into_pyarray(found.py()))
-        }
         Some(Family::Product(own)) => put_blocks(own, found),
         _ => Ok(()),
     }
@@ -68,7 +62,6 @@ pub(crate) fn part<F: Number>(
     }
     Ok(Some(match Family::of(model) {
         Some(Family::Gaussian(own)) => part!(own),
-        Some(Family::Table(own)) => part!(own),
         Some(Family::Product(own)) => part!(own),
         _ => return Ok(None),
     }))
@@ -99,54 +92,28 @@ fn put_covariances<F: Number>(own: &GaussianMixture<F>, found: &Bound<'_, PyDict
     }
 }
 
-/// Kinds of all columns, and the covariances of the first block that has some.
+/// Kinds of all columns, the covariances of the first block that has some, and the probabilities of categories.
 fn put_blocks<F: Number>(own: &ProductMixture<F>, found: &Bound<'_, PyDict>) -> PyResult<()> {
-    let numbers = own.parts().filter_map(|(_, part)| match part {
-        PartMixture::Gaussian(numbers) => Some(numbers),
-        _ => None,
-    });
-    let numbers: Vec<_> = numbers.collect();
-    found.set_item("blocks", numbers.len())?;
-    if let Some(numbers) = numbers.first() {
+    let py = found.py();
+    found.set_item("blocks", own.gaussians().count())?;
+    if let Some((_, numbers)) = own.gaussians().next() {
         let kind = format!("{:?}", numbers.covariance_kind());
         found.set_item("covariance_type", in_small_letters(&kind))?;
         put_covariances(numbers, found)?;
     }
-    let tables = own.parts().filter_map(|(columns, part)| match part {
-        PartMixture::Table(others) => Some((others, Some(columns))),
-        _ => None,
-    });
-    put_columns(tables, Mixture::frame(own).dim(), found)?;
-    found.set_item("explain", own.explain().into_pyarray(found.py()))
-}
-
-/// The kinds of `d` columns, and the probabilities of categories, of tables with the places of their columns.
-fn put_columns<'a, F: Number>(
-    tables: impl Iterator<Item = (&'a TableMixture<F>, Option<&'a [usize]>)>,
-    d: usize,
-    found: &Bound<'_, PyDict>,
-) -> PyResult<()> {
-    let py = found.py();
-    let by_column = PyDict::new(found.py());
+    let by_column = PyDict::new(py);
     let codes = PyDict::new(py);
-    let mut kinds = vec!["number"; d];
-    for (own, places) in tables {
-        for (j, column) in own.columns().iter().enumerate() {
-            let place = places.map_or(j, |places| places[j]);
-            kinds[place] = match column {
-                Column::Count => "count",
-                Column::Category(_) => {
-                    let probabilities = own.probabilities(j).map_err(crate::errors::raise)?;
-                    by_column.set_item(place, probabilities.into_pyarray(py))?;
-                    let own = own.codes(j).map_err(crate::errors::raise)?;
-                    codes.set_item(place, own.to_vec().into_pyarray(py))?;
-                    "category"
-                }
-                _ => "number",
-            };
-        }
+    let columns = own.columns().iter().enumerate();
+    for (j, _) in columns.filter(|(_, kind)| matches!(kind, Column::Category(_))) {
+        let probabilities = own.probabilities(j).map_err(crate::errors::raise)?;
+        by_column.set_item(j, probabilities.into_pyarray(py))?;
+        let own = own.codes(j).map_err(crate::errors::raise)?;
+        codes.set_item(j, own.to_vec().into_pyarray(py))?;
     }
-    found.set_item("kinds", kinds)?;
+    let kinds = own.columns().iter();
+    let kinds = kinds.map(|kind| in_small_letters(&format!("{kind:?}")));
+    found.set_item("kinds", kinds.collect::<Vec<_>>())?;
     found.set_item("codes", codes)?;
-    found.set_item("probabilities", by_column)
+    found.set_item("probabilities", by_column)?;
+    found.set_item("explain", own.explain().into_pyarray(py))
 }

@@ -7,7 +7,6 @@ mod product;
 mod proportions;
 pub(crate) mod saved;
 mod stored;
-mod table;
 mod variances;
 mod von_mises_fisher;
 
@@ -18,9 +17,8 @@ pub use gaussian::exact_sums::ExactSums;
 pub use gaussian::family::Gaussian;
 pub use gaussian::mixture::GaussianMixture;
 pub use gaussian::prior::Prior;
-pub use product::{Part, PartMixture, Product, ProductMixture};
+pub use product::{Column, Part, Product, ProductMixture, Table};
 #[cfg(feature = "files")]
 pub use saved::{Save, load_model};
 pub use stored::Family;
-pub use table::{Column, Table, TableMixture};
 pub use von_mises_fisher::{VonMisesFisher, VonMisesFisherMixture};

@@ -4,9 +4,8 @@ use super::dirichlet_process::DirichletProcessMixture;
 use super::dirichlet_process::Distribution;
 use super::gaussian::covariances::Parameters;
 use super::gaussian::mixture::GaussianMixture;
-use super::product::{self, PartMixture, ProductMixture};
+use super::product::{self, ProductMixture};
 use super::saved::Save;
-use super::table::{self, TableMixture};
 use super::von_mises_fisher::{self, VonMisesFisherMixture};
 use crate::base::error::Result;
 use crate::base::file_fault::FileFault;
@@ -121,46 +120,7 @@ families! {
     Gaussian: GaussianMixture, Parameters<F>, |model| Cow::Borrowed(&model.theta), |theta: Parameters<F>| theta.check().map(|()| Self::whole(theta));
     DirichletProcess: DirichletProcessMixture, Distribution<F>, |model| Cow::Borrowed(&model.q), |q: Distribution<F>| q.try_into();
     VonMisesFisher: VonMisesFisherMixture, von_mises_fisher::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: von_mises_fisher::Theta<F>| theta.check().map(|()| Self::new(theta));
-    Table: TableMixture, table::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: table::Theta<F>| theta.check().map(|()| Self::new(theta));
     Product: ProductMixture, product::Theta<F>, |model| Cow::Borrowed(&model.theta), |theta: product::Theta<F>| theta.check().map(|()| Self::new(theta));
-}
-
-/// A part of a product: never a product itself, so that none is deeper than a file may be read.
-#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "files", serde(bound = "F: Float"))]
-enum StoredPart<'a, F: Clone> {
-    Gaussian(Cow<'a, Parameters<F>>),
-    Table(Cow<'a, table::Theta<F>>),
-}
-
-serde_through! {
-    StoredPart: PartMixture;
-}
-
-impl<'a, F: Float> From<&'a PartMixture<F>> for StoredPart<'a, F> {
-    fn from(part: &'a PartMixture<F>) -> Self {
-        match part {
-            PartMixture::Gaussian(model) => Self::Gaussian(Cow::Borrowed(&model.theta)),
-            PartMixture::Table(model) => Self::Table(Cow::Borrowed(&model.theta)),
-        }
-    }
-}
-
-impl<F: Float> TryFrom<StoredPart<'_, F>> for PartMixture<F> {
-    type Error = FileFault;
-
-    fn try_from(stored: StoredPart<'_, F>) -> Read<Self> {
-        Ok(match stored {
-            StoredPart::Gaussian(theta) => {
-                theta.check()?;
-                Self::Gaussian(GaussianMixture::whole(theta.into_owned()))
-            }
-            StoredPart::Table(theta) => {
-                theta.check()?;
-                Self::Table(TableMixture::new(theta.into_owned()))
-            }
-        })
-    }
 }
 
 impl<F: Float> Save for BoxedMixture<F> {

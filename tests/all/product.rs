@@ -2,9 +2,7 @@
 
 use crate::common::{blobs, classes_are_found, close, last, rises_in_phases, rounding};
 use coremix::data::Sparse;
-use coremix::families::{
-    Column, GaussianMixture, Part, PartMixture, Product, ProductMixture, Table, TableMixture,
-};
+use coremix::families::{Column, GaussianMixture, Part, Product, ProductMixture, Table};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{BoxedMixture, Builder, Float, algorithms, testing};
@@ -78,12 +76,11 @@ fn holes(x: &Array2<f64>) -> Array2<f64> {
 }
 
 /// The two parts of a model: its numbers, and the others.
-fn parts<F: Float>(model: &ProductMixture<F>) -> (&GaussianMixture<F>, &TableMixture<F>) {
-    let mut parts = model.parts().map(|(_, part)| part);
-    match (parts.next(), parts.next()) {
-        (Some(PartMixture::Table(table)), Some(PartMixture::Gaussian(numbers))) => (numbers, table),
-        other => panic!("{other:?}"),
-    }
+fn parts<F: Float>(model: &ProductMixture<F>) -> (&GaussianMixture<F>, ProductMixture<F>) {
+    let mut blocks = model.gaussians();
+    let (columns, numbers) = blocks.next().unwrap();
+    assert!(columns == NUMBERS && blocks.next().is_none());
+    (numbers, model.marginal(&[1, 3]).unwrap())
 }
 
 /// A row of numbers under component `c`: the log-density of what is known, and what is expected of all with its covariance.
@@ -131,7 +128,7 @@ fn naive_numbers(
 }
 
 /// The log-density of the category and the count under component `c`, of what is known.
-fn naive_others(table: &TableMixture<f64>, row: ArrayView1<'_, f64>, c: usize) -> f64 {
+fn naive_others(table: &ProductMixture<f64>, row: ArrayView1<'_, f64>, c: usize) -> f64 {
     let (of_category, rate) = (
         table.probabilities(0).unwrap(),
         Mixture::variances(table)[[c, 1]],
@@ -183,7 +180,7 @@ fn densities_and_updates_are_the_naive_ones() {
             let naive = [0, 1, 2].map(|c| naive_numbers(numbers, &of_numbers, c));
             let joint = |c: usize| {
                 let pi = Mixture::proportions(&model)[c];
-                pi.ln() + naive[c].0 + naive_others(table, row, c)
+                pi.ln() + naive[c].0 + naive_others(&table, row, c)
             };
             let joints = [joint(0), joint(1), joint(2)];
             let all = log_sum(&joints);
@@ -218,7 +215,7 @@ fn densities_and_updates_are_the_naive_ones() {
                 assert!(close(found, expected, 1e-8), "{kind:?}: {found} {expected}");
             }
             let expected = others.1[c] / counted.1[c];
-            let found = Mixture::variances(table)[[c, 1]];
+            let found = Mixture::variances(&table)[[c, 1]];
             assert!(close(found, expected, 1e-8), "{kind:?}: {found} {expected}");
         }
         if matches!(kind, Covariance::Factors(_)) {
@@ -663,14 +660,21 @@ fn files_are_checked() {
     let read = |json: &str| serde_json::from_str::<ProductMixture<f64>>(json);
     assert!(read(&json).is_ok());
     for (from, to) in [
-        ("\"columns\":[1,3]", "\"columns\":[1,1]"),
-        ("\"columns\":[1,3]", "\"columns\":[1]"),
+        ("\"columns\":[0,2,4]", "\"columns\":[0,2,2]"),
+        ("\"columns\":[0,2,4]", "\"columns\":[0,2]"),
+        ("\"columns\":[0,2,4]", "\"columns\":[0,2,3]"),
         ("\"columns\":[0,2,4]", "\"columns\":[0,2,5]"),
         ("\"columns\":[0,2,4]", "\"columns\":[0,2,4,5]"),
+        ("\"alone\":[null,", "\"alone\":[null,null,"),
+        ("\"kind\":\"Count\"", "\"kind\":\"Number\""),
+        ("\"codes\":[0.0,", "\"codes\":[0.5,"),
+        ("\"codes\":[0.0,", "\"codes\":["),
+        ("\"parameters\":[", "\"parameters\":[-"),
+        ("\"parameters\":[", "\"parameters\":[0.5,"),
         ("\"mixing\":\"Equal\"", "\"mixing\":\"Unknown\""),
         ("\"exponent\":0", "\"exponent\":1"),
-        ("\"parts\":[", "\"parts\":[],\"other\":["),
-        ("\"Gaussian\"", "\"Product\""),
+        ("\"blocks\":[", "\"blocks\":[],\"other\":["),
+        ("\"model\":{", "\"model\":{\"Product\":{},"),
     ] {
         let changed = json.replacen(from, to, 1);
         assert!(changed != json, "{from}");
@@ -707,7 +711,8 @@ fn a_table_by_name_has_covariances() {
     // Rows in advance alone are for all columns, whose numbers are independent.
     let in_advance = fit(table().columns(kinds()).prior(Prior::new(5.0)));
     let any: &dyn std::any::Any = &*in_advance;
-    assert!(any.downcast_ref::<TableMixture<f64>>().is_some());
+    let alone = any.downcast_ref::<ProductMixture<f64>>().unwrap();
+    assert!(alone.gaussians().next().is_none());
     let with = fit(table()
         .columns(kinds())
         .prior(Prior::new(5.0).variance(2.0)));
@@ -718,7 +723,7 @@ fn a_table_by_name_has_covariances() {
     let all = fit(table().covariance(Covariance::Tied));
     let any: &dyn std::any::Any = &*all;
     let all = any.downcast_ref::<ProductMixture<f64>>().unwrap();
-    assert_eq!(all.parts().next().unwrap().0, [0, 1, 2, 3, 4]);
+    assert_eq!(all.gaussians().next().unwrap().0, [0, 1, 2, 3, 4]);
     // 3 means, a covariance of 6 numbers and the rest of each component, and 2 proportions.
     let tied = fit(table().columns(kinds()).covariance(Covariance::Tied));
     assert_eq!(tied.free_parameters(), Some(3 * 3 + 6 + 3 * (2 + 1) + 2));

@@ -2,7 +2,7 @@
 
 use crate::common::{classes_are_found, close, read, rises_in_phases, rounding};
 use coremix::data::Sparse;
-use coremix::families::{Column, Table, TableMixture};
+use coremix::families::{Column, ProductMixture, Table};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, testing};
@@ -54,7 +54,7 @@ fn ln_factorial(x: f64) -> f64 {
 }
 
 /// ln p(c, y), from the parameters that the model shows.
-fn naive_joint(model: &TableMixture<f64>, row: &[f64], c: usize) -> f64 {
+fn naive_joint(model: &ProductMixture<f64>, row: &[f64], c: usize) -> f64 {
     let (means, variances) = (Mixture::means(model), Mixture::variances(model));
     let terms = row
         .iter()

@@ -441,6 +441,28 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 }
 
+/// A mixture in a file of another one: its parameters, without the name of the family.
+#[cfg(feature = "files")]
+pub(in crate::families) mod alone {
+    use super::{Float, GaussianMixture, Parameters};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in crate::families) fn serialize<F: Float, S: Serializer>(
+        model: &GaussianMixture<F>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        model.theta.serialize(to)
+    }
+
+    pub(in crate::families) fn deserialize<'de, F: Float, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<GaussianMixture<F>, D::Error> {
+        let theta = Parameters::deserialize(from)?;
+        theta.check().map_err(serde::de::Error::custom)?;
+        Ok(GaussianMixture::whole(theta))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,29 +1,35 @@
 //! A mixture of products: its parts, the costs of rows, and its answers.
 
+use super::column::{Column, check};
+use super::law::{Alone, Law};
+use super::normal::Normal;
 use crate::base::cached::Cached;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::costs::{Cost, OwnCost, penalised};
 use crate::families::columns::{check_columns, other_columns, shares_under};
+use crate::families::gaussian::family::Gaussian;
 use crate::families::gaussian::mixture::GaussianMixture;
 use crate::families::proportions::{Mixing, Proportions, components};
-use crate::families::table::{TableMixture, numbers_apart};
 use crate::io::rule;
 use crate::model::Mixture;
 use crate::model::posterior::LogJoint;
 use crate::rows::{Centres, Frame, Rows};
-use ndarray::{Array1, Array2, ArrayD, ArrayView1};
+use ndarray::{Array1, Array2, ArrayD, ArrayView1, Axis, concatenate};
+use std::cell::RefCell;
 use std::ops::Range;
 
-/// A fitted mixture of products.
+/// A fitted mixture of products, or of tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProductMixture<F> {
     pub(in crate::families) theta: Theta<F>,
+    /// (d).
+    kinds: Vec<Column>,
     /// The means of all columns, in the data's own numbers.
     centres: Centres<F>,
-    /// (k): what costs are besides those of the parts, so that mixing proportions count once.
+    /// (k): what costs are besides those of the parts.
     added: Vec<f64>,
     /// Without ridges, made when densities are asked for.
     plain: Cached<Box<Self>>,
@@ -35,64 +41,40 @@ pub struct ProductMixture<F> {
 #[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
 pub(in crate::families) struct Theta<F> {
     pub(super) frame: Frame<F>,
-    pub(super) parts: Vec<PartOf<F>>,
+    pub(super) blocks: Vec<Numbers<F>>,
+    /// (d): the columns that are in no block.
+    pub(super) alone: Vec<Option<Alone>>,
     pub(super) proportions: Proportions,
 }
 
-/// A part with its columns.
+/// A block of numbers. Mixing proportions of its own do not count.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "files", serde(bound = "F: Float", deny_unknown_fields))]
-pub(super) struct PartOf<F> {
+pub(super) struct Numbers<F> {
     pub(super) columns: Vec<usize>,
-    pub(super) model: PartMixture<F>,
+    /// Never a product itself, so that none is deeper than a file may be read.
+    #[cfg_attr(
+        feature = "files",
+        serde(with = "crate::families::gaussian::mixture::alone")
+    )]
+    pub(super) model: GaussianMixture<F>,
 }
 
-/// The components of a block of columns. Their own mixing proportions do not count.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "each has k x d numbers besides")]
-#[non_exhaustive]
-pub enum PartMixture<F> {
-    /// Numbers.
-    Gaussian(GaussianMixture<F>),
-    /// Numbers, counts and categories, each column alone.
-    Table(TableMixture<F>),
-}
-
-/// Does the same with the family and the model of a part, whichever they are. The model has all that an update depends on.
-macro_rules! each {
-    ($part:expr, |$family:ident, $model:ident| $do:expr) => {
-        match $part {
-            PartMixture::Gaussian($model) => {
-                let $family = Gaussian::new($model.covariance_kind()).equal_proportions();
-                $do
-            }
-            PartMixture::Table($model) => {
-                let $family = Table::default();
-                $do
-            }
-        }
-    };
-}
-pub(super) use each;
-
-impl<F: Float> PartOf<F> {
-    fn mixture(&self) -> &dyn Mixture<F> {
-        match &self.model {
-            PartMixture::Gaussian(model) => model,
-            PartMixture::Table(model) => model,
-        }
+impl<F: Float> Numbers<F> {
+    /// The family. The model has all that an update depends on.
+    pub(super) fn family(&self) -> Gaussian {
+        Gaussian::new(self.model.covariance_kind()).equal_proportions()
     }
 
-    /// The log-joint of cost 0 of a row that knows all columns.
-    fn constant(&self) -> f64 {
-        let log_joint = self.mixture().log_joint();
-        log_joint.alpha + self.columns.len() as f64 * log_joint.gamma
-    }
-
-    /// Some rows as the part sees them.
+    /// These columns of some rows.
     pub(super) fn rows(&self, rows: &Rows<F>, some: Range<usize>) -> Rows<F> {
-        rows.of_columns(some, &self.columns, self.mixture().frame())
+        rows.of_columns(some, &self.columns, self.model.frame())
+    }
+
+    /// The log-density of cost 0 of a row that knows all columns.
+    fn constant(&self) -> f64 {
+        self.columns.len() as f64 * self.model.log_joint().gamma
     }
 }
 
@@ -103,30 +85,31 @@ impl<F: Float> Theta<F> {
         let d = self.frame.dim();
         self.proportions.check_stored(k)?;
         rule(self.frame.is_raw(), "frame", "must be that of raw numbers")?;
-        let columns = self.parts.iter().flat_map(|part| part.columns.clone());
-        let mut columns: Vec<usize> = columns.collect();
+        let in_blocks = self.blocks.iter().flat_map(|block| &block.columns);
+        let alone = (0..self.alone.len()).filter(|j| self.alone[*j].is_some());
+        let mut columns: Vec<usize> = in_blocks.copied().chain(alone).collect();
         columns.sort_unstable();
-        let once = columns.into_iter().eq(0..d);
-        rule(once, "columns", "must be in one block each")?;
-        let fits = |part: &PartOf<F>| {
-            let model = part.mixture();
-            let columns = part.columns.len();
-            model.components() == k && model.frame().dim() == columns
+        let once = columns.into_iter().eq(0..d) && self.alone.len() == d;
+        rule(once, "columns", "must be alone, or in one block each")?;
+        let fits = |block: &Numbers<F>| {
+            let columns = block.columns.len();
+            block.model.components() == k && block.model.frame().dim() == columns
         };
         let say = "must have all components, and their columns";
-        rule(self.parts.iter().all(fits), "parts", say)
+        rule(self.blocks.iter().all(fits), "blocks", say)?;
+        self.alone.iter().flatten().try_for_each(|own| own.check(k))
     }
 }
 
 impl<F: Float> ProductMixture<F> {
     pub(in crate::families) fn new(theta: Theta<F>) -> Self {
-        let centres = Centres::with_capacity(0, theta.frame.dim());
-        let added = Vec::new();
+        let kind = |own: &Option<Alone>| own.as_ref().map_or(Column::Number, |own| own.kind);
         let mut new = Self {
-            theta,
-            centres,
-            added,
+            kinds: theta.alone.iter().map(kind).collect(),
+            centres: Centres::with_capacity(0, theta.frame.dim()),
+            added: Vec::new(),
             plain: Cached::default(),
+            theta,
         };
         new.renew();
         new
@@ -134,68 +117,93 @@ impl<F: Float> ProductMixture<F> {
 
     /// Makes what follows from the parameters.
     pub(super) fn renew(&mut self) {
-        let means = self.by_column(|part| part.mixture().means());
+        self.added = self.proportions().mapv(|p| -p.ln()).to_vec();
+        let means = self.by_column(self.added.len(), Mixture::means, Alone::means);
         self.centres = Centres::of_coordinates(means.view());
-        let mut added = self.proportions().mapv(|p| -p.ln());
-        for part in &self.theta.parts {
-            added += &part.mixture().proportions().mapv(f64::ln);
-        }
-        self.added = added.to_vec();
         self.plain = Cached::default();
     }
 
-    /// Numbers (k, d), of which each part has those of its columns.
-    fn by_column<T: Copy + Default>(&self, of: impl Fn(&PartOf<F>) -> Array2<T>) -> Array2<T> {
-        let shape = (self.theta.proportions.values.len(), self.theta.frame.dim());
-        let mut all = Array2::from_elem(shape, T::default());
-        for part in &self.theta.parts {
-            for (own, j) in of(part).columns().into_iter().zip(&part.columns) {
+    /// Numbers (n, d) of blocks, and of columns alone.
+    fn by_column<T: Copy + Default>(
+        &self,
+        n: usize,
+        of_block: impl Fn(&GaussianMixture<F>) -> Array2<T>,
+        of_alone: impl Fn(&Alone) -> Vec<T>,
+    ) -> Array2<T> {
+        let mut all = Array2::from_elem((n, self.theta.frame.dim()), T::default());
+        for (columns, model) in self.gaussians() {
+            for (own, j) in of_block(model).columns().into_iter().zip(columns) {
                 all.column_mut(*j).assign(&own);
+            }
+        }
+        for (mut column, own) in all.columns_mut().into_iter().zip(&self.theta.alone) {
+            if let Some(own) = own {
+                column.assign(&ArrayView1::from(&of_alone(own)));
             }
         }
         all
     }
 
-    /// The blocks of columns, and the components of each, which are those of its columns alone.
-    pub fn parts(&self) -> impl Iterator<Item = (&[usize], &PartMixture<F>)> {
-        let parts = self.theta.parts.iter();
-        parts.map(|part| (&part.columns[..], &part.model))
+    /// The blocks of numbers that have covariances: their columns, and the components of these alone.
+    pub fn gaussians(&self) -> impl Iterator<Item = (&[usize], &GaussianMixture<F>)> {
+        let blocks = self.theta.blocks.iter();
+        blocks.map(|block| (&block.columns[..], &block.model))
     }
 
-    fn tables(&self) -> impl Iterator<Item = (&PartOf<F>, &TableMixture<F>)> {
-        self.theta
-            .parts
-            .iter()
-            .filter_map(|part| match &part.model {
-                PartMixture::Table(table) => Some((part, table)),
-                PartMixture::Gaussian(_) => None,
-            })
+    fn alone(&self) -> impl Iterator<Item = &Alone> {
+        self.theta.alone.iter().flatten()
     }
 
-    /// How much each column sets a component apart from the whole mixture (k, d), in nats, as
-    /// [`TableMixture::explain`]: each column alone, also where columns have covariances.
+    /// The kinds of the columns.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.kinds
+    }
+
+    /// The codes of the categories of a column, in ascending order: those that occurred in the data of the fit.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless there is such a column, of categories.
+    pub fn codes(&self, column: usize) -> Result<&[f64]> {
+        self.categories(column).map(|own| &own.codes[..])
+    }
+
+    /// The probabilities of the categories of a column (k, categories), in the order of their [`codes`](Self::codes).
+    ///
+    /// # Errors
+    /// As `codes`.
+    pub fn probabilities(&self, column: usize) -> Result<Array2<f64>> {
+        self.categories(column).map(Alone::probabilities)
+    }
+
+    fn categories(&self, column: usize) -> Result<&Alone> {
+        let coded = |own: &&Alone| matches!(own.kind, Column::Category(_));
+        let own = self.theta.alone.get(column).and_then(Option::as_ref);
+        let rule = "must be one of categories";
+        own.filter(coded)
+            .ok_or_else(|| Error::parameter("column", column, rule))
+    }
+
+    /// How much each column sets a component apart from the whole mixture (k, d), in nats: the mean, over rows of the component, of
+    /// $\ln p(y_j \mid c) - \ln p(y_j)$, where $p(y_j)$ is the distribution of the column's kind with the mean, the variance and the
+    /// shares of the mixture. It is a divergence, so 0 where a column says nothing. Each column counts alone, also where columns have
+    /// covariances.
     #[must_use]
     pub fn explain(&self) -> Array2<f64> {
-        let shares = self.proportions();
-        self.by_column(|part| {
-            let model = match &part.model {
-                PartMixture::Table(model) => {
-                    return model.explained(&self.theta.proportions.values);
-                }
-                PartMixture::Gaussian(model) => model,
-            };
-            let mut apart = Mixture::variances(model);
-            let means = Mixture::means(model);
-            for (mut variances, means) in apart.columns_mut().into_iter().zip(means.columns()) {
-                let means = means.mapv(Float::to_f64);
-                let mean = means.dot(&shares);
-                let squared = means.mapv(|m| (m - mean).powi(2));
-                let whole = (&variances + &squared).dot(&shares);
-                let pairs = variances.iter_mut().zip(&squared);
-                pairs.for_each(|(v, squared)| *v = numbers_apart(*squared, *v, whole).max(0.0));
-            }
-            apart
-        })
+        let shares = &self.theta.proportions.values;
+        let variances = self.variances();
+        let mut nats = Mixture::means(self).mapv(Float::to_f64);
+        let columns = nats.columns_mut().into_iter().zip(variances.columns());
+        for ((mut column, variances), own) in columns.zip(&self.theta.alone) {
+            let own = own.as_ref().map(|own| own.explained(shares));
+            let own = own.unwrap_or_else(|| {
+                let pairs = column.iter().zip(variances);
+                let pairs: Vec<f64> = pairs.flat_map(|(mean, v)| [*mean, *v]).collect();
+                Normal.explained(&pairs, shares, 2)
+            });
+            column.assign(&Array1::from(own));
+        }
+        nats
     }
 
     /// The mixture of these columns alone, in this order: the density of the others is integrated out.
@@ -215,11 +223,8 @@ impl<F: Float> ProductMixture<F> {
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
         let others = other_columns(columns, values, self.theta.frame.dim())?;
         let shares = shares_under(&self.marginal(columns)?, values)?;
-        let known: Vec<_> = columns
-            .iter()
-            .copied()
-            .zip(values.iter().copied())
-            .collect();
+        let known = columns.iter().copied().zip(values.iter().copied());
+        let known: Vec<_> = known.collect();
         self.of_columns(&others, &known, Proportions::learned(shares.into_iter()))
     }
 
@@ -230,12 +235,12 @@ impl<F: Float> ProductMixture<F> {
         known: &[(usize, f64)],
         proportions: Proportions,
     ) -> Result<Self> {
-        let mut parts = Vec::new();
-        for part in &self.theta.parts {
+        let mut blocks = Vec::new();
+        for block in &self.theta.blocks {
             let mut own = Vec::new();
             let mut places = Vec::new();
             let mut given = (Vec::new(), Vec::new());
-            for (place, column) in part.columns.iter().enumerate() {
+            for (place, column) in block.columns.iter().enumerate() {
                 if let Some(to) = columns.iter().position(|wanted| wanted == column) {
                     own.push(place);
                     places.push(to);
@@ -247,45 +252,47 @@ impl<F: Float> ProductMixture<F> {
             if own.is_empty() {
                 continue;
             }
-            let model = match &part.model {
-                PartMixture::Table(model) => PartMixture::Table(model.marginal(&own)?),
-                PartMixture::Gaussian(model) => {
-                    let mut model = if given.0.is_empty() {
-                        model.marginal(&own)?
-                    } else {
-                        model.condition(&given.0, &given.1)?
-                    };
-                    let common = &mut model.theta.common;
-                    common.proportions = Proportions::equal(common.k(), Mixing::Equal);
-                    model.renew(None)?;
-                    PartMixture::Gaussian(model)
-                }
+            let mut model = if given.0.is_empty() {
+                block.model.marginal(&own)?
+            } else {
+                block.model.condition(&given.0, &given.1)?
             };
+            let common = &mut model.theta.common;
+            common.proportions = Proportions::equal(common.k(), Mixing::Equal);
+            model.renew(None)?;
             let columns = places;
-            parts.push(PartOf { columns, model });
+            blocks.push(Numbers { columns, model });
         }
-        let frame = self.theta.frame.of_columns(columns);
+        let alone = columns.iter().map(|j| self.theta.alone[*j].clone());
         Ok(Self::new(Theta {
-            frame,
-            parts,
+            frame: self.theta.frame.of_columns(columns),
+            blocks,
+            alone: alone.collect(),
             proportions,
         }))
     }
 
-    /// Costs of some rows under the components `ids`: $-\ln p(c, y)$ without constants, so that units of the data change no bit of them.
+    /// Costs of some rows under the components `ids`: $-\ln p(c, y)$, of blocks without constants.
     fn costs(&self, rows: &Rows<F>, some: Range<usize>, ids: &[u32], out: &mut Vec<F>) {
         let mut own = Vec::new();
         let width = ids.len().max(1);
         let mut totals = vec![0.0; some.len() * ids.len()];
-        for part in &self.theta.parts {
-            let rows = part.rows(rows, some.clone());
-            let model = part.mixture();
-            let cost = model.cost();
-            let log_joint = model.log_joint();
+        for (i, totals) in some.clone().zip(totals.chunks_exact_mut(width)) {
+            rows.each_known(i, |j, x| {
+                if let Some(own) = &self.theta.alone[j] {
+                    own.add_costs(x.to_f64(), ids, totals);
+                }
+            });
+        }
+        for block in &self.theta.blocks {
+            let rows = block.rows(rows, some.clone());
+            let cost = block.model.cost();
+            let log_joint = block.model.log_joint();
+            let whole = log_joint.alpha + block.constant();
             for (i, totals) in totals.chunks_exact_mut(width).enumerate() {
                 cost.some(&rows, i, ids, &mut own);
                 // Nothing, where nothing is missing.
-                let missing = part.constant() - log_joint.of_row(&rows, i);
+                let missing = whole - log_joint.of_row(&rows, i);
                 let pairs = totals.iter_mut().zip(&own);
                 pairs.for_each(|(total, cost)| *total += log_joint.beta * cost.to_f64() + missing);
             }
@@ -314,42 +321,38 @@ impl<F: Float> OwnCost<F> for ProductMixture<F> {
     }
 
     fn completed(&self, rows: &Rows<F>, i: usize, c: usize) -> Option<Vec<f64>> {
+        self.theta.blocks.first()?;
         let mean = self.centres.row(c)[..rows.dim].iter();
         let mut all: Vec<f64> = mean.map(|m| m.to_f64()).collect();
-        for part in &self.theta.parts {
-            let own = part.rows(rows, i..i + 1);
-            let model = part.mixture();
+        for block in &self.theta.blocks {
+            let model = &block.model;
+            let own = block.rows(rows, i..i + 1);
             let completed = model.cost().completed(&own, 0, c).unwrap_or_default();
             for (place, z) in completed.into_iter().enumerate() {
-                all[part.columns[place]] = model.frame().leave_wide(place, z);
+                all[block.columns[place]] = model.frame().leave_wide(place, z);
             }
         }
         Some(all)
     }
 
     fn are_of_known(&self) -> bool {
-        let mut parts = self.theta.parts.iter();
-        parts.all(|part| part.mixture().cost().takes_missing())
+        true
     }
 
     fn has_distances(&self) -> bool {
-        let mut parts = self.theta.parts.iter();
-        parts.all(|part| part.mixture().cost().has_distances())
+        let coded = |kind: &Column| matches!(kind, Column::Category(_));
+        !self.kinds.iter().any(coded)
     }
 
     fn takes(&self, rows: &Rows<F>, first: usize) -> Result<()> {
-        self.tables().try_for_each(|(part, table)| {
-            let own = part.rows(rows, 0..rows.len());
-            table.check(&own, first, |j| part.columns[j])
-        })
+        check(&self.kinds, rows, first, |j| j)
     }
 
     fn datum(&self, column: usize, shares: ArrayView1<'_, F>, expected: f64, whole: bool) -> f64 {
-        let place = |part: &PartOf<F>| part.columns.iter().position(|j| *j == column);
-        let found = |(part, table): (&PartOf<F>, &TableMixture<F>)| {
-            Some(table.datum(place(part)?, shares, expected, whole))
-        };
-        self.tables().find_map(found).unwrap_or(expected)
+        self.theta.alone[column].as_ref().map_or(expected, |own| {
+            let shares = shares.mapv(Float::to_f64).to_vec();
+            own.datum(&shares, expected, whole)
+        })
     }
 }
 
@@ -368,7 +371,7 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
 
     fn log_joint(&self) -> LogJoint {
         LogJoint {
-            alpha: self.theta.parts.iter().map(PartOf::constant).sum(),
+            alpha: self.theta.blocks.iter().map(Numbers::constant).sum(),
             gamma: 0.0,
             beta: 1.0,
         }
@@ -380,19 +383,16 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
 
     /// The logarithms of the prior densities of all parts.
     fn prior_terms(&self) -> f64 {
-        let parts = self.theta.parts.iter();
-        parts.map(|part| part.mixture().prior_terms()).sum()
+        let of_blocks = self.gaussians().map(|(_, model)| model.prior_terms());
+        of_blocks.chain(self.alone().map(Alone::prior_terms)).sum()
     }
 
     fn plain(&self) -> Option<&dyn Mixture<F>> {
-        let mut parts = self.theta.parts.iter();
-        let has_ridge = parts.any(|part| part.mixture().plain().is_some());
+        let has_ridge = self.gaussians().any(|(_, model)| model.plain().is_some());
         let make = || {
             let mut theta = self.theta.clone();
-            for part in &mut theta.parts {
-                if let PartMixture::Gaussian(model) = &mut part.model {
-                    *model = model.without_ridge();
-                }
+            for block in &mut theta.blocks {
+                block.model = block.model.without_ridge();
             }
             Box::new(Self::new(theta))
         };
@@ -401,53 +401,56 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
 
     fn free_parameters(&self) -> Option<usize> {
         let mut all = self.theta.proportions.free();
-        for part in &self.theta.parts {
-            // The proportions of tables are none of the parameters here; those of Gaussians are equal.
-            let of_table = usize::from(matches!(part.model, PartMixture::Table(_)));
-            all += part.mixture().free_parameters()? - of_table * (self.added.len() - 1);
+        for (_, model) in self.gaussians() {
+            all += model.free_parameters()?;
         }
-        Some(all)
+        Some(all + self.alone().map(Alone::free).sum::<usize>())
     }
 
     /// Components that a floor holds in any part.
     fn at_floor(&self) -> Vec<usize> {
-        let parts = self.theta.parts.iter();
-        let mut held: Vec<usize> = parts.flat_map(|part| part.mixture().at_floor()).collect();
+        let of_blocks = self.gaussians().flat_map(|(_, model)| model.at_floor());
+        let held = of_blocks.chain(self.alone().flat_map(Alone::at_floor));
+        let mut held: Vec<usize> = held.collect();
         held.sort_unstable();
         held.dedup();
         held
     }
 
-    /// As those of the parts: of a count its rate, of categories the probability that two rows differ.
+    /// The variance of a count is its rate. For categories it is the probability that two rows differ.
     fn variances(&self) -> Array2<f64> {
-        self.by_column(|part| part.mixture().variances())
+        self.by_column(self.added.len(), Mixture::variances, Alone::variances)
     }
 
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         let mut rng = Rng::from_seed(seed);
         let labels = components(&self.theta.proportions.values, n, &mut rng)?;
-        let mut rows = Array2::from_elem((n, self.theta.frame.dim()), F::zero());
-        for part in &self.theta.parts {
-            let own = match &part.model {
-                PartMixture::Gaussian(model) => model.drawn(&labels, &mut rng),
-                PartMixture::Table(model) => model.drawn(&labels, &mut rng),
-            };
-            for (own, j) in own.columns().into_iter().zip(&part.columns) {
-                rows.column_mut(*j).assign(&own);
-            }
-        }
+        let rng = RefCell::new(rng);
+        let of_block = |own: &GaussianMixture<F>| own.drawn(&labels, &mut rng.borrow_mut());
+        let of_alone = |own: &Alone| own.drawn(&labels, &mut rng.borrow_mut());
+        let rows = self.by_column(n, of_block, of_alone);
         Ok((rows, labels))
     }
 
-    /// Besides those of all columns those of the parts, in the order of the blocks.
+    /// Besides those of all columns those of blocks, in their order, and the `probabilities` (k, categories) and `codes` of all categories, in
+    /// the order of their columns.
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         let mut all = vec![
             ("variances", self.variances().into_dyn()),
             ("proportions", self.proportions().into_dyn()),
         ];
-        for part in &self.theta.parts {
-            let own = part.mixture().parameters().into_iter();
+        for (_, model) in self.gaussians() {
+            let own = model.parameters().into_iter();
             all.extend(own.filter(|(name, _)| !["variances", "proportions"].contains(name)));
+        }
+        let columns = (0..self.kinds.len()).filter_map(|j| self.categories(j).ok());
+        let (codes, probabilities): (Vec<_>, Vec<_>) = columns
+            .map(|own| (own.codes.clone(), own.probabilities()))
+            .unzip();
+        let views: Vec<_> = probabilities.iter().map(|own| own.view()).collect();
+        if let Ok(probabilities) = concatenate(Axis(1), &views) {
+            all.push(("probabilities", probabilities.into_dyn()));
+            all.push(("codes", Array1::from(codes.concat()).into_dyn()));
         }
         all
     }

@@ -1,6 +1,6 @@
 //! Numbers that the laws read from models of each family.
 
-use coremix::families::{DirichletProcessMixture, GaussianMixture, PartMixture, ProductMixture};
+use coremix::families::{DirichletProcessMixture, GaussianMixture, ProductMixture};
 use coremix::{Float, Mixture};
 use ndarray::{Array2, Array3};
 
@@ -57,10 +57,7 @@ impl<F: Float> Family<F> for ProductMixture<F> {
     fn covariances(&self) -> Array3<f64> {
         let (k, d) = Mixture::means(self).dim();
         let mut all = Array3::zeros((k, d, d));
-        for (columns, part) in self.parts() {
-            let PartMixture::Gaussian(part) = part else {
-                unreachable!("no tables")
-            };
+        for (columns, part) in self.gaussians() {
             for ((c, i, j), v) in part.covariances().indexed_iter() {
                 all[[c, columns[i], columns[j]]] = *v;
             }
