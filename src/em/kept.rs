@@ -27,9 +27,8 @@ impl<F: Float> Kept<F> {
 /// The order of the rows, which is all that differs from one kept pass to another.
 ///
 /// There are two, because each is slow at what the other is for. Rows in their order need no sort and share products with all centres:
-/// exact searches by component took 1.1 to 5.0 times as long on eight shapes of 20,000 to 100,000 rows in 2 to 100 columns, with 20 to
-/// 1,000 components and the same centres after as many iterations. Neighbour lists are packed once for all rows of a component,
-/// which split and merge and transfers read together as well: these need the rows by component.
+/// exact searches of rows by component took longer on every shape that was tried, up to five times. Neighbour lists are packed once for
+/// all rows of a component, which split and merge and transfers read together as well: these need the rows by component.
 #[derive(Clone)]
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "files", serde(bound = "F: Float"))]
