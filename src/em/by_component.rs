@@ -250,13 +250,16 @@ impl<F: Float> ByComponent<F> {
         self.moves > 0 || self.candidates.is_some() || would_end && self.transfers_wait()
     }
 
-    /// Transfers, or a round of split and merge. Whether sums or centres are others now.
+    /// Transfers, or a round of split and merge.
     pub(super) fn move_components(
         &mut self,
         phase: &mut SetUp<'_, F>,
         sums: &mut KeptSums<F>,
         report: &mut PhaseReport,
-    ) -> Result<bool> {
+    ) -> Result<()> {
+        if self.candidates.is_none() && (self.moves == 0 || !self.searched) {
+            return Ok(());
+        }
         let mut centres = phase.centres().clone();
         let moved = if let Some(candidates) = self.candidates.take() {
             // Rounds end with one that gained less than the phase would stop for (E50).
@@ -267,8 +270,6 @@ impl<F: Float> ByComponent<F> {
             self.assignment.forget_some(&made.changes);
             self.assignment.apply(&made.changes);
             made.begun
-        } else if self.moves == 0 || !self.searched {
-            return Ok(false);
         } else {
             let offsets = sums.offsets(&centres);
             let squared = sums.squared(&centres);
@@ -282,7 +283,7 @@ impl<F: Float> ByComponent<F> {
                     // The next round goes by distances too: new lists, and a search of all rows.
                     self.lists = None;
                 }
-                return Ok(false);
+                return Ok(());
             }
             sums.renew(phase.view(), &centres, assignment, &made.stale)?;
             made.stale
@@ -296,7 +297,7 @@ impl<F: Float> ByComponent<F> {
         if moved.contains(&true) {
             self.place(phase, centres)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Gives these rows to their components: lists of near centres may not have them.

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 pub(crate) struct IncrementalPass<'a, F: Float> {
     phase: SetUp<'a, F>,
     kept: Kept<F>,
-    /// The sums for the next M-step, unless components moved after the search.
+    /// The sums for the next M-step, of a search of rows in their order.
     moments: Option<Moments>,
     /// Rows for components without mass, after this search.
     vacant: Option<Filled<F>>,
@@ -100,10 +100,17 @@ impl<'a, F: Float> Pass<'a, F> for IncrementalPass<'a, F> {
                 KeptRows::ByComponent(rows) => rows.follow(phase, sums, &before, report)?,
             }
         }
-        let (moments, likelihood) = phase.moments(sums);
         report.zero_mass = sums.zero_mass();
-        report.at_floor = moments.with_enough_rows(&phase.model().at_floor());
-        self.moments = Some(moments);
+        let likelihood = match rows {
+            KeptRows::InOrder(_) => {
+                let (moments, likelihood) = phase.moments(sums);
+                report.at_floor = moments.with_enough_rows(&phase.model().at_floor());
+                self.moments = Some(moments);
+                likelihood
+            }
+            // Components may move before the M-step.
+            KeptRows::ByComponent(_) => phase.likelihood(phase.squared(sums)),
+        };
         let free_energy = phase.free_energy(&likelihood);
         let (may_fill, settles) = match rows {
             KeptRows::InOrder(_) => (true, false),
@@ -134,24 +141,16 @@ impl<'a, F: Float> Pass<'a, F> for IncrementalPass<'a, F> {
     fn move_components(&mut self, report: &mut PhaseReport) -> Result<()> {
         let Self { phase, kept, .. } = self;
         let Kept { rows, sums, before } = kept;
-        let moved = match (rows, self.vacant.take()) {
-            (KeptRows::InOrder(_), None) => false,
+        match (rows, self.vacant.take()) {
+            (KeptRows::InOrder(_), None) => Ok(()),
             (KeptRows::InOrder(_), Some(filled)) => {
                 // The sums say nothing of these components: the M-step leaves them there, and the next search finds them.
                 *before = Some(phase.centres().clone());
-                phase.stages.place(filled.centres)?;
-                false
+                phase.stages.place(filled.centres)
             }
-            (KeptRows::ByComponent(rows), None) => rows.move_components(phase, sums, report)?,
-            (KeptRows::ByComponent(rows), Some(filled)) => {
-                rows.fill(filled, phase, sums)?;
-                true
-            }
-        };
-        if moved {
-            self.moments = None;
+            (KeptRows::ByComponent(rows), None) => rows.move_components(phase, sums, report),
+            (KeptRows::ByComponent(rows), Some(filled)) => rows.fill(filled, phase, sums),
         }
-        Ok(())
     }
 
     fn update(&mut self, _: &PhaseReport) -> Result<()> {
