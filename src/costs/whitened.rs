@@ -347,16 +347,12 @@ fn all_of_each<F: Float>(
             let (cost, error) = bounds(c as usize, costs[c as usize]);
             best.min(cost + error)
         });
-        ranking.ids.retain(|&c| {
-            let (found, error) = bounds(c as usize, costs[c as usize]);
-            found - error <= best
-        });
-        ranking.decide(0, k, |ids, out: &mut Vec<F>| {
-            let form = |c: usize| components[c].form(rows.row(i), &mut apart) + added[c];
-            out.clear();
-            out.extend(ids.iter().map(|c| *c as usize).map(form).map(held::<F>));
-        });
-        ranking.put(costs);
+        for c in ranking.ids.iter().map(|c| *c as usize) {
+            let (found, error) = bounds(c, costs[c]);
+            if found - error <= best {
+                costs[c] = held(components[c].form(rows.row(i), &mut apart) + added[c]);
+            }
+        }
     }
 }
 
