@@ -32,47 +32,28 @@ pub(crate) struct Patterns<'a> {
     rows: Vec<u32>,
 }
 
+/// The entries of row `i`, counted from the first one of all rows.
+#[inline(always)]
+fn places(starts: &[usize], i: u32) -> Range<usize> {
+    let i = i as usize;
+    starts[i] - starts[0]..starts[i + 1] - starts[0]
+}
+
 impl<'a> Patterns<'a> {
     pub(crate) fn of<F: Float>(entries: &Entries<'a, F>, dim: usize) -> Self {
         let Entries { starts, ids, .. } = *entries;
         let places = starts[0]..starts[entries.len()];
-        let values = &entries.values[places.clone()];
-        let values = values.iter().map(|x| x.to_f64()).collect();
-        let mut patterns = Self {
-            starts,
-            ids: &ids[places],
-            values,
-            each: Vec::new(),
-            missing: Vec::new(),
-            rows: Vec::new(),
-        };
-        patterns.find(dim);
-        patterns
+        let values = entries.values[places.clone()].iter();
+        let values = values.map(|x| x.to_f64()).collect();
+        Self::new(starts, &ids[places], values, dim)
     }
 
-    /// The entries of row `i`.
-    #[inline(always)]
-    fn places(&self, i: u32) -> Range<usize> {
-        let first = self.starts[0];
-        self.starts[i as usize] - first..self.starts[i as usize + 1] - first
-    }
-
-    #[inline(always)]
-    fn row(&self, i: u32) -> Known<'_, f64> {
-        let places = self.places(i);
-        Known {
-            ids: &self.ids[places.clone()],
-            values: &self.values[places],
-        }
-    }
-
-    fn find(&mut self, dim: usize) {
-        let all = self.ids;
-        let ids = |i: u32| &all[self.places(i)];
+    fn new(starts: &'a [usize], all_ids: &'a [u32], values: Vec<f64>, dim: usize) -> Self {
+        let ids = |i: u32| &all_ids[places(starts, i)];
         // Rows that differ in their first columns need no other comparison.
         let first = |i: u32| ids(i).iter().take_while(|j| **j < u64::BITS);
         let bits = |i: u32| first(i).fold(0u64, |bits, j| bits | 1 << j);
-        let numbers = 0..self.starts.len() as u32 - 1;
+        let numbers = 0..starts.len() as u32 - 1;
         let mut order: Vec<(u64, u32)> = numbers.map(|i| (bits(i), i)).collect();
         order.sort_unstable_by(|a, b| {
             let by_ids = || ids(a.1).cmp(ids(b.1));
@@ -93,9 +74,23 @@ impl<'a> Patterns<'a> {
             end = rows.end;
             each.push((known, start..missing.len(), rows));
         }
-        self.rows = order.iter().map(|row| row.1).collect();
-        self.each = each;
-        self.missing = missing;
+        Self {
+            starts,
+            ids: all_ids,
+            values,
+            each,
+            missing,
+            rows: order.iter().map(|row| row.1).collect(),
+        }
+    }
+
+    #[inline(always)]
+    fn row(&self, i: u32) -> Known<'_, f64> {
+        let places = places(self.starts, i);
+        Known {
+            ids: &self.ids[places.clone()],
+            values: &self.values[places],
+        }
     }
 
     fn iter(&self) -> impl Iterator<Item = Pattern<'_>> {

@@ -88,14 +88,14 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     // Iterations on few numbers are worth their time.
     let wide = (d as f64 / TUNING.few_columns).max(1.0);
     let many = wide * shape.rows as f64 / TUNING.few_rows;
-    let all = TUNING.on_all_rows * many.clamp(TUNING.on_few_rows, 1.0);
+    let on_all_rows = TUNING.on_all_rows * many.clamp(TUNING.on_few_rows, 1.0);
     let first = phase(PhaseRows::Coreset, TUNING.on_coresets).starts(starts);
     let mut phases = vec![first.unless_random_rows_do()];
     let larger = larger(k, shape.rows / TUNING.larger).map(Lightweight::new);
     phases.extend(larger.map(|larger| phase(PhaseRows::Larger(larger), TUNING.on_coresets)));
-    phases.push(phase(PhaseRows::All, all).transfers(TUNING.rounds));
+    phases.push(phase(PhaseRows::All, on_all_rows).transfers(TUNING.rounds));
     let columns = Phase::new(last).rows(PhaseRows::All);
-    let columns = columns.tolerance_factor(TUNING.on_all_columns * all);
+    let columns = columns.tolerance_factor(TUNING.on_all_columns * on_all_rows);
     phases.push(columns.after_subspace());
     phases
 }

@@ -65,8 +65,8 @@ impl<F: Float> Begin<F> for UnlessRandomRowsDo {
         let n = at.all.len();
         let step = (n / few).max(2);
         let drawn = chosen(at.all, (0..n).step_by(step))?;
-        let apart = step * few.div_ceil(TUNING.random.judges);
-        let judges = chosen(at.all, (1..n).step_by(apart))?;
+        let judge_step = step * few.div_ceil(TUNING.random.judges);
+        let judges = chosen(at.all, (1..n).step_by(judge_step))?;
         // Means of m rows are off by the error of one row over m.
         let off = 1.0 + at.clusters as f64 / drawn.len() as f64;
         let (means, evaluations) = em::iterated(View::new(&*drawn, at.frame), random)?;

@@ -1,8 +1,8 @@
 //! A number alone: a mean and a variance.
 //!
 //! It is no [diagonal covariance](crate::families::Covariance::Diagonal) of one column. The prior of a table (E57) is a share of the weight
-//! of its rows, with the variance of the column whatever the number of components is, and adds all of its logarithm to F, where that of
-//! covariances (E59) is 0 at its mode. And a table begins with the variances of its columns in all searches.
+//! of its rows, with the variance of the column, whatever the number of components is. It adds all of its logarithm to F, where the
+//! logarithm for covariances (E59) is 0 at its mode. And a table begins with the variances of its columns in all searches.
 
 use super::column::LEAST;
 use super::law::{Law, Whole};
