@@ -58,7 +58,7 @@
 //! |---|---|---|---|
 //! | [`k_means`](algorithms::k_means) | none | k-means++ | [`Exhaustive`](e_step::Exhaustive), width 1 |
 //! | [`k_means_c_prime`](algorithms::k_means_c_prime) | none | k-means++ | the same, width $C'$ |
-//! | [`gmm`](algorithms::gmm) | none | k-means++ | the same, all components |
+//! | [`gmm`](algorithms::gmm) | none | means of `fast` | the same, all components |
 //! | [`lazy_k_means`](algorithms::lazy_k_means) | none | k-means++ | [`Lazy`](e_step::Lazy), width 1 |
 //! | [`lwcs_k_means`](algorithms::lwcs_k_means) | [`Lightweight`](coreset::Lightweight) | [AFK-MC²](seed::AfkMc2) | [`Exhaustive`](e_step::Exhaustive), width 1 |
 //! | [`fast`](algorithms::fast) | lightweight, then all rows | [hierarchical](seed::HierarchicalKMeansPlusPlus) | [`Bounded`](e_step::Bounded), in [phases](Phase) |

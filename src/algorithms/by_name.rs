@@ -14,7 +14,7 @@ use crate::families::saved::Save;
 use crate::families::{
     Column, Covariance, DirichletProcess, Gaussian, Prior, Table, VonMisesFisher,
 };
-use crate::fit::{Builder, Estimator, MeansOf, Phase, Shape, WarmStart};
+use crate::fit::{Builder, Estimator, Phase, Shape, WarmStart};
 use crate::m_step::MStep;
 use crate::seed::{AfkMc2, Given, KMeansPlusPlus};
 use ndarray::Array2;
@@ -101,7 +101,7 @@ settings! {
     /// Several candidates for each seed, where the seeder is [`KMeansPlusPlus`]. Default: one.
     greedy: bool,
     /// Seeds that are the means of [`algorithms::fast`](crate::algorithms::fast), where the seeder is [`KMeansPlusPlus`]:
-    /// mixtures often end at higher densities. Default: none.
+    /// mixtures often end at higher densities. Default: of `gmm` alone.
     refined: bool,
     /// Centres to start from, in place of the algorithm's seeder: see [`Given`]. Default: none.
     centres: Array2<f64>,
@@ -367,7 +367,7 @@ impl Algorithm {
         if let Some(draws) = coreset {
             needed += sizes.coreset(draws);
         }
-        if s.refined == Some(true) {
+        if s.refined.unwrap_or(self.begins_refined()) {
             needed = needed.max(of_fast(None));
         }
         Ok(needed as usize)
@@ -379,6 +379,11 @@ impl Algorithm {
         let best = usize::from(self.restarts_of() > 1);
         let saved = usize::from(self.checkpoint.is_some()) * (1 + best);
         (best + saved + usize::from(self.cancel.is_some())) as f64 * kept
+    }
+
+    /// Whether it begins at the means of `fast` unless it is told otherwise.
+    fn begins_refined(&self) -> bool {
+        self.name == "gmm" && self.settings.greedy != Some(true) && self.settings.centres.is_none()
     }
 
     fn restarts_of(&self) -> usize {
@@ -497,14 +502,11 @@ impl Algorithm {
             let columns = s.columns.as_deref().unwrap_or_default();
             builder = own::seeded_by(columns, KMeansPlusPlus::greedy(), builder);
         }
-        if let (Some(true), Some(k)) = (s.refined, s.clusters) {
-            let standardise = s.standardise.unwrap_or_default();
-            let cosine = s.metric == Some(Metric::Cosine);
-            let fast = own::fast::<F>(k)
-                .standardise(standardise)
-                .directions(cosine);
-            builder = builder.seeder(MeansOf::new(fast.build()?));
-        }
+        builder = match s.refined {
+            Some(true) => builder.seeder_of(own::seeder_of),
+            Some(false) if s.greedy != Some(true) => builder.seeder(KMeansPlusPlus::new()),
+            _ => builder,
+        };
         if let Some(centres) = &s.centres {
             builder = builder.seeder(Given::new(centres.mapv(F::from_f64).view()));
         }

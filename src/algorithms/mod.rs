@@ -10,6 +10,7 @@
 pub(crate) mod by_name;
 mod memory;
 mod of_fast;
+mod refined;
 
 pub use of_fast::{fast, fast_phases, fast_within};
 
@@ -22,6 +23,7 @@ use crate::fit::{Builder, Clusterer, MeansOf};
 use crate::m_step::MStep;
 use crate::seed::{AfkMc2, InColumns, KMeansPlusPlus};
 use of_fast::{phases_within, rows_for};
+use refined::seeder_of;
 
 /// k-means (Lloyd) from k-means++ seeds.
 ///
@@ -49,9 +51,13 @@ pub fn k_means_c_prime<F: Float>(clusters: usize, c_prime: usize) -> Builder<F> 
 /// EM for the Gaussian mixture with one shared isotropic variance and equal mixing proportions.
 ///
 /// Supports of all components, so $F$ is the log-likelihood ([E3](crate::equations#e3)). Cost $nk$ and as many exponentials.
+///
+/// Components begin at the means of [`fast`]: from rows that are far apart ([`KMeansPlusPlus`]) EM often ends with two groups in one
+/// component.
 #[inline(never)]
 pub fn gmm<F: Float>(clusters: usize) -> Builder<F> {
-    k_means(clusters).e_step(Exhaustive::all()).named()
+    let builder = k_means(clusters).e_step(Exhaustive::all());
+    builder.seeder_of(seeder_of).named()
 }
 
 /// lazy-k-means: a point changes its component only for one nearer by a factor 1 + `epsilon` (\[KM\] Eq. 21).
@@ -142,7 +148,8 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 /// sketch. Works on dense rows too.
 #[inline(never)]
 pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
-    gmm(clusters).covariance(Covariance::Diagonal)
+    let builder = gmm(clusters).covariance(Covariance::Diagonal);
+    builder.seeder(KMeansPlusPlus::new()).named()
 }
 
 /// Restarts of [`table`].

@@ -21,10 +21,18 @@ pub(crate) struct Outcome<Model> {
 }
 
 impl<Model> Outcome<Model> {
-    /// How far it has come: free energies compare on the same rows alone, so the one that came further is better.
-    pub(crate) fn standing(&self) -> (usize, f64) {
+    /// The free energy that it has come to.
+    pub(crate) fn last(&self) -> f64 {
         let last = self.phases.last().and_then(|p| p.free_energies.last());
-        (self.reached, last.copied().unwrap_or(f64::NEG_INFINITY))
+        last.copied().unwrap_or(f64::NEG_INFINITY)
+    }
+
+    /// Whether it came further, or as far and to a higher free energy: these compare on the same rows alone. A gain of rounding is none,
+    /// so the first of two ways to the same clusters is taken in every unit.
+    pub(crate) fn is_better_than(&self, other: &Self) -> bool {
+        let own = self.last();
+        let gains = own - other.last() > own.abs() * 2f64.powi(-40);
+        self.reached > other.reached || self.reached == other.reached && gains
     }
 
     /// Whether its last phase was cancelled, or there is none.

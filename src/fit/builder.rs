@@ -13,7 +13,7 @@ use crate::em::{Rule, StopRule, Tolerance};
 use crate::families::saved::Save;
 use crate::families::{Covariance, Gaussian, Prior};
 use crate::io::FileFault;
-use crate::m_step::MStep;
+use crate::m_step::{MStep, Needs};
 use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::sync::Arc;
@@ -52,6 +52,8 @@ pub struct Clusterer<F: Float, M = Gaussian> {
 pub(super) struct Pipeline<F: Float> {
     pub(super) coreset: Arc<dyn Coreset<F>>,
     pub(super) seeder: Arc<dyn Seeder<F>>,
+    /// The seeder under another family, unless the caller gives one.
+    seeder_of: Option<SeederOf<F>>,
     phases: List<F>,
     /// Whether the caller gave an E-step, and a list of phases.
     given: [bool; 2],
@@ -81,6 +83,9 @@ impl Settings {
     }
 }
 
+/// A seeder that depends on the family.
+pub(crate) type SeederOf<F> = fn(Needs) -> Arc<dyn Seeder<F>>;
+
 /// A list of phases that depends on the data.
 type List<F> = Arc<dyn Fn(Shape) -> Vec<Phase<F>> + Send + Sync>;
 
@@ -98,6 +103,7 @@ impl<F: Float> Default for Pipeline<F> {
         Self {
             coreset: Arc::new(Full),
             seeder: Arc::new(KMeansPlusPlus::new()),
+            seeder_of: None,
             phases: Arc::new(|_| vec![Phase::new(Exhaustive::nearest())]),
             given: [false; 2],
             settings: Settings {
@@ -152,9 +158,10 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// The seeder. Default [`KMeansPlusPlus`]: the usual choice.
+    /// The seeder. Default [`KMeansPlusPlus`]: the usual choice; a named algorithm may have its own.
     pub fn seeder(mut self, seeder: impl Seeder<F> + 'static) -> Self {
         self.0.pipeline.seeder = Arc::new(seeder);
+        self.0.pipeline.seeder_of = None;
         self
     }
 
@@ -183,8 +190,12 @@ impl<F: Float, M: Stage> Builder<F, M> {
 
     /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
     pub fn m_step<N: MStep<F>>(self, m_step: N) -> Builder<F, N> {
+        let mut pipeline = self.0.pipeline;
+        if let Some(seeder_of) = pipeline.seeder_of {
+            pipeline.seeder = seeder_of(m_step.needs());
+        }
         Builder(Clusterer {
-            pipeline: self.0.pipeline,
+            pipeline,
             m_step: Arc::new(m_step),
         })
     }
@@ -350,6 +361,14 @@ impl<F: Float, M: Stage> Builder<F, M> {
 }
 
 impl<F: Float> Builder<F> {
+    /// The seeder of a named algorithm, by what the family needs.
+    pub(crate) fn seeder_of(mut self, seeder_of: SeederOf<F>) -> Self {
+        let needs = MStep::<F>::needs(&*self.0.m_step);
+        self.0.pipeline.seeder = seeder_of(needs);
+        self.0.pipeline.seeder_of = Some(seeder_of);
+        self
+    }
+
     fn of(pipeline: Pipeline<F>) -> Self {
         let m_step = Arc::new(Gaussian::default());
         Self(Clusterer { pipeline, m_step })
@@ -358,9 +377,9 @@ impl<F: Float> Builder<F> {
     /// Gaussian components with covariances of this kind, and learned mixing proportions, unless
     /// [equal ones](Gaussian::equal_proportions) were asked for; the default [`Covariance::TiedSpherical`] has equal ones, as in
     /// k-means. [`m_step`](Self::m_step) takes other families.
-    pub fn covariance(mut self, covariance: Covariance) -> Self {
-        self.0.m_step = Arc::new(self.0.m_step.with(covariance));
-        self
+    pub fn covariance(self, covariance: Covariance) -> Self {
+        let m_step = self.0.m_step.with(covariance);
+        self.m_step(m_step)
     }
 
     /// Components with a [prior](Prior): rows in advance, so that none collapses on few rows. Default: none, and maximum likelihood.

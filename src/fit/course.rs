@@ -66,11 +66,10 @@ impl<Model> Course<Model> {
             found => found?,
         };
         self.cut |= found.is_cancelled();
-        let own = found.standing();
         let place = self.restarts.len();
-        self.restarts.push(own.1);
+        self.restarts.push(found.last());
         let best = self.best.as_ref();
-        if best.is_none_or(|(_, best)| own > best.standing()) {
+        if best.is_none_or(|(_, best)| found.is_better_than(best)) {
             self.best = Some((place, found));
         }
         Ok(())

@@ -16,7 +16,7 @@ use std::fmt;
 /// clustering.
 ///
 /// EM keeps to the neighborhood that its seeds are in. Split and merge takes [`fast`](crate::algorithms::fast) out of most of the
-/// poor ones, so with its means densities often end higher than from seeds of k-means++. The other fit has a random stream of its
+/// poor ones, so [`gmm`](crate::algorithms::gmm) begins at its means, and other mixtures can. The other fit has a random stream of its
 /// own for every restart; its seed, its checkpoint and the model that it starts from are not used.
 ///
 /// ```
@@ -24,7 +24,7 @@ use std::fmt;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
 /// let seeder = MeansOf::new(algorithms::fast(25).build()?);
-/// let mixture = algorithms::gmm(25).covariance(Covariance::Diagonal).seeder(seeder);
+/// let mixture = algorithms::sparsified_gmm(25).seeder(seeder);
 /// let fit = mixture.build()?.fit(&data)?;
 /// assert!(metrics::matched_rmse(fit.model.means(), birch.centres.view())? < 1.0);
 /// # Ok::<(), Error>(())

@@ -254,7 +254,7 @@ impl<F: Float> Run<'_, F> {
                 };
                 course.cut |= candidate.is_cancelled();
                 let leading = course.leading.as_ref();
-                if leading.is_none_or(|leading| candidate.standing() > leading.standing()) {
+                if leading.is_none_or(|leading| candidate.is_better_than(leading)) {
                     course.leading = Some(candidate);
                 }
                 course.save(plan, context)?;

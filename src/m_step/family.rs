@@ -140,6 +140,8 @@ pub struct Needs {
     /// With supports of fewer than all components, the first M-steps that keep to a simpler family. The free energy counts as
     /// settled only after them.
     pub restricted_steps: usize,
+    /// Whether each column has a variance of its own, or more, so that a model is as good in any units of the columns.
+    pub free_of_units: bool,
 }
 
 /// The coordinates that a family works in ([`Frame`]).

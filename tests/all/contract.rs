@@ -200,7 +200,8 @@ fn named_algorithms_are_builders() -> Result<()> {
         model!(two),
     );
     let gmm = k_means().e_step(Exhaustive::all());
-    same(model!(algorithms::gmm(6).seed(3)), model!(gmm));
+    let at_rows = algorithms::gmm(6).seeder(KMeansPlusPlus::new());
+    same(model!(at_rows.seed(3)), model!(gmm));
     let lazy = k_means().e_step(Lazy::new(0.1));
     same(
         model!(algorithms::lazy_k_means(6, 0.1).seed(3)),

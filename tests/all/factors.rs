@@ -639,6 +639,7 @@ fn units_do_not_matter_where_columns_are_standardised() {
     let units = array![1.0, 1024.0, 0.25, 1e-3, 3e4];
     let fit = |x: &Array2<f64>| {
         let fit = algorithms::gmm(3)
+            .seeder(KMeansPlusPlus::new())
             .covariance(Covariance::Factors(2))
             .standardise(true);
         fit.max_iterations(20)

@@ -385,6 +385,7 @@ fn the_free_energy_rises_at_floors() {
         for kind in kinds {
             for k in [1, 3, 7] {
                 let builder = algorithms::gmm(k)
+                    .seeder(KMeansPlusPlus::new())
                     .covariance(kind)
                     .tolerance(0.0)
                     .max_iterations(30);

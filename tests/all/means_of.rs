@@ -22,6 +22,34 @@ fn seeds(x: &Array2<f64>, seed: u64) -> Seeds<f64> {
         .unwrap()
 }
 
+/// Three groups that differ in all columns, in units of their own: no seed merges two of them, whatever kind of covariance learns units.
+/// The oracle is the fit that begins at the means of the groups.
+#[test]
+fn mixtures_find_groups_in_columns_of_different_units() {
+    let groups = [
+        [30.0, 2_200.0, 3.0],
+        [45.0, 3_800.0, 12.0],
+        [68.0, 2_600.0, 25.0],
+    ];
+    let spread = [5.0, 250.0, 2.0];
+    for seed in 0..50 {
+        let mut rng = Rng::from_seed(seed);
+        let mut x = Array2::zeros((600, 3));
+        for ((i, j), value) in x.indexed_iter_mut() {
+            *value = groups[i % 3][j] + spread[j] * rng.normal();
+        }
+        let data = Dense::new(&x).unwrap();
+        for kind in [Covariance::Diagonal, Covariance::Tied, Covariance::Full] {
+            let mixture = algorithms::gmm(3).covariance(kind).seed(seed);
+            let at_groups = Given::new(ndarray::arr2(&groups).view());
+            let oracle = mixture.clone().seeder(at_groups).build().unwrap();
+            let [found, best] = [mixture.build().unwrap(), oracle]
+                .map(|it| it.fit(&data).unwrap().model.log_likelihood(&data).unwrap() / 600.0);
+            assert!(found > best - 0.01, "{seed} {kind:?}: {found} and {best}");
+        }
+    }
+}
+
 /// They are the means of that fit, from a seed that is drawn, and evaluations are those of all of its stages.
 #[test]
 fn seeds_are_the_means_of_the_other_fit() {

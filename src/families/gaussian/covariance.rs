@@ -76,6 +76,11 @@ impl Covariance {
         require(fits, "factors", factors, rule)
     }
 
+    /// Whether columns in other units have the same model, in these units.
+    pub(super) fn is_free_of_units(self) -> bool {
+        self.is_by_column() || self.has_dependent_columns()
+    }
+
     /// Whether columns depend on one another, so that what a row lacks follows from what it knows.
     pub(super) fn has_dependent_columns(self) -> bool {
         self.has_pairs() || self.factors().is_some()

@@ -272,7 +272,7 @@ fn sizes_that_are_clamped() {
         }};
     }
     for huge in [k + 1, 1 << 40, usize::MAX] {
-        let all = means!(algorithms::gmm(k));
+        let all = means!(algorithms::gmm(k).seeder(KMeansPlusPlus::new()));
         same(means!(algorithms::k_means_c_prime(k, huge)), all.clone());
         let seeded = algorithms::gmm(k).seeder(AfkMc2::default());
         same(means!(algorithms::var_gmm_s(k, huge, 2)), means!(seeded));

@@ -1,0 +1,105 @@
+//! Where mixtures begin: at the means of a whole fit by [`fast`].
+
+use super::fast;
+use crate::base::error::Result;
+use crate::base::float::Float;
+use crate::base::rng::Rng;
+use crate::base::stage::Stage;
+use crate::coreset::{Coreset, Lightweight, Subset};
+use crate::data::{Centres, Data, View};
+use crate::e_step::Exhaustive;
+use crate::families::Covariance;
+use crate::fit::{Clusterer, Fit};
+use crate::m_step::{Coordinates, Needs};
+use crate::seed::{Given, KMeansPlusPlus, Seeder, Seeds};
+use ndarray::Array2;
+use std::sync::Arc;
+
+/// The seeder of mixtures of such a family. Means of counts are no rows, so these begin at rows.
+pub(super) fn seeder_of<F: Float>(needs: Needs) -> Arc<dyn Seeder<F>> {
+    match needs.coordinates {
+        Coordinates::Raw => Arc::new(KMeansPlusPlus::new()),
+        _ => Arc::new(Refined {
+            in_all_units: needs.free_of_units,
+        }),
+    }
+}
+
+/// Of more rows than these, and than so many for each component, a coreset is fitted: EM on all rows follows.
+const MOST_ROWS: usize = 1 << 16;
+const ROWS_EACH: usize = 256;
+
+/// Nats per row by which the free energies of two starts differ: less is rounding, or two ways to the same clusters.
+const SURELY: f64 = 1e-3;
+
+/// The means of [`fast`], with as many clusters, in the coordinates of the fit.
+///
+/// A family that is free of units has a second fit, of standardised columns: where units differ, a distance is that of the widest
+/// columns. The better of both by the free energy after one iteration with a variance for each component and column is the start.
+#[derive(Clone, Copy, Debug)]
+struct Refined {
+    in_all_units: bool,
+}
+
+impl Stage for Refined {}
+
+impl<F: Float> Seeder<F> for Refined {
+    #[inline(never)]
+    fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
+        let coreset = Lightweight::new(MOST_ROWS.max(ROWS_EACH * k)).sample(view, rng)?;
+        let enough = |coreset: &Subset| coreset.rows.len() >= k;
+        let coreset = coreset.filter(enough);
+        let mut evaluations = coreset.as_ref().map_or(0, |coreset| coreset.evaluations);
+        let selected = coreset
+            .map(|of| view.data.select(&of.rows, of.weights))
+            .transpose()?;
+        let data = selected.as_deref().unwrap_or(view.data);
+        let frame = view.frame;
+        let is_standardised = frame.is_standardised();
+        let mut fitted = |standardise| {
+            let fast = fast(k)
+                .standardise(standardise)
+                .directions(frame.has_directions())
+                .seed((rng.uniform() * 2f64.powi(53)) as u64);
+            let Fit { model, report, .. } = fast.unchecked().fit(data)?;
+            evaluations += report.evaluations.total();
+            Ok(model.means().to_owned())
+        };
+        let mut means = fitted(is_standardised)?;
+        let has_units = !is_standardised && !frame.has_directions() && frame.basis().is_none();
+        if self.in_all_units && has_units && data.dim() > 1 {
+            let others = fitted(true)?;
+            let (one, of_one) = judged(data, &means, false)?;
+            let (other, of_other) = judged(data, &others, true)?;
+            evaluations += of_one + of_other;
+            if other > one + SURELY * data.summary().total_weight {
+                means = others;
+            }
+        }
+        Ok(Seeds {
+            centres: Centres::enter(means.view(), frame),
+            evaluations,
+        })
+    }
+}
+
+/// The free energy at these means after an iteration, and the evaluations of both.
+fn judged<F: Float>(
+    data: &dyn Data<F>,
+    means: &Array2<F>,
+    standardise: bool,
+) -> Result<(f64, u64)> {
+    let once = Clusterer::builder()
+        .clusters(means.nrows())
+        .seeder(Given::new(means.view()))
+        .e_step(Exhaustive::all())
+        .covariance(Covariance::Diagonal)
+        .standardise(standardise)
+        .max_iterations(1);
+    let report = once.unchecked().fit(data)?.report;
+    let last = report.free_energies.last().copied();
+    Ok((
+        last.unwrap_or(f64::NEG_INFINITY),
+        report.evaluations.total(),
+    ))
+}
