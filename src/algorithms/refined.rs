@@ -10,7 +10,7 @@ use crate::data::{Centres, Data, View};
 use crate::e_step::Exhaustive;
 use crate::families::Covariance;
 use crate::fit::{Clusterer, Fit};
-use crate::m_step::{Coordinates, Needs};
+use crate::m_step::{Coordinates, Needs, Variances};
 use crate::seed::{Given, KMeansPlusPlus, Seeder, Seeds};
 use ndarray::Array2;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ pub(super) fn seeder_of<F: Float>(needs: Needs) -> Arc<dyn Seeder<F>> {
     match needs.coordinates {
         Coordinates::Raw => Arc::new(KMeansPlusPlus::new()),
         _ => Arc::new(Refined {
-            in_all_units: needs.free_of_units,
+            in_all_units: needs.variances == Variances::Columns,
         }),
     }
 }
 
-/// Of more rows than these, and than so many for each component, a coreset is fitted: EM on all rows follows.
+/// A start is fitted to a coreset where there are more rows than these, and than this many for each component. EM on all rows follows.
 const MOST_ROWS: usize = 1 << 16;
 const ROWS_EACH: usize = 256;
 

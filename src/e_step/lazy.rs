@@ -1,7 +1,7 @@
 //! The lazy search of lazy-k-means.
 
 use super::exhaustive::All;
-use super::{EStep, Search, compares_distances};
+use super::{EStep, Search, check_squared};
 use crate::base::error::{Result, not_negative};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -49,6 +49,10 @@ impl Stage for Lazy {
 }
 
 impl<F: Float> EStep<F> for Lazy {
+    fn compares_distances(&self) -> bool {
+        true
+    }
+
     #[inline(never)]
     fn begin(
         &self,
@@ -56,7 +60,7 @@ impl<F: Float> EStep<F> for Lazy {
         _: Option<&[u8]>,
         _: &mut Rng,
     ) -> Result<Box<dyn Search<F>>> {
-        compares_distances(model, "Lazy")?;
+        check_squared(model.cost().is_squared(), self.name())?;
         Ok(Box::new(LazySearch {
             epsilon: self.epsilon,
             nearest: All::of_width(1),

@@ -60,6 +60,11 @@ pub trait EStep<F: Float>: Stage + Send + Sync {
         rng: &mut Rng,
     ) -> Result<Box<dyn Search<F>>>;
 
+    /// Whether it compares distances, so that all components must have one variance: for others [`build`](crate::Builder::build) is an error.
+    fn compares_distances(&self) -> bool {
+        false
+    }
+
     /// How many centres a row is compared with, where bounds settle rows without reading them ([E35](crate::equations#e35)).
     /// The driver then searches only rows that are not settled, and keeps the statistics. `None` is a search without bounds.
     fn bounds(&self) -> Option<usize> {
@@ -131,11 +136,10 @@ pub trait Search<F: Float>: Send + Sync {
     }
 }
 
-/// An error unless the costs of the model are squared distances: a search that compares distances needs one variance for
-/// all components.
-fn compares_distances<F: Float>(model: &dyn Mixture<F>, search: &'static str) -> Result<()> {
+/// An error unless costs are squared distances, for a search that compares these.
+pub(crate) fn check_squared(is_squared: bool, search: &'static str) -> Result<()> {
     let rule = "needs one variance for all components: for other families take gmm, vc-gmm or another E-step";
-    require(model.cost().is_squared(), "e_step", search, rule)
+    require(is_squared, "e_step", search, rule)
 }
 
 /// The state of a search from its bytes.

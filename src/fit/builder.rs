@@ -7,13 +7,13 @@ use crate::base::error::{Error, Result, not_negative, positive, require};
 use crate::base::float::Float;
 use crate::base::stage::Stage;
 use crate::coreset::{Coreset, Full};
-use crate::e_step::{EStep, Exhaustive};
+use crate::e_step::{EStep, Exhaustive, check_squared};
 use crate::em::checkpoint::Checkpoint;
 use crate::em::{Rule, StopRule, Tolerance};
 use crate::families::saved::Save;
 use crate::families::{Covariance, Gaussian, Prior};
 use crate::io::FileFault;
-use crate::m_step::{MStep, Needs};
+use crate::m_step::{Coordinates, MStep, Needs, Variances};
 use crate::seed::{KMeansPlusPlus, Seeder};
 use std::fmt;
 use std::sync::Arc;
@@ -310,8 +310,10 @@ impl<F: Float, M: Stage> Builder<F, M> {
     pub(crate) fn unchecked(self) -> Clusterer<F, M> {
         self.0
     }
+}
 
-    /// Checks every setting.
+impl<F: Float, M: MStep<F>> Builder<F, M> {
+    /// Checks every setting, and whether the E-steps and the family go together.
     ///
     /// # Errors
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
@@ -320,8 +322,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
         let pipeline = &clusterer.pipeline;
         pipeline.check()?;
         clusterer.m_step.check(pipeline.settings.clusters)?;
-        // The list depends on the data: what it is for large ones is checked here, and again in every fit.
-        pipeline.phases_for(LARGE, LARGE)?;
+        pipeline.check_family(clusterer.m_step.needs())?;
         Ok(clusterer)
     }
 }
@@ -418,6 +419,25 @@ impl<F: Float> Pipeline<F> {
         }
         self.coreset.check(clusters)?;
         self.seeder.check(clusters)
+    }
+
+    /// Whether the other stages go with a family that needs this.
+    #[inline(never)]
+    fn check_family(&self, needs: Needs) -> Result<()> {
+        let settings = &self.settings;
+        let is_asked = match needs.coordinates {
+            Coordinates::Near => false,
+            Coordinates::Directions => settings.standardise,
+            Coordinates::Raw => settings.standardise || settings.directions,
+        };
+        let rule = "must be left out: this family has coordinates of its own";
+        require(!is_asked, "standardise or directions", true, rule)?;
+        let is_squared = matches!(needs.variances, Variances::Unsaid | Variances::None);
+        // The list depends on the data: what it is for large ones is checked here, and again in every fit.
+        let phases = self.phases_for(LARGE, LARGE)?;
+        let searches = phases.iter().map(|phase| &phase.e_step);
+        let mut comparing = searches.filter(|search| search.compares_distances());
+        comparing.try_for_each(|search| check_squared(is_squared, search.name()))
     }
 
     #[inline(never)]

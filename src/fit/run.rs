@@ -89,21 +89,19 @@ impl<F: Float> Pipeline<F> {
             }
             None => (None, None),
         };
-        let frame = match (coordinates, settings.standardise) {
-            (Coordinates::Raw, false) if !settings.directions => {
+        let has_basis = data.frame().basis().is_some();
+        let frame = match coordinates {
+            Coordinates::Raw => {
                 let rule = "have other coordinates than the columns, which this family needs";
-                require(data.frame().basis().is_none(), "rows", "of a sketch", rule)?;
+                require(!has_basis, "rows", "of a sketch", rule)?;
                 Frame::raw(data.summary())?
             }
-            (_, false) if coordinates != Coordinates::Raw => data.frame(),
-            _ => {
-                let near = coordinates == Coordinates::Near;
-                let rule = "must be left out: this family has coordinates of its own";
-                require(near, "standardise or directions", true, rule)?;
+            _ if settings.standardise => {
                 let rule = "must be left out for a sketch, which has mixed the columns";
-                require(data.frame().basis().is_none(), "standardise", true, rule)?;
+                require(!has_basis, "standardise", true, rule)?;
                 Frame::standardised(data.summary())
             }
+            _ => data.frame(),
         };
         data.check(&frame)?;
         let coreset = &*self.coreset;

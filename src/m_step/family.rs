@@ -140,8 +140,23 @@ pub struct Needs {
     /// With supports of fewer than all components, the first M-steps that keep to a simpler family. The free energy counts as
     /// settled only after them.
     pub restricted_steps: usize,
-    /// Whether each column has a variance of its own, or more, so that a model is as good in any units of the columns.
-    pub free_of_units: bool,
+    /// The variances that it learns.
+    pub variances: Variances,
+}
+
+/// The parts of a model that have variances of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Variances {
+    /// The family does not say. A search that needs one variance asks the costs of its models.
+    #[default]
+    Unsaid,
+    /// Nothing: there is one variance.
+    None,
+    /// Each component.
+    Components,
+    /// Each column, in every component or in all alike. The model is then the same in any units of the columns.
+    Columns,
 }
 
 /// The coordinates that a family works in ([`Frame`]).

@@ -2,6 +2,7 @@
 
 pub(crate) mod block;
 pub(crate) mod cells;
+pub(crate) mod clusters;
 pub(crate) mod facts;
 pub(crate) mod posterior;
 pub(crate) mod predict;
@@ -127,6 +128,45 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
     /// model; [`Error::BasisMismatch`](crate::Error::BasisMismatch) for a sketch in other coordinates.
     fn predict(&self, data: &dyn Data<F>) -> Result<Array1<u32>> {
         predict::predict(&facts::Facts::of(self), data)
+    }
+
+    /// The weight of the rows of `data` in each component, by [`predict`](Self::predict) (k).
+    fn sizes(&self, data: &dyn Data<F>) -> Result<Array1<f64>> {
+        clusters::sizes(&facts::Facts::of(self), data)
+    }
+
+    /// The row of each cluster that is nearest to its mean, and its squared distance, in the data's own unit, squared; `None` for a cluster
+    /// without rows.
+    ///
+    /// The rows of a cluster are those that [`predict`](Self::predict) gives its number. The first of equally near rows is taken. Rows of
+    /// weight 0, and rows without any value, are left out. A missing value is taken to be as far from the mean as the variances say.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict); [`Error::Parameter`](crate::Error::Parameter) for columns of categories, whose codes are labels.
+    fn medoids(&self, data: &dyn Data<F>) -> Result<Vec<Option<(usize, f64)>>> {
+        clusters::medoids(&facts::Facts::of(self), &self.variances(), data)
+    }
+
+    /// How much each column sets a component apart from the whole mixture (k, d), in nats: the mean, over rows of the component, of
+    /// $\ln p(y_j \mid c) - \ln p(y_j)$, where $p(y_j)$ is the distribution of the column's kind with the mean, the variance and the
+    /// shares of the mixture. It is a divergence, so 0 where a column says nothing. Each column counts alone, also where columns have
+    /// covariances. A model of a sketch has the coordinates of its basis for columns.
+    ///
+    /// ```
+    /// use coremix::prelude::*;
+    /// use ndarray::array;
+    ///
+    /// let x = array![[0.0, 5.0], [0.1, 4.0], [9.0, 4.1], [9.1, 5.1]];
+    /// let model = algorithms::gmm(2).build()?.fit(&Dense::new(&x)?)?.model;
+    /// let nats = model.explain(); // the first column tells both clusters apart, the second says nothing
+    /// assert!(nats.column(0).iter().zip(nats.column(1)).all(|(one, other)| one > other));
+    /// # Ok::<(), Error>(())
+    /// ```
+    fn explain(&self) -> Array2<f64> {
+        let means = self.means().mapv(F::to_f64);
+        let shares = self.proportions();
+        let shares = shares.as_slice().unwrap_or_default();
+        clusters::explain(&means, &self.variances(), shares)
     }
 
     /// Predicts one row at a time, in microseconds, where many questions come one by one.
@@ -306,6 +346,9 @@ impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
     }
     fn plain(&self) -> Option<&dyn Mixture<F>> {
         (**self).plain()
+    }
+    fn explain(&self) -> Array2<f64> {
+        (**self).explain()
     }
     fn sample(&self, n: usize, seed: u64) -> Result<(Array2<F>, Array1<u32>)> {
         (**self).sample(n, seed)

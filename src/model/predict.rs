@@ -358,7 +358,7 @@ fn check_rows<F: Float>(model: Model<'_, F>, rows: &Rows<F>, first: usize) -> Re
 }
 
 /// `work` on every block of rows, results in order: none, where there are no rows.
-fn by_blocks<F: Float, T: Send>(
+pub(super) fn by_blocks<F: Float, T: Send>(
     model: Model<'_, F>,
     data: &dyn Data<F>,
     work: impl Fn(&Rows<F>) -> T + Sync,

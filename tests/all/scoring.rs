@@ -47,6 +47,88 @@ fn cases(n: usize, k: usize, d: usize) -> Vec<(String, Array2<f64>, Array2<f64>,
     cases
 }
 
+/// Weights of clusters, and the row nearest to each mean, of all kinds of rows: by the labels and naive distances.
+#[test]
+fn sizes_and_medoids_are_those_of_the_labels() {
+    let x = blobs::<f64>(900, 4, 6, 3);
+    let w = Array1::from_shape_fn(900, |n| [1.0, 0.0, 2.5][n % 3]);
+    let mut holes = x.clone();
+    for n in 0..900 {
+        holes[[n, n % 4]] = f64::NAN;
+    }
+    holes.row_mut(7).fill(f64::NAN);
+    for kind in [
+        Covariance::TiedSpherical,
+        Covariance::Diagonal,
+        Covariance::Full,
+    ] {
+        let data = Dense::weighted(&x, &w).unwrap();
+        let with_missing = Dense::weighted_with_missing(&holes, &w).unwrap();
+        let fit = algorithms::gmm(7).covariance(kind).fit(&data).unwrap();
+        for (x, data) in [(&x, data), (&holes, with_missing)] {
+            let (labels, variances) = (fit.model.predict(&data).unwrap(), fit.model.variances());
+            let mut sizes = [0.0; 7];
+            let mut medoids = [None; 7];
+            for (n, (row, label)) in x.outer_iter().zip(&labels).enumerate() {
+                let c = *label as usize;
+                sizes[c] += w[n];
+                let lacks = row.iter().filter(|x| x.is_nan()).count() as f64;
+                let known = row.iter().zip(fit.model.means().row(c).to_owned());
+                let known = known.filter(|(x, _)| !x.is_nan());
+                let squared: f64 = known.map(|(x, m)| (x - m).powi(2)).sum();
+                let squared = squared + lacks * variances.row(c).mean().unwrap();
+                let is_nearer = medoids[c].is_none_or(|(_, least)| squared < least);
+                if w[n] > 0.0 && lacks < 4.0 && is_nearer {
+                    medoids[c] = Some((n, squared));
+                }
+            }
+            assert_eq!(fit.model.sizes(&data).unwrap().to_vec(), sizes);
+            let found = fit.model.medoids(&data).unwrap();
+            for (found, expected) in found.into_iter().zip(medoids) {
+                assert_eq!(
+                    found.map(|of_one| of_one.0),
+                    expected.map(|of_one| of_one.0)
+                );
+                if let (Some(found), Some(expected)) = (found, expected) {
+                    assert!((found.1 - expected.1).abs() < 1e-9 * (1.0 + expected.1));
+                }
+            }
+        }
+    }
+}
+
+/// The mean of ln p(x | c) - ln p(x) over rows drawn from a component, of each column.
+#[test]
+fn explanations_are_mean_differences_of_densities() {
+    let x = blobs::<f64>(2_000, 3, 4, 5);
+    let data = Dense::new(&x).unwrap();
+    let fit = algorithms::gmm(4)
+        .covariance(Covariance::Diagonal)
+        .fit(&data)
+        .unwrap();
+    let (model, nats) = (&fit.model, fit.model.explain());
+    let (means, variances, shares) = (model.means(), model.variances(), model.proportions());
+    let mut rng = Rng::from_seed(2);
+    let log_density = |x: f64, m: f64, v: f64| -0.5 * ((2.0 * PI * v).ln() + (x - m).powi(2) / v);
+    for j in 0..3 {
+        let mean: f64 = (0..4).map(|c| shares[c] * means[[c, j]]).sum();
+        let squares = (0..4).map(|c| shares[c] * (variances[[c, j]] + means[[c, j]].powi(2)));
+        let variance = squares.sum::<f64>() - mean.powi(2);
+        for c in 0..4 {
+            let (m, v) = (means[[c, j]], variances[[c, j]]);
+            let each = (0..40_000).map(|_| {
+                let x = m + v.sqrt() * rng.normal();
+                log_density(x, m, v) - log_density(x, mean, variance)
+            });
+            let expected = each.sum::<f64>() / 40_000.0;
+            assert!(
+                (nats[[c, j]] - expected).abs() < 0.02 * (1.0 + expected),
+                "{c} {j}"
+            );
+        }
+    }
+}
+
 /// Answers of a mixture on a row, computed naively.
 struct Naive {
     log_density: f64,

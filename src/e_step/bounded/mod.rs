@@ -30,7 +30,7 @@ pub(crate) use lists::{time_of_all, time_of_lists};
 pub(crate) use sums::{KeptSums, Offset};
 
 use super::exhaustive::All;
-use super::{EStep, Search, compares_distances};
+use super::{EStep, Search, check_squared};
 use crate::base::error::{Result, positive};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
@@ -107,6 +107,10 @@ impl Stage for Bounded {
 }
 
 impl<F: Float> EStep<F> for Bounded {
+    fn compares_distances(&self) -> bool {
+        true
+    }
+
     /// A search over all components, for passes that keep no bounds.
     #[inline(never)]
     fn begin(
@@ -115,7 +119,7 @@ impl<F: Float> EStep<F> for Bounded {
         _: Option<&[u8]>,
         _: &mut Rng,
     ) -> Result<Box<dyn Search<F>>> {
-        compares_distances(model, "Bounded")?;
+        check_squared(model.cost().is_squared(), self.name())?;
         Ok(Box::new(All::of_width(1)))
     }
 

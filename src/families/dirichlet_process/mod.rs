@@ -16,7 +16,7 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Data, RowKind};
 use crate::families::variances::{STEPS_WITH_ONE_VARIANCE, variance_floors, variance_of};
-use crate::m_step::{MStep, Merges, Moments, Needs, Started};
+use crate::m_step::{MStep, Merges, Moments, Needs, Started, Variances};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
 use crate::rows::{Centres, Frame, Rows};
@@ -101,6 +101,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
             // Starting the variance changes the balance between proportions and distances.
             searches_first: true,
             restricted_steps: STEPS_WITH_ONE_VARIANCE,
+            variances: Variances::Columns,
             ..Needs::default()
         }
     }

@@ -1,8 +1,8 @@
 //! Kinds of covariances, as settings: how many numbers each has.
 
 use crate::base::error::{Result, require};
-use crate::m_step::SecondMoments;
 use crate::m_step::sums::moments::Axis;
+use crate::m_step::{SecondMoments, Variances};
 use ndarray::{Array2, ArrayD};
 use std::slice::ChunksExact;
 
@@ -76,9 +76,15 @@ impl Covariance {
         require(fits, "factors", factors, rule)
     }
 
-    /// Whether columns in other units have the same model, in these units.
-    pub(super) fn is_free_of_units(self) -> bool {
-        self.is_by_column() || self.has_dependent_columns()
+    /// The parts that have variances of their own.
+    pub(super) fn variances(self) -> Variances {
+        if self.is_by_column() || self.factors().is_some() {
+            Variances::Columns
+        } else if self.is_one_variance() {
+            Variances::None
+        } else {
+            Variances::Components
+        }
     }
 
     /// Whether columns depend on one another, so that what a row lacks follows from what it knows.

@@ -246,7 +246,7 @@ impl<F: Float> MStep<F> for Gaussian {
             // Loadings start with the variance.
             searches_first: self.covariance.factors().is_some(),
             restricted_steps: several * STEPS_WITH_ONE_VARIANCE,
-            free_of_units: self.covariance.is_free_of_units(),
+            variances: self.covariance.variances(),
             ..Needs::default()
         }
     }

@@ -1,8 +1,7 @@
 //! A mixture of products: its parts, the costs of rows, and its answers.
 
 use super::column::{Column, check};
-use super::law::{Alone, Law};
-use super::normal::Normal;
+use super::law::Alone;
 use crate::base::cached::Cached;
 use crate::base::error::{Error, Result};
 use crate::base::file_fault::FileFault;
@@ -15,6 +14,7 @@ use crate::families::gaussian::mixture::GaussianMixture;
 use crate::families::proportions::{Mixing, Proportions, components};
 use crate::io::rule;
 use crate::model::Mixture;
+use crate::model::clusters::explain_column;
 use crate::model::posterior::LogJoint;
 use crate::rows::{Centres, Frame, Rows};
 use ndarray::{Array1, Array2, ArrayD, ArrayView1, Axis, concatenate};
@@ -184,28 +184,6 @@ impl<F: Float> ProductMixture<F> {
             .ok_or_else(|| Error::parameter("column", column, rule))
     }
 
-    /// How much each column sets a component apart from the whole mixture (k, d), in nats: the mean, over rows of the component, of
-    /// $\ln p(y_j \mid c) - \ln p(y_j)$, where $p(y_j)$ is the distribution of the column's kind with the mean, the variance and the
-    /// shares of the mixture. It is a divergence, so 0 where a column says nothing. Each column counts alone, also where columns have
-    /// covariances.
-    #[must_use]
-    pub fn explain(&self) -> Array2<f64> {
-        let shares = &self.theta.proportions.values;
-        let variances = self.variances();
-        let mut nats = Mixture::means(self).mapv(Float::to_f64);
-        let columns = nats.columns_mut().into_iter().zip(variances.columns());
-        for ((mut column, variances), own) in columns.zip(&self.theta.alone) {
-            let own = own.as_ref().map(|own| own.explained(shares));
-            let own = own.unwrap_or_else(|| {
-                let pairs = column.iter().zip(variances);
-                let pairs: Vec<f64> = pairs.flat_map(|(mean, v)| [*mean, *v]).collect();
-                Normal.explained(&pairs, shares, 2)
-            });
-            column.assign(&Array1::from(own));
-        }
-        nats
-    }
-
     /// The mixture of these columns alone, in this order: the density of the others is integrated out.
     ///
     /// # Errors
@@ -367,6 +345,21 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
 
     fn frame(&self) -> &Frame<F> {
         &self.theta.frame
+    }
+
+    fn explain(&self) -> Array2<f64> {
+        let shares = &self.theta.proportions.values;
+        let variances = self.variances();
+        let mut nats = Mixture::means(self).mapv(Float::to_f64);
+        let columns = nats.columns_mut().into_iter().zip(variances.columns());
+        for ((mut column, variances), own) in columns.zip(&self.theta.alone) {
+            let apart = match own {
+                Some(own) => Array1::from(own.explained(shares)),
+                None => explain_column(column.view(), variances, shares),
+            };
+            column.assign(&apart);
+        }
+        nats
     }
 
     fn log_joint(&self) -> LogJoint {

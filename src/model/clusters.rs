@@ -1,0 +1,92 @@
+//! What stands for each cluster: its weight, the row nearest to its mean, and the columns that set it apart.
+
+use super::facts::Facts;
+use super::predict::{by_blocks, label, predict};
+use crate::base::error::{Result, require};
+use crate::base::float::Float;
+use crate::data::{Data, RowKind};
+use ndarray::{Array1, Array2, ArrayView1};
+
+pub(super) fn sizes<F: Float>(model: &Facts<'_, F>, data: &dyn Data<F>) -> Result<Array1<f64>> {
+    let mut sizes = Array1::zeros(model.components);
+    for (n, label) in predict(model, data)?.into_iter().enumerate() {
+        sizes[label as usize] += data.weight(n);
+    }
+    Ok(sizes)
+}
+
+/// The first of the rows that are nearest to each mean, among the rows of its cluster, with its squared distance.
+pub(super) fn medoids<F: Float>(
+    model: &Facts<'_, F>,
+    variances: &Array2<f64>,
+    data: &dyn Data<F>,
+) -> Result<Vec<Option<(usize, f64)>>> {
+    let rule =
+        "has columns of categories, whose codes have no distances: ask for the log-densities";
+    require(model.cost.has_distances(), "model", "a table", rule)?;
+    let frame = model.frame;
+    let dim = frame.dim();
+    let entered = |variances: ArrayView1<'_, f64>| {
+        let columns = variances.iter().enumerate();
+        let all: f64 = columns.map(|(j, v)| frame.enter_product(j, j, *v)).sum();
+        all / dim as f64
+    };
+    // What a row lacks is expected to be as far from the mean as its columns are in the mean.
+    let is_partial = data.kind() == RowKind::Partial;
+    let of_missing: Vec<f64> = variances.outer_iter().map(entered).collect();
+    let blocks = by_blocks(model, data, |rows| {
+        let mut squared = Vec::new();
+        let distance = |(i, label): (usize, u32)| {
+            rows.distances_to(i, model.centres, &[label], &mut squared);
+            let expected = match rows.known(i) {
+                0 => f64::INFINITY,
+                known if is_partial => (dim - known) as f64 * of_missing[label as usize],
+                _ => 0.0,
+            };
+            (label, squared[0].to_f64() + expected)
+        };
+        let labels = label(model.cost, rows).into_iter().enumerate();
+        labels.map(distance).collect::<Vec<_>>()
+    })?;
+    let mut medoids: Vec<Option<(usize, f64)>> = vec![None; model.components];
+    for (n, (label, squared)) in blocks.concat().into_iter().enumerate() {
+        let least = &mut medoids[label as usize];
+        let is_nearer = least.is_none_or(|(_, least)| squared < least);
+        if is_nearer && squared.is_finite() && data.weight(n) > 0.0 {
+            *least = Some((n, squared));
+        }
+    }
+    let leave = |(n, squared): (usize, f64)| (n, frame.leave_square(squared));
+    let each = medoids.into_iter().map(|of_one| of_one.map(leave));
+    Ok(each.collect())
+}
+
+/// How much each column sets each component apart (k, d), where columns are normal.
+pub(super) fn explain(means: &Array2<f64>, variances: &Array2<f64>, shares: &[f64]) -> Array2<f64> {
+    let mut nats = Array2::zeros(means.dim());
+    let columns = means.columns().into_iter().zip(variances.columns());
+    for (mut out, (means, variances)) in nats.columns_mut().into_iter().zip(columns) {
+        out.assign(&explain_column(means, variances, shares));
+    }
+    nats
+}
+
+/// That of one column (k): the divergence of each normal distribution from the one with the mean and the variance of their mixture.
+pub(crate) fn explain_column(
+    means: ArrayView1<'_, f64>,
+    variances: ArrayView1<'_, f64>,
+    shares: &[f64],
+) -> Array1<f64> {
+    let each = || means.iter().zip(variances).zip(shares);
+    let mean: f64 = each().map(|((m, _), share)| share * m).sum();
+    let variance: f64 = each()
+        .map(|((m, v), share)| share * (v + (m - mean).powi(2)))
+        .sum();
+    let nats = |((m, v), _): ((&f64, &f64), &f64)| {
+        let ratio = v / variance;
+        let squared = (m - mean).powi(2);
+        // Rounding may leave a little less than 0.
+        (0.5 * (squared / variance + ratio - 1.0 - ratio.ln())).max(0.0)
+    };
+    each().map(nats).collect()
+}
