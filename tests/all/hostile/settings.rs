@@ -294,6 +294,50 @@ fn sizes_that_are_clamped() {
     }
 }
 
+/// What cannot be fitted is an error of `build`, before there are rows: searches that compare distances, with variances of components or
+/// columns; standardised columns of a family with coordinates of its own.
+#[test]
+fn stages_that_do_not_go_together_are_not_built() {
+    for kind in [
+        Covariance::Spherical,
+        Covariance::Diagonal,
+        Covariance::Tied,
+        Covariance::Full,
+        Covariance::Factors(2),
+    ] {
+        let compare = [
+            algorithms::fast::<f64>(25),
+            algorithms::fast_within(25, 1 << 30),
+            algorithms::lazy_k_means(25, 0.1),
+            algorithms::k_means(25).e_step(Bounded::new()),
+            algorithms::k_means(25)
+                .phases(|_| vec![Phase::new(Exhaustive::all()), Phase::new(Lazy::new(0.1))]),
+        ];
+        for builder in compare {
+            let built = builder.clone().covariance(kind).build().map(|_| ());
+            let said = built.unwrap_err().to_string();
+            assert!(said.contains("needs one variance"), "{kind:?}: {said}");
+            assert!(
+                builder
+                    .covariance(Covariance::TiedSpherical)
+                    .build()
+                    .is_ok()
+            );
+        }
+        assert!(algorithms::gmm::<f64>(25).covariance(kind).build().is_ok());
+        assert!(
+            algorithms::k_means::<f64>(25)
+                .covariance(kind)
+                .build()
+                .is_ok()
+        );
+    }
+    let process = algorithms::fast::<f64>(9).m_step(DirichletProcess::new(1.0));
+    assert!(process.build().is_err());
+    let directions = algorithms::spherical_k_means::<f64>(9).standardise(true);
+    assert!(directions.build().is_err());
+}
+
 fn data_rows<T: Element>(data: &Dense<'_, T>) -> usize {
     coremix::data::Data::len(data)
 }
