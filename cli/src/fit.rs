@@ -12,8 +12,7 @@ use coremix::data::Source as _;
 use coremix::families::Column;
 use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator, Float};
-use coremix_files::{Keys, ReadAhead, Room, Rows};
-use std::collections::BTreeMap;
+use coremix_files::{Keys, ReadAhead, Room, Rows, texts_note};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,14 +79,7 @@ fn of_rows<T: Element>(
     }
 
     let mut notes = notes(fit, rows.len(), columns, &found.sizes)?;
-    if !texts.is_empty() {
-        let texts: BTreeMap<_, _> = texts.iter().cloned().collect();
-        let texts = serde_json::to_string(&texts);
-        notes.push((
-            rows::TEXTS,
-            texts.map_err(|error| Failure::arguments(error.to_string()))?,
-        ));
-    }
+    notes.extend(texts_note(&texts.iter().cloned().collect()));
     let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();
     if let Some(path) = &fit.model {
         found.model.save_with_notes(path, &notes)?;

@@ -8,7 +8,7 @@ use crate::messages::{item, say, short};
 use crate::outputs::{self, Output};
 use crate::{parameters, rows};
 use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
-use coremix_files::{Bytes, Missing};
+use coremix_files::{Bytes, Missing, column_texts};
 use std::path::Path;
 
 pub(crate) fn run(info: &Info) -> Result<()> {
@@ -107,7 +107,7 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
             _ => item(name, value)?,
         }
     }
-    let texts = rows::texts(found);
+    let texts = column_texts(found);
     for (column, texts) in &texts {
         let more = texts.len().saturating_sub(SCREEN_NUMBERS);
         let more = if more > 0 {
@@ -182,6 +182,7 @@ fn of_rows(info: &Info) -> Result<()> {
         let text = serde_json::json!({
             "rows": rows, "columns": columns, "number_type": element, "files": files,
             "names": opened.columns, "not_used": opened.not_used,
+            "read_as": opened.read_as, "first_texts": opened.first_texts,
             "missing": missing.map(|found| serde_json::json!({
                 "rows": found.rows, "values": found.values, "first": found.first,
             })),

@@ -35,6 +35,8 @@ fn main() -> ExitCode {
             // One line, whatever a file's name is.
             let text = messages::seen(&failure.to_string().replace(['\n', '\r'], " "));
             let text = text.replace(coremix_files::ALLOW, ", or give --missing");
+            let category = ": -a table takes it, where --categories names it";
+            let text = text.replace(coremix_files::AS_CATEGORY, category);
             eprintln!("coremix: {text}");
             ExitCode::from(failure.code())
         }

@@ -8,11 +8,10 @@ use coremix::data::{Blocks, Data, Dense, Source, Sparse, Summary};
 use coremix::{Element, Error, FileFault, ModelInfo};
 use coremix_files::{
     AnySource, Bytes, ElementType, Format, Found, InMemory, Missing, Opened, Options, ReadAhead,
-    Rows, open, open_all, row_names,
+    Rows, column_texts, open, open_all, row_names,
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -168,9 +167,11 @@ pub(crate) fn for_fit(input: &Input, common: &Common) -> Result<Opened> {
                         "{option} {name}: no such column; they are {all}"
                     )));
                 }
-                Some("text" | "true or false") if option == "--categories" => NOT_NAMED.into(),
-                Some("durations") => NOT_NAMED.into(),
-                Some(holds) if holds.starts_with("numbers") => NOT_NAMED.into(),
+                Some("text") if option == "--categories" => NOT_NAMED.into(),
+                Some("durations" | "times" | "true or false") => NOT_NAMED.into(),
+                Some(holds) if holds.starts_with("numbers") || holds.starts_with("amounts") => {
+                    NOT_NAMED.into()
+                }
                 Some(holds) => format!("holds {holds}, and must hold numbers"),
             };
             let message = format!("{option} {name}: this column {what}");
@@ -242,12 +243,6 @@ pub(crate) fn column_names(info: &ModelInfo) -> Option<Vec<String>> {
     coremix_files::column_names(info).or(lists)
 }
 
-/// The texts of the columns of a model that were text, in the order of their codes.
-pub(crate) fn texts(info: &ModelInfo) -> BTreeMap<String, Vec<String>> {
-    let texts = info.note(TEXTS).map(serde_json::from_str);
-    texts.and_then(std::result::Result::ok).unwrap_or_default()
-}
-
 /// Whether names are those that columns get which have none.
 fn are_numbers(names: &[String]) -> bool {
     names.iter().all(|name| {
@@ -285,15 +280,37 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
         )?,
         false => item("columns", list(&mut used.iter().cloned(), used.len()))?,
     }
+    let first = |name: &String| {
+        let mut texts = opened.first_texts.iter();
+        texts.find(|text| text.0 == *name).map(|text| &*text.1)
+    };
     let mut named = others.iter().map(|(name, holds)| {
-        if name.is_empty() {
-            format!("unnamed ({holds})")
+        let first: String = first(name).unwrap_or_default().chars().take(20).collect();
+        let first = if first.is_empty() {
+            first
         } else {
-            format!("{name} ({holds})")
-        }
+            format!(": {first:?}")
+        };
+        let name = if name.is_empty() { "unnamed" } else { name };
+        format!("{name} ({holds}{first})")
     });
     if !others.is_empty() {
         item("not used", list(&mut named, others.len()))?;
+    }
+    let mut texts = opened.first_texts.iter().map(|(name, _)| name.clone());
+    if !opened.first_texts.is_empty() {
+        let names = list(&mut texts, opened.first_texts.len()).replace(", ", ",");
+        item(
+            "categories",
+            format_args!("none; -a table takes text, by --categories {names}"),
+        )?;
+    }
+    let mut read = opened
+        .read_as
+        .iter()
+        .map(|(name, how)| format!("{name} ({how})"));
+    if !opened.read_as.is_empty() {
+        item("read as", list(&mut read, opened.read_as.len()))?;
     }
     // If they are kept: others are told with their place.
     let kept = |found: &&Found| found.first.is_none() && found.values > 0;
@@ -371,7 +388,7 @@ pub(crate) fn for_model(input: &Input, info: &ModelInfo) -> Result<Opened> {
     };
     let with = |columns: &[String]| {
         let mut options = options(input, columns, info.note(MISSING))?.width(info.columns);
-        for (column, texts) in texts(info) {
+        for (column, texts) in column_texts(info) {
             options = options.texts(column, texts);
         }
         Ok::<_, Failure>(if info.number == "f64" && input.float.is_none() {

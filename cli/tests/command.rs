@@ -608,7 +608,8 @@ fn columns_are_found_by_their_names() {
     });
     write("pq.csv", "id,p,q", &|i| format!("{i},{},{}\n", x(i), y(i)));
     let said = folder.done(&["fit", "xy.csv", "--key", "id", "-k", "6", "-m", "m"]);
-    let expected = "columns         x, y\nnot used        city (text)\n";
+    let expected = "columns         x, y\nnot used        city (text: \"here\")\n\
+                    categories      none; -a table takes text, by --categories city\n";
     assert!(said.starts_with(expected), "{said}");
     for (rows, to) in [("xy.csv", "a.parquet"), ("yx.csv", "b.parquet")] {
         folder.done(&["assign", "m", rows, "--key", "id", "--labels", to]);
@@ -732,7 +733,10 @@ fn missing_values_are_kept() {
     ];
     let said = folder.done(&[&fit[..], &texts].concat());
     assert_eq!(words(&said, "columns"), "x, y, spend");
-    assert_eq!(words(&said, "not used"), "note (text), none (no value)");
+    assert_eq!(
+        words(&said, "not used"),
+        "note (text: \"some text\"), none (no value)"
+    );
     let values = table.iter().filter(|x| x.is_nan()).count();
     assert!(
         words(&said, "missing").starts_with(&format!("{values} values, in")),
@@ -1122,7 +1126,7 @@ fn towns(folder: &Folder) -> Vec<u32> {
     for (i, town) in truth.iter().enumerate() {
         let age = 20.0 + 20.0 * f64::from(*town) + 2.0 * rng.normal();
         let income = 50_000.0 + 15_000.0 * f64::from(*town % 2) + 5_000.0 * rng.normal();
-        text += &format!("u{i},town {town},{age},{income},2020-01-01\n");
+        text += &format!("u{i},town {town},{age},{income},1.1.2020\n");
     }
     fs::write(folder.at("towns.csv"), text).unwrap();
     truth
@@ -1145,7 +1149,10 @@ fn columns_of_different_units_are_standardised() {
     };
     let (index, said, warned) = agreement(&[]);
     assert!(index < 0.7, "{index}");
-    assert_eq!(words(&said, "not used"), "town (text), since (text)");
+    assert_eq!(
+        words(&said, "not used"),
+        "town (text: \"town 0\"), since (text: \"1.1.2020\")"
+    );
     assert!(
         warned.contains("\"income\" varies") && warned.contains("\"age\""),
         "{warned}"
@@ -1319,7 +1326,7 @@ fn what_columns_hold_is_told() {
     let said = fit("b.csv", &semicolons.replace(",5", ".5"), &[]);
     let expected = "are its fields separated by \";\"?";
     assert!(said.contains(expected), "{said}");
-    let said = fit("c.csv", "a,b\nx,2020-01-01\ny,2020-01-02\n", &[]);
+    let said = fit("c.csv", "a,b\nx,1.1.2020\ny,2.1.2020\n", &[]);
     assert!(
         said.contains("no column of numbers, but a (text), b (text)"),
         "{said}"
@@ -2450,4 +2457,113 @@ fn categories_that_are_text_are_their_codes() {
     fit("some.csv", "s", &["--categories", "ward"]);
     let said = folder.done(&["info", "s"]);
     assert!(said.contains("ward: 12, 3, 4, 4B"), "{said}");
+}
+
+/// The rows of a shop: a key, a plan, whether it is paid, since when, and what was spent.
+fn shop(folder: &Folder) {
+    let mut text = String::from("key,plan,paid,since,spent,visits\n");
+    for i in 0..120 {
+        let plan = ["pro", "free", ""][i % 3];
+        let (paid, year) = if i % 2 == 0 {
+            ("True", 1966)
+        } else {
+            ("False", 2024)
+        };
+        let (day, thousands, cents) = (1 + i % 28, i % 2 * 7 + 1, i % 100);
+        text += &format!(
+            "c{i},{plan},{paid},{year}-05-{day:02},\"${thousands},{:03}.{cents:02}\",{}\n",
+            i * 7 % 1_000,
+            i % 2 * 9 + i % 3
+        );
+    }
+    fs::write(folder.at("shop.csv"), text).unwrap();
+}
+
+#[test]
+fn the_table_of_a_shop_gets_in() {
+    let folder = Folder::new("shop");
+    shop(&folder);
+    let read = "paid (true is 1, false 0), since (days since 1970-01-01), spent (amounts in $)";
+    let said = folder.done(&["info", "shop.csv", "--key", "key"]);
+    assert_eq!(words(&said, "columns"), "paid, since, spent, visits");
+    assert_eq!(words(&said, "not used"), "plan (text: \"pro\")");
+    assert!(words(&said, "categories").contains("--categories plan"));
+    let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(read), "{said}");
+    let fit = ["fit", "shop.csv", "--key", "key", "-k", "2", "-m", "m.cmx"];
+    folder.done(&[&fit[..], &["-l", "l.csv"]].concat());
+    let labels: Vec<String> = fs::read_to_string(folder.at("l.csv"))
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    assert!(labels[1].starts_with("c0,") && labels[1][3..] != labels[2][3..]);
+    // A category is for tables, and is read as text.
+    let (code, said) = folder.fails(&[&fit[..], &["--categories", "plan"]].concat());
+    assert!(code == 2 && said.contains("take -a table"), "{said}");
+    let table = [
+        "-a",
+        "table",
+        "--categories",
+        "plan,paid",
+        "--counts",
+        "visits",
+        "--missing",
+    ];
+    let said = folder.done(&[&fit[..], &table].concat());
+    assert_eq!(words(&said, "columns"), "plan, paid, since, spent, visits");
+    let said = folder.done(&["info", "m.cmx"]);
+    let categories: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("categories"))
+        .collect();
+    assert_eq!(categories.len(), 2, "{said}");
+    assert!(categories[0].ends_with("paid: false, true"), "{said}");
+    assert!(categories[1].ends_with("plan: free, pro"), "{said}");
+    // A level that the fit had not is as unlikely everywhere; what is no date says which are.
+    let one = |row: &str| {
+        let text = format!("key,plan,paid,since,spent,visits\n{row}\n");
+        fs::write(folder.at("one.csv"), text).unwrap();
+    };
+    one("k,gold,TRUE,1966-05-20,\"$1,100\",1");
+    assert_eq!(
+        assigned(&folder, "m.cmx", "one.csv", &["--key", "key"]).len(),
+        1
+    );
+    one("k,pro,TRUE,20.5.1966,$1100,1");
+    let (code, said) = folder.fails(&["assign", "m.cmx", "one.csv", "-l", "-"]);
+    assert!(
+        code == 1 && said.contains("\"since\"") && said.contains("20.5.1966"),
+        "{said}"
+    );
+    // Asked for as numbers, text says how it is taken.
+    folder.done(&[
+        "fit",
+        "shop.csv",
+        "--key",
+        "plan",
+        "-k",
+        "2",
+        "-l",
+        "plans.parquet",
+    ]);
+    let (code, said) = folder.fails(&[
+        "fit",
+        "plans.parquet",
+        "--columns",
+        "label,plan",
+        "-k",
+        "2",
+        "-m",
+        "n",
+    ]);
+    let told = [
+        "column \"plan\" does not hold numbers, but text such as \"pro\"",
+        "-a table",
+        "--categories",
+    ];
+    assert!(
+        code == 1 && told.iter().all(|part| said.contains(part)),
+        "{said}"
+    );
 }

@@ -1,5 +1,6 @@
 //! Record batches as rows.
 
+use crate::cells::Signs;
 use crate::choice::{self, Column, Columns, Holds};
 use crate::fault::{at, invalid};
 use crate::numbers::{Kind, NULL, Number, UNSOUND, nothing, put_bytes, readable};
@@ -17,6 +18,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Conversion {
     columns: Vec<Read>,
+    /// How cells that are text are read.
+    signs: Signs,
     /// A value that is missing is NaN.
     pub(crate) lenient: bool,
     /// Numbers of a row; `None` where rows are lists, until one of them was seen.
@@ -39,14 +42,18 @@ impl Conversion {
         let each = each.map(|place| {
             let column = columns.each[place].clone();
             let texts = options.texts.get(&column.name).cloned();
-            if texts.is_some() && column.holds != Holds::Words {
+            if texts.is_some() && !matches!(column.holds, Holds::Words | Holds::Cells(_)) {
                 let name = column.name;
                 let words = column.words;
                 let what =
                     format!("column {name:?} holds {words}, where others, or a model, have texts");
                 return Err(invalid(what));
             }
-            let kind = column.holds.kind().ok_or("does not hold numbers".into());
+            let kind = match texts {
+                Some(_) => Some(Kind::F64),
+                None => column.holds.kind(),
+            };
+            let kind = kind.ok_or("does not hold numbers".into());
             match kind.and_then(|kind| readable::<T>(kind, options.rounded)) {
                 Ok(()) => Ok(Read {
                     place,
@@ -64,6 +71,7 @@ impl Conversion {
         let lenient = options.lenient::<T>()?;
         Ok(Self {
             columns,
+            signs: options.signs(),
             lenient,
             dim,
         })
@@ -118,12 +126,17 @@ impl Conversion {
                     continue;
                 }
                 Holds::Lists(_) => lists(array, self.dim, name, first)?,
-                _ => match &read.texts {
-                    Some(texts) => (
-                        Arc::new(texts.codes(array).map_err(invalid)?) as ArrayRef,
-                        1,
-                    ),
-                    None => (ArrayRef::clone(array), 1),
+                holds => match (&read.texts, holds) {
+                    (Some(texts), _) => {
+                        let codes = texts.codes(array, &self.signs).map_err(invalid)?;
+                        (Arc::new(codes) as ArrayRef, 1)
+                    }
+                    (None, Holds::Cells(cells)) => {
+                        let numbers = cells.numbers(array, &self.signs);
+                        let wrong = |(place, what)| at(name, first + place, what);
+                        (numbers.map_err(wrong)?, 1)
+                    }
+                    (None, _) => (ArrayRef::clone(array), 1),
                 },
             };
             let filled = fill(&*values, out, stride, self.lenient);

@@ -1,7 +1,12 @@
 //! Which columns of a table are read, and as what.
 
+use crate::cells::{Cells, Signs};
+use crate::keys::Keys;
 use crate::numbers::{ElementType, Kind};
 use crate::options::Options;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_cast::cast;
 use arrow_schema::{DataType, Schema};
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +20,9 @@ pub(crate) enum Holds {
     Asked(Kind),
     /// Text that may be numbers, but was not where it was looked at: read if it is asked for.
     Text,
-    /// Text, or true and false: read as codes of categories.
+    /// Values that say numbers: truth values, times, amounts.
+    Cells(Cells),
+    /// Other text: read as codes of categories.
     Words,
     Other,
 }
@@ -27,8 +34,13 @@ impl Holds {
                 return Self::Asked(numbers);
             }
             Some(numbers) => return Self::Numbers(numbers),
-            None if ["text", "true or false"].contains(&&*words(kind)) => return Self::Words,
             None => {}
+        }
+        if let Some(cells) = Cells::typed(kind) {
+            return Self::Cells(cells);
+        }
+        if words(kind) == "text" {
+            return Self::Words;
         }
         let (DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _)) =
             kind
@@ -41,7 +53,16 @@ impl Holds {
     /// Whether values of such a column are what is read of one that holds `other`.
     pub(crate) fn is_read_as(self, other: Self) -> bool {
         let is_list = |holds| matches!(holds, Self::Lists(_));
-        self.kind().is_some() && self.kind() == other.kind() && is_list(self) == is_list(other)
+        match (self, other) {
+            (Self::Words, Self::Cells(_)) => true,
+            (Self::Cells(own), Self::Cells(other)) => own == other,
+            (Self::Cells(_), _) | (_, Self::Cells(_)) => false,
+            _ => {
+                self.kind().is_some()
+                    && self.kind() == other.kind()
+                    && is_list(self) == is_list(other)
+            }
+        }
     }
 
     /// Whether a column of this name can be read.
@@ -56,7 +77,8 @@ impl Holds {
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
             Self::Numbers(kind) | Self::Asked(kind) | Self::Lists(kind) => Some(kind),
-            Self::Text | Self::Words => Some(Kind::F64),
+            Self::Cells(Cells::Truths) => Some(Kind::U8),
+            Self::Text | Self::Words | Self::Cells(_) => Some(Kind::F64),
             Self::Other => None,
         }
     }
@@ -64,6 +86,29 @@ impl Holds {
 
 /// Names in an error, at most.
 const SHOWN: usize = 20;
+/// Rows that say what columns hold.
+pub(crate) const SAMPLE: usize = 100;
+/// Rows among which the first value of a column is looked for.
+pub(crate) const FAR: usize = 1 << 16;
+/// The cure in errors that is a category, which programs call by names of their own.
+pub const AS_CATEGORY: &str = ": it can be read as a category";
+
+/// Adds the texts of the first rows of a batch to those of each of its columns, or the first text where there is none yet.
+fn see(batch: &RecordBatch, texts: &mut [Vec<String>], rows: usize, signs: &Signs) {
+    for (array, texts) in batch.columns().iter().zip(texts) {
+        let Ok(array) = cast(array, &DataType::Utf8) else {
+            continue;
+        };
+        for (row, text) in array.as_string::<i32>().iter().enumerate() {
+            if row >= rows && !texts.is_empty() {
+                break;
+            }
+            let text = text.map(str::trim);
+            let text = text.filter(|text| !signs.is_missing(text));
+            texts.extend(text.map(str::to_owned));
+        }
+    }
+}
 
 fn shown(names: impl Iterator<Item = String>) -> String {
     names.take(SHOWN).collect::<Vec<_>>().join(", ")
@@ -76,6 +121,10 @@ pub(crate) struct Column {
     pub(crate) holds: Holds,
     /// Its content in words.
     pub(crate) words: String,
+    /// The first text that is there.
+    pub(crate) first: Option<String>,
+    /// No value was seen, so that others may say what it holds.
+    pub(crate) is_open: bool,
 }
 
 /// Describes the values of a type.
@@ -116,7 +165,12 @@ impl Columns {
             named && (place < unnamed || known || level.is_some_and(|rest| rest.ends_with("__")))
         };
         let index: Vec<bool> = each.iter().enumerate().map(is_index).collect();
-        let is_read = |one: &Column| matches!(one.holds, Holds::Numbers(_) | Holds::Lists(_));
+        let is_read = |one: &Column| {
+            matches!(
+                one.holds,
+                Holds::Numbers(_) | Holds::Lists(_) | Holds::Cells(_)
+            )
+        };
         if each
             .iter()
             .zip(&index)
@@ -141,15 +195,85 @@ impl Columns {
             name: field.name().clone(),
             holds: Holds::of(field.data_type()),
             words: words(field.data_type()),
+            first: None,
+            is_open: false,
         });
         Self::new(each.collect(), true, true)
     }
 
+    /// Finds out what text says that may be read, by its first rows: `keys` opens columns. Damage is met where they are read.
+    pub(crate) fn look(&mut self, options: &Options, keys: impl FnOnce(&Options) -> Option<Keys>) {
+        let names: Vec<String> = self.each.iter().map(|one| one.name.clone()).collect();
+        self.look_at(options, |places| {
+            let mut own = Options::new();
+            own.keys = places.iter().map(|place| names[*place].clone()).collect();
+            let batches = keys(&own).into_iter().flat_map(Keys::batches);
+            batches.map_while(Result::ok)
+        });
+    }
+
+    /// Finds out what text says that may be read, by the first rows of batches that have the columns of some places alone.
+    pub(crate) fn look_at<B: Iterator<Item = RecordBatch>>(
+        &mut self,
+        options: &Options,
+        batches: impl FnOnce(Vec<usize>) -> B,
+    ) {
+        self.told(options);
+        let known = self.by_name();
+        let is_open = |place: &usize| {
+            let name = &self.each[*place].name;
+            let asked = options.columns.as_ref();
+            self.each[*place].holds == Holds::Words
+                && asked.is_none_or(|names| names.contains(name))
+                && !options.texts.contains_key(name)
+                && known.get(&**name).is_some_and(|places| places.1.is_none())
+        };
+        let places: Vec<usize> = (0..self.each.len()).filter(is_open).collect();
+        if places.is_empty() {
+            return;
+        }
+        let signs = options.signs();
+        let mut seen = vec![Vec::new(); places.len()];
+        let mut rows = 0;
+        for batch in batches(places.clone()) {
+            see(&batch, &mut seen, SAMPLE.saturating_sub(rows), &signs);
+            rows += batch.num_rows();
+            if rows >= FAR || rows >= SAMPLE && seen.iter().all(|texts| !texts.is_empty()) {
+                break;
+            }
+        }
+        for (place, texts) in places.into_iter().zip(seen) {
+            let one = &mut self.each[place];
+            one.first = texts.first().cloned();
+            let texts = texts.iter().map(String::as_str);
+            if let Some(cells) = Cells::of(texts, &signs) {
+                (one.holds, one.words) = (Holds::Cells(cells), cells.words());
+            }
+        }
+    }
+
+    /// Takes it that text says what options know of it.
+    pub(crate) fn told(&mut self, options: &Options) {
+        for one in &mut self.each {
+            let cells = options.cells.get(&one.name).copied();
+            let may_be = one.is_open || matches!(one.holds, Holds::Words | Holds::Text);
+            if let (Some(cells), true) = (cells, may_be) {
+                (one.holds, one.words) = (Holds::Cells(cells), cells.words());
+            }
+        }
+    }
+
     /// The smallest element type that holds all numbers of the columns at these places exactly.
-    pub(crate) fn element(&self, places: &[usize]) -> ElementType {
-        let kinds = places
-            .iter()
-            .filter_map(|place| self.each[*place].holds.kind());
+    pub(crate) fn element(&self, places: &[usize], options: &Options) -> ElementType {
+        let kinds = places.iter().filter_map(|place| {
+            let one = &self.each[*place];
+            let is_coded = options.texts.contains_key(&one.name);
+            if is_coded {
+                Some(Kind::F64)
+            } else {
+                one.holds.kind()
+            }
+        });
         let elements = kinds.map(Kind::element);
         elements
             .reduce(ElementType::with)
@@ -206,9 +330,17 @@ impl Columns {
                     "column {name:?} holds lists: it must be the only column that is read"
                 )),
                 holds if !holds.is_read(name, options) => {
-                    let words = &self.each[place].words;
+                    let one = &self.each[place];
+                    let words = &one.words;
+                    let first = one.first.as_ref();
+                    let first = first.map_or(String::new(), |first| format!(" such as {first:?}"));
+                    let hint = if holds == Holds::Words {
+                        AS_CATEGORY
+                    } else {
+                        ""
+                    };
                     Err(format!(
-                        "column {name:?} does not hold numbers, but {words}"
+                        "column {name:?} does not hold numbers, but {words}{first}{hint}"
                     ))
                 }
                 _ => Ok(place),
@@ -228,7 +360,7 @@ impl Columns {
         let mut lists = Vec::new();
         for place in (0..self.each.len()).filter(|place| !named.contains(place)) {
             match self.each[place].holds {
-                Holds::Numbers(_) => each.push(place),
+                Holds::Numbers(_) | Holds::Cells(_) => each.push(place),
                 _ if options.texts.contains_key(&self.each[place].name) => each.push(place),
                 Holds::Lists(_) => lists.push(place),
                 _ => {}
@@ -271,6 +403,18 @@ impl Columns {
     /// The places of the key columns.
     pub(crate) fn keys(&self, options: &Options) -> Result<Vec<usize>, String> {
         self.places(&options.keys)
+    }
+
+    /// The places of the categories that there are.
+    pub(crate) fn categories(&self, options: &Options) -> Vec<usize> {
+        let is_read = |name: &String| {
+            let columns = options.columns.as_ref();
+            columns.is_none_or(|columns| columns.contains(name))
+        };
+        let places = self.each.iter().enumerate();
+        let own =
+            places.filter(|(_, one)| options.categories.contains(&one.name) && is_read(&one.name));
+        own.map(|(place, _)| place).collect()
     }
 
     /// The columns that are neither used, nor weights or keys: their names, and what they hold.

@@ -1,7 +1,8 @@
 //! Rows of a CSV file.
 
 use crate::ReadAt;
-use crate::choice::{Column, Columns, Holds};
+use crate::cells::{Cells, Signs};
+use crate::choice::{Column, Columns, FAR, Holds, SAMPLE};
 use crate::fault::invalid;
 use crate::keys::Keys;
 use crate::numbers::{ALLOW, Kind, Number, nothing, readable};
@@ -12,10 +13,9 @@ use crate::source::{opened, source};
 use crate::table::ReadFrom;
 use crate::texts::Texts;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Schema};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
-use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, BufReader, Read, Take};
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,10 +49,8 @@ use std::sync::Arc;
 pub struct CsvFile<T> {
     text: Text,
     path: String,
-    /// The fields that are read: their places in a line.
-    fields: Vec<usize>,
-    /// The texts of each of them, where they are categories.
-    texts: Vec<Option<Texts>>,
+    /// The fields that are read.
+    fields: Vec<Field>,
     /// The place of every [`STEP`]th row.
     places: Vec<u64>,
     len: usize,
@@ -62,10 +60,18 @@ pub struct CsvFile<T> {
     of: std::marker::PhantomData<T>,
 }
 
+/// A field that is read.
+struct Field {
+    /// Its place in a line.
+    place: usize,
+    /// Its texts, where they are categories.
+    texts: Option<Texts>,
+    /// How it says a number, where it is none as it stands.
+    cells: Option<Cells>,
+}
+
 /// Rows from one known place to the next.
 const STEP: usize = 1_024;
-/// Rows that say what columns hold.
-const SAMPLE: usize = 100;
 /// Bytes that are read at once.
 const PIECE: u64 = 1 << 16;
 
@@ -84,8 +90,8 @@ struct Text {
 struct Dialect {
     bytes: Arc<dyn ReadAt>,
     delimiter: u8,
-    decimal: char,
     options: Options,
+    signs: Signs,
     /// Where lines are: not the ends of blank ones after the last.
     range: Range<u64>,
     /// Fields of a line; 0 where that is not known yet.
@@ -135,38 +141,12 @@ impl Dialect {
         Ok(Self {
             bytes,
             delimiter,
-            decimal,
             options: options.clone(),
+            signs: options.signs(),
             range: start..end,
             width: 0,
             trailing: false,
         })
-    }
-
-    /// A number with a point, and nothing between thousands.
-    fn plain<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
-        if self.decimal == '.' && self.options.thousands.is_none() {
-            return Some(text.into());
-        }
-        let parts = text.split_once(self.decimal);
-        let (whole, part) = parts.map_or((text, None), |(whole, part)| (whole, Some(part)));
-        let mut groups = whole.split(|sign| Some(sign) == self.options.thousands);
-        let mut number = groups.next()?.to_owned();
-        for group in groups {
-            let three = group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit());
-            if !three || !number.ends_with(|sign: char| sign.is_ascii_digit()) {
-                return None;
-            }
-            number += group;
-        }
-        // A point that is no decimal sign.
-        if number.contains('.') || part.is_some_and(|part| part.contains('.')) {
-            return None;
-        }
-        if let Some(part) = part {
-            number = number + "." + part;
-        }
-        Some(number.into())
     }
 
     fn is_missing_field(&self, field: &[u8]) -> bool {
@@ -174,23 +154,26 @@ impl Dialect {
     }
 
     fn is_number(&self, field: &[u8]) -> bool {
-        let number = text(field).and_then(|text| self.plain(text));
+        let number = text(field).and_then(|text| self.signs.plain(text));
         number.is_some_and(|number| number.parse::<f64>().is_ok_and(|x| !x.is_nan()))
     }
 
-    /// The number of a field, or the code of its text.
-    fn number<T: Number>(
-        &self,
-        field: &[u8],
-        texts: Option<&Texts>,
-    ) -> std::result::Result<T, String> {
+    /// The number of a field, or that which it says, or the code of its text.
+    fn number<T: Number>(&self, field: &[u8], read: &Field) -> std::result::Result<T, String> {
         let text = text(field).ok_or(NOT_UTF_8)?;
         let is_finite = |number: &T| coremix::Float::is_finite(number.widen());
-        let found = match texts {
-            Some(texts) => Some(Ok(T::nearest(texts.code(text)))),
-            None => self.plain(text).map(|number| T::from_str(&number)),
+        let found = match (&read.texts, read.cells) {
+            (Some(texts), _) => Some(Ok(T::nearest(texts.code(text)))),
+            (None, Some(cells)) => {
+                let number = cells.number(text, &self.signs);
+                number.map(|number| Ok(T::nearest(number)))
+            }
+            (None, None) => {
+                let number = self.signs.plain(text);
+                number.map(|number| T::from_str(&number))
+            }
         };
-        let own = texts.is_some() || !self.options.missing_texts.is_empty();
+        let own = read.texts.is_some() || !self.options.missing_texts.is_empty();
         let stands = own && self.is_missing(text);
         if let (Some(Ok(number)), false) = (&found, stands)
             && is_finite(number)
@@ -213,6 +196,9 @@ impl Dialect {
                 format!("an empty field: fill it in, or take the row out{allow}")
             }
             _ => {
+                if let Some(cells) = read.cells {
+                    return Err(cells.not(text));
+                }
                 let shown: String = text.chars().take(40).collect();
                 let kind = T::TYPE;
                 format!(
@@ -224,13 +210,8 @@ impl Dialect {
 
     /// Whether a program writes a value that is missing so, or options say it.
     fn is_missing(&self, text: &str) -> bool {
-        stands_for_missing(text, &self.options)
+        self.signs.is_missing(text)
     }
-}
-
-/// Whether a text stands for a missing value.
-pub(crate) fn stands_for_missing(text: &str, options: &Options) -> bool {
-    is_missing(text) || options.missing_texts.iter().any(|own| own.trim() == text)
 }
 
 /// The delimiter that a first line such as `sep=;` says, as Excel writes it, and the length of this line.
@@ -253,14 +234,6 @@ const NOT_UTF_8: &str = "not text in UTF-8: give its encoding, such as windows-1
 /// A field as it is, without blanks around it.
 fn text(field: &[u8]) -> Option<&str> {
     std::str::from_utf8(field).ok().map(str::trim)
-}
-
-/// Whether this is how a program writes a value that is missing.
-fn is_missing(text: &str) -> bool {
-    const WORDS: [&str; 11] = [
-        "", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none", "?",
-    ];
-    text == r"\N" || WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 fn is_whole(field: &[u8]) -> bool {
@@ -497,8 +470,33 @@ impl Dialect {
                 && distinct.len() == names.len()
     }
 
+    /// The first values of columns that have none in the first rows, where missing values are kept.
+    fn late(&self, lines: &mut Lines, rows: &[Sample]) -> io::Result<HashMap<usize, Vec<u8>>> {
+        let mut late = HashMap::new();
+        let is_empty = |place: &usize| {
+            let mut fields = rows.iter().filter_map(|row| row.get(*place));
+            fields.all(|field| self.is_missing_field(field))
+        };
+        let mut open: Vec<usize> = (0..self.width).filter(is_empty).collect();
+        if self.options.missing != Some(Missing::Keep) || rows.len() < SAMPLE {
+            return Ok(late);
+        }
+        while !open.is_empty() && lines.row < FAR && lines.next()? {
+            open.retain(|place| {
+                let field = lines.field(*place);
+                let is_missing = self.is_missing_field(field);
+                if !is_missing {
+                    late.insert(*place, field.to_vec());
+                }
+                is_missing
+            });
+        }
+        Ok(late)
+    }
+
     /// Finds out what a column holds, by its first rows.
-    fn column(&self, name: String, place: usize, rows: &[Sample]) -> Column {
+    /// Where these have no value, `late` is the first one that comes.
+    fn column(&self, name: String, place: usize, rows: &[Sample], late: Option<&[u8]>) -> Column {
         let mut others = 0;
         let mut empty = 0;
         let mut commas = 0;
@@ -510,18 +508,33 @@ impl Dialect {
             commas += usize::from(self.is_number(field.replacen(',', ".", 1).as_bytes()));
         }
         let mut all = rows.len();
-        if self.options.missing == Some(Missing::Keep) {
+        let fields = rows.iter().filter_map(|row| row.get(place));
+        let fields = fields.map(|field| &field[..]).chain(late);
+        let texts = fields.map(|field| text(field).unwrap_or("\u{fffd}"));
+        let texts = texts.filter(|text| !self.is_missing(text));
+        let first = texts.clone().find(|text| !self.is_number(text.as_bytes()));
+        let first = first.map(str::to_owned);
+        let keeps = self.options.missing == Some(Missing::Keep);
+        let cells = Cells::of(texts, &self.signs).filter(|_| keeps || 2 * empty <= all);
+        if keeps {
             // The values that are there say it; where there are none, later rows will.
             (others, all, empty) = (others - empty, all - empty, 0);
         }
-        let (holds, words) = match 2 * others > all {
-            true if 2 * empty > others => (Holds::Text, "empty fields"),
-            true if 2 * commas > others => (Holds::Text, "commas within numbers"),
-            true => (Holds::Text, "text"),
-            false => (Holds::Numbers(Kind::F64), "numbers"),
+        let (holds, words) = match (cells, 2 * others > all) {
+            (Some(cells), _) => (Holds::Cells(cells), cells.words()),
+            (_, true) if 2 * empty > others => (Holds::Text, "empty fields".into()),
+            (_, true) if 2 * commas > others => (Holds::Text, "commas within numbers".into()),
+            (_, true) => (Holds::Text, "text".into()),
+            (_, false) => (Holds::Numbers(Kind::F64), "numbers".into()),
         };
-        let words = words.to_owned();
-        Column { name, holds, words }
+        let is_open = keeps && all == 0 && late.is_none();
+        Column {
+            name,
+            holds,
+            words,
+            first,
+            is_open,
+        }
     }
 }
 
@@ -577,6 +590,7 @@ impl Text {
             // Blank lines before the first row are rows, where there is one column.
             rows.insert(0, first.clone());
         }
+        let late = how.late(&mut lines, &rows)?;
         let mut each = Vec::new();
         for (place, field) in first.iter().enumerate() {
             let name = match text(field) {
@@ -587,9 +601,11 @@ impl Text {
                     return Err(invalid(format!("line {line}: {NOT_UTF_8}")));
                 }
             };
-            each.push(how.column(name, place, &rows));
+            let late = late.get(&place).map(|field| &field[..]);
+            each.push(how.column(name, place, &rows, late));
         }
-        let columns = Columns::new(each, named, !rows.is_empty());
+        let mut columns = Columns::new(each, named, !rows.is_empty());
+        columns.told(options);
         let first = if named { after } else { how.range.start };
         let how = Arc::new(how);
         // Lines of other lengths are met before columns that look strange for them.
@@ -622,11 +638,29 @@ impl<T: Number> CsvFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let text = Text::new(bytes, options)?;
         let fields = text.columns.features(options).map_err(invalid)?;
-        let own = |place: &usize| options.texts.get(&text.columns.each[*place].name).cloned();
-        let texts: Vec<_> = fields.iter().map(own).collect();
-        if texts.iter().any(Option::is_some) {
-            readable::<T>(Kind::F64, options.rounded).map_err(invalid)?;
-        }
+        let read = |place: usize| {
+            let one = &text.columns.each[place];
+            let texts = options.texts.get(&one.name).cloned();
+            let cells = match one.holds {
+                Holds::Cells(cells) => Some(cells),
+                _ => None,
+            };
+            // Numbers as they stand are read as any type that holds them.
+            let kind = match texts {
+                Some(_) => Some(Kind::F64),
+                None => cells.and(one.holds.kind()),
+            };
+            match kind.map(|kind| readable::<T>(kind, options.rounded)) {
+                Some(Err(what)) => Err(invalid(format!("column {:?} {what}", one.name))),
+                _ => Ok(Field {
+                    place,
+                    texts,
+                    cells,
+                }),
+            }
+        };
+        let fields = fields.into_iter().map(read);
+        let fields: Vec<Field> = fields.collect::<io::Result<_>>()?;
         let mut lines = text.lines();
         let mut places = Vec::new();
         loop {
@@ -646,7 +680,6 @@ impl<T: Number> CsvFile<T> {
             dim: fields.len(),
             may_miss: options.lenient::<T>()?,
             fields,
-            texts,
             pool: Pool::new(2 * PIECE),
             of: std::marker::PhantomData,
         })
@@ -662,9 +695,9 @@ impl<T: Number> CsvFile<T> {
                 }
                 for out in out.chunks_exact_mut(self.dim) {
                     lines.expect()?;
-                    for ((place, texts), out) in self.fields.iter().zip(&self.texts).zip(out) {
-                        let name = &self.text.columns.each[*place].name;
-                        let number = lines.how.number(lines.field(*place), texts.as_ref());
+                    for (read, out) in self.fields.iter().zip(out) {
+                        let name = &self.text.columns.each[read.place].name;
+                        let number = lines.how.number(lines.field(read.place), read);
                         *out = number.map_err(|what| lines.fault(name, &what))?;
                     }
                 }
@@ -682,7 +715,7 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys
     let text = Text::new(bytes, options)?;
     let places = text.columns.keys(options).map_err(invalid)?;
     let fields = places.iter().map(|place| &text.columns.each[*place].name);
-    let fields = fields.map(|name| Field::new(name, DataType::Utf8, true));
+    let fields = fields.map(|name| arrow_schema::Field::new(name, DataType::Utf8, true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let mut lines = text.lines();
     let of = Arc::clone(&schema);

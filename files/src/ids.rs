@@ -2,6 +2,7 @@
 
 use coremix::ModelInfo;
 use coremix::data::Summary;
+use std::collections::BTreeMap;
 
 /// The names of the columns of a model, if whoever saved it noted them as the command and Python do: the note `columns`, a JSON
 /// list. [`Options::columns`](crate::Options::columns) reads these columns, in this order.
@@ -21,6 +22,24 @@ use coremix::data::Summary;
 pub fn column_names(info: &ModelInfo) -> Option<Vec<String>> {
     let names: Vec<String> = serde_json::from_str(info.note("columns")?).ok()?;
     (names.len() == info.columns).then_some(names)
+}
+
+/// The note of a model with the texts of its columns.
+const TEXTS: &str = "texts";
+
+/// The texts of the columns of a model that were text, in the order of their codes, if whoever saved it noted them:
+/// [`Options::texts`](crate::Options::texts) reads these columns so.
+#[must_use]
+pub fn column_texts(info: &ModelInfo) -> BTreeMap<String, Vec<String>> {
+    let texts = info.note(TEXTS).map(serde_json::from_str);
+    texts.and_then(Result::ok).unwrap_or_default()
+}
+
+/// The note for the file of a model with texts of columns, its name and its value; `None` where there are none.
+#[must_use]
+pub fn texts_note(texts: &BTreeMap<String, Vec<String>>) -> Option<(&'static str, String)> {
+    let note = || Some((TEXTS, serde_json::to_string(texts).ok()?));
+    if texts.is_empty() { None } else { note() }
 }
 
 /// Columns of numbers that seem to name the rows, so that clusters should not follow them: the number of each, and the reason.

@@ -102,12 +102,17 @@ struct Batch {
 }
 
 /// The columns of a file.
-pub(crate) fn columns(bytes: &dyn ReadAt) -> io::Result<Columns> {
-    let contents = Contents::read(bytes)?;
-    Ok(Columns {
+pub(crate) fn columns(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Columns> {
+    looked(&Contents::read(&**bytes)?, bytes, options)
+}
+
+fn looked(contents: &Contents, bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Columns> {
+    let mut columns = Columns {
         has_rows: !contents.batches.is_empty(),
         ..Columns::of(&contents.schema)
-    })
+    };
+    columns.look(options, |own| guarded(|| keys(Arc::clone(bytes), own)).ok());
+    Ok(columns)
 }
 
 /// The key columns that options name.
@@ -511,7 +516,7 @@ impl<T: Number> ArrowFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let path = bytes.name();
         let contents = Contents::read(&bytes)?;
-        let mut conversion = Conversion::new::<T>(&Columns::of(&contents.schema), options)?;
+        let mut conversion = Conversion::new::<T>(&looked(&contents, &bytes, options)?, options)?;
         let mut messages = Messages::new(bytes, contents, conversion.project())?;
         messages.batches.retain(|batch| batch.rows > 0);
         let ends = ends(messages.batches.iter().map(|batch| batch.rows));

@@ -18,10 +18,12 @@ struct Guide;
 
 mod batch;
 mod bytes;
+mod cells;
 mod choice;
 mod csv;
 mod fault;
 mod format;
+mod frame;
 mod ids;
 mod ipc;
 mod keys;
@@ -49,9 +51,11 @@ mod vectors;
 mod write;
 
 pub use bytes::Bytes;
+pub use choice::AS_CATEGORY;
 pub use csv::CsvFile;
 pub use format::{Format, VectorFormat};
-pub use ids::{column_names, row_names};
+pub use frame::Frame;
+pub use ids::{column_names, column_texts, row_names, texts_note};
 pub use ipc::ArrowFile;
 pub use keys::Keys;
 pub use missing::Found;

@@ -1,7 +1,7 @@
 //! One entry for files of all formats.
 
-use crate::choice::Holds;
-use crate::csv;
+use crate::cells::Cells;
+use crate::choice::{Column, Holds};
 use crate::fault::fault;
 use crate::format::Format;
 use crate::keys::Keys;
@@ -18,6 +18,7 @@ use coremix::data::Source;
 use coremix::{Error, Result};
 use half::f16;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -118,6 +119,10 @@ pub struct Opened {
     pub not_used: Vec<(String, String)>,
     /// The texts of the columns whose text is read as codes, in the order of the codes: [`Options::categories`].
     pub texts: Vec<(String, Vec<String>)>,
+    /// The columns whose values say numbers, and which: true and false, times, amounts of money.
+    pub read_as: Vec<(String, String)>,
+    /// The columns of text that are not used, and the first text of each: [`Options::categories`] reads them.
+    pub first_texts: Vec<(String, String)>,
     /// Whether the first line of text was taken for names, where some of it are numbers and [`Options::header`] does not say.
     pub guessed_header: Option<bool>,
     /// The values that are missing, if [`Options::missing`] asks for them.
@@ -188,6 +193,8 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     }
     let mut guessed_header = None;
     let mut not_used = Vec::new();
+    let mut read_as = Vec::new();
+    let mut first_texts = Vec::new();
     let (mut options, named) = (options.clone(), options.columns.is_some());
     // Parts have been decoded.
     options.encoding = None;
@@ -206,6 +213,7 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         options.width = options.width.max(columns);
     }
     options.texts.extend(texts(&parts, &options)?);
+    cells(&mut parts, &mut options)?;
     let mut tables = parts.iter().zip(parts.iter().map(|part| &part.columns));
     if let Some((part, Some(columns))) = tables.find(|table| table.1.is_some()) {
         guessed_header = part.guessed.then_some(columns.named);
@@ -214,6 +222,21 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         let name = |place: &usize| columns.each[*place].name.clone();
         let used: Vec<String> = used.iter().map(name).collect();
         not_used = columns.not_used(&used, &options);
+        for one in &columns.each {
+            let name = one.name.clone();
+            let is_left = not_used
+                .iter()
+                .any(|(other, words)| *other == name && words == "text");
+            match (one.holds, &one.first) {
+                (Holds::Cells(cells), _)
+                    if used.contains(&name) && !options.texts.contains_key(&name) =>
+                {
+                    read_as.push((name, cells.read_as()));
+                }
+                (_, Some(first)) if is_left => first_texts.push((name, first.clone())),
+                _ => {}
+            }
+        }
         options.columns = Some(used);
     }
     let (mut missing, dropped) =
@@ -279,6 +302,8 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
         key_columns,
         files,
         texts,
+        read_as,
+        first_texts,
         guessed_header,
         missing,
         columns,
@@ -287,11 +312,58 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     })
 }
 
+/// Tells all files which columns say numbers, as the first that knows it does: others may have no value in their first rows. Files that
+/// differ in it are an error.
+fn cells(parts: &mut [Part], options: &mut Options) -> Result<()> {
+    let is_read = |options: &Options, name: &String| {
+        let columns = options.columns.as_ref();
+        columns.is_none_or(|columns| columns.contains(name)) && !options.texts.contains_key(name)
+    };
+    let mut known: BTreeMap<String, (&Column, &Part)> = BTreeMap::new();
+    for part in &*parts {
+        for one in part.columns.iter().flat_map(|columns| &columns.each) {
+            let says = matches!(one.holds, Holds::Numbers(_) | Holds::Cells(_));
+            if one.is_open || !says {
+                continue;
+            }
+            let (first, other) = *known.entry(one.name.clone()).or_insert((one, part));
+            let differs = match (first.holds, one.holds) {
+                (Holds::Cells(own), Holds::Cells(other)) => own != other,
+                (Holds::Cells(own), _) | (_, Holds::Cells(own)) => own == Cells::Days,
+                _ => false,
+            };
+            if differs && is_read(options, &one.name) {
+                let what = format!(
+                    "column {:?} holds {}, where {} has {}",
+                    one.name,
+                    one.words,
+                    other.bytes.name(),
+                    first.words
+                );
+                return Err(part.fault(what));
+            }
+            if let (Holds::Numbers(_), Holds::Cells(_)) = (first.holds, one.holds) {
+                known.insert(one.name.clone(), (one, part));
+            }
+        }
+    }
+    let known = known.into_iter();
+    let known: Vec<_> = known.map(|(name, (one, _))| (name, one.holds)).collect();
+    for (name, holds) in known {
+        if let (Holds::Cells(cells), true) = (holds, is_read(options, &name)) {
+            options.cells.insert(name, cells);
+        }
+    }
+    let each = parts.iter_mut().filter_map(|part| part.columns.as_mut());
+    each.for_each(|columns| columns.told(options));
+    Ok(())
+}
+
 /// The texts of the columns that are categories, if some of what they hold is no number.
 fn texts(parts: &[Part], options: &Options) -> Result<Vec<(String, Texts)>> {
     let is_csv = |part: &Part| matches!(part.format, Format::Csv | Format::CsvGz);
     let may_be = |part: &Part, name: &str| match part.holds(name) {
-        Some(Holds::Words | Holds::Text) => true,
+        Some(Holds::Words | Holds::Text | Holds::Cells(_)) => true,
         holds => holds.is_some() && is_csv(part),
     };
     let mut own = options.clone();
@@ -307,14 +379,17 @@ fn texts(parts: &[Part], options: &Options) -> Result<Vec<(String, Texts)>> {
     if own.keys.is_empty() {
         return Ok(Vec::new());
     }
+    let signs = options.signs();
     let mut found: Vec<Distinct> = own.keys.iter().map(|_| Distinct::default()).collect();
     for part in parts.iter().filter(|part| part.columns.is_some()) {
         for batch in part.keys(&own)?.batches() {
             let batch = batch?;
             for (place, (name, found)) in own.keys.iter().zip(&mut found).enumerate() {
-                let fields = is_csv(part) && part.folders.find(name).is_none();
-                let is_missing = |text: &str| fields && csv::stands_for_missing(text, options);
-                found.is_text |= part.holds(name) == Some(Holds::Words);
+                let of_folder = part.folders.find(name).is_some();
+                let is_missing = |text: &str| !of_folder && signs.is_missing(text);
+                // Text of a file whose columns have types is text, whatever it says.
+                let typed = matches!(part.holds(name), Some(Holds::Words | Holds::Cells(_)));
+                found.is_text |= typed && !is_csv(part);
                 found.see(
                     &batch,
                     place,

@@ -1,6 +1,7 @@
 //! Options for reading files.
 
 use crate::bytes::Bytes;
+use crate::cells::{Cells, Signs};
 use crate::fault::invalid;
 use crate::format::Format;
 use crate::numbers::{ElementType, NO_NAN, Number};
@@ -11,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// The treatment of rows with a missing value, in place of an error when they are read: a null, NaN, and in text an empty
-/// field, `NA`, `N/A`, `NaN`, `null`, `None`, `?`, `\N`, or one of [`Options::missing_texts`]. It takes a pass over all rows, when they
+/// field, `NA`, `N/A`, `NaN`, `NaT`, `null`, `None`, `?`, `\N`, or one of [`Options::missing_texts`]. It takes a pass over all rows, when they
 /// are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
@@ -57,6 +58,8 @@ pub struct Options {
     /// Columns whose text is read as codes, and the codes that are known.
     pub(crate) categories: Vec<String>,
     pub(crate) texts: BTreeMap<String, Texts>,
+    /// Columns whose text is known to say numbers.
+    pub(crate) cells: BTreeMap<String, Cells>,
     pub(crate) weight: Option<String>,
     pub(crate) keys: Vec<String>,
     pub(crate) element: Option<ElementType>,
@@ -102,9 +105,9 @@ impl Options {
         self
     }
 
-    /// Columns that are categories: where they hold text, or true and false, it is read as codes, 0, 1 and so on, in the order of
-    /// the texts of all files, which [`open`](crate::open) goes through for it: [`Opened::texts`](crate::Opened::texts). Blanks
-    /// around a text do not count, nor do capitals of true and false. Numbers are read as they are.
+    /// Columns that are categories: where they hold text, true and false, or times, these are read as codes, 0, 1 and so on, in the
+    /// order of the texts of all files, which [`open`](crate::open) goes through for it: [`Opened::texts`](crate::Opened::texts).
+    /// Blanks around a text do not count, nor do capitals of true and false. Numbers are read as they are.
     #[must_use]
     pub fn categories<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
         self.categories = columns.into_iter().map(Into::into).collect();
@@ -144,6 +147,15 @@ impl Options {
     pub fn missing_texts<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
         self.missing_texts = texts.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// How cells are read.
+    pub(crate) fn signs(&self) -> Signs {
+        Signs {
+            decimal: self.decimal.unwrap_or('.'),
+            thousands: self.thousands,
+            missing: self.missing_texts.clone(),
+        }
     }
 
     /// Whether missing values are read as NaN, which numbers of type `T` must have where rows with them are kept.

@@ -89,8 +89,8 @@ impl Part {
                 (bytes, sparse) = (text, Some((columns, svmlight::ELEMENT)));
                 Ok(None)
             }
-            Format::Parquet => parquet::columns(Arc::clone(&bytes)).map(Some),
-            Format::Arrow => ipc::columns(&*bytes).map(Some),
+            Format::Parquet => parquet::columns(&bytes, options).map(Some),
+            Format::Arrow => ipc::columns(&bytes, options).map(Some),
             Format::Csv | Format::CsvGz => csv::columns(&bytes, options).map(|text| {
                 let columns;
                 (columns, guessed, bytes) = text;
@@ -133,7 +133,7 @@ impl Part {
         match (&self.columns, self.format) {
             (Some(columns), _) => {
                 let places = columns.features(options).map_err(|what| self.fault(what))?;
-                Ok(columns.element(&places))
+                Ok(columns.element(&places, options))
             }
             (_, Format::Npy) => npy::element(&*self.bytes),
             (_, Format::Vectors(VectorFormat::Bvecs | VectorFormat::U8bin)) => Ok(ElementType::U8),

@@ -1,5 +1,6 @@
 //! Columns that are the names of folders, such as `year=2024`.
 
+use crate::cells::Cells;
 use crate::choice::{Column, Columns, Holds};
 use crate::keys::Keys;
 use crate::numbers::{Number, nothing};
@@ -36,6 +37,8 @@ pub(crate) fn of(file: &Path, below: &Path, columns: &mut Columns) -> Folders {
                 name: name.clone(),
                 holds: Holds::Text,
                 words: "the names of folders".into(),
+                first: None,
+                is_open: false,
             });
             found.push((name, (value != NULL).then(|| decoded(value))));
         }
@@ -92,7 +95,12 @@ impl Folders {
                 let text = value.as_deref().unwrap_or(NULL);
                 let texts = options.texts.get(name).filter(|_| value.is_some());
                 let code = texts.map(|texts| T::nearest(texts.code(text)));
-                let value = code.or_else(|| T::from_str(text).ok());
+                let said = || {
+                    let signs = &options.signs();
+                    let cells = Cells::of([text].into_iter(), signs)?;
+                    Some(T::nearest(cells.number(text, signs)?))
+                };
+                let value = code.or_else(|| T::from_str(text).ok()).or_else(said);
                 let value = value.filter(|value| coremix::Float::is_finite(value.widen()));
                 let rule = format!("not a number of type {}", T::TYPE);
                 let wrong = || format!("its folder {name:?} is {text:?}, {rule}");

@@ -72,7 +72,9 @@ impl<T: Number + NpyNumber> Spool<T> {
             let conversion = match &mut conversion {
                 Some(begun) => begun,
                 None => {
-                    let made = Conversion::new::<T>(&Columns::of(&batch.schema()), options);
+                    let mut columns = Columns::of(&batch.schema());
+                    columns.look_at(options, |places| batch.project(&places).ok().into_iter());
+                    let made = Conversion::new::<T>(&columns, options);
                     conversion.insert(made.map_err(named)?)
                 }
             };
@@ -125,11 +127,19 @@ impl Batches {
         batches: impl IntoIterator<Item = Result<RecordBatch>>,
         options: &Options,
     ) -> Result<Self> {
-        let columns = Columns::of(schema);
+        let mut batches = batches.into_iter().peekable();
+        let mut columns = Columns::of(schema);
+        let first = batches.peek().and_then(|first| first.as_ref().ok());
+        columns.look_at(options, |places| {
+            first
+                .and_then(|first| first.project(&places).ok())
+                .into_iter()
+        });
         let named = |what: String| fault(NAME, what);
         let mut places = columns.features(options).map_err(named)?;
         places.extend(columns.keys(options).map_err(named)?);
         places.extend(columns.places(options.weight.as_slice()).map_err(named)?);
+        places.extend(columns.categories(options));
         let places = choice::in_order(&places).0;
         let named = |error: io::Error| fault(NAME, error);
         let mut file = temporary(options).map_err(named)?;

@@ -1,5 +1,6 @@
 //! Texts that are categories, and their codes.
 
+use crate::cells::Signs;
 use crate::fault::fault;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, Float64Array, RecordBatch};
@@ -37,11 +38,19 @@ impl Texts {
         code.map_or(self.0.len() as f64, f64::from)
     }
 
-    /// The codes of a column of text.
-    pub(crate) fn codes(&self, array: &dyn Array) -> std::result::Result<Float64Array, ArrowError> {
+    /// The codes of a column of text; null where a value is missing.
+    pub(crate) fn codes(
+        &self,
+        array: &dyn Array,
+        signs: &Signs,
+    ) -> std::result::Result<Float64Array, ArrowError> {
         let text = cast(array, &DataType::Utf8)?;
         let texts = text.as_string::<i32>().iter();
-        Ok(texts.map(|text| Some(self.code(text?))).collect())
+        let code = |text: &str| {
+            let is_there = !signs.is_missing(text.trim());
+            is_there.then(|| self.code(text))
+        };
+        Ok(texts.map(|text| code(text?)).collect())
     }
 
     /// The texts in the order of their codes.

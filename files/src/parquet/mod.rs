@@ -68,8 +68,14 @@ const FAR: usize = 16;
 const KEYS: usize = 256;
 
 /// The columns of a file.
-pub(crate) fn columns(bytes: Arc<dyn ReadAt>) -> io::Result<Columns> {
-    Footer::read(bytes)?.columns()
+pub(crate) fn columns(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Columns> {
+    looked(&Footer::read(Arc::clone(bytes))?, bytes, options)
+}
+
+fn looked(footer: &Footer, bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Columns> {
+    let mut columns = footer.columns()?;
+    columns.look(options, |own| guarded(|| keys(Arc::clone(bytes), own)).ok());
+    Ok(columns)
 }
 
 /// The key columns that options name.
@@ -104,8 +110,8 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys
 impl<T: Number> ParquetFile<T> {
     fn new(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Self> {
         let path = bytes.name();
-        let footer = Footer::read(bytes)?;
-        let mut conversion = Conversion::new::<T>(&footer.columns()?, options)?;
+        let footer = Footer::read(Arc::clone(&bytes))?;
+        let mut conversion = Conversion::new::<T>(&looked(&footer, &bytes, options)?, options)?;
         let columns = footer.columns_at(&conversion.project());
         let ends = ends(footer.rows()?);
         // A group without rows may have no bytes.

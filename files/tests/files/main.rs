@@ -15,6 +15,7 @@ mod missing;
 mod passes;
 mod read_ahead;
 mod samples;
+mod shop;
 mod sparse;
 mod streams;
 mod tables;

@@ -53,16 +53,17 @@ def of_polars():
             "small": pl.Series([0, 255, 7, 1], dtype=pl.UInt8),
         }
     )
-    rows = [[10**15, 9.99, 0], [-7, -0.10, 255], [0, 0.0, 7], [2**53, 12.5, 1]]
-    others = "took (durations);when (times);kind (text)"
+    # Times are days since 1970.
+    rows = [[10**15, 9.99, 20454, 0], [-7, -0.10, 20455, 255], [0, 0.0, 20456, 7], [2**53, 12.5, 20457, 1]]
+    others = "took (durations);kind (text)"
     holds = "128-bit integers, decimals, durations, times, categories, bytes"
-    file = said(name + "-types.arrow", tool, holds, ["big", "price", "small"], rows, others, "kind=" + ",".join(NAMES))
+    file = said(name + "-types.arrow", tool, holds, ["big", "price", "when", "small"], rows, others, "kind=" + ",".join(NAMES))
     types.write_ipc(file)
     file = said(
         name + "-types.parquet",
         tool,
         "the same",
-        ["price", "small"],
+        ["price", "when", "small"],
         [row[1:] for row in rows],
         "big (bytes);" + others,
         "kind=" + ",".join(NAMES),
@@ -101,8 +102,8 @@ def of_pandas():
         getattr(coded, f"to_{ending}")(file)
     times = pd.DataFrame({"x": X, "took": pd.to_timedelta(Y, unit="s"), "when": pd.to_datetime(["2026-01-01"] * 4)})
     for ending in ["parquet", "feather"]:
-        others = "took (durations);when (times)"
-        file = said(f"pandas-times.{ending}", tool, "durations and times", ["x"], [[x] for x in X], others)
+        rows = [[x, 20454] for x in X]
+        file = said(f"pandas-times.{ending}", tool, "durations and times", ["x", "when"], rows, "took (durations)")
         getattr(times, f"to_{ending}")(file)
     nullable = pd.DataFrame({"x": pd.array(X, dtype="Float64"), "y": pd.array([3, None, 4, 1], dtype="Int64")})
     error = 'column "y", row 1: a null'
@@ -157,8 +158,9 @@ def of_pyarrow():
     factor = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 2], pa.int32()), pa.array(["ann", "bob", "Zoë"]))
     frame = pa.table({"x": X, "y": pa.array(Y, pa.int32()), "name": factor, "ok": [True, False, True, True]})
     frame = frame.replace_schema_metadata({"r": "A\n3\n262658\n197888\n5\nUTF-8\n531\n1"})
-    keys, others = "name=" + ",".join(NAMES), "name (text);ok (true or false)"
-    args = ["like R's arrow", "a factor, integers of 32 bits, logicals", ["x", "y"], XY, others, keys]
+    keys, others = "name=" + ",".join(NAMES), "name (text)"
+    rows = [[*row, ok] for row, ok in zip(XY, [1, 0, 1, 1])]
+    args = ["like R's arrow", "a factor, integers of 32 bits, logicals", ["x", "y", "ok"], rows, others, keys]
     pq.write_table(frame, said("r-like.parquet", *args))
     feather.write_feather(frame, said("r-like.feather", *args))
     assert other
@@ -171,16 +173,16 @@ def of_duckdb():
     tool = f"DuckDB {duckdb.__version__}"
     query = """select x::float x, y::tinyint y, (x * 100)::decimal(9, 2) price, (y + 1)::hugeint big, interval 1 day as took, date '2026-01-01' as begun,
         name from (values (1.5, 3, 'ann'), (-2.0, 1, 'bob'), (0.25, 4, 'ann'), (8.0, 1, 'Zoë')) rows(x, y, name)"""
-    rows = [[x, y, 100 * x, y + 1] for x, y in XY]
+    rows = [[x, y, 100 * x, y + 1, 20454] for x, y in XY]
     keys = "name=" + ",".join(NAMES)
     holds = "floats, bytes, decimals, huge integers, intervals, dates, text"
-    others = "took (intervals);begun (times);name (text)"
-    file = said("duckdb.parquet", tool, holds, ["x", "y", "price", "big"], rows, others, keys)
+    others = "took (intervals);name (text)"
+    file = said("duckdb.parquet", tool, holds, ["x", "y", "price", "big", "begun"], rows, others, keys)
     duckdb.sql(f"copy ({query}) to '{file}' (format parquet)")
-    file = said("duckdb-v2.parquet", tool, "the same, version 2, by zstd", ["x", "y", "price", "big"], rows, others, keys)
+    file = said("duckdb-v2.parquet", tool, "the same, version 2, by zstd", ["x", "y", "price", "big", "begun"], rows, others, keys)
     duckdb.sql(f"copy ({query}) to '{file}' (format parquet, parquet_version v2, compression zstd)")
-    others = "took (intervals);begun (times);name (text)"
-    file = said("duckdb.arrows", tool, "the same, as a stream", ["x", "y", "price", "big"], rows, others, keys)
+    others = "took (intervals);name (text)"
+    file = said("duckdb.arrows", tool, "the same, as a stream", ["x", "y", "price", "big", "begun"], rows, others, keys)
     result = duckdb.sql(query).to_arrow_table()
     with pa.ipc.new_stream(file, result.schema) as out:
         out.write_table(result)
