@@ -405,18 +405,6 @@ impl Columns {
         self.places(&options.keys)
     }
 
-    /// The places of the categories that there are.
-    pub(crate) fn categories(&self, options: &Options) -> Vec<usize> {
-        let is_read = |name: &String| {
-            let columns = options.columns.as_ref();
-            columns.is_none_or(|columns| columns.contains(name))
-        };
-        let places = self.each.iter().enumerate();
-        let own =
-            places.filter(|(_, one)| options.categories.contains(&one.name) && is_read(&one.name));
-        own.map(|(place, _)| place).collect()
-    }
-
     /// The columns that are neither used, nor weights or keys: their names, and what they hold.
     pub(crate) fn not_used(&self, used: &[String], options: &Options) -> Vec<(String, String)> {
         let named = options.weight.iter().chain(&options.keys);

@@ -10,6 +10,7 @@ use crate::options::Options;
 use crate::plain::temporary;
 use crate::source::source;
 use crate::table::{Layout, OnDisk, ReadAt, Table};
+use crate::texts::Texts;
 use crate::write::NpyNumber;
 use arrow_array::RecordBatch;
 use arrow_buffer::ToByteSlice;
@@ -136,10 +137,15 @@ impl Batches {
                 .into_iter()
         });
         let named = |what: String| fault(NAME, what);
-        let mut places = columns.features(options).map_err(named)?;
+        let mut own = options.clone();
+        for name in &options.categories {
+            // Their texts are looked for when the file is opened.
+            let none = || Texts::new(Vec::new());
+            own.texts.entry(name.clone()).or_insert_with(none);
+        }
+        let mut places = columns.features(&own).map_err(named)?;
         places.extend(columns.keys(options).map_err(named)?);
         places.extend(columns.places(options.weight.as_slice()).map_err(named)?);
-        places.extend(columns.categories(options));
         let places = choice::in_order(&places).0;
         let named = |error: io::Error| fault(NAME, error);
         let mut file = temporary(options).map_err(named)?;

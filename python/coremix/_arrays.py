@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Any
 
@@ -66,10 +66,18 @@ def check_stored(X: Any) -> None:
         raise ValueError(f"X: row {row}, column {column} is NaN; {rule}")
 
 
-def table_of(X: Any, columns: list[str] | None = None, missing: bool = False) -> _coremix.Table | _coremix.Csr | Scan | None:
-    """X as a table, if it is one of the Arrow C data interface, or as sparse rows; a scan as it is. Frames of pandas go through NumPy.
+def table_of(
+    X: Any,
+    columns: list[str] | None = None,
+    missing: bool = False,
+    categories: Iterable[int | str] = (),
+    texts: dict[str, list[str]] | None = None,
+) -> _coremix.Table | _coremix.Csr | Scan | None:
+    """X as a table, if it is one of the Arrow C data interface, or as sparse rows; a scan as it is. Frames of pandas go through NumPy,
+    where all of it are numbers.
 
-    Only these columns of a table, in this order, if X has names. ``missing``: nulls and NaN are missing values.
+    Only these columns of a table, in this order, if X has names. ``missing``: nulls and NaN are missing values. ``categories``: columns
+    whose text is read as codes, in the order of ``texts`` where these are known.
     """
     if isinstance(X, (_coremix.Table, _coremix.Csr, Scan)):
         return X
@@ -82,11 +90,48 @@ def table_of(X: Any, columns: list[str] | None = None, missing: bool = False) ->
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise TypeError(f"a {type(X).__name__} has no rows before they are collected: give X.collect()")
     if type(X).__module__.partition(".")[0] == "pandas":
-        return None
+        X = _arrow_of(X, categories)
     X = narrow(X)
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
-        return _coremix.Table(X, columns, missing)
+        return _coremix.Table(X, columns, missing, list(categories), texts or {})
     return None
+
+
+def _arrow_of(X: Any, categories: Iterable[int | str]) -> Any:
+    """A frame of pandas as a table of Arrow, if it has text, times or lists, or categories that are no numbers; else None."""
+    if getattr(X, "ndim", 0) != 2 or not X.shape[1] or not X.columns.is_unique:
+        return None
+    named = set(categories)
+
+    def is_number(place: int, name: Any, kind: Any) -> bool:
+        if getattr(kind, "kind", "O") in ("iuf" if named & {place, name} else "biufc") or type(kind).__name__ == "SparseDtype":
+            return True
+        if named & {place, name} or getattr(kind, "kind", "O") == "M":
+            return False
+        try:
+            np.asarray(X.iloc[:, place], dtype=np.float64)
+        except (TypeError, ValueError):
+            # Numbers, some of which are missing.
+            known = X.iloc[:, place].dropna()
+            return kind == object and len(known) > 0 and all(isinstance(x, (numbers.Number, np.generic)) for x in known)
+        return True
+
+    numeric = [is_number(place, name, kind) for place, (name, kind) in enumerate(X.dtypes.items())]
+    if all(numeric):
+        return None
+    plain = {name for name, own in zip(X.columns, numeric, strict=True) if own and X[name].dtype == object}
+    try:
+        import pyarrow
+    except ImportError:
+        return None
+    try:
+        # Objects that are numbers may be of several kinds.
+        X = X.copy(deep=False)
+        for name in plain:
+            X[name] = X[name].mask(X[name].isna(), np.nan).astype(np.float64)
+        return pyarrow.Table.from_pandas(with_zeros(X), preserve_index=False)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, OverflowError) as error:
+        raise ValueError(f"X: a column has values of several kinds: {'; '.join(map(str, error.args))}") from error
 
 
 def sparse_columns(X: Any) -> list[Any]:

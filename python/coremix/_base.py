@@ -54,6 +54,8 @@ ABSENT = {
     "n_local_trials": "greedy=True takes several candidates for each seed",
     "bisecting_strategy": "leave it out",
     "method": "medoids(X) gives the row nearest to each centre: leave it out",
+    "categories": "TableMixture takes categories, and columns of counts",
+    "counts": "TableMixture takes counts, and categories",
     "gpu": "fits run on processors: leave it out; n_jobs is the number of threads",
 }
 
@@ -227,6 +229,9 @@ class CoremixEstimator(Parameters, Estimator):
         if first:
             clusters = self._count(self._clusters)
             own = self.coreset_size
+            if getattr(rows, "texts", None):
+                rule = "later batches may have other texts: give codes, or all rows to fit(X)"
+                raise ValueError(f"partial_fit: the columns {list(rows.texts)} hold text; {rule}")
             size = max(64 * clusters, 32_768) if own is None or own == "all" else own
             stream = _coremix.Stream(size, seed_of(self.random_state))
         else:
@@ -443,6 +448,10 @@ class CoremixEstimator(Parameters, Estimator):
     def _takes_missing(self) -> bool:
         """Whether there is a fit of rows with missing values."""
         return True
+
+    def _category_columns(self) -> list[int | str]:
+        """The columns that are categories, by their numbers or names."""
+        return []
 
     def _takes_sparse(self) -> bool:
         """Whether it takes sparse rows."""

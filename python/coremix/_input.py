@@ -38,9 +38,9 @@ Rows: TypeAlias = (
 )
 
 
-def kept(X: Any) -> Any:
-    """X, to be read more than once: rows that are not in memory as a scan."""
-    return X if isinstance(X, np.ndarray) or not is_apart(X) else scan(X)
+def kept(X: Any, categories: Any = None, missing: bool = False) -> Any:
+    """X, to be read more than once: rows that are not in memory as a scan, with these ``categories``, and ``missing`` values."""
+    return X if isinstance(X, np.ndarray) or not is_apart(X) else scan(X, categories=categories, missing=missing)
 
 
 def release() -> None:
@@ -81,8 +81,15 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
             # Rows that repeat are merged, as those of arrays are.
             check_stored(few)
             X = few.toarray()
-    table = table_of(kept(X), missing=bool(missing))
+    categories = estimator._category_columns()
+    texts = {} if reset or "_model" not in estimator.__dict__ else estimator._model.texts
+    X = kept(X, texts or [name for name in categories if isinstance(name, str)] or None, bool(missing))
+    if isinstance(X, Scan) and texts and X.texts != texts:
+        # The codes are those of the fit.
+        X = X.again(categories=texts)
+    table = table_of(X, None, bool(missing), categories, texts)
     if table is not None:
+        _check_texts(estimator, getattr(table, "texts", {}), categories, table.names)
         _check_table(estimator, table, reset, names or table.names)
         return table
     found = numbers_of(X, partial(check_rows, estimator, reset=reset), bool(missing))
@@ -131,6 +138,17 @@ def batch_weights(weights: ArrayLike | None, rows: Any) -> NDArray[np.float64] |
     if weights is not None and not np.any(weights):
         return np.zeros(len(rows))
     return weights_of(weights, rows)
+
+
+def _check_texts(estimator: Any, texts: dict[str, list[str]], categories: list[int | str], names: list[str] | None) -> None:
+    """An error if a scan has categories that the estimator does not take as such."""
+    known = {name if isinstance(name, str) else (names or [])[name] for name in categories if isinstance(name, str) or name < len(names or [])}
+    others = [name for name in texts if name not in known]
+    if others:
+        way = f"name it in its categories={[*categories, *others]}"
+        if not hasattr(estimator, "categories"):
+            way = f"TableMixture(categories={others}) does, or scan the rows without it"
+        raise ValueError(f"the column {others[0]!r} is a category of the scan, which {type(estimator).__name__} does not take: {way}")
 
 
 def _check_table(estimator: Any, table: _coremix.Table | _coremix.Csr | Scan, reset: bool, own_names: list[str] | None) -> None:

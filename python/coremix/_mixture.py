@@ -215,10 +215,23 @@ class CoremixMixture(OfMixture, CoremixEstimator):
         the known values, and the mean of the others is ``weights_ @ means_``.
         """
         check_fitted(self)
+        places = self._places("columns", columns)
+        if isinstance(values, (list, tuple)) and len(values) == len(places):
+            values = [self._code(j, value) for j, value in zip(places, values, strict=True)]
         known = np.asarray(unmasked(values, "values"), dtype=np.float64)
         if known.ndim != 1:
             raise ValueError(f"values have the shape {known.shape}, expected (n_columns,): one for each column")
-        return self._part(self._model.part(self._places("columns", columns), known.tolist()))
+        return self._part(self._model.part(places, known.tolist()))
+
+    def _code(self, column: int, value: Any) -> Any:
+        """The code of a category that is given as text."""
+        name = (self._model.names or {column: None})[column]
+        texts = self._model.texts.get(name) if isinstance(name, str) else None
+        if not isinstance(value, str) or texts is None:
+            return value
+        if value not in texts:
+            raise ValueError(f"values: no category {value!r} of the column {name!r}; they are {texts}")
+        return texts.index(value)
 
     def _places(self, parameter: str, given: Any) -> list[int]:
         """The numbers of the columns that a parameter names."""

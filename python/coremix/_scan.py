@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, TypeAlias
@@ -26,6 +26,7 @@ def scan(
     weights: str | None = None,
     key: str | Iterable[str] | None = None,
     *,
+    categories: str | Iterable[str] | Mapping[str, list[str]] | None = None,
     memory: int | str = "2GiB",
     dtype: Literal["float32", "float64"] | None = None,
     format: str | None = None,
@@ -58,6 +59,8 @@ def scan(
         The column of the weights. Fits and scores use it; ``sample_weight`` is then an error.
     key : str, iterable of str or None, default=None
         Columns that name the rows: ``assign`` writes them with the labels.
+    categories : str, iterable of str, dict of str to list of str, or None, default=None
+        Columns whose text is read as codes, as :class:`TableMixture` takes them: in the order of all texts, or of those of a dict.
     memory : int or str, default="2GiB"
         The memory that a fit may take in addition to Python itself, as bytes or text, unless the estimator says it. Rows that fit
         in it are loaded for the fit. Otherwise they are read in every pass, and a fit that needs more is refused before it begins.
@@ -107,6 +110,11 @@ def scan(
             raise ValueError("missing and drop_missing: rows are kept, or left out: give one of both")
     arguments: dict[str, Any] = {
         **{name: [value] if isinstance(value, str) else value and list(value) for name, value in names.items()},
+        "categories": dict(categories)
+        if isinstance(categories, Mapping)
+        else [categories]
+        if isinstance(categories, str)
+        else categories and list(categories),
         "weights": weights,
         "dtype": None if dtype is None else np.dtype(dtype).name,
         "format": format,

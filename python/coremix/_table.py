@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -24,14 +25,18 @@ class CoremixTable(CoremixMixture):
 
     variances_: NDArray[np.float64]
     probabilities_: dict[int, NDArray[np.float64]]
-    categories_: dict[int, NDArray[np.float64]]
+    categories_: dict[int, NDArray[Any]]
 
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         self.__dict__.pop("covariances_", None)
         super()._set_parameters(parameters)
         self.variances_ = parameters["variances"]
         self.probabilities_ = parameters["probabilities"]
-        self.categories_ = parameters["codes"]
+        texts, names = self._model.texts, self._model.names or []
+        self.categories_ = {
+            j: np.asarray([texts[names[j]][int(code)] for code in codes], dtype=object) if names and names[j] in texts else codes
+            for j, codes in parameters["codes"].items()
+        }
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -49,9 +54,9 @@ class TableMixture(CoremixTable):
     counts : sequence of int or str, default=()
         The columns that are counts, 0, 1, 2 and so on: by their numbers, or by their names.
     categories : sequence of int or str, default=()
-        The columns that are categories, as codes: whole numbers from 0 on, such as years, ZIP codes, or what
-        :class:`sklearn.preprocessing.OrdinalEncoder` makes. Codes are labels: those that occur are counted, and others give the same
-        mixture. One that no row of the fit had is as unlikely in all components, one in 10^12. All other columns are numbers.
+        The columns that are categories: text, true and false, dates, or whole numbers from 0 on as codes. Text is kept in the order of
+        its letters, with the code 0 for the first, and blanks around it do not count. A category that no row of the fit had is as
+        unlikely in all components, one in 10^12. All other columns are numbers.
     covariance_type : {"full", "tied", "diag", "spherical", "factors"} or None, default=None
         The covariance of the numbers, as in :class:`GaussianMixture`. None: each number has a variance of its own.
     n_factors : int or None, default=None
@@ -88,7 +93,7 @@ class TableMixture(CoremixTable):
     probabilities_ : dict of int to ndarray of shape (n_components, n_categories)
         The probabilities of the categories, by the number of their column.
     categories_ : dict of int to ndarray of shape (n_categories,)
-        Their codes, in the same order: those that occurred in the fit.
+        Their texts or codes, in the same order: those that occurred in the fit.
     lower_bound_, converged_, n_iter_, report_, n_features_in_, feature_names_in_
         As in :class:`GaussianMixture`.
 
@@ -145,6 +150,12 @@ class TableMixture(CoremixTable):
             found["prior"] = {"rows": self.prior_rows, "ridge": self.reg_covar}
         return found
 
+    def _category_columns(self) -> list[int | str]:
+        if isinstance(self.categories, str) or not hasattr(self.categories, "__iter__"):
+            return []
+        known = (c for c in self.categories if isinstance(c, str) or isinstance(c, numbers.Integral) and c >= 0)
+        return [c if isinstance(c, str) else int(c) for c in known]
+
     @property
     def precisions_cholesky_(self) -> NDArray[np.float64]:
         """The roots of ``precisions_``."""
@@ -182,8 +193,8 @@ class TableMixture(CoremixTable):
         Returns
         -------
         list of dict
-            ``cluster``, ``column``, ``divergence`` (in nats), ``mean`` (as in ``means_``: of a category the likeliest) and ``share`` (the
-            probability of that category; None in other columns).
+            ``cluster``, ``column``, ``divergence`` (in nats), ``mean`` (as in ``means_``: of a category the likeliest, as its text if it has
+            one) and ``share`` (the probability of that category; None in other columns).
         """
         apart = self.divergences()
         names = list((self._column_names() or range(apart.shape[1])) if columns is None else columns)
@@ -196,12 +207,18 @@ class TableMixture(CoremixTable):
                 "cluster": c,
                 "column": names[j],
                 "divergence": float(apart[c, j]),
-                "mean": float(self.means_[c, j]),
+                "mean": self._said(int(j), float(self.means_[c, j])),
                 "share": float(shares[j][c]) if j in shares else None,
             }
             for c, own in enumerate(order)
             for j in own
         ]
+
+    def _said(self, column: int, value: float) -> Any:
+        """A value of a column: of one that was text, the text."""
+        names = self._model.names or []
+        texts = self._model.texts.get(names[column]) if names else None
+        return texts[int(value)] if texts and 0 <= value < len(texts) else value
 
     def divergences(self) -> NDArray[np.float64]:
         """How much each column sets each component apart from the whole mixture, in nats: shape (n_components, n_features).

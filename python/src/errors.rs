@@ -88,7 +88,9 @@ fn exception(error: Error, names: &Names, columns: Option<&[String]>, allow: &st
 
 /// The exception for rows of files: about what a file holds, or about the file.
 pub(crate) fn unread(kind: ErrorKind, text: &str) -> PyErr {
+    let category = ": leave it out, or name it in categories of TableMixture, and of a scan";
     let text = &text.replace(coremix_files::ALLOW, ", or give missing=True");
+    let text = &text.replace(coremix_files::AS_CATEGORY, category);
     match kind {
         ErrorKind::InvalidData | ErrorKind::InvalidInput => PyValueError::new_err(text.clone()),
         kind => io::Error::new(kind, text.clone()).into(),

@@ -112,7 +112,7 @@ pub(crate) fn fit<'py>(
     result.set_item("distinct", found.distinct)?;
     result.set_item("columns", found.columns)?;
     result.set_item("row_names", found.row_names)?;
-    Ok((Model(model, columns), result))
+    Ok((Model(model, columns, x.texts()), result))
 }
 
 struct Task<'a, 'x> {

@@ -2,11 +2,19 @@
 
 use coremix::BoxedMixture;
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
 
-/// A mixture model of any family, and the names of its columns, if they are known. It does not change. Rows with names are read
-/// by them.
+/// The texts of columns that are categories, in the order of their codes.
+pub(crate) type Texts = BTreeMap<String, Vec<String>>;
+
+/// A mixture model of any family, the names of its columns, if they are known, and the texts of those that are categories. It does
+/// not change. Rows with names are read by them.
 #[pyclass(frozen, module = "coremix._coremix")]
-pub(crate) struct Model(pub(crate) OfType, pub(crate) Option<Vec<String>>);
+pub(crate) struct Model(
+    pub(crate) OfType,
+    pub(crate) Option<Vec<String>>,
+    pub(crate) Texts,
+);
 
 /// A model of either number type.
 pub(crate) enum OfType {

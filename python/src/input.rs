@@ -3,6 +3,7 @@
 use crate::arrow::Table;
 use crate::asked::Asked;
 use crate::csr::Csr;
+use crate::fitted::Texts;
 use crate::scan::{Ahead, Reading, Scan};
 use crate::strided::{Array, Strided};
 use crate::threads;
@@ -121,6 +122,15 @@ impl<'py> Input<'py> {
             Given::Scan(scan) => scan.get().names.as_deref(),
             Given::Table(table) => table.get().names.as_deref(),
             _ => None,
+        }
+    }
+
+    /// The texts of the columns that are categories.
+    pub(crate) fn texts(&self) -> Texts {
+        match &self.of {
+            Given::Scan(scan) => scan.get().texts.clone(),
+            Given::Table(table) => table.get().texts.clone(),
+            _ => Texts::new(),
         }
     }
 

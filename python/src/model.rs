@@ -4,13 +4,13 @@ use crate::clusters::Medoids;
 use crate::distances::distances;
 use crate::errors::{raise, raise_asked, row_of};
 use crate::family;
-use crate::fitted::{Model, OfType, each};
+use crate::fitted::{Model, OfType, Texts, each};
 use crate::input::{Given, Input, Number, Rows, Weights, weights_of_rows};
 use crate::predictor::Predictor;
 use coremix::data::{Dense, Source as _};
 use coremix::ndarray::{Array2, ArrayView1, s};
 use coremix::{Cancel, Error, ModelInfo, Result, Save};
-use coremix_files::{LabelWriter, column_names};
+use coremix_files::{LabelWriter, column_names, column_texts, texts_note};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
@@ -32,7 +32,11 @@ impl Model {
             "f64" => Save::from_bytes(bytes).map(OfType::Double),
             _ => Save::from_bytes(bytes).map(OfType::Single),
         };
-        Ok(Self(model.map_err(raise)?, column_names(&info)))
+        Ok(Self(
+            model.map_err(raise)?,
+            column_names(&info),
+            column_texts(&info),
+        ))
     }
 
     /// The bytes of the model's file, with `notes` (names and texts), and the names of the columns.
@@ -64,7 +68,11 @@ impl Model {
             "f64" => Save::load(path).map(OfType::Double),
             _ => Save::load(path).map(OfType::Single),
         };
-        Ok(Self(model.map_err(raise)?, column_names(&info)))
+        Ok(Self(
+            model.map_err(raise)?,
+            column_names(&info),
+            column_texts(&info),
+        ))
     }
 
     /// The notes in the file `path` of a model, by name.
@@ -136,6 +144,12 @@ impl Model {
     #[getter]
     fn names(&self) -> Option<Vec<String>> {
         self.1.clone()
+    }
+
+    /// The texts of the columns that were text, in the order of their codes.
+    #[getter]
+    fn texts(&self) -> Texts {
+        self.2.clone()
     }
 
     /// Number of columns.
@@ -454,7 +468,10 @@ writer.finish()
         };
         let names = self.1.as_ref();
         let names = names.map(|names| left.iter().map(|j| names[*j].clone()).collect());
-        Ok(Self(part, names))
+        let names: Option<Vec<String>> = names;
+        let mut texts = self.2.clone();
+        texts.retain(|name, _| names.as_ref().is_some_and(|names| names.contains(name)));
+        Ok(Self(part, names, texts))
     }
 
     /// Draws `n` points from the model with this `seed`: points (n, d) and their components (n).
@@ -484,6 +501,7 @@ impl Model {
             let json = py.import("json")?.call_method1("dumps", (names,))?;
             notes.push((COLUMNS.into(), json.extract()?));
         }
+        notes.extend(texts_note(&self.2).map(|(name, texts)| (name.into(), texts)));
         Ok(notes)
     }
 

@@ -3,6 +3,7 @@
 use crate::arrow::Stream;
 use crate::bytes::bytes_of;
 use crate::errors::{raise, unread};
+use crate::fitted::Texts;
 use crate::watch::interruptible;
 use coremix::data::Source;
 use coremix::{Cancel, Element, Float};
@@ -30,6 +31,8 @@ pub(crate) struct Scan {
     rows: Shared,
     /// The names of the columns, if each has one.
     pub(crate) names: Option<Vec<String>>,
+    /// The texts of the columns that are categories, in the order of their codes.
+    pub(crate) texts: Texts,
     weights: Option<Py<PyArray1<f64>>>,
     keys: KeyColumns,
     files: Vec<(PathBuf, Stamp)>,
@@ -187,6 +190,18 @@ impl Scan {
         self.names.clone()
     }
 
+    /// The texts of the columns that are categories, in the order of their codes.
+    #[getter]
+    fn texts(&self) -> Texts {
+        self.texts.clone()
+    }
+
+    /// A function that opens the same rows again, with other arguments if they are given.
+    #[getter]
+    fn again(&self, py: Python<'_>) -> Py<PyAny> {
+        self.again.clone_ref(py)
+    }
+
     /// The type that numbers are read as: `uint8`, `int8`, `float16`, `float32` or `float64`.
     #[getter]
     fn dtype(&self) -> &'static str {
@@ -279,6 +294,7 @@ impl Scan {
         let mut scan = Self {
             rows,
             names: None,
+            texts: opened.texts.into_iter().collect(),
             weights: opened.weights.map(|all| all.into_pyarray(py).unbind()),
             keys: opened.key_columns,
             files: files.map(|path| (path.clone(), stamp(&path))).collect(),
@@ -459,6 +475,16 @@ impl Chosen {
             };
             options = match name {
                 "columns" => options.columns(value.extract::<Vec<String>>()?),
+                "categories" => match value.extract::<Texts>() {
+                    Ok(texts) => {
+                        let options = options.categories(texts.keys());
+                        let each = texts.into_iter();
+                        each.fold(options, |options, (column, texts)| {
+                            options.texts(column, texts)
+                        })
+                    }
+                    Err(_) => options.categories(value.extract::<Vec<String>>()?),
+                },
                 "weights" => {
                     let weight = chosen.weight.insert(value.extract()?);
                     options.weight(weight.clone())

@@ -91,6 +91,7 @@ pub(crate) fn sweep<'py>(
         }
     })?;
     let found = found.map_err(|error| named(error, &names, columns.as_deref()))?;
+    let texts = x.texts();
     let tell = |one: Found| {
         let line = PyDict::new(py);
         for (name, value) in one.values {
@@ -98,7 +99,7 @@ pub(crate) fn sweep<'py>(
         }
         line.set_item("best_by", one.best_by)?;
         Ok((
-            Model(one.model, columns.clone()),
+            Model(one.model, columns.clone(), texts.clone()),
             report(py, &one.report)?,
             line,
         ))

@@ -2,12 +2,14 @@
 
 use super::capsule::batches;
 use super::columns::{NULL, fault, fill, needs_double};
-use crate::errors::ALLOW;
+use crate::errors::{ALLOW, raise};
+use crate::fitted::Texts;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 use coremix::data::Source;
 use coremix::{Element, Float};
+use coremix_files::{Frame, Options};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::io;
@@ -25,6 +27,15 @@ pub(crate) struct Table {
     double: bool,
     /// Whether nulls and NaN are missing values.
     may_miss: bool,
+    /// The texts of the columns that are categories, in the order of their codes.
+    pub(crate) texts: Texts,
+}
+
+/// A column by its number or its name.
+#[derive(FromPyObject)]
+enum Named {
+    Place(usize),
+    Name(String),
 }
 
 /// A batch: its columns, or the numbers of its lists one after the other.
@@ -37,16 +48,41 @@ struct Part {
 #[pymethods]
 impl Table {
     /// The columns of these names alone, in this order, where columns have names. `missing`: nulls and NaN are missing values.
+    /// `categories`: columns, by number or name, whose text is read as codes; `texts`: those that are known, in their order.
     #[new]
-    #[pyo3(signature = (of, columns=None, missing=false))]
-    fn new(of: &Bound<'_, PyAny>, columns: Option<Vec<String>>, missing: bool) -> PyResult<Self> {
-        let (schema, batches) = batches(of)?;
-        let table = match columns {
-            Some(columns) => chosen(&schema, batches, &columns)
-                .and_then(|(schema, batches)| Self::of(&schema, &batches, missing)),
-            None => Self::of(&schema, &batches, missing),
+    #[pyo3(signature = (of, columns=None, missing=false, categories=Vec::new(), texts=Texts::new()))]
+    fn new(
+        of: &Bound<'_, PyAny>,
+        columns: Option<Vec<String>>,
+        missing: bool,
+        categories: Vec<Named>,
+        texts: Texts,
+    ) -> PyResult<Self> {
+        let (mut schema, mut batches) = batches(of)?;
+        if let Some(columns) = columns {
+            let chosen = chosen(&schema, batches, &columns);
+            (schema, batches) = chosen.map_err(PyValueError::new_err)?;
+        }
+        let name = |named: Named| match named {
+            Named::Place(place) => schema.fields().get(place).map(|field| field.name().clone()),
+            Named::Name(name) => Some(name),
         };
-        table.map_err(PyValueError::new_err)
+        let mut options = Options::new().categories(categories.into_iter().filter_map(name));
+        for (column, texts) in texts {
+            options = options.texts(column, texts);
+        }
+        // Text that stands for a missing value is one, as in files.
+        let frame = Frame::of("X", &schema, batches, &options).map_err(raise)?;
+        let mut table =
+            Self::of(&frame.schema, &frame.batches, missing).map_err(PyValueError::new_err)?;
+        table.texts = frame.texts.into_iter().collect();
+        Ok(table)
+    }
+
+    /// The texts of the columns that are categories, in the order of their codes.
+    #[getter]
+    fn texts(&self) -> Texts {
+        self.texts.clone()
     }
 
     /// Number of rows.
@@ -104,6 +140,7 @@ impl Table {
             },
             double,
             may_miss,
+            texts: Texts::new(),
         };
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
             let first = table.len();

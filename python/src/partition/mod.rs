@@ -98,7 +98,11 @@ pub(crate) fn update(model: &Model, sums: &[u8]) -> PyResult<Model> {
             gaussian(model).and_then(|model| Ok(OfType::Double(Box::new(sums.update(model)?))))
         }
     };
-    Ok(Model(updated.map_err(raise)?, model.1.clone()))
+    Ok(Model(
+        updated.map_err(raise)?,
+        model.1.clone(),
+        model.2.clone(),
+    ))
 }
 
 /// The numbers that sums say of their rows and model: `rows`, `weight`, `free_energy`, `masses`.
