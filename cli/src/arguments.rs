@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Assign(Assign),
     /// Print how well a model fits rows
     Score(Score),
+    /// Print which columns set each cluster of a model apart
+    Explain(Explain),
     /// Print what a model is, in place of rows, or which rows a file has
     Info(Info),
     /// Print the help of a command or a subject
@@ -385,6 +387,9 @@ pub(crate) struct Assign {
     /// Where to write the cluster of every row: .csv, .parquet or .arrow, with the --key columns, or .npy; - for the standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
+    /// Write the M likeliest clusters of every row, best first, and how they share it (not to .npy)
+    #[arg(long, value_name = "M", value_parser = positive)]
+    pub(crate) top: Option<usize>,
     /// Write the log density of every row as well (not to .npy)
     #[arg(long)]
     pub(crate) densities: bool,
@@ -398,6 +403,18 @@ pub(crate) struct Score {
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) input: Input,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Explain {
+    /// The model
+    pub(crate) model: PathBuf,
+    /// The number of columns of each cluster
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = positive)]
+    pub(crate) top: usize,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

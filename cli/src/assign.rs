@@ -13,7 +13,7 @@ use coremix_files::{Keys, Rows};
 use std::path::PathBuf;
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
-    labels::check(&assign.labels, assign.densities)?;
+    labels::check(&assign.labels, assign.densities || assign.top.is_some())?;
     let keys = rows::keys(&assign.input);
     let output = Output::Labels(&assign.labels, &keys);
     let check = |inputs: &[PathBuf]| outputs::check(&[output], inputs, assign.over.force);
@@ -42,6 +42,7 @@ fn of_rows<T: Element>(
     let labels = Labels {
         path: &assign.labels,
         keys,
+        top: assign.top.unwrap_or(0),
         densities: assign.densities,
     };
     let n = rows.len();

@@ -94,6 +94,7 @@ fn of_rows<T: Element>(
         let labels = Labels {
             path,
             keys,
+            top: 0,
             densities: false,
         };
         let rows = ReadAhead::new(rows.clone());

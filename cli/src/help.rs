@@ -4,7 +4,9 @@ use crate::arguments::{Arguments, Help};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
 
-const COMMANDS: [&str; 6] = ["fit", "clusters", "assign", "score", "info", "help"];
+const COMMANDS: [&str; 7] = [
+    "fit", "clusters", "assign", "score", "explain", "info", "help",
+];
 
 /// Options that belong together, and what is to be known of them.
 struct Subject {

@@ -16,6 +16,8 @@ use std::path::Path;
 pub(crate) struct Labels<'a> {
     pub(crate) path: &'a Path,
     pub(crate) keys: Option<Keys>,
+    /// Also so many clusters, with their shares.
+    pub(crate) top: usize,
     /// Also the log densities of the rows.
     pub(crate) densities: bool,
 }
@@ -26,13 +28,12 @@ fn columns(densities: bool) -> &'static [&'static str] {
 }
 
 /// An error if nothing can be written there, before hours of work.
-pub(crate) fn check(path: &Path, densities: bool) -> Result<()> {
+pub(crate) fn check(path: &Path, more: bool) -> Result<()> {
     if is_standard_output(path) {
         leave_output_to_labels();
         return Ok(());
     }
-    LabelWriter::check(path, columns(densities))
-        .map_err(|error| Failure::arguments(error.to_string()))
+    LabelWriter::check(path, columns(more)).map_err(|error| Failure::arguments(error.to_string()))
 }
 
 /// Writes the label of every row of a source.
@@ -45,13 +46,21 @@ pub(crate) fn write<T: Element>(
     let Labels {
         path,
         keys,
+        top,
         densities,
     } = labels;
+    let top = top.min(model.components());
     let columns = columns(densities);
     let mut writer = if is_standard_output(path) {
-        LabelWriter::to_stream(StandardOutput::new(), "standard output", keys, columns)?
+        LabelWriter::to_stream_with_top(
+            StandardOutput::new(),
+            "standard output",
+            keys,
+            top,
+            columns,
+        )?
     } else {
-        LabelWriter::create(path, keys, columns)?
+        LabelWriter::create_with_top(path, keys, top, columns)?
     };
     let bar = Bar::of_rows(rows.len());
     interrupt::check(cancel)?;

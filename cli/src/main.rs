@@ -3,6 +3,7 @@
 mod arguments;
 mod assign;
 mod clusters;
+mod explain;
 mod failure;
 mod fit;
 mod found;
@@ -63,6 +64,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Clusters(clusters) => clusters::run(clusters, &interrupt::flag()?),
         Command::Assign(assign) => assign::run(assign, &interrupt::flag()?),
         Command::Score(score) => score::run(score),
+        Command::Explain(explain) => explain::run(explain),
         Command::Info(info) => info::run(info),
         Command::Help(help) => messages::say(&help::text(help)),
     }

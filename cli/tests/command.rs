@@ -2567,3 +2567,92 @@ fn the_table_of_a_shop_gets_in() {
         "{said}"
     );
 }
+
+#[test]
+fn clusters_are_explained_and_shared() {
+    let folder = Folder::new("explain");
+    shop(&folder);
+    let fit = |model: &str, more: &[&str]| {
+        let fit = ["fit", "shop.csv", "--key", "key", "-k", "2", "-m", model];
+        folder.done(&[&fit[..], more].concat());
+    };
+    // Means of Gaussians, told in standard deviations.
+    fit("g.cmx", &["-a", "gmm", "--prior-rows", "1"]);
+    let said = folder.done(&["explain", "g.cmx", "--top", "2"]);
+    assert_eq!(said.matches("cluster ").count(), 2);
+    assert!(
+        said.matches("deviations)").count() == 4 && said.matches("(overall").count() == 4,
+        "{said}"
+    );
+    let found: serde_json::Value =
+        serde_json::from_str(&folder.done(&["explain", "g.cmx", "--json"])).unwrap();
+    let found = found.as_array().unwrap();
+    assert_eq!(found.len(), 8);
+    for cluster in found.chunks(4) {
+        let by: Vec<f64> = cluster
+            .iter()
+            .map(|one| one["difference"].as_f64().unwrap().abs())
+            .collect();
+        assert!(by.is_sorted_by(|one, other| one >= other), "{by:?}");
+        assert!(cluster.iter().any(|one| one["column"] == "paid"));
+    }
+    // Tables are told in nats, and categories by their names.
+    fit(
+        "t.cmx",
+        &[
+            "-a",
+            "table",
+            "--categories",
+            "plan,paid",
+            "--counts",
+            "visits",
+            "--missing",
+        ],
+    );
+    let said = folder.done(&["explain", "t.cmx"]);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("paid false (share 1.00, ") && said.contains("paid true (share 1.00, "),
+        "{said}"
+    );
+    assert!(said.contains(" nats)") && said.contains("plan "), "{said}");
+    let found: serde_json::Value =
+        serde_json::from_str(&folder.done(&["explain", "t.cmx", "--json"])).unwrap();
+    let paid = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["column"] == "paid");
+    let mut paid: Vec<&str> = paid.map(|one| one["mean"].as_str().unwrap()).collect();
+    paid.sort_unstable();
+    assert_eq!(paid, ["false", "true"]);
+    let (code, said) = folder.fails(&["explain", "shop.csv"]);
+    assert!(
+        code == 1 && said.contains("is no model of coremix"),
+        "{said}"
+    );
+    // The best clusters of each row, and their shares.
+    let assign = |more: &[&str]| {
+        folder.done(&[&["assign", "g.cmx", "shop.csv", "--key", "key"], more].concat())
+    };
+    let said = assign(&["-l", "-", "-q", "--top", "3", "--densities"]);
+    let mut lines = said.lines();
+    assert_eq!(
+        lines.next(),
+        Some("key,label,share,label_2,share_2,log_density")
+    );
+    let plain = assign(&["-l", "-", "-q"]);
+    for (line, plain) in lines.zip(plain.lines().skip(1)) {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert_eq!(format!("{},{}", fields[0], fields[1]), plain);
+        let [one, other] = [2, 4].map(|place| fields[place].parse::<f64>().unwrap());
+        assert!(one >= other && (one + other - 1.0).abs() < 1e-6 && fields[1] != fields[3]);
+    }
+    // Such a file is known as an older one.
+    assign(&["-l", "top.csv", "--top", "2"]);
+    assign(&["-l", "top.csv"]);
+    assign(&["-l", "top.parquet", "--top", "1"]);
+    let (code, said) =
+        folder.fails(&["assign", "g.cmx", "shop.csv", "-l", "top.npy", "--top", "2"]);
+    assert!(code == 2 && said.contains("labels alone"), "{said}");
+}

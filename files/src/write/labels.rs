@@ -46,7 +46,9 @@ pub struct LabelWriter {
     path: String,
     schema: SchemaRef,
     keys: Option<Keys>,
-    /// Columns of `f64`.
+    /// The components of a row that are written.
+    top: usize,
+    /// Columns of `f64`, besides their shares.
     more: usize,
 }
 
@@ -104,14 +106,29 @@ impl LabelWriter {
     /// As [`check`](Self::check). [`Error::File`](coremix::Error::File) where nothing can be written to its folder, or two
     /// columns have one name.
     pub fn create(path: impl AsRef<Path>, keys: Option<Keys>, columns: &[&str]) -> Result<Self> {
-        Self::check(&path, columns)?;
+        Self::create_with_top(path, keys, 0, columns)
+    }
+
+    /// Begins a file that [`label`](Self::label) fills, and nothing else, with the `top` likeliest components of each row, best first, and
+    /// how they share it: the columns `label`, `share`, `label_2`, `share_2` and so on. With 0 there are labels alone.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with_top(
+        path: impl AsRef<Path>,
+        keys: Option<Keys>,
+        top: usize,
+        columns: &[&str],
+    ) -> Result<Self> {
+        let shares = ["share"];
+        Self::check(&path, if top > 0 { &shares } else { columns })?;
         let mut output = Output::create(path.as_ref())?;
         let name = output.path();
         if name.ends_with(".npy") {
             let npy = NpyWriter::new(output, None)?;
-            return Self::begin(&name, keys, columns, |_| Ok(To::Npy(npy)));
+            return Self::begin(&name, keys, top, columns, |_| Ok(To::Npy(npy)));
         }
-        Self::begin(&name, keys, columns, |schema| {
+        Self::begin(&name, keys, top, columns, |schema| {
             if name.ends_with(".csv") {
                 return names(&mut output, schema).map(|()| To::Csv(output));
             }
@@ -141,8 +158,22 @@ impl LabelWriter {
         keys: Option<Keys>,
         columns: &[&str],
     ) -> Result<Self> {
+        Self::to_stream_with_top(to, name, keys, 0, columns)
+    }
+
+    /// As [`to_stream`](Self::to_stream), with the columns of [`create_with_top`](Self::create_with_top).
+    ///
+    /// # Errors
+    /// As [`to_stream`](Self::to_stream).
+    pub fn to_stream_with_top(
+        to: impl Write + Send + 'static,
+        name: &str,
+        keys: Option<Keys>,
+        top: usize,
+        columns: &[&str],
+    ) -> Result<Self> {
         let mut to: Box<dyn Write + Send> = Box::new(to);
-        Self::begin(name, keys, columns, |schema| {
+        Self::begin(name, keys, top, columns, |schema| {
             names(&mut to, schema).map(|()| To::Stream(to))
         })
     }
@@ -173,7 +204,16 @@ impl LabelWriter {
             _ => {
                 let mut rows = csv::Reader::from_reader(file.take(RECORD));
                 let names = rows.headers().cloned().unwrap_or_default();
-                let known = |name: &str| name == "label" || others.contains(&name);
+                let known = |name: &str| {
+                    let own = name.split_once('_').map_or(name, |(own, place)| {
+                        if place.parse::<u32>().is_ok() {
+                            own
+                        } else {
+                            name
+                        }
+                    });
+                    ["label", "share"].contains(&own) || others.contains(&name)
+                };
                 let place = names.iter().position(|name| name == "label");
                 let first = rows.records().next();
                 let is_label = |place: usize| {
@@ -188,12 +228,23 @@ impl LabelWriter {
     fn begin(
         path: &str,
         keys: Option<Keys>,
+        top: usize,
         columns: &[&str],
         to: impl FnOnce(&SchemaRef) -> std::result::Result<To, ArrowError>,
     ) -> Result<Self> {
         let fields = keys.iter().flat_map(|keys| keys.schema().fields());
         let mut fields: Vec<Field> = fields.map(|field| (**field).clone()).collect();
         fields.push(Field::new("label", DataType::UInt32, false));
+        for place in 1..=top {
+            let of = |name: &str| match place {
+                1 => name.to_owned(),
+                _ => format!("{name}_{place}"),
+            };
+            if place > 1 {
+                fields.push(Field::new(of("label"), DataType::UInt32, false));
+            }
+            fields.push(Field::new(of("share"), DataType::Float64, false));
+        }
         let named = columns.iter();
         fields.extend(named.map(|name| Field::new(*name, DataType::Float64, false)));
         let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
@@ -208,6 +259,7 @@ impl LabelWriter {
             path: path.to_owned(),
             schema,
             keys,
+            top,
             more: columns.len(),
         })
     }
@@ -226,6 +278,13 @@ impl LabelWriter {
             );
             return Err(fault(&self.path, what));
         }
+        let own: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from(labels.to_vec()))];
+        self.put(labels, own, columns)
+    }
+
+    /// Writes columns of labels, and of shares between them.
+    fn put(&mut self, labels: &[u32], own: Vec<ArrayRef>, columns: &[&[f64]]) -> Result<()> {
+        let rows = labels.len();
         if let To::Npy(writer) = &mut self.to {
             return writer.write(labels);
         }
@@ -233,7 +292,7 @@ impl LabelWriter {
         if let Some(keys) = &mut self.keys {
             arrays.extend(keys.next(rows)?.columns().iter().cloned());
         }
-        arrays.push(Arc::new(UInt32Array::from(labels.to_vec())));
+        arrays.extend(own);
         for column in columns {
             arrays.push(Arc::new(Float64Array::from(column.to_vec())));
         }
@@ -281,11 +340,26 @@ impl LabelWriter {
                 }
             };
             let data = &*data.map_err(|error| numbered(error, first))?;
-            let found = model.predict(data)?.to_vec();
+            let mut own: Vec<ArrayRef> = Vec::new();
+            let found = match self.top {
+                0 => model.predict(data)?.to_vec(),
+                top => {
+                    let (found, shares) = model.truncated_responsibilities(data, top)?;
+                    for (labels, shares) in found.columns().into_iter().zip(shares.columns()) {
+                        own.push(Arc::new(UInt32Array::from(labels.to_vec())));
+                        let shares = shares.iter().map(|share| coremix::Float::to_f64(*share));
+                        own.push(Arc::new(Float64Array::from_iter_values(shares)));
+                    }
+                    found.column(0).to_vec()
+                }
+            };
+            if own.is_empty() {
+                own.push(Arc::new(UInt32Array::from(found.clone())));
+            }
             let densities = (self.more > 0).then(|| model.log_densities(data));
             let densities = densities.transpose()?.map(|densities| densities.to_vec());
             let columns: Vec<&[f64]> = densities.iter().map(Vec::as_slice).collect();
-            self.write(&found, &columns)?;
+            self.put(&found, own, &columns)?;
             if see(first + count).is_break() {
                 break;
             }
