@@ -54,6 +54,10 @@ pub(crate) enum Command {
     Score(Score),
     /// Print which columns set each cluster of a model apart
     Explain(Explain),
+    /// Write rows with what is missing filled in
+    Impute(Impute),
+    /// Draw rows from a model
+    Sample(Sample),
     /// Print what a model is, in place of rows, or which rows a file has
     Info(Info),
     /// Print the help of a command or a subject
@@ -418,6 +422,36 @@ pub(crate) struct Explain {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Impute {
+    /// The model
+    pub(crate) model: PathBuf,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Where to write the rows, with the --key columns: .csv, .parquet or .arrow; - for the standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) over: Over,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Sample {
+    /// The model
+    pub(crate) model: PathBuf,
+    /// The number of rows
+    #[arg(long, short = 'n', value_name = "N", value_parser = positive)]
+    pub(crate) number: usize,
+    /// Seed of all random numbers: the same seed gives the same rows
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = seed)]
+    pub(crate) seed: u64,
+    /// Where to write the rows and their clusters: .csv, .parquet or .arrow; - for the standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) over: Over,
 }
 
 #[derive(Args, Debug)]

@@ -16,7 +16,7 @@ struct Apart {
     by: f64,
     mean: f64,
     /// The mean of the whole mixture, or the share of the likeliest category.
-    beside: f64,
+    other: f64,
     is_category: bool,
 }
 
@@ -42,14 +42,14 @@ pub(crate) fn run(explain: &Explain) -> Result<()> {
         let of = |(cluster, all): (usize, &Vec<Apart>)| {
             let all = all[..top].iter().map(|apart| {
                 let mean = value(apart).map_or(json!(apart.mean), Value::from);
-                let (by, beside) = match (in_nats, apart.is_category) {
+                let (by, other) = match (in_nats, apart.is_category) {
                     (true, true) => ("divergence", "share"),
                     (true, false) => ("divergence", "overall"),
                     (false, _) => ("difference", "overall"),
                 };
                 json!({
                     "cluster": cluster, "column": name(apart.column), by: apart.by,
-                    "mean": mean, beside: apart.beside,
+                    "mean": mean, other: apart.other,
                 })
             });
             all.collect::<Vec<_>>()
@@ -61,17 +61,17 @@ pub(crate) fn run(explain: &Explain) -> Result<()> {
         let all = all[..top].iter().map(|apart| {
             let column = name(apart.column);
             let own = value(apart).unwrap_or_else(|| short(apart.mean));
-            let beside = if apart.is_category {
-                format!("share {:.2}", apart.beside)
+            let other = if apart.is_category {
+                format!("share {:.2}", apart.other)
             } else {
-                format!("overall {}", short(apart.beside))
+                format!("overall {}", short(apart.other))
             };
             let by = if in_nats {
                 format!("{:.2} nats", apart.by)
             } else {
                 format!("{:+.1} deviations", apart.by)
             };
-            format!("{column} {own} ({beside}, {by})")
+            format!("{column} {own} ({other}, {by})")
         });
         item(
             &format!("cluster {cluster}"),
@@ -114,7 +114,7 @@ fn of_model<F: Float>(model: &dyn Mixture<F>) -> (Vec<Vec<Apart>>, bool) {
                 column,
                 by,
                 mean: *mean,
-                beside: likeliest.unwrap_or(overall),
+                other: likeliest.unwrap_or(overall),
                 is_category: likeliest.is_some(),
             });
         }

@@ -4,8 +4,8 @@ use crate::arguments::{Arguments, Help};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
 
-const COMMANDS: [&str; 7] = [
-    "fit", "clusters", "assign", "score", "explain", "info", "help",
+const COMMANDS: [&str; 9] = [
+    "fit", "clusters", "assign", "score", "explain", "impute", "sample", "info", "help",
 ];
 
 /// Options that belong together, and what is to be known of them.

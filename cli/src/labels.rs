@@ -16,7 +16,7 @@ use std::path::Path;
 pub(crate) struct Labels<'a> {
     pub(crate) path: &'a Path,
     pub(crate) keys: Option<Keys>,
-    /// Also so many clusters, with their shares.
+    /// The number of clusters of each row that are written with their shares; 0 for labels alone.
     pub(crate) top: usize,
     /// Also the log densities of the rows.
     pub(crate) densities: bool,

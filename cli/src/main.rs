@@ -11,6 +11,7 @@ mod help;
 mod info;
 mod interrupt;
 mod labels;
+mod made;
 mod messages;
 mod outputs;
 mod parameters;
@@ -65,6 +66,8 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Assign(assign) => assign::run(assign, &interrupt::flag()?),
         Command::Score(score) => score::run(score),
         Command::Explain(explain) => explain::run(explain),
+        Command::Impute(impute) => made::impute(impute, &interrupt::flag()?),
+        Command::Sample(sample) => made::sample(sample),
         Command::Info(info) => info::run(info),
         Command::Help(help) => messages::say(&help::text(help)),
     }

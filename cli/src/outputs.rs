@@ -15,6 +15,8 @@ pub(crate) enum Output<'a> {
     Checkpoint(&'a Path),
     /// Labels, with these keys.
     Labels(&'a Path, &'a [String]),
+    /// Rows that were made.
+    Rows(&'a Path),
     /// The report of a fit, as JSON.
     Report(&'a Path),
     /// Arrays for NumPy.
@@ -25,7 +27,7 @@ impl<'a> Output<'a> {
     fn path(self) -> &'a Path {
         match self {
             Self::Model(path) | Self::Checkpoint(path) | Self::Labels(path, _) => path,
-            Self::Report(path) | Self::Parameters(path) => path,
+            Self::Rows(path) | Self::Report(path) | Self::Parameters(path) => path,
         }
     }
 
@@ -47,6 +49,7 @@ impl<'a> Output<'a> {
                 others.push(LOG_DENSITY);
                 (LabelWriter::wrote(path, &others), "file of labels")
             }
+            Self::Rows(path) => (LabelWriter::wrote(path, &[]), "file of rows"),
             Self::Report(path) => {
                 let file = File::open(path).map(BufReader::new);
                 let report = file.map(serde_json::from_reader::<_, Report>);
@@ -99,10 +102,10 @@ pub(crate) fn check(outputs: &[Output<'_>], inputs: &[PathBuf], force: bool) -> 
         let wrong = |what: &str| Failure::arguments(format!("{}: {what}", path.display()));
         if is_standard_output(path) {
             match output {
-                Output::Labels(..) => continue,
+                Output::Labels(..) | Output::Rows(_) => continue,
                 _ => {
                     return Err(wrong(
-                        "only --labels can go to the standard output: name a file",
+                        "only labels and rows can go to the standard output: name a file",
                     ));
                 }
             }

@@ -2648,11 +2648,111 @@ fn clusters_are_explained_and_shared() {
         let [one, other] = [2, 4].map(|place| fields[place].parse::<f64>().unwrap());
         assert!(one >= other && (one + other - 1.0).abs() < 1e-6 && fields[1] != fields[3]);
     }
-    // Such a file is known as an older one.
+    // The file is known as an older one.
     assign(&["-l", "top.csv", "--top", "2"]);
     assign(&["-l", "top.csv"]);
     assign(&["-l", "top.parquet", "--top", "1"]);
     let (code, said) =
         folder.fails(&["assign", "g.cmx", "shop.csv", "-l", "top.npy", "--top", "2"]);
     assert!(code == 2 && said.contains("labels alone"), "{said}");
+}
+
+#[test]
+fn rows_are_filled_in_and_drawn() {
+    let folder = Folder::new("made");
+    shop(&folder);
+    let table = [
+        "-a",
+        "table",
+        "--categories",
+        "plan,paid",
+        "--counts",
+        "visits",
+        "--missing",
+    ];
+    let fit = ["fit", "shop.csv", "--key", "key", "-k", "2", "-m", "m.cmx"];
+    folder.done(&[&fit[..], &table].concat());
+    let lines = |name: &str| -> Vec<String> {
+        let text = fs::read_to_string(folder.at(name)).unwrap();
+        text.lines().map(str::to_owned).collect()
+    };
+    let impute = ["impute", "m.cmx", "shop.csv", "--key", "key", "-o"];
+    folder.done(&[&impute[..], &["whole.csv"]].concat());
+    let whole = lines("whole.csv");
+    assert_eq!(whole[0], "key,plan,paid,since,spent,visits");
+    assert_eq!(whole.len(), 121);
+    for (line, before) in whole.iter().zip(lines("shop.csv")).skip(1) {
+        let [now, before] =
+            [line, &before].map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(now[0], before[0]);
+        assert!(
+            ["pro", "free"].contains(&&*now[1]) && (before[1].is_empty() || before[1] == now[1]),
+            "{line}"
+        );
+        assert!(now[2].eq_ignore_ascii_case(&before[2]));
+    }
+    assert_eq!(
+        folder.done(&[&impute[..], &["-", "-q"]].concat()),
+        whole.join("\n") + "\n"
+    );
+    // A table whose holes are filled has no holes: its labels are those of the rows, and it is asked about by its names.
+    folder.done(&[&impute[..], &["whole.parquet"]].concat());
+    let said = folder.done(&["assign", "m.cmx", "whole.parquet", "-l", "-", "-q"]);
+    let own = folder.done(&["assign", "m.cmx", "shop.csv", "-l", "-", "-q"]);
+    let agree = said
+        .lines()
+        .zip(own.lines())
+        .filter(|(one, other)| one == other);
+    assert!(agree.count() >= 119);
+    let (code, said) = folder.fails(&[&impute[..], &["whole.csv"]].concat());
+    assert!(
+        code == 2 && said.contains("is no file of rows") && said.contains("--force"),
+        "{said}"
+    );
+    folder.done(&[&impute[..], &["whole.parquet"]].concat());
+    let (code, said) = folder.fails(&[&impute[..], &["whole.npy"]].concat());
+    assert!(
+        code != 0 && said.contains(".csv, .parquet and .arrow"),
+        "{said}"
+    );
+    let sample =
+        |more: &[&str]| folder.done(&[&["sample", "m.cmx", "-n", "50", "-q"], more].concat());
+    let drawn = sample(&["-o", "-"]);
+    assert_eq!(drawn, sample(&["-o", "-", "--seed", "0"]));
+    assert_ne!(drawn, sample(&["-o", "-", "--seed", "1"]));
+    let mut drawn = drawn.lines();
+    assert_eq!(drawn.next(), Some("plan,paid,since,spent,visits,label"));
+    for line in drawn.by_ref().take(50) {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert!(
+            ["pro", "free"].contains(&fields[0]) && ["true", "false"].contains(&fields[1]),
+            "{line}"
+        );
+        assert!(
+            ["0", "1"].contains(&fields[5]) && fields[4].parse::<f64>().unwrap().fract() == 0.0
+        );
+    }
+    assert_eq!(drawn.next(), None);
+    sample(&["-o", "drawn.arrow"]);
+    assert!(
+        folder
+            .done(&["info", "drawn.arrow"])
+            .contains("50, in 1 file")
+    );
+    let (code, said) = folder.fails(&["sample", "shop.csv", "-n", "5", "-o", "-"]);
+    assert!(
+        code == 1 && said.contains("is no model of coremix"),
+        "{said}"
+    );
+    // A category that the model does not know has no text.
+    fs::write(
+        folder.at("one.csv"),
+        "plan,paid,since,spent,visits\ngold,true,,,\n",
+    )
+    .unwrap();
+    let output = folder.run(&["impute", "m.cmx", "one.csv", "-o", "one.parquet"]);
+    assert!(
+        output.status.success()
+            && warnings(&output).contains("1 values are categories that the model does not know")
+    );
 }

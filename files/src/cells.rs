@@ -1,4 +1,4 @@
-//! Cells that are no numbers, and the numbers that they say: true and false, times, money. What else is text can be a category.
+//! Cells that are no numbers, and the numbers that they say: true and false, times, money. Other text can be a category.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -8,7 +8,7 @@ use arrow_schema::{DataType, TimeUnit};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What the cells of a column say, each of which stands for a number.
+/// The kind of numbers that the cells of a column say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cells {
     /// True and false in any capitals: 1 and 0, which may stand among them.
@@ -120,7 +120,7 @@ impl Signs {
 }
 
 impl Cells {
-    /// What cells of this type say, where the type says it.
+    /// The kind of cells of this type, where the type says it.
     pub(crate) fn typed(kind: &DataType) -> Option<Self> {
         match kind {
             DataType::Boolean => Some(Self::Truths),
@@ -130,7 +130,7 @@ impl Cells {
         }
     }
 
-    /// What all of these texts say; `None` where they say nothing of the kind.
+    /// The kind of all of these texts; `None` where they are of no one kind.
     pub(crate) fn of<'a>(
         texts: impl Iterator<Item = &'a str> + Clone,
         signs: &Signs,

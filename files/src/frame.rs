@@ -25,8 +25,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// All columns of these batches, which are called `name` in errors. Of the options those about categories and missing values, and
-    /// about signs in numbers, count.
+    /// All columns of these batches, which are called `name` in errors. Only options about categories, missing values and signs in numbers
+    /// count.
     ///
     /// ```
     /// use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray};

@@ -73,4 +73,4 @@ pub use table::{OnDisk, ReadAt};
 pub use vectors::VectorFile;
 #[doc(hidden)]
 pub use write::Output as WholeFile;
-pub use write::{LabelWriter, NpyNumber, NpyWriter};
+pub use write::{LabelWriter, NpyNumber, NpyWriter, RowWriter, Values};

@@ -122,13 +122,24 @@ impl LabelWriter {
     ) -> Result<Self> {
         let shares = ["share"];
         Self::check(&path, if top > 0 { &shares } else { columns })?;
+        let made = Self::of_fields(path, keys, label_fields(top, columns))?;
+        let more = columns.len();
+        Ok(Self { top, more, ..made })
+    }
+
+    /// Begins a file with these columns after the keys.
+    pub(super) fn of_fields(
+        path: impl AsRef<Path>,
+        keys: Option<Keys>,
+        own: Vec<Field>,
+    ) -> Result<Self> {
         let mut output = Output::create(path.as_ref())?;
         let name = output.path();
         if name.ends_with(".npy") {
             let npy = NpyWriter::new(output, None)?;
-            return Self::begin(&name, keys, top, columns, |_| Ok(To::Npy(npy)));
+            return Self::begin(&name, keys, own, |_| Ok(To::Npy(npy)));
         }
-        Self::begin(&name, keys, top, columns, |schema| {
+        Self::begin(&name, keys, own, |schema| {
             if name.ends_with(".csv") {
                 return names(&mut output, schema).map(|()| To::Csv(output));
             }
@@ -172,8 +183,20 @@ impl LabelWriter {
         top: usize,
         columns: &[&str],
     ) -> Result<Self> {
+        let made = Self::of_fields_to_stream(to, name, keys, label_fields(top, columns))?;
+        let more = columns.len();
+        Ok(Self { top, more, ..made })
+    }
+
+    /// Begins CSV with these columns after the keys.
+    pub(super) fn of_fields_to_stream(
+        to: impl Write + Send + 'static,
+        name: &str,
+        keys: Option<Keys>,
+        own: Vec<Field>,
+    ) -> Result<Self> {
         let mut to: Box<dyn Write + Send> = Box::new(to);
-        Self::begin(name, keys, top, columns, |schema| {
+        Self::begin(name, keys, own, |schema| {
             names(&mut to, schema).map(|()| To::Stream(to))
         })
     }
@@ -228,25 +251,12 @@ impl LabelWriter {
     fn begin(
         path: &str,
         keys: Option<Keys>,
-        top: usize,
-        columns: &[&str],
+        own: Vec<Field>,
         to: impl FnOnce(&SchemaRef) -> std::result::Result<To, ArrowError>,
     ) -> Result<Self> {
         let fields = keys.iter().flat_map(|keys| keys.schema().fields());
         let mut fields: Vec<Field> = fields.map(|field| (**field).clone()).collect();
-        fields.push(Field::new("label", DataType::UInt32, false));
-        for place in 1..=top {
-            let of = |name: &str| match place {
-                1 => name.to_owned(),
-                _ => format!("{name}_{place}"),
-            };
-            if place > 1 {
-                fields.push(Field::new(of("label"), DataType::UInt32, false));
-            }
-            fields.push(Field::new(of("share"), DataType::Float64, false));
-        }
-        let named = columns.iter();
-        fields.extend(named.map(|name| Field::new(*name, DataType::Float64, false)));
+        fields.extend(own);
         let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -259,8 +269,8 @@ impl LabelWriter {
             path: path.to_owned(),
             schema,
             keys,
-            top,
-            more: columns.len(),
+            top: 0,
+            more: 0,
         })
     }
 
@@ -279,23 +289,32 @@ impl LabelWriter {
             return Err(fault(&self.path, what));
         }
         let own: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from(labels.to_vec()))];
-        self.put(labels, own, columns)
+        self.put_labels(labels, own, columns)
     }
 
     /// Writes columns of labels, and of shares between them.
-    fn put(&mut self, labels: &[u32], own: Vec<ArrayRef>, columns: &[&[f64]]) -> Result<()> {
-        let rows = labels.len();
+    fn put_labels(
+        &mut self,
+        labels: &[u32],
+        mut own: Vec<ArrayRef>,
+        columns: &[&[f64]],
+    ) -> Result<()> {
         if let To::Npy(writer) = &mut self.to {
             return writer.write(labels);
         }
+        for column in columns {
+            own.push(Arc::new(Float64Array::from(column.to_vec())));
+        }
+        self.put(labels.len(), own)
+    }
+
+    /// Writes the columns of some rows after their keys.
+    pub(super) fn put(&mut self, rows: usize, own: Vec<ArrayRef>) -> Result<()> {
         let mut arrays: Vec<ArrayRef> = Vec::new();
         if let Some(keys) = &mut self.keys {
             arrays.extend(keys.next(rows)?.columns().iter().cloned());
         }
         arrays.extend(own);
-        for column in columns {
-            arrays.push(Arc::new(Float64Array::from(column.to_vec())));
-        }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
         let batch = batch.map_err(|error| fault(&self.path, error))?;
         let named = |what: &dyn fmt::Display| fault(&self.path, what);
@@ -359,7 +378,7 @@ impl LabelWriter {
             let densities = (self.more > 0).then(|| model.log_densities(data));
             let densities = densities.transpose()?.map(|densities| densities.to_vec());
             let columns: Vec<&[f64]> = densities.iter().map(Vec::as_slice).collect();
-            self.put(&found, own, &columns)?;
+            self.put_labels(&found, own, &columns)?;
             if see(first + count).is_break() {
                 break;
             }
@@ -386,6 +405,24 @@ impl LabelWriter {
             To::Stream(mut to) => to.flush().map_err(|error| fault(&self.path, error)),
         }
     }
+}
+
+/// The fields of labels, of the likeliest components with their shares, and of named columns.
+fn label_fields(top: usize, columns: &[&str]) -> Vec<Field> {
+    let mut fields = vec![Field::new("label", DataType::UInt32, false)];
+    for place in 1..=top {
+        let of = |name: &str| match place {
+            1 => name.to_owned(),
+            _ => format!("{name}_{place}"),
+        };
+        if place > 1 {
+            fields.push(Field::new(of("label"), DataType::UInt32, false));
+        }
+        fields.push(Field::new(of("share"), DataType::Float64, false));
+    }
+    let named = columns.iter();
+    fields.extend(named.map(|name| Field::new(*name, DataType::Float64, false)));
+    fields
 }
 
 /// Some rows as data to ask a model about.
