@@ -49,6 +49,7 @@ pub(crate) enum Command {
     #[command(after_help = CLUSTERS_HELP)]
     Clusters(Clusters),
     /// Write the cluster of every row
+    #[command(alias = "predict")]
     Assign(Assign),
     /// Print how well a model fits rows
     Score(Score),

@@ -2756,3 +2756,223 @@ fn rows_are_filled_in_and_drawn() {
             && warnings(&output).contains("1 values are categories that the model does not know")
     );
 }
+
+/// Wrong calls that people make, the exit code, and parts of the answer: the column or the file, the value, and what helps.
+const WRONG: [(&str, i32, &[&str]); 40] = [
+    (
+        "fit shop.csv -k 3",
+        2,
+        &["--model <FILE>|--labels <FILE>|--report <FILE>"],
+    ),
+    ("fit shop.csv -m m", 2, &["required", "--clusters <K>"]),
+    ("fit -k 3 -m m", 2, &["required", "<ROWS>"]),
+    (
+        "fit nothere.csv -k 3 -m m",
+        1,
+        &["nothere.csv", "No such file"],
+    ),
+    (
+        "fit parts/*.parquet -k 3 -m m",
+        1,
+        &["parts/*.parquet", "no file matches"],
+    ),
+    (
+        "fit shop.csv -k 0 -m m",
+        2,
+        &["'0'", "--clusters", "1 or more"],
+    ),
+    (
+        "fit shop.csv -k three -m m",
+        2,
+        &["'three'", "--clusters", "a whole number"],
+    ),
+    (
+        "fit shop.csv -k 3 -a kmeans -m m",
+        2,
+        &["'kmeans'", "--algorithm", "'k-means'"],
+    ),
+    (
+        "fit shop.csv -k 3 -a vcgmm -m m",
+        2,
+        &["'vcgmm'", "'vc-gmm'"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --key customer",
+        1,
+        &["no column \"customer\"", "key, plan, paid"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --columns visits,spend",
+        1,
+        &["no column \"spend\"", "spent"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --columns visits,plan",
+        1,
+        &["column \"plan\"", "\"pro\"", "-a table", "--categories"],
+    ),
+    (
+        "fit plans.parquet -k 3 -m m --columns label,plan",
+        1,
+        &["column \"plan\"", "\"pro\"", "-a table", "--categories"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --categories plan",
+        2,
+        &["fast has no --counts or --categories", "-a table"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m -a table --categories plna",
+        2,
+        &["--categories plna", "plan"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m -a table --counts plan",
+        2,
+        &["--counts plan", "holds text"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m -a table --categories key --key key",
+        2,
+        &["--categories key", "--key"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --weights plan",
+        1,
+        &["weights \"plan\"", "line 2", "\"pro\""],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --weight visits",
+        2,
+        &["'--weight'", "'--weights'"],
+    ),
+    (
+        "fit bad.csv -k 2 -m m",
+        1,
+        &["column \"y\", line 4", "\"oops\"", "mend it"],
+    ),
+    (
+        "fit late.csv -k 2 -m m",
+        1,
+        &[
+            "column \"y\", line 122",
+            "\"31.5.2024\"",
+            "a date such as 2024-05-31",
+        ],
+    ),
+    (
+        "fit semi.csv -k 2 -m m",
+        1,
+        &["semi.csv", "separated by \";\""],
+    ),
+    (
+        "fit hole.csv -k 2 -m m",
+        1,
+        &["column \"x\", line 3", "an empty field", "--missing"],
+    ),
+    ("fit empty.csv -k 2 -m m", 1, &["empty.csv", "is empty"]),
+    (
+        "fit bad.csv --columns x -k 20 -m m",
+        1,
+        &["20 clusters", "4 rows"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --metric cosin",
+        2,
+        &["'cosin'", "--metric", "'cosine'"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --covariance full",
+        2,
+        &["fast has no --covariance", "-a gmm"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --memory 4XB",
+        2,
+        &["'4XB'", "--memory", "such as 4GiB"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --seed 1.5",
+        2,
+        &["'1.5'", "--seed", "a whole number"],
+    ),
+    (
+        "fit shop.csv -k 3 -m m --delimiter ;;",
+        2,
+        &["';;'", "--delimiter", "one sign"],
+    ),
+    (
+        "fit shop.csv -k 3 -m nofolder/m",
+        1,
+        &["nofolder/m", "its folder does not exist: make it"],
+    ),
+    (
+        "fit shop.csv -k 3 -l labels.txt",
+        2,
+        &["labels.txt", ".csv, .parquet, .arrow or .npy"],
+    ),
+    (
+        "fit shop.csv -k 3 -l shop.csv",
+        2,
+        &["shop.csv", "read as an input"],
+    ),
+    ("fit shop.csv -k 3 -m bad.csv", 2, &["bad.csv", "--force"]),
+    (
+        "assign shop.csv m.cmx -l l.csv",
+        1,
+        &["shop.csv: is no model", "give the model first"],
+    ),
+    ("assign m.cmx shop.csv", 2, &["required", "--labels <FILE>"]),
+    (
+        "assign m.cmx bad.csv -l l.csv",
+        1,
+        &["bad.csv", "no column \"paid\""],
+    ),
+    (
+        "assign m.cmx shop.csv -l l.npy --densities",
+        2,
+        &["l.npy", ".csv, .parquet and .arrow"],
+    ),
+    (
+        "assign m.cmx shop.csv --columns visits -l l.csv",
+        2,
+        &[
+            "--columns",
+            "paid, since, spent, visits",
+            "leave --columns out",
+        ],
+    ),
+    ("clusters shop.csv --key key", 2, &["required", "--to <K>"]),
+];
+
+#[test]
+fn forty_wrong_calls_have_an_answer() {
+    let folder = Folder::new("forty");
+    shop(&folder);
+    let put = |name: &str, text: &str| fs::write(folder.at(name), text).unwrap();
+    put("bad.csv", "x,y\n1,2\n3,4\n5,oops\n6,1\n");
+    put("semi.csv", "x;y\n1;2\n3;4\n");
+    put("hole.csv", "x,y\n1,2\n,4\n5,6\n");
+    put("empty.csv", "");
+    put(
+        "late.csv",
+        &("x,y\n".to_owned() + &"1,2024-05-31\n".repeat(120) + "2,31.5.2024\n"),
+    );
+    folder.done(&["fit", "shop.csv", "--key", "key", "-k", "3", "-m", "m.cmx"]);
+    folder.done(&[
+        "assign",
+        "m.cmx",
+        "shop.csv",
+        "--key",
+        "plan",
+        "-l",
+        "plans.parquet",
+    ]);
+    for (call, code, parts) in WRONG {
+        let (found, said) = folder.fails(&call.split(' ').collect::<Vec<_>>());
+        let told = parts.iter().all(|part| said.contains(part));
+        assert!(found == code && told, "coremix {call}\n{found} {said}");
+    }
+    // By the name that others have for it.
+    folder.done(&["predict", "m.cmx", "shop.csv", "-l", "l.csv"]);
+}

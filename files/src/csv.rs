@@ -2,7 +2,7 @@
 
 use crate::ReadAt;
 use crate::cells::{Cells, Signs};
-use crate::choice::{Column, Columns, FAR, Holds, SAMPLE};
+use crate::choice::{AS_CATEGORY, Column, Columns, FAR, Holds, SAMPLE};
 use crate::fault::invalid;
 use crate::keys::Keys;
 use crate::numbers::{ALLOW, Kind, Number, nothing, readable};
@@ -68,6 +68,8 @@ struct Field {
     texts: Option<Texts>,
     /// How it says a number, where it is none as it stands.
     cells: Option<Cells>,
+    /// The first rows are text.
+    is_text: bool,
 }
 
 /// Rows from one known place to the next.
@@ -201,9 +203,12 @@ impl Dialect {
                 }
                 let shown: String = text.chars().take(40).collect();
                 let kind = T::TYPE;
-                format!(
-                    "{shown:?} is not a number of type {kind}: mend it, or take the row out{allow}"
-                )
+                let cure = if read.is_text {
+                    AS_CATEGORY
+                } else {
+                    ": mend it, or take the row out"
+                };
+                format!("{shown:?} is not a number of type {kind}{cure}{allow}")
             }
         })
     }
@@ -656,6 +661,7 @@ impl<T: Number> CsvFile<T> {
                     place,
                     texts,
                     cells,
+                    is_text: one.holds == Holds::Text && one.words == "text",
                 }),
             }
         };
