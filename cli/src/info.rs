@@ -98,6 +98,11 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
     {
         match name.as_str() {
             SIZES => item(name, in_short(value))?,
+            rows::MISSING => {
+                let own: Vec<String> = serde_json::from_str(value).unwrap_or_default();
+                let all = ["nulls, NaN, empty fields, NA and the like".to_owned()];
+                item(name, [&all[..], &own].concat().join(", "))?;
+            }
             MEMORY => item(
                 name,
                 value

@@ -37,6 +37,11 @@ fn main() -> ExitCode {
             // One line, whatever a file's name is.
             let text = messages::seen(&failure.to_string().replace(['\n', '\r'], " "));
             let text = text.replace(coremix_files::ALLOW, ", or give --missing");
+            let lists = "say which columns to read";
+            let text = text.replace(
+                lists,
+                "say by --columns which one to read, or by --key what names the rows",
+            );
             let category = ": -a table takes it, where --categories names it";
             let text = text.replace(coremix_files::AS_CATEGORY, category);
             eprintln!("coremix: {text}");

@@ -1047,7 +1047,7 @@ fn lines_are_80_signs_long() {
     let text = format!("{}\n{}\n", names.join(","), rows.join("\n"));
     fs::write(folder.at("rows.csv"), text).unwrap();
     let mut all = vec![folder.done(&["--help"])];
-    let helped = "fit clusters assign score info help files csv missing algorithms covariances tables limits criteria";
+    let helped = "fit clusters assign score explain impute sample info help files csv missing algorithms covariances tables limits criteria";
     all.extend(helped.split(' ').map(|name| folder.done(&["help", name])));
     all.push(folder.done(&["fit", "rows.csv", "-k", "40", "-m", "m", "-v"]));
     all.push(folder.done(&["score", "m", "rows.csv"]));
