@@ -61,8 +61,17 @@ pub(crate) enum Command {
     Sample(Sample),
     /// Print what a model is, in place of rows, or which rows a file has
     Info(Info),
+    /// Print completions for a shell, or with 'man' the page of the manual
+    Completions(Completions),
     /// Print the help of a command or a subject
     Help(Help),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Completions {
+    /// bash, elvish, fish, powershell or zsh; or man
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: String,
 }
 
 const CLUSTERS_HELP: &str = "\

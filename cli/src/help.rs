@@ -4,8 +4,17 @@ use crate::arguments::{Arguments, Help};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
 
-const COMMANDS: [&str; 9] = [
-    "fit", "clusters", "assign", "score", "explain", "impute", "sample", "info", "help",
+const COMMANDS: [&str; 10] = [
+    "fit",
+    "clusters",
+    "assign",
+    "score",
+    "explain",
+    "impute",
+    "sample",
+    "info",
+    "completions",
+    "help",
 ];
 
 /// Options that belong together, and what is to be known of them.

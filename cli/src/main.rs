@@ -3,6 +3,7 @@
 mod arguments;
 mod assign;
 mod clusters;
+mod completions;
 mod explain;
 mod failure;
 mod fit;
@@ -74,6 +75,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Impute(impute) => made::impute(impute, &interrupt::flag()?),
         Command::Sample(sample) => made::sample(sample),
         Command::Info(info) => info::run(info),
+        Command::Completions(of) => completions::run(of),
         Command::Help(help) => messages::say(&help::text(help)),
     }
 }

@@ -1047,7 +1047,7 @@ fn lines_are_80_signs_long() {
     let text = format!("{}\n{}\n", names.join(","), rows.join("\n"));
     fs::write(folder.at("rows.csv"), text).unwrap();
     let mut all = vec![folder.done(&["--help"])];
-    let helped = "fit clusters assign score explain impute sample info help files csv missing algorithms covariances tables limits criteria";
+    let helped = "fit clusters assign score explain impute sample info completions help files csv missing algorithms covariances tables limits criteria";
     all.extend(helped.split(' ').map(|name| folder.done(&["help", name])));
     all.push(folder.done(&["fit", "rows.csv", "-k", "40", "-m", "m", "-v"]));
     all.push(folder.done(&["score", "m", "rows.csv"]));
@@ -2975,4 +2975,27 @@ fn forty_wrong_calls_have_an_answer() {
     }
     // By the name that others have for it.
     folder.done(&["predict", "m.cmx", "shop.csv", "-l", "l.csv"]);
+}
+
+#[test]
+fn shells_complete_the_command_and_man_has_a_page() {
+    let folder = Folder::new("completions");
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let said = folder.done(&["completions", shell]);
+        let known = ["assign", "explain", "densities", "categories"];
+        assert!(
+            known.iter().all(|word| said.contains(word)),
+            "{shell}: {said}"
+        );
+    }
+    let page = folder.done(&["completions", "man"]);
+    assert!(
+        page.contains(".TH coremix 1") && page.contains("explain"),
+        "{page}"
+    );
+    let (code, said) = folder.fails(&["completions", "csh"]);
+    assert!(
+        code == 2 && said.contains("csh: choose from bash, elvish"),
+        "{said}"
+    );
 }
