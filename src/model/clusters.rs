@@ -1,4 +1,4 @@
-//! What stands for each cluster: its weight, the row nearest to its mean, and the columns that set it apart.
+//! Facts about each cluster: its weight, the row nearest to its mean, and the columns that set it apart.
 
 use super::facts::Facts;
 use super::predict::{by_blocks, label, predict};
@@ -31,7 +31,7 @@ pub(super) fn medoids<F: Float>(
         let all: f64 = columns.map(|(j, v)| frame.enter_product(j, j, *v)).sum();
         all / dim as f64
     };
-    // What a row lacks is expected to be as far from the mean as its columns are in the mean.
+    // A missing value is expected to be as far from the mean as a variance, on average over columns, says.
     let is_partial = data.kind() == RowKind::Partial;
     let of_missing: Vec<f64> = variances.outer_iter().map(entered).collect();
     let blocks = by_blocks(model, data, |rows| {
@@ -71,7 +71,7 @@ pub(super) fn explain(means: &Array2<f64>, variances: &Array2<f64>, shares: &[f6
     nats
 }
 
-/// That of one column (k): the divergence of each normal distribution from the one with the mean and the variance of their mixture.
+/// Of one column (k): the divergence of each normal distribution from the one with the mean and the variance of their mixture.
 pub(crate) fn explain_column(
     means: ArrayView1<'_, f64>,
     variances: ArrayView1<'_, f64>,

@@ -294,8 +294,8 @@ fn sizes_that_are_clamped() {
     }
 }
 
-/// What cannot be fitted is an error of `build`, before there are rows: searches that compare distances, with variances of components or
-/// columns; standardised columns of a family with coordinates of its own.
+/// Stages that do not go together are an error of `build`, before there are rows: a search that compares distances with variances of
+/// components or columns, and standardised columns with a family that has coordinates of its own.
 #[test]
 fn stages_that_do_not_go_together_are_not_built() {
     for kind in [
