@@ -71,7 +71,7 @@ pub(super) fn explain(means: &Array2<f64>, variances: &Array2<f64>, shares: &[f6
     nats
 }
 
-/// Of one column (k): the divergence of each normal distribution from the one with the mean and the variance of their mixture.
+/// Divergences (k) in one column: of each normal distribution from the one with the mean and the variance of their mixture.
 pub(crate) fn explain_column(
     means: ArrayView1<'_, f64>,
     variances: ArrayView1<'_, f64>,
