@@ -127,10 +127,14 @@ impl Scene<'_> {
             .draw()?;
         let mut used = vec![false; self.points.nrows()];
         self.coreset.iter().for_each(|&n| used[n] = true);
-        chart.draw_series((0..used.len()).map(|n| {
+        let points = (0..used.len()).map(|n| {
             let strength = if used[n] { 0.8 } else { 0.25 };
             Circle::new(at(n), 3, colour(self.labels[n]).mix(strength).filled())
-        }))?;
+        });
+        chart
+            .draw_series(points)?
+            .label("points; those of the coreset in full colour")
+            .legend(|at| Circle::new(at, 3, COLOURS[0].mix(0.8).filled()));
         // Lines as wide as their component's share of the point.
         for place in (0..self.coreset.len()).step_by(1 + self.coreset.len() / 30) {
             let from = at(self.coreset[place]);
@@ -144,7 +148,11 @@ impl Scene<'_> {
                     .stroke_width(1 + (2.0 * share) as u32);
                 chart.draw_series([PathElement::new([from, centre(*c)], style)])?;
             }
-            chart.draw_series([Circle::new(from, 4, INK.stroke_width(1))])?;
+            let ring = chart.draw_series([Circle::new(from, 4, INK.stroke_width(1))])?;
+            if place == 0 {
+                ring.label("a point, with lines to the components that share it")
+                    .legend(|at| Circle::new(at, 4, INK.stroke_width(1)));
+            }
         }
         let deviation = self.model.variances()[[0, 0]].sqrt();
         for c in 0..means.nrows() as u32 {
@@ -152,8 +160,19 @@ impl Scene<'_> {
             let round = (0..=32).map(|i| (TAU * f64::from(i) / 32.0).sin_cos());
             let round = round.map(|(sin, cos)| (x + deviation * cos, y + deviation * sin));
             chart.draw_series([PathElement::new(round.collect::<Vec<_>>(), INK.mix(0.7))])?;
-            chart.draw_series([Cross::new((x, y), 5, INK.stroke_width(2))])?;
+            let cross = chart.draw_series([Cross::new((x, y), 5, INK.stroke_width(2))])?;
+            if c == 0 {
+                cross
+                    .label("a mean, and one standard deviation around it")
+                    .legend(|at| Cross::new(at, 5, INK.stroke_width(2)));
+            }
         }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::LowerRight)
+            .background_style(WHITE.mix(0.9))
+            .border_style(INK.mix(0.3))
+            .draw()?;
         area.present()?;
         Ok(())
     }

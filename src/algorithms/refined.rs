@@ -1,15 +1,13 @@
 //! Where mixtures begin: at the means of a whole fit by [`fast`].
 
-use super::fast;
+use super::{fast, sparsified_gmm};
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::coreset::{Coreset, Lightweight, Subset};
 use crate::data::{Centres, Data, View};
-use crate::e_step::Exhaustive;
-use crate::families::Covariance;
-use crate::fit::{Clusterer, Fit};
+use crate::fit::Fit;
 use crate::m_step::{Coordinates, Needs, Variances};
 use crate::seed::{Given, KMeansPlusPlus, Seeder, Seeds};
 use ndarray::Array2;
@@ -46,7 +44,8 @@ impl Stage for Refined {}
 impl<F: Float> Seeder<F> for Refined {
     #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
-        let coreset = Lightweight::new(MOST_ROWS.max(ROWS_EACH * k)).sample(view, rng)?;
+        let coreset =
+            Lightweight::new(MOST_ROWS.max(ROWS_EACH.saturating_mul(k))).sample(view, rng)?;
         let enough = |coreset: &Subset| coreset.rows.len() >= k;
         let coreset = coreset.filter(enough);
         let mut evaluations = coreset.as_ref().map_or(0, |coreset| coreset.evaluations);
@@ -89,11 +88,9 @@ fn judged<F: Float>(
     means: &Array2<F>,
     standardise: bool,
 ) -> Result<(f64, u64)> {
-    let once = Clusterer::builder()
-        .clusters(means.nrows())
+    // EM with a variance for each component and column.
+    let once = sparsified_gmm(means.nrows())
         .seeder(Given::new(means.view()))
-        .e_step(Exhaustive::all())
-        .covariance(Covariance::Diagonal)
         .standardise(standardise)
         .max_iterations(1);
     let report = once.unchecked().fit(data)?.report;
