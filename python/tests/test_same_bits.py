@@ -35,7 +35,7 @@ CASES = {
         ["diag"],
     ),
     "gmm": (
-        coremix.GaussianMixture(10, init_params="k-means++", tol=1e-3, random_state=5, merge_rows=False),
+        coremix.GaussianMixture(10, tol=1e-3, random_state=5, merge_rows=False),
         "gmm",
         ["diag"],
     ),

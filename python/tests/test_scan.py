@@ -949,7 +949,7 @@ def command(*arguments):
         (coremix.KMeans(9, algorithm="lloyd", max_iter=5), ["-a", "k-means", "--max-iterations", 5]),
         (coremix.KMeans(9, algorithm="lwcs-k-means", coreset_size=3_000), ["-a", "lwcs-k-means", "--coreset", 3_000]),
         (coremix.VcGmm(9), ["-a", "vc-gmm"]),
-        (coremix.GaussianMixture(9, init_params="k-means++", tol=1e-3, max_iter=4), ["-a", "gmm", "--max-iterations", 4]),
+        (coremix.GaussianMixture(9, tol=1e-3, max_iter=4), ["-a", "gmm", "--max-iterations", 4]),
     ],
     ids=lambda value: value[1] if isinstance(value, list) else "",
 )

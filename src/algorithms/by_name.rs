@@ -320,18 +320,16 @@ impl Algorithm {
         };
         let sizes = Sizes::of::<F>(shape);
         let sizes = stored.map_or(sizes, |stored| sizes.sparse(stored));
-        let of_fast = |limit: Option<usize>| {
-            let phases: Vec<Phase<F>> = match limit {
+        if entry.rows == Fitted::Phases {
+            let phases: Vec<Phase<F>> = match s.memory {
                 Some(limit) => own::phases_within(limit, self.copies(8.0))(shape),
                 None => own::fast_phases(shape),
             };
-            sizes.phases(&phases, s.coreset.unwrap_or(own::rows_for(clusters)))
-        };
-        if entry.rows == Fitted::Phases {
+            let of_phases = sizes.phases(&phases, s.coreset.unwrap_or(own::rows_for(clusters)));
             // A limit does not count blocks: what fits may not depend on the number of threads.
             let blocks = s.memory.map_or_else(|| sizes.blocks(), |_| 0.0);
             let extra = self.copies(8.0) * rows as f64 + blocks;
-            return Ok((of_fast(s.memory) + extra) as usize);
+            return Ok((of_phases + extra) as usize);
         }
         let drawn = (entry.rows == Fitted::Drawn).then(|| draws(clusters));
         let coreset = s.coreset.or(drawn);
@@ -368,7 +366,22 @@ impl Algorithm {
             needed += sizes.coreset(draws);
         }
         if s.refined.unwrap_or(self.begins_refined()) {
-            needed = needed.max(of_fast(None));
+            // The start is fitted to a coreset where there are more rows.
+            let draws = own::draws_of_start(clusters).min(searched);
+            let few = Shape {
+                rows: draws,
+                ..shape
+            };
+            let drawn = if draws < searched {
+                sizes.coreset(draws)
+            } else {
+                0.0
+            };
+            let phases = own::fast_phases::<F>(few);
+            let of_start = sizes
+                .of_rows(draws)
+                .phases(&phases, own::rows_for(clusters));
+            needed = needed.max(at_once as f64 * (drawn + of_start) + sizes.blocks());
         }
         Ok(needed as usize)
     }

@@ -50,6 +50,12 @@ impl Sizes {
         Self { stored, ..self }
     }
 
+    /// For another number of such rows.
+    pub(super) fn of_rows(self, rows: usize) -> Self {
+        let shape = Shape { rows, ..self.shape };
+        Self { shape, ..self }
+    }
+
     /// Bytes of a row.
     fn row(self) -> f64 {
         let of_sparse = |stored: f64| stored * (self.number + size_of::<u32>() as f64);

@@ -23,7 +23,7 @@ use crate::fit::{Builder, Clusterer, MeansOf};
 use crate::m_step::MStep;
 use crate::seed::{AfkMc2, InColumns, KMeansPlusPlus};
 use of_fast::{phases_within, rows_for};
-use refined::seeder_of;
+use refined::{draws_of_start, seeder_of};
 
 /// k-means (Lloyd) from k-means++ seeds.
 ///

@@ -23,9 +23,12 @@ pub(super) fn seeder_of<F: Float>(needs: Needs) -> Arc<dyn Seeder<F>> {
     }
 }
 
-/// A start is fitted to a coreset where there are more rows than these, and than this many for each component. EM on all rows follows.
-const MOST_ROWS: usize = 1 << 16;
-const ROWS_EACH: usize = 256;
+/// The draws of the coreset that a start is fitted to, where there are more rows than these. EM on all rows follows.
+pub(super) fn draws_of_start(clusters: usize) -> usize {
+    const LEAST: usize = 1 << 16;
+    const EACH: usize = 256;
+    LEAST.max(clusters.saturating_mul(EACH))
+}
 
 /// Nats per row by which the free energies of two starts differ: less is rounding, or two ways to the same clusters.
 const SURELY: f64 = 1e-3;
@@ -44,8 +47,7 @@ impl Stage for Refined {}
 impl<F: Float> Seeder<F> for Refined {
     #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
-        let coreset =
-            Lightweight::new(MOST_ROWS.max(ROWS_EACH.saturating_mul(k))).sample(view, rng)?;
+        let coreset = Lightweight::new(draws_of_start(k)).sample(view, rng)?;
         let enough = |coreset: &Subset| coreset.rows.len() >= k;
         let coreset = coreset.filter(enough);
         let mut evaluations = coreset.as_ref().map_or(0, |coreset| coreset.evaluations);

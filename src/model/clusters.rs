@@ -21,8 +21,7 @@ pub(super) fn medoids<F: Float>(
     variances: &Array2<f64>,
     data: &dyn Data<F>,
 ) -> Result<Vec<Option<(usize, f64)>>> {
-    let rule =
-        "has columns of categories, whose codes have no distances: ask for the log-densities";
+    let rule = "has columns of categories, whose codes are labels and have no distances: ask for the log-densities";
     require(model.cost.has_distances(), "model", "a table", rule)?;
     let frame = model.frame;
     let dim = frame.dim();
