@@ -289,11 +289,11 @@ fn a_worse_start_is_not_returned() {
         assert_eq!(report.stop, Stop::Cancelled, "{last:?}");
         let (own, others) = last.split_last().unwrap();
         let others = others.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        assert_eq!(
-            report.free_energies.last(),
-            Some(&own.max(others)),
-            "{seed}: {last:?}"
-        );
+        // Of starts that differ by rounding the first one stays.
+        let returned = report.free_energies.last().copied().unwrap();
+        assert!(last.contains(&returned), "{seed}: {last:?}");
+        let lost = own.max(others) - returned;
+        assert!(lost <= returned.abs() * 2f64.powi(-40), "{seed}: {last:?}");
         worse += usize::from(*own < others);
         better += usize::from(*own > others);
     }
