@@ -64,11 +64,14 @@ impl<F: Float> Seeder<F> for Refined {
                 .seed((rng.uniform() * 2f64.powi(53)) as u64);
             let Fit { model, report, .. } = fast.unchecked().fit(data)?;
             evaluations += report.evaluations.total();
+            view.done(1);
             Ok(model.means().to_owned())
         };
-        let mut means = fitted(is_standardised)?;
         let has_units = !is_standardised && !frame.has_directions() && frame.basis().is_none();
-        if self.in_all_units && has_units && data.dim() > 1 {
+        let twice = self.in_all_units && has_units && data.dim() > 1;
+        view.expect(1 + usize::from(twice));
+        let mut means = fitted(is_standardised)?;
+        if twice {
             let others = fitted(true)?;
             let (one, of_one) = judged(data, &means, false)?;
             let (other, of_other) = judged(data, &others, true)?;

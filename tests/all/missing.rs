@@ -678,7 +678,10 @@ fn hostile_patterns_have_proper_covariances() {
         let of_narrow = Dense::with_missing(&narrow).unwrap();
         for kind in DEPENDENT {
             for prior in [Prior::new(0.0), Prior::weak()] {
-                let builder = algorithms::gmm(2).covariance(kind).prior(prior);
+                let builder = algorithms::gmm(2)
+                    .seeder(KMeansPlusPlus::new())
+                    .covariance(kind)
+                    .prior(prior);
                 let builder = builder.tolerance(0.0).max_iterations(40);
                 let fit = builder.build().unwrap().fit(&data).unwrap();
                 let weight = x.nrows() as f64;
@@ -694,7 +697,10 @@ fn hostile_patterns_have_proper_covariances() {
                         .iter()
                         .all(|x| x.is_finite())
                 );
-                let builder = algorithms::gmm(2).covariance(kind).prior(prior);
+                let builder = algorithms::gmm(2)
+                    .seeder(KMeansPlusPlus::new())
+                    .covariance(kind)
+                    .prior(prior);
                 let builder = builder.tolerance(0.0).max_iterations(40);
                 let fit = builder.build().unwrap().fit(&of_narrow).unwrap();
                 rises_in_phases(what, &fit.report, weight, rounding::<f32>());
