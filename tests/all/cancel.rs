@@ -289,7 +289,7 @@ fn a_worse_start_is_not_returned() {
         assert_eq!(report.stop, Stop::Cancelled, "{last:?}");
         let (own, others) = last.split_last().unwrap();
         let others = others.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Of starts that differ by rounding the first one stays.
+        // The first of starts that differ by rounding stays.
         let returned = report.free_energies.last().copied().unwrap();
         assert!(last.contains(&returned), "{seed}: {last:?}");
         let lost = own.max(others) - returned;
