@@ -1,13 +1,15 @@
 //! Where mixtures begin: at the means of a whole fit by [`fast`].
 
-use super::{fast, sparsified_gmm};
+use super::of_fast::fast;
 use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
 use crate::coreset::{Coreset, Lightweight, Subset};
 use crate::data::{Centres, Data, View};
-use crate::fit::Fit;
+use crate::e_step::Exhaustive;
+use crate::families::Covariance;
+use crate::fit::{Clusterer, Fit};
 use crate::m_step::{Coordinates, Needs, Variances};
 use crate::seed::{Given, KMeansPlusPlus, Seeder, Seeds};
 use ndarray::Array2;
@@ -94,7 +96,10 @@ fn judged<F: Float>(
     standardise: bool,
 ) -> Result<(f64, u64)> {
     // EM with a variance for each component and column.
-    let once = sparsified_gmm(means.nrows())
+    let once = Clusterer::builder()
+        .clusters(means.nrows())
+        .e_step(Exhaustive::all())
+        .covariance(Covariance::Diagonal)
         .seeder(Given::new(means.view()))
         .standardise(standardise)
         .max_iterations(1);
