@@ -190,12 +190,8 @@ impl<F: Float, M: Stage> Builder<F, M> {
 
     /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
     pub fn m_step<N: MStep<F>>(self, m_step: N) -> Builder<F, N> {
-        let mut pipeline = self.0.pipeline;
-        if let Some(seeder_of) = pipeline.seeder_of {
-            pipeline.seeder = seeder_of(m_step.needs());
-        }
         Builder(Clusterer {
-            pipeline,
+            pipeline: self.0.pipeline.of_family(m_step.needs()),
             m_step: Arc::new(m_step),
         })
     }
@@ -278,17 +274,6 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// With settings that are made whatever the family is, and so compiled once for all of them.
-    pub(crate) fn of_any_family(
-        self,
-        make: impl FnOnce(Builder<F>) -> Result<Builder<F>>,
-    ) -> Result<Self> {
-        let Self(Clusterer { pipeline, m_step }) = self;
-        let made = make(Builder::of(pipeline))?;
-        let pipeline = made.0.pipeline;
-        Ok(Self(Clusterer { pipeline, m_step }))
-    }
-
     pub(crate) fn written_to(mut self, checkpoint: &Checkpoint) -> Self {
         self.0.pipeline.settings.checkpoint = Some(checkpoint.clone());
         self
@@ -313,6 +298,17 @@ impl<F: Float, M: Stage> Builder<F, M> {
 }
 
 impl<F: Float, M: MStep<F>> Builder<F, M> {
+    /// With settings that are made whatever the family is, and so compiled once for all of them.
+    pub(crate) fn of_any_family(
+        self,
+        make: impl FnOnce(Builder<F>) -> Result<Builder<F>>,
+    ) -> Result<Self> {
+        let Self(Clusterer { pipeline, m_step }) = self;
+        let made = make(Builder::of(pipeline))?;
+        let pipeline = made.0.pipeline.of_family(m_step.needs());
+        Ok(Self(Clusterer { pipeline, m_step }))
+    }
+
     /// Checks every setting, and whether the E-steps and the family go together.
     ///
     /// # Errors
@@ -419,6 +415,14 @@ impl<F: Float> Pipeline<F> {
         }
         self.coreset.check(clusters)?;
         self.seeder.check(clusters)
+    }
+
+    /// With the seeder of a named algorithm for a family that needs this, unless the caller gave one.
+    fn of_family(mut self, needs: Needs) -> Self {
+        if let Some(seeder_of) = self.seeder_of {
+            self.seeder = seeder_of(needs);
+        }
+        self
     }
 
     /// Whether the other stages go with a family that needs this.
