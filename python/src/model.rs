@@ -22,6 +22,11 @@ use std::path::PathBuf;
 /// The note of a file that names the columns, as JSON.
 const COLUMNS: &str = "columns";
 
+/// A model with the names and the texts of columns in its file.
+fn named(model: OfType, info: &ModelInfo) -> Model {
+    Model(model, column_names(info), column_texts(info))
+}
+
 #[pymethods]
 impl Model {
     /// The model of `bytes`, which `to_bytes` made, or which are a file.
@@ -32,11 +37,7 @@ impl Model {
             "f64" => Save::from_bytes(bytes).map(OfType::Double),
             _ => Save::from_bytes(bytes).map(OfType::Single),
         };
-        Ok(Self(
-            model.map_err(raise)?,
-            column_names(&info),
-            column_texts(&info),
-        ))
+        Ok(named(model.map_err(raise)?, &info))
     }
 
     /// The bytes of the model's file, with `notes` (names and texts), and the names of the columns.
@@ -68,11 +69,7 @@ impl Model {
             "f64" => Save::load(path).map(OfType::Double),
             _ => Save::load(path).map(OfType::Single),
         };
-        Ok(Self(
-            model.map_err(raise)?,
-            column_names(&info),
-            column_texts(&info),
-        ))
+        Ok(named(model.map_err(raise)?, &info))
     }
 
     /// The notes in the file `path` of a model, by name.
@@ -466,9 +463,8 @@ writer.finish()
                 .collect(),
             None => columns,
         };
-        let names = self.1.as_ref();
-        let names = names.map(|names| left.iter().map(|j| names[*j].clone()).collect());
-        let names: Option<Vec<String>> = names;
+        let of_left = |all: &Vec<String>| left.iter().map(|j| all[*j].clone()).collect();
+        let names: Option<Vec<String>> = self.1.as_ref().map(of_left);
         let mut texts = self.2.clone();
         texts.retain(|name, _| names.as_ref().is_some_and(|names| names.contains(name)));
         Ok(Self(part, names, texts))

@@ -149,7 +149,7 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 #[inline(never)]
 pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
     let builder = gmm(clusters).covariance(Covariance::Diagonal);
-    builder.seeder(KMeansPlusPlus::new()).named()
+    builder.seeder(KMeansPlusPlus::new())
 }
 
 /// Restarts of [`table`].

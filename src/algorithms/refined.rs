@@ -63,7 +63,7 @@ impl<F: Float> Seeder<F> for Refined {
             let fast = fast(k)
                 .standardise(standardise)
                 .directions(frame.has_directions())
-                .seed((rng.uniform() * 2f64.powi(53)) as u64);
+                .seed(rng.seed());
             let Fit { model, report, .. } = fast.unchecked().fit(data)?;
             evaluations += report.evaluations.total();
             view.done(1);

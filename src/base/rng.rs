@@ -27,6 +27,11 @@ impl Rng {
         (self.0.next_u64() >> 11) as f64 * UNIT
     }
 
+    /// The seed of a fit that is part of another one.
+    pub(crate) fn seed(&mut self) -> u64 {
+        (self.uniform() * 2f64.powi(53)) as u64
+    }
+
     /// Uniform in `0..n` (0 when `n` is 0). The bias is below `n / 2^64`.
     #[inline]
     pub fn below(&mut self, n: usize) -> usize {

@@ -64,7 +64,7 @@ impl<F: Float, M: MStep<F> + Clone> Seeder<F> for MeansOf<F, M> {
     #[inline(never)]
     fn seed(&self, view: View<'_, F>, _: usize, rng: &mut Rng) -> Result<Seeds<F>> {
         let mut other = self.0.clone();
-        other.pipeline.settings.seed = (rng.uniform() * 2f64.powi(53)) as u64;
+        other.pipeline.settings.seed = rng.seed();
         let fit = other.fit(view.data)?;
         Ok(Seeds {
             centres: Centres::enter(fit.model.means().view(), view.frame),

@@ -76,16 +76,28 @@ pub(crate) fn explain_column(
     variances: ArrayView1<'_, f64>,
     shares: &[f64],
 ) -> Array1<f64> {
-    let each = || means.iter().zip(variances).zip(shares);
-    let mean: f64 = each().map(|((m, _), share)| share * m).sum();
-    let variance: f64 = each()
-        .map(|((m, v), share)| share * (v + (m - mean).powi(2)))
-        .sum();
-    let nats = |((m, v), _): ((&f64, &f64), &f64)| {
-        let ratio = v / variance;
-        let squared = (m - mean).powi(2);
-        // Rounding may leave a little less than 0.
-        (0.5 * (squared / variance + ratio - 1.0 - ratio.ln())).max(0.0)
-    };
-    each().map(nats).collect()
+    let each = || means.iter().zip(variances).map(|(mean, v)| [*mean, *v]);
+    let mixed = mixed_normal(each(), shares);
+    // Rounding may leave a little less than 0.
+    each()
+        .map(|own| normal_divergence(own, mixed).max(0.0))
+        .collect()
+}
+
+/// The mean and the variance of a mixture of distributions with such ones.
+pub(crate) fn mixed_normal(
+    each: impl Iterator<Item = [f64; 2]> + Clone,
+    shares: &[f64],
+) -> [f64; 2] {
+    let pairs = || each.clone().zip(shares);
+    let mean: f64 = pairs().map(|([m, _], share)| share * m).sum();
+    let variance = pairs().map(|([m, v], share)| share * (v + (m - mean).powi(2)));
+    [mean, variance.sum()]
+}
+
+/// The divergence of the normal distribution of a mean and a variance from another one, in nats.
+pub(crate) fn normal_divergence(own: [f64; 2], other: [f64; 2]) -> f64 {
+    let ratio = own[1] / other[1];
+    let squared = (own[0] - other[0]).powi(2);
+    0.5 * (squared / other[1] + ratio - 1.0 - ratio.ln())
 }

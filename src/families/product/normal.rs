@@ -8,6 +8,7 @@ use super::column::LEAST;
 use super::law::{Law, Whole};
 use crate::base::rng::Rng;
 use crate::families::variances::{RESOLVED, ROUNDING};
+use crate::model::clusters::{mixed_normal, normal_divergence};
 use std::f64::consts::TAU;
 
 pub(super) struct Normal;
@@ -62,16 +63,11 @@ impl Law for Normal {
     /// That with the moments of the mixture.
     fn mixed(&self, all: &[f64], shares: &[f64], _: usize) -> Vec<f64> {
         let (all, _) = all.as_chunks::<2>();
-        let pairs = || all.iter().zip(shares);
-        let mean: f64 = pairs().map(|([m, _], share)| share * m).sum();
-        let variance = pairs().map(|([m, v], share)| share * (v + (m - mean).powi(2)));
-        vec![mean, variance.sum()]
+        mixed_normal(all.iter().copied(), shares).to_vec()
     }
 
     fn divergence(&self, own: &[f64], mixed: &[f64]) -> f64 {
-        let ratio = own[1] / mixed[1];
-        let squared = (own[0] - mixed[0]).powi(2);
-        0.5 * (squared / mixed[1] + ratio - 1.0 - ratio.ln())
+        normal_divergence([own[0], own[1]], [mixed[0], mixed[1]])
     }
 
     fn is_held(&self, own: &[f64], whole: &Whole) -> bool {
