@@ -42,18 +42,28 @@ pub(super) fn medoids<F: Float>(
                 known if is_partial => (dim - known) as f64 * of_missing[label as usize],
                 _ => 0.0,
             };
-            (label, squared[0].to_f64() + expected)
+            (label, i, squared[0].to_f64() + expected)
         };
         let labels = label(model.cost, rows).into_iter().enumerate();
-        labels.map(distance).collect::<Vec<_>>()
+        let counted = labels.filter(|(i, _)| rows.weight(*i) > 0.0);
+        let mut nearest: Vec<_> = counted.map(distance).collect();
+        nearest.retain(|(_, _, squared)| squared.is_finite());
+        // The order is stable: the first of equally near rows stays.
+        nearest.sort_by(|a, b| a.0.cmp(&b.0).then(a.2.total_cmp(&b.2)));
+        nearest.dedup_by_key(|(label, _, _)| *label);
+        // Without what it has room for: there are many blocks.
+        (rows.len(), nearest.into_boxed_slice())
     })?;
     let mut medoids: Vec<Option<(usize, f64)>> = vec![None; model.components];
-    for (n, (label, squared)) in blocks.concat().into_iter().enumerate() {
-        let least = &mut medoids[label as usize];
-        let is_nearer = least.is_none_or(|(_, least)| squared < least);
-        if is_nearer && squared.is_finite() && data.weight(n) > 0.0 {
-            *least = Some((n, squared));
+    let mut first = 0;
+    for (rows, nearest) in blocks {
+        for (label, i, squared) in nearest {
+            let least = &mut medoids[label as usize];
+            if least.is_none_or(|(_, least)| squared < least) {
+                *least = Some((first + i, squared));
+            }
         }
+        first += rows;
     }
     let leave = |(n, squared): (usize, f64)| (n, frame.leave_square(squared));
     let each = medoids.into_iter().map(|of_one| of_one.map(leave));
