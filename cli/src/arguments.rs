@@ -79,7 +79,7 @@ const CLUSTERS_HELP: &str = "\
 coremix fit ... -a gmm -k K --model FILE";
 
 /// Which rows, and which columns of them.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Input {
     /// Files of rows, a folder of them, or a 'pattern*'; - for standard input
     #[arg(required = true, value_name = "ROWS")]
@@ -323,7 +323,7 @@ pub(crate) struct Fit {
 }
 
 /// The option to write over files.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Over {
     /// Write over files that are no older results of this command
     #[arg(long)]
@@ -392,13 +392,13 @@ impl Covariance {
     }
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Assign {
     /// The model
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Where to write the cluster of every row: .csv, .parquet or .arrow, with the --key columns, or .npy; - for the standard output
+    /// Where to write the cluster of every row: .csv, .parquet or .arrow, with the --key columns, or .npy; - for the standard output; 'labels/*.csv' for a file per file of rows
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
     /// Write the M likeliest clusters of every row, best first, and how they share it (not to .npy)

@@ -13,6 +13,32 @@ use coremix_files::{Keys, Rows};
 use std::path::PathBuf;
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
+    let mut each = Vec::new();
+    for file in rows::files(&assign.input)? {
+        match labels::of_file(&assign.labels, &file) {
+            Some(labels) => each.push((file, labels)),
+            None => return to_one(assign, cancel),
+        }
+    }
+    // A name that cannot be written is an error before the first file is.
+    let keys = rows::keys(&assign.input);
+    let outputs: Vec<_> = each
+        .iter()
+        .map(|(_, labels)| Output::Labels(labels, &keys))
+        .collect();
+    let inputs: Vec<_> = each.iter().map(|(file, _)| file.clone()).collect();
+    outputs::check(&outputs, &inputs, assign.over.force)?;
+    for (file, labels) in each {
+        let mut one = assign.clone();
+        one.input.rows = vec![file];
+        one.labels = labels;
+        to_one(&one, cancel)?;
+    }
+    Ok(())
+}
+
+/// Writes the labels of all rows to one file.
+fn to_one(assign: &Assign, cancel: &Cancel) -> Result<()> {
     labels::check(&assign.labels, assign.densities || assign.top.is_some())?;
     let keys = rows::keys(&assign.input);
     let output = Output::Labels(&assign.labels, &keys);

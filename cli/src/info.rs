@@ -6,9 +6,11 @@ use crate::fit::{MEMORY, NUMBERS, SIZES};
 use crate::found::range;
 use crate::messages::{item, say, short};
 use crate::outputs::{self, Output};
+use crate::rows::with_rows;
 use crate::{parameters, rows};
-use coremix::{BoxedMixture, Error, FileFault, ModelInfo, Save};
-use coremix_files::{Bytes, Missing, column_texts};
+use coremix::data::{Blocks, Data, Source};
+use coremix::{BoxedMixture, Element, Error, FileFault, Float, ModelInfo, Save};
+use coremix_files::{AnySource, Bytes, Missing, Rows, column_texts, row_names};
 use std::path::Path;
 
 pub(crate) fn run(info: &Info) -> Result<()> {
@@ -183,11 +185,12 @@ fn of_rows(info: &Info) -> Result<()> {
     let element = opened.rows.element();
     let files = opened.files.len();
     if info.json {
+        let marked = naming_rows(opened.rows, &opened.columns)?;
         let element = element.to_string();
         let text = serde_json::json!({
             "rows": rows, "columns": columns, "number_type": element, "files": files,
             "names": opened.columns, "not_used": opened.not_used,
-            "read_as": opened.read_as, "first_texts": opened.first_texts,
+            "read_as": opened.read_as, "first_texts": opened.first_texts, "row_names": marked,
             "missing": missing.map(|found| serde_json::json!({
                 "rows": found.rows, "values": found.values, "first": found.first,
             })),
@@ -226,5 +229,45 @@ fn of_rows(info: &Info) -> Result<()> {
     item(
         "memory",
         format_args!("{all}, if all were read at once, as {element}"),
-    )
+    )?;
+    for (name, reason) in naming_rows(opened.rows, &opened.columns)? {
+        item(
+            "not for a fit",
+            format_args!("{name} {reason}: --key leaves it out"),
+        )?;
+    }
+    Ok(())
+}
+
+/// The columns that seem to name the rows, and why: all rows are read, if the first ones let it be.
+fn naming_rows(rows: AnySource, names: &[String]) -> Result<Vec<(String, &'static str)>> {
+    with_rows!(rows, |rows| Ok(naming_rows_of(rows, names)))
+}
+
+fn naming_rows_of<T: Element>(rows: Rows<T>, names: &[String]) -> Vec<(String, &'static str)> {
+    /// The rows that are looked at first.
+    const FIRST: usize = 1_000;
+    let dim = rows.dim();
+    let mut first = vec![T::default(); rows.len().min(FIRST) * dim];
+    if names.len() != dim || rows.lists().is_some() || rows.read(0, &mut first).is_err() {
+        return Vec::new();
+    }
+    let may_name = |j: usize| {
+        let column = first.chunks_exact(dim).map(|row| row[j].widen().to_f64());
+        let mut values: Vec<f64> = column.collect();
+        values.sort_by(f64::total_cmp);
+        let distinct = values.windows(2).all(|pair| pair[0] < pair[1]);
+        distinct && values.iter().all(|x| x.fract() == 0.0)
+    };
+    if !(0..dim).any(may_name) {
+        return Vec::new();
+    }
+    // Rows with errors are told already.
+    let Ok(data) = Blocks::new(rows) else {
+        return Vec::new();
+    };
+    let found = row_names(names, data.summary()).into_iter();
+    found
+        .map(|(j, reason)| (names[j].clone(), reason))
+        .collect()
 }

@@ -10,7 +10,7 @@ use coremix::prelude::*;
 use coremix::{Element, Mixture};
 use coremix_files::{Keys, LabelWriter};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The file of labels to write.
 pub(crate) struct Labels<'a> {
@@ -27,11 +27,35 @@ fn columns(densities: bool) -> &'static [&'static str] {
     if densities { &[LOG_DENSITY] } else { &[] }
 }
 
+/// The file for the labels of the rows of one input file, where a star in the name stands for the name of that file.
+pub(crate) fn of_file(path: &Path, file: &Path) -> Option<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (before, after) = name.split_once('*')?;
+    let whole = file.file_name().unwrap_or_default().to_string_lossy();
+    // Of rows.csv.gz the name is rows.
+    let own = whole.split_once('.').map_or(&*whole, |(own, _)| own);
+    Some(path.with_file_name(format!("{before}{own}{after}")))
+}
+
 /// An error if nothing can be written there, before hours of work.
 pub(crate) fn check(path: &Path, more: bool) -> Result<()> {
     if is_standard_output(path) {
         leave_output_to_labels();
         return Ok(());
+    }
+    let name = path.file_name().unwrap_or_default();
+    if path.is_dir() || name.to_string_lossy().contains('*') {
+        let folder = if path.is_dir() {
+            path
+        } else {
+            path.parent().unwrap_or(path)
+        };
+        let each = folder.join("*.csv");
+        return Err(Failure::arguments(format!(
+            "--labels {}: name a file for the labels of all rows; 'coremix assign --labels '{}'' writes one for each file",
+            path.display(),
+            each.display(),
+        )));
     }
     LabelWriter::check(path, columns(more)).map_err(|error| Failure::arguments(error.to_string()))
 }

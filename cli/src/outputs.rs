@@ -131,7 +131,7 @@ pub(crate) fn check(outputs: &[Output<'_>], inputs: &[PathBuf], force: bool) -> 
             Ok(there) if there.len() > 0 && !force => {
                 if let (false, kind) = output.replaces_its_own() {
                     return Err(wrong(&format!(
-                        "is there, and is no {kind} of coremix: choose another name, or replace it with --force"
+                        "is there, and nothing in it says that it is a {kind} of coremix: choose another name, or replace it with --force"
                     )));
                 }
             }

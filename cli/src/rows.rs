@@ -8,12 +8,12 @@ use coremix::data::{Blocks, Data, Dense, Source, Sparse, Summary};
 use coremix::{Element, Error, FileFault, ModelInfo};
 use coremix_files::{
     AnySource, Bytes, ElementType, Format, Found, InMemory, Missing, Opened, Options, ReadAhead,
-    Rows, column_texts, open, open_all, row_names,
+    Rows, column_texts, files_of, open, open_all, row_names,
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Runs `$body` with the rows of a source, whatever their type is.
@@ -133,6 +133,13 @@ pub(crate) fn data<'a, T: Element>(
         None => Dense::owned(values)?,
     };
     Ok(FileData::Loaded(dense))
+}
+
+/// The files that the arguments name.
+pub(crate) fn files(input: &Input) -> Result<Vec<PathBuf>> {
+    let options = options(input, &[], None)?;
+    let files = input.rows.iter().map(|path| files_of(path, &options));
+    Ok(files.collect::<coremix::Result<Vec<_>>>()?.concat())
 }
 
 /// Opens the files for a fit.

@@ -2706,7 +2706,7 @@ fn rows_are_filled_in_and_drawn() {
     assert!(agree.count() >= 119);
     let (code, said) = folder.fails(&[&impute[..], &["whole.csv"]].concat());
     assert!(
-        code == 2 && said.contains("is no file of rows") && said.contains("--force"),
+        code == 2 && said.contains("says that it is a file of rows") && said.contains("--force"),
         "{said}"
     );
     folder.done(&[&impute[..], &["whole.parquet"]].concat());
@@ -2998,4 +2998,97 @@ fn shells_complete_the_command_and_man_has_a_page() {
         code == 2 && said.contains("csh: choose from bash, elvish"),
         "{said}"
     );
+}
+
+#[test]
+fn each_file_of_rows_has_a_file_of_labels() {
+    let folder = Folder::new("each");
+    fs::create_dir(folder.at("days")).unwrap();
+    fs::create_dir(folder.at("out")).unwrap();
+    for day in 0..3 {
+        let mut text = String::from("id,x,y\n");
+        for i in 0..50 + day {
+            text += &format!("r{day}-{i},{},{}\n", (i % 2) * 9, i % 7);
+        }
+        fs::write(folder.at(&format!("days/day-{day}.csv")), text).unwrap();
+    }
+    folder.done(&["fit", "days", "--key", "id", "-k", "2", "-m", "m", "-q"]);
+    let assign = ["assign", "m", "days", "--key", "id", "-l"];
+    folder.done(&[&assign[..], &["out/of-*.csv"]].concat());
+    folder.done(&[&assign[..], &["whole.csv"]].concat());
+    let read = |name: &str| fs::read_to_string(folder.at(name)).unwrap();
+    let each = (0..3).map(|day| read(&format!("out/of-day-{day}.csv")));
+    let rows = each.flat_map(|text| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>());
+    let whole = read("whole.csv");
+    assert!(rows.eq(whole.lines().skip(1)));
+
+    // Nothing is written where one of them cannot be, or two have one name.
+    fs::write(folder.at("out/day-2.csv"), "mine").unwrap();
+    let (code, said) = folder.fails(&[&assign[..], &["out/*.csv"]].concat());
+    assert!(
+        code == 2 && said.contains("day-2.csv") && said.contains("--force"),
+        "{said}"
+    );
+    assert!(!folder.at("out/day-0.csv").exists());
+    fs::copy(folder.at("days/day-0.csv"), folder.at("day-0.csv")).unwrap();
+    let two = [
+        "assign",
+        "m",
+        "days",
+        "day-0.csv",
+        "--key",
+        "id",
+        "-l",
+        "out/n-*.csv",
+    ];
+    let (code, said) = folder.fails(&two);
+    assert!(code == 2 && said.contains("two outputs"), "{said}");
+    // A folder is no name; a fit has one file for all rows.
+    let fit = ["fit", "days", "--key", "id", "-k", "2", "-l", "out/*.csv"];
+    for arguments in [&[&assign[..], &["out"]].concat()[..], &fit] {
+        let (code, said) = folder.fails(arguments);
+        assert!(
+            code == 2 && said.contains("coremix assign --labels 'out/*.csv'"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn info_marks_columns_that_name_the_rows() {
+    let folder = Folder::new("marks");
+    let mut text = String::from("x,row,customer_id,count\n");
+    for i in 0..2_000u64 {
+        text += &format!(
+            "{},{},{},{}\n",
+            i % 7,
+            i * 7 % 2_000,
+            900 + 3 * i,
+            i % 1_500
+        );
+    }
+    fs::write(folder.at("rows.csv"), &text).unwrap();
+    let said = folder.done(&["info", "rows.csv"]);
+    let marks: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("--key leaves it out"))
+        .collect();
+    assert_eq!(marks.len(), 2, "{said}");
+    assert!(marks[0].contains("row numbers the rows"), "{said}");
+    assert!(
+        marks[1].contains("customer_id seems to name the rows"),
+        "{said}"
+    );
+    let said = folder.done(&["info", "rows.csv", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        found["row_names"][0],
+        serde_json::json!(["row", "numbers the rows"])
+    );
+    // With the key left out, and of rows with a missing value, whose place is told.
+    let said = folder.done(&["info", "rows.csv", "--key", "row,customer_id"]);
+    assert!(!said.contains("leaves it out"), "{said}");
+    fs::write(folder.at("holes.csv"), text + "1,,5,6\n").unwrap();
+    let said = folder.done(&["info", "holes.csv"]);
+    assert!(said.contains("missing"), "{said}");
 }

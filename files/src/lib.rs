@@ -64,6 +64,7 @@ pub use numbers::{ALLOW, ElementType, Number};
 pub use open::{AnySource, KeyColumns, Opened, open, open_all};
 pub use options::{Missing, Options};
 pub use parquet::ParquetFile;
+pub use paths::files_of;
 pub use pool::{drop_decoders, most_threads};
 pub use read_ahead::ReadAhead;
 pub use room::Room;

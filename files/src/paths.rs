@@ -40,8 +40,12 @@ pub(crate) fn local(path: &Path) -> Result<Cow<'_, Path>> {
     Ok(PathBuf::from(place).into())
 }
 
-/// The files that a path names, in the order of their names.
-pub(crate) fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+/// The files that a path names, as [`open`](crate::open) reads them: itself, those of a folder or of a pattern, in the order of
+/// their names.
+///
+/// # Errors
+/// [`Error::File`](coremix::Error::File) where there is none.
+pub fn files_of(path: &Path, options: &Options) -> Result<Vec<PathBuf>> {
     let name = path.display().to_string();
     let (pattern, none) = match (path.is_dir(), path.exists()) {
         (true, _) => (

@@ -3,14 +3,15 @@
 import doctest
 import importlib
 import inspect
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import pytest
 
 import coremix
@@ -32,27 +33,44 @@ class Frame:
 
 @pytest.fixture
 def points(tmp_path, monkeypatch):
-    """A folder with points.npy, points.csv and points.parquet: 10,000 rows around 25 means."""
+    """A folder with points.npy: 10,000 rows around 25 means."""
     rng = np.random.default_rng(0)
     means = np.stack(np.meshgrid(range(5), range(5)), axis=-1).reshape(25, 2)
     X = 10.0 * means[rng.integers(25, size=10_000)] + rng.normal(size=(10_000, 2))
     table = pa.table({"x": X[:, 0], "y": X[:, 1]})
     np.save(tmp_path / "points.npy", X)
-    pa.csv.write_csv(table, tmp_path / "points.csv")
-    pa.parquet.write_table(table, tmp_path / "points.parquet")
     monkeypatch.chdir(tmp_path)
     return X, table
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_pages_run(page, points, capsys):
+def test_pages_run(page, tmp_path, monkeypatch):
+    """In an empty folder: a page makes the files that it reads."""
+    monkeypatch.chdir(tmp_path)
     scope = {}
     for block in re.finditer(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         line = page.read_text()[: block.start()].count("\n") + 1
         if "mapInArrow" in block[1]:
-            X, table = points
+            X = np.random.default_rng(0).normal(size=(10_000, 2))
+            table = pa.table({"x": X[:, 0], "y": X[:, 1]})
             scope |= {"frame": Frame(table), "model": coremix.KMeans(25, random_state=0).fit(X)}
         exec(compile("\n" * line + block[1], str(page), "exec"), scope)
+
+
+@pytest.mark.skipif("COREMIX_COMMAND" not in os.environ, reason="needs the command")
+def test_commands_of_the_guide_run(tmp_path):
+    """In one empty folder, in the order of the summary: what builds is left out."""
+    summary = (ROOT / "docs/guide/src/SUMMARY.md").read_text()
+    pages = [ROOT / "docs/guide/src" / name for name in re.findall(r"\(([\w-]+\.md)\)", summary)]
+    pages.sort(key=lambda page: page.stem != "bigger-than-memory")  # it makes the file of the others
+    lines = ['coremix() { "$COREMIX_COMMAND" --quiet "$@"; }', f'python3() {{ "{sys.executable}" "$@"; }}']
+    for page in pages:
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            lines += [line for line in block.splitlines() if re.match("(awk|cp|coremix|python3) ", line)]
+    assert sum(line.startswith("coremix ") for line in lines) >= 12
+    script = "set -eu -o pipefail\n" + "\n".join(lines)
+    ran = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_all_code_of_the_tables_of_tasks_runs(points):
