@@ -32,7 +32,7 @@ pub(crate) fn of_file(path: &Path, file: &Path) -> Option<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (before, after) = name.split_once('*')?;
     let whole = file.file_name().unwrap_or_default().to_string_lossy();
-    // Of rows.csv.gz the name is rows.
+    // The name of rows.csv.gz is rows.
     let own = whole.split_once('.').map_or(&*whole, |(own, _)| own);
     Some(path.with_file_name(format!("{before}{own}{after}")))
 }
