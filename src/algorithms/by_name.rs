@@ -161,7 +161,7 @@ pub enum Metric {
     #[default]
     Euclidean,
     /// By cosines: rows and centres have length 1, as in [`spherical_k_means`](crate::algorithms::spherical_k_means). Components are
-    /// [`VonMisesFisher::tied`] ones.
+    /// [`VonMisesFisher::tied`] ones; with [`Covariance::Spherical`] each has a [concentration of its own](VonMisesFisher::new).
     Cosine,
 }
 
@@ -453,13 +453,16 @@ impl Algorithm {
                 require(limit.is_none(), "memory", limit.unwrap_or_default(), rule)?;
                 self.built(own::spherical_k_means(self.number()?))
             }
-            (Made::Gaussian(builder), None) if cosine => {
+            (Made::Gaussian(builder), None | Some(Covariance::TiedSpherical)) if cosine => {
                 self.built(builder.m_step(VonMisesFisher::tied()))
+            }
+            (Made::Gaussian(builder), Some(Covariance::Spherical)) if cosine => {
+                self.built(builder.m_step(VonMisesFisher::new()))
             }
             (_, Some(kind)) if cosine => {
                 let name = "covariance with metric cosine";
                 let kind = format!("{kind:?}");
-                let rule = "must be left out: directions have one concentration";
+                let rule = "must be left out, or spherical for a concentration of each component";
                 Err(Error::parameter(name, kind, rule))
             }
             (Made::Gaussian(builder), Some(kind)) => self.built(builder.covariance(kind)),

@@ -25,6 +25,7 @@ mod lying_family;
 #[allow(dead_code)]
 mod poisson;
 
+mod abilities;
 mod algorithm;
 mod blocks;
 mod bounded;
