@@ -1,13 +1,16 @@
-//! Code that the programs that print tables share: the stop rule of the papers, generated rows, means over runs, medians of
-//! times, and rows of Markdown.
+//! Code that the programs that print tables share: the stop rule of the papers, generated rows, the data, runs of an algorithm
+//! and their means, medians of times, and rows of Markdown.
 
 pub mod hard;
 
+use coremix::data::Dense;
 use coremix::stage::{Rng, Stage};
-use coremix::{Builder, Float, Rule};
+use coremix::{Builder, Element, Evaluations, Float, Mixture, Rule, metrics};
 use ndarray::Array2;
+use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
 use rayon::prelude::*;
 use std::num::ParseIntError;
+use std::time::Instant;
 
 /// The stop rule of the papers: a change of the free energy relative to itself.
 pub fn as_published<F: Float, M: Stage>(builder: Builder<F, M>, tolerance: f64) -> Builder<F, M> {
@@ -38,6 +41,133 @@ pub fn overlapping_gaussians((n, d, components): (usize, usize, usize)) -> Array
             }
         });
     points
+}
+
+/// The rows of a set of `../shared/data`; where it is absent, that is printed.
+///
+/// # Errors
+/// For a file that cannot be read.
+pub fn load<T: ReadableElement>(set: &str) -> Result<Option<Array2<T>>, ReadNpyError> {
+    let path = format!("../shared/data/{set}.npy");
+    match read_npy(&path) {
+        Ok(x) => Ok(Some(x)),
+        Err(ReadNpyError::Io(_)) => {
+            println!("SKIPPED {set}: {path} is absent");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Results of the runs of one algorithm.
+#[derive(Clone, Default)]
+pub struct Runs<F> {
+    pub means: Vec<Array2<F>>,
+    /// Quantization errors on all rows.
+    pub errors: Vec<f64>,
+    pub evaluations: Vec<Evaluations>,
+    pub iterations: Vec<f64>,
+    /// Seconds of checking the data and fitting it.
+    pub seconds: Vec<f64>,
+    /// The part of them that drew the coreset and the seeds.
+    pub starts: Vec<f64>,
+}
+
+impl<F: Float> Runs<F> {
+    /// One more run.
+    ///
+    /// # Errors
+    /// As the fit.
+    pub fn run<T>(&mut self, x: &Array2<T>, builder: Builder<F>) -> coremix::Result<()>
+    where
+        T: Element<Float = F>,
+    {
+        let started = Instant::now();
+        let data = Dense::new(x.view())?;
+        let fit = builder.build()?.fit(&data)?;
+        self.seconds.push(started.elapsed().as_secs_f64());
+        let timings = fit.report.timings;
+        self.starts
+            .push((timings.coreset + timings.seeding).as_secs_f64());
+        self.errors.push(fit.model.quantization_error(&data)?);
+        self.evaluations.push(fit.report.evaluations);
+        self.iterations.push(fit.report.iterations as f64);
+        self.means.push(fit.model.means().to_owned());
+        Ok(())
+    }
+
+    /// The errors in percent above this one.
+    #[must_use]
+    pub fn above(&self, error: f64) -> (f64, f64) {
+        let percent = self.errors.iter().map(|own| 100.0 * (own / error - 1.0));
+        mean(&percent.collect::<Vec<_>>())
+    }
+
+    /// How many times fewer distances are evaluated than in the runs of another algorithm.
+    #[must_use]
+    pub fn fewer(&self, than: &Self, of: fn(&Evaluations) -> u64) -> String {
+        let mean_of = |runs: &Self| {
+            let sum: f64 = runs.evaluations.iter().map(|each| of(each) as f64).sum();
+            sum / runs.evaluations.len() as f64
+        };
+        format!("{:.1}x", mean_of(than) / mean_of(self))
+    }
+
+    /// How many times as fast it is as another algorithm, by medians.
+    #[must_use]
+    pub fn faster(&self, than: &Self) -> String {
+        format!("{:.1}x", median(&than.seconds) / median(&self.seconds))
+    }
+
+    /// The share of the time that drew coreset and seeds.
+    #[must_use]
+    pub fn start(&self) -> String {
+        let share = self.starts.iter().sum::<f64>() / self.seconds.iter().sum::<f64>();
+        format!("{:.0} %", 100.0 * share)
+    }
+
+    /// Root mean square distance of matched centres between all pairs of runs: its mean, and the standard error of that.
+    ///
+    /// # Errors
+    /// If the runs have different numbers of clusters.
+    pub fn stability(&self) -> coremix::Result<(f64, f64)> {
+        let n = self.means.len();
+        let mut by_run = vec![0.0; n];
+        for i in 0..n {
+            for j in 0..i {
+                let rmse = metrics::matched_rmse(self.means[i].view(), self.means[j].view())?;
+                for run in [i, j] {
+                    by_run[run] += rmse / (n - 1) as f64;
+                }
+            }
+        }
+        // A run is in n - 1 of the pairs, and each pair has two: twice the error of a mean over runs.
+        let (mean, error) = mean(&by_run);
+        Ok((mean, 2.0 * error))
+    }
+}
+
+/// The exponent of k in what grows with it: least squares of logarithms.
+#[must_use]
+pub fn slope(numbers: &[usize], values: &[f64]) -> f64 {
+    let x: Vec<f64> = numbers.iter().map(|&k| (k as f64).ln()).collect();
+    let y: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let (mx, my) = (mean(&x).0, mean(&y).0);
+    let products = x.iter().zip(&y).map(|(x, y)| (x - mx) * (y - my));
+    let squares = x.iter().map(|x| (x - mx).powi(2));
+    products.sum::<f64>() / squares.sum::<f64>()
+}
+
+/// A line of what the system knows of this process, such as `VmHWM:`, in MiB; 0 where it says nothing.
+#[must_use]
+pub fn memory(what: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(what));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number
+        .and_then(|number| number.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        / 1024.0
 }
 
 /// Mean and its standard error.

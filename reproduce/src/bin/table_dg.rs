@@ -1,29 +1,63 @@
-//! The tables of \[DG\] on the data in `../shared/data`: D-GMM against vc-GMM and k-means.
+//! The experiments of \[DG\] on the data in `../shared/data`, beside what the paper prints.
 //!
-//! `cargo run --release -p reproduce --bin table_dg -- [SET ..]` (default: all sets). All algorithms of a run start from the
-//! same seeds, which AFK-MC2 finds on a lightweight coreset, and stop alike. vc-GMM and D-GMM run on that coreset;
-//! k-means runs on all rows, and the line after it is k-means on the coreset. The evaluations that
-//! found the seeds count in everybody's total. Errors are on all rows. Every figure is a mean over the runs with
-//! its standard error in brackets; times are medians, coreset and seeds included. Run it on an otherwise idle
-//! machine. Tables are Markdown; `docs/results.md` has their main figures.
+//! `cargo run --release -p reproduce --bin table_dg -- [PART ..]` with the parts `table` (Table 1), `small` (Fig. 1 and stability, on S1
+//! to S4), `growth` (Fig. 4: evaluations and iterations over k), `members` (Fig. 5: H and R) and `coresets` (the share of evaluations
+//! that D-GMM saves, over the size of the coreset); default: all. `none` is a small version of `growth`. All algorithms of a run start
+//! from the same seeds, which AFK-MC2 finds on a lightweight coreset, and their evaluations count in everybody's total. vc-GMM and
+//! D-GMM run on the coreset. Errors are on all rows, relative to k-means on all rows; figures are means over the runs with standard
+//! errors in brackets, times are medians. Run it on an otherwise idle machine.
 
 use coremix::prelude::*;
 use coremix::{Builder, Element, Evaluations, Float, algorithms, metrics};
-use ndarray::{Array1, Array2};
-use ndarray_npy::{ReadNpyError, read_npy};
-use reproduce::{as_published, heading, mean, median, row, signed, with_error};
-use std::time::Instant;
+use ndarray::{Array1, Array2, Axis};
+use reproduce::{
+    Runs, as_published, heading, load, mean, median, overlapping_gaussians, row, signed, slope,
+    with_error,
+};
+
+type Outcome = std::result::Result<(), Box<dyn std::error::Error>>;
 
 /// Chain length of AFK-MC2.
 const CHAIN: usize = 5;
 const TOLERANCE: f64 = 1e-3;
 const G: usize = 5;
+const H: usize = 5;
 const R: usize = 5;
 
-/// A large set: clusters, coreset, members of a support, seeds.
-const LARGE: [(&str, usize, usize); 2] = [("kdd04bio", 500, 4_096), ("song", 1_000, 16_384)];
-const LARGE_H: usize = 5;
-const LARGE_SEEDS: u64 = 5;
+/// A set of Table 1 with its lines there: error, evaluations, iterations.
+struct Case {
+    set: &'static str,
+    clusters: usize,
+    coreset: usize,
+    published: [[&'static str; 3]; 4],
+}
+
+/// song has a quarter of the rows of the paper, so a quarter of its 4,000 clusters and of its coreset.
+const CASES: [Case; 2] = [
+    Case {
+        set: "kdd04bio",
+        clusters: 500,
+        coreset: 1 << 12,
+        published: [
+            ["0.0 (0.7)", "1.0x", "5.0"],
+            ["14.0 (0.5)", "35.1x", "5.0"],
+            ["12.0 (0.4)", "533.1x (36.5)", "11.7 (1.0)"],
+            ["12.0 (1.0)", "622.1x (28.0)", "17.0 (0.7)"],
+        ],
+    },
+    Case {
+        set: "song",
+        clusters: 1_000,
+        coreset: 1 << 14,
+        published: [
+            ["0.0 (0.0)", "1.0x", "5.0"],
+            ["8.0 (0.0)", "7.8x", "5.0"],
+            ["8.0 (0.1)", "698.2x (0.7)", "12.0"],
+            ["8.0 (0.2)", "862.1x (18.3)", "21.7 (0.4)"],
+        ],
+    },
+];
+const LARGE_SEEDS: u64 = 10;
 
 /// The artificial sets.
 const SMALL: [&str; 4] = ["s1", "s2", "s3", "s4"];
@@ -34,165 +68,241 @@ const SMALL_SEEDS: u64 = 100;
 
 const NAMES: [&str; 4] = ["k-means", "k-means on coreset", "vc-GMM", "D-GMM"];
 
-fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let wanted = |set: &str| wanted.is_empty() || wanted.iter().any(|w| w == set);
-    let path = |set: &str| format!("../shared/data/{set}.npy");
-    for (set, k, coreset) in LARGE.into_iter().filter(|case| wanted(case.0)) {
-        match read_npy::<_, Array2<f32>>(path(set)) {
-            Err(ReadNpyError::Io(_)) => println!("SKIPPED {set}: {} is absent", path(set)),
-            Err(error) => return Err(error.into()),
-            Ok(x) => large(set, &x, k, coreset)?,
+fn main() -> Outcome {
+    let parts: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|own| own == part);
+    if wanted("table") {
+        println!("Published figures stand before those of this crate.");
+        heading(&[
+            "error, %",
+            "",
+            "evaluations",
+            "",
+            "iterations",
+            "",
+            "s",
+            "RMSE between runs",
+        ]);
+        for case in &CASES {
+            if let Some(x) = load::<f32>(case.set)? {
+                large(case, &x)?;
+            }
         }
     }
-    let mut is_first = true;
-    for set in SMALL.into_iter().filter(|set| wanted(set)) {
-        let labels = path(&format!("{set}.labels"));
-        match (
-            read_npy::<_, Array2<f64>>(path(set)),
-            read_npy::<_, Array1<u32>>(&labels),
-        ) {
-            (Err(ReadNpyError::Io(_)), _) => println!("SKIPPED {set}: {} is absent", path(set)),
-            (_, Err(ReadNpyError::Io(_))) => println!("SKIPPED {set}: {labels} is absent"),
-            (Err(error), _) | (_, Err(error)) => return Err(error.into()),
-            (Ok(x), Ok(labels)) => {
-                if std::mem::take(&mut is_first) {
-                    small_heading();
-                }
+    if wanted("small") {
+        small_heading();
+        for set in SMALL {
+            if let (Some(x), Some(labels)) = (load(set)?, load_labels(set)?) {
                 small(set, &x, &class_means(&x, &labels))?;
             }
         }
     }
+    if wanted("growth") {
+        let numbers: Vec<usize> = (6..=15).map(|power| 1 << power).collect();
+        growth(&overlapping_gaussians((200_000, 64, 10_000)), &numbers)?;
+    }
+    if parts.iter().any(|part| part == "none") {
+        growth(&overlapping_gaussians((2_000, 8, 50)), &[16, 32])?;
+    }
+    let song = &CASES[1];
+    if wanted("members")
+        && let Some(x) = load::<f32>(song.set)?
+    {
+        members(song, &x)?;
+    }
+    if wanted("coresets")
+        && let Some(x) = load::<f32>(song.set)?
+    {
+        coresets(song, &x)?;
+    }
     Ok(())
 }
 
-/// Results of the runs of one algorithm.
-struct Column<F> {
-    means: Vec<Array2<F>>,
-    /// Quantization errors on all rows.
-    errors: Vec<f64>,
-    evaluations: Vec<Evaluations>,
-    iterations: Vec<f64>,
-    seconds: Vec<f64>,
+fn load_labels(set: &str) -> std::result::Result<Option<Array1<u32>>, ndarray_npy::ReadNpyError> {
+    match ndarray_npy::read_npy(format!("../shared/data/{set}.labels.npy")) {
+        Err(ndarray_npy::ReadNpyError::Io(_)) => Ok(None),
+        labels => labels.map(Some),
+    }
+}
+
+/// k-means on a coreset, of which seeds and E-steps are exchanged.
+fn on_coreset<F: Float>(k: usize, coreset: usize) -> Builder<F> {
+    let builder = algorithms::k_means(k).coreset(Lightweight::new(coreset));
+    as_published(builder.seeder(AfkMc2::new(CHAIN)), TOLERANCE)
 }
 
 /// All algorithms from the same seeds, once for each of the numbers `1..=seeds`.
 fn runs<T: Element>(
     x: &Array2<T>,
-    k: usize,
-    coreset: usize,
-    h: usize,
+    (k, coreset, h): (usize, usize, usize),
     seeds: u64,
-) -> Result<[Column<T::Float>; 4]> {
-    let mut table = NAMES.map(|_| Column {
-        means: Vec::new(),
-        errors: Vec::new(),
-        evaluations: Vec::new(),
-        iterations: Vec::new(),
-        seconds: Vec::new(),
-    });
+) -> Result<[Runs<T::Float>; 4]> {
+    let mut table = NAMES.map(|_| Runs::default());
     for seed in 1..=seeds {
         // The seeds alone; the other runs draw the same coreset and the same seeds themselves.
-        let started = Instant::now();
-        let data = Dense::new(x.view())?;
-        let seeded = algorithms::lwcs_k_means(k, coreset)
-            .seeder(AfkMc2::new(CHAIN))
-            .max_iterations(0)
-            .seed(seed)
-            .build()?
-            .fit(&data)?;
-        let seeding = started.elapsed().as_secs_f64();
-        let cost = &seeded.report.evaluations;
-        let given = Given::new(seeded.model.means());
-        let from_given = algorithms::k_means(k).seeder(given);
+        let mut seeded = Runs::default();
+        seeded.run(x, on_coreset(k, coreset).max_iterations(0).seed(seed))?;
+        let given = Given::new(seeded.means[0].view());
+        let from_given = as_published(algorithms::k_means(k).seeder(given), TOLERANCE);
         let [k_means, lwcs, vc, d] = &mut table;
 
-        k_means.run(x, from_given, seed)?;
+        k_means.run(x, from_given.seed(seed))?;
         let last = k_means.evaluations.last_mut().expect("one run at least");
-        last.coreset = cost.coreset;
-        last.seeding = cost.seeding;
-        *k_means.seconds.last_mut().expect("one run at least") += seeding;
+        last.coreset = seeded.evaluations[0].coreset;
+        last.seeding = seeded.evaluations[0].seeding;
+        *k_means.seconds.last_mut().expect("one run at least") += seeded.starts[0];
 
-        let on_coreset = || {
-            let builder = algorithms::k_means(k).coreset(Lightweight::new(coreset));
-            builder.seeder(AfkMc2::new(CHAIN))
-        };
-        lwcs.run(x, on_coreset(), seed)?;
-        vc.run(x, on_coreset().e_step(Neighborhood::new(h, G)), seed)?;
-        d.run(x, on_coreset().e_step(SimilaritySampling::new(h, R)), seed)?;
+        let builder = || on_coreset(k, coreset).seed(seed);
+        lwcs.run(x, builder())?;
+        vc.run(x, builder().e_step(Neighborhood::new(h, G)))?;
+        d.run(x, builder().e_step(SimilaritySampling::new(h, R)))?;
     }
     Ok(table)
 }
 
-impl<F: Float> Column<F> {
-    fn run<T>(&mut self, x: &Array2<T>, builder: Builder<F>, seed: u64) -> Result<()>
-    where
-        T: Element<Float = F>,
-    {
-        let started = Instant::now();
-        let data = Dense::new(x.view())?;
-        let builder = as_published(builder, TOLERANCE);
-        let fit = builder.seed(seed).build()?.fit(&data)?;
-        self.seconds.push(started.elapsed().as_secs_f64());
-        self.errors.push(fit.model.quantization_error(&data)?);
-        self.evaluations.push(fit.report.evaluations);
-        self.iterations.push(fit.report.iterations as f64);
-        self.means.push(fit.model.means().to_owned());
-        Ok(())
+fn large(case: &Case, x: &Array2<f32>) -> Result<()> {
+    let table = runs(x, (case.clusters, case.coreset, H), LARGE_SEEDS)?;
+    let base = mean(&table[0].errors).0;
+    for ((name, own), published) in NAMES.iter().zip(&table).zip(case.published) {
+        let here = [
+            signed(own.above(base), 2),
+            own.fewer(&table[0], Evaluations::total),
+            with_error(mean(&own.iterations), 1),
+        ];
+        let pairs = published.iter().zip(here);
+        let mut cells: Vec<String> = pairs
+            .flat_map(|(published, here)| [(*published).to_owned(), here])
+            .collect();
+        cells.push(format!("{:.3}", median(&own.seconds)));
+        cells.push(with_error(own.stability()?, 0));
+        row(
+            &format!("{}, k = {}: {name}", case.set, case.clusters),
+            &cells,
+        );
     }
-
-    /// Matched RMSE between all pairs of runs: its mean, and the standard error of that.
-    fn stability(&self) -> Result<(f64, f64)> {
-        let n = self.means.len();
-        let mut by_run = vec![0.0; n];
-        for i in 0..n {
-            for j in 0..i {
-                let rmse = metrics::matched_rmse(self.means[i].view(), self.means[j].view())?;
-                for run in [i, j] {
-                    by_run[run] += rmse / (n - 1) as f64;
-                }
-            }
-        }
-        // A run is in n - 1 of the pairs, and each pair has two: twice the error of a mean over runs.
-        let (mean, error) = mean(&by_run);
-        Ok((mean, 2.0 * error))
-    }
+    Ok(())
 }
 
-fn large(set: &str, x: &Array2<f32>, k: usize, coreset: usize) -> Result<()> {
-    let h = LARGE_H;
+/// Evaluations and iterations over the number of clusters, on one coreset.
+fn growth(x: &Array2<f32>, numbers: &[usize]) -> Result<()> {
     let (n, d) = x.dim();
     println!(
-        "\n{set} ({n} x {d}), M = {k}, N' = {coreset}, H = C' = {h}, R = {R}, G = {G}, m = {CHAIN}, \
-         tolerance {TOLERANCE}, {LARGE_SEEDS} seeds"
+        "\n{n} x {d} rows of overlapping Gaussians; evaluations of searches, iterations, evaluations of one row in a search"
     );
-    heading(&[
-        "error, %",
-        "search",
-        "all evaluations",
-        "iterations",
-        "s",
-        "RMSE between runs",
-    ]);
-    let table = runs(x, k, coreset, h, LARGE_SEEDS)?;
-    let base = &table[0];
-    for (name, column) in NAMES.iter().zip(&table) {
-        let over = column.errors.iter().zip(&base.errors);
-        let over = mean(&over.map(|(e, b)| 100.0 * (e / b - 1.0)).collect::<Vec<_>>());
-        let ratio = |of: fn(&Evaluations) -> u64| {
-            let sum = |column: &Column<f32>| column.evaluations.iter().map(of).sum::<u64>() as f64;
-            sum(base) / sum(column)
-        };
-        let cells = [
-            signed(over, 2),
-            format!("{:.1}x", ratio(|e| e.search)),
-            format!("{:.1}x", ratio(Evaluations::total)),
-            with_error(mean(&column.iterations), 1),
-            format!("{:.3}", median(&column.seconds)),
-            with_error(column.stability()?, 0),
+    heading(&["k-means", "vc-GMM", "D-GMM"]);
+    let mut totals: [Vec<f64>; 3] = Default::default();
+    let mut each: [Vec<f64>; 3] = Default::default();
+    for &k in numbers {
+        let start = HierarchicalKMeansPlusPlus::new();
+        let builders = [
+            algorithms::k_means(k),
+            algorithms::k_means(k).e_step(Neighborhood::new(H, G)),
+            algorithms::k_means(k).e_step(SimilaritySampling::new(H, R)),
         ];
-        row(name, &cells);
+        let mut cells = Vec::new();
+        for (number, builder) in builders.into_iter().enumerate() {
+            let mut own = Runs::default();
+            own.run(x, as_published(builder, TOLERANCE).seeder(start).seed(1))?;
+            let evaluations = own.evaluations[0].search as f64;
+            let iterations = own.iterations[0];
+            let of_row = evaluations / (iterations + 1.0) / n as f64;
+            totals[number].push(evaluations);
+            each[number].push(of_row);
+            cells.push(format!("{evaluations:.2e}, {iterations:.0}, {of_row:.1}"));
+        }
+        row(&format!("k = {k}"), &cells);
     }
+    let exponents = |values: &[Vec<f64>; 3]| {
+        values
+            .each_ref()
+            .map(|own| format!("{:.2}", slope(numbers, own)))
+    };
+    println!(
+        "\nExponents of k: evaluations {}; of one row in a search {}",
+        exponents(&totals).join(", "),
+        exponents(&each).join(", ")
+    );
+    Ok(())
+}
+
+/// D-GMM over H and R.
+fn members(case: &Case, x: &Array2<f32>) -> Result<()> {
+    println!(
+        "\n{}: D-GMM over H and R; evaluations in searches of the coreset, s, iterations, error over H = R = 5 in %",
+        case.set
+    );
+    let sizes = [2, 3, 5, 10, 20, 40, 80];
+    heading(
+        &sizes
+            .map(|r| format!("R = {r}"))
+            .each_ref()
+            .map(|name| &**name),
+    );
+    let run = |h, r| -> Result<Runs<f32>> {
+        let mut own = Runs::default();
+        for seed in 1..=3 {
+            let builder = on_coreset(case.clusters, case.coreset).seed(seed);
+            own.run(x, builder.e_step(SimilaritySampling::new(h, r)))?;
+        }
+        Ok(own)
+    };
+    let base = mean(&run(H, R)?.errors).0;
+    for h in [2, 3, 5, 10, 20] {
+        let mut cells = Vec::new();
+        for r in sizes {
+            let own = run(h, r)?;
+            let evaluations: Vec<f64> = own
+                .evaluations
+                .iter()
+                .map(|each| each.search as f64)
+                .collect();
+            cells.push(format!(
+                "{:.1e}, {:.2}, {:.0}, {:+.1}",
+                mean(&evaluations).0,
+                median(&own.seconds),
+                mean(&own.iterations).0,
+                own.above(base).0
+            ));
+        }
+        row(&format!("H = {h}"), &cells);
+    }
+    Ok(())
+}
+
+/// The share of the evaluations of vc-GMM that D-GMM saves.
+fn coresets(case: &Case, x: &Array2<f32>) -> Result<()> {
+    println!(
+        "\n{}: evaluations that D-GMM saves of those of vc-GMM; on ImageNet the paper has 22, 31, 40, 44 and 49 %",
+        case.set
+    );
+    let sizes = [1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16];
+    heading(
+        &sizes
+            .map(|size| format!("N' = {size}"))
+            .each_ref()
+            .map(|name| &**name),
+    );
+    let mut saved = Vec::new();
+    let mut more = Vec::new();
+    for size in sizes {
+        let mut found = [Runs::<f32>::default(), Runs::default()];
+        for seed in 1..=5 {
+            let builder = || on_coreset(case.clusters, size).seed(seed);
+            found[0].run(x, builder().e_step(Neighborhood::new(H, G)))?;
+            found[1].run(x, builder().e_step(SimilaritySampling::new(H, R)))?;
+        }
+        let [vc, d] = found.each_ref().map(|own| {
+            let searches = own.evaluations.iter().map(|each| each.search as f64);
+            searches.sum::<f64>()
+        });
+        saved.push(format!("{:.0} %", 100.0 * (1.0 - d / vc)));
+        let [vc, d] = found
+            .each_ref()
+            .map(|own| format!("{:.1}", mean(&own.iterations).0));
+        more.push(format!("{d}, {vc}"));
+    }
+    row("evaluations saved", &saved);
+    row("iterations of D-GMM, of vc-GMM", &more);
     Ok(())
 }
 
@@ -213,34 +323,28 @@ fn small_heading() {
 }
 
 fn small(set: &str, x: &Array2<f64>, truth: &Array2<f64>) -> Result<()> {
-    let table = runs(x, SMALL_CLUSTERS, SMALL_CORESET, SMALL_H, SMALL_SEEDS)?;
-    let base = &table[0];
-    let to_truth = |column: &Column<f64>| -> Result<Vec<f64>> {
+    let table = runs(x, (SMALL_CLUSTERS, SMALL_CORESET, SMALL_H), SMALL_SEEDS)?;
+    let base = mean(&table[0].errors).0;
+    let to_truth = |own: &Runs<f64>| -> Result<Vec<f64>> {
         let rmse = |means: &Array2<f64>| metrics::matched_rmse(means.view(), truth.view());
-        column.means.iter().map(rmse).collect()
+        own.means.iter().map(rmse).collect()
     };
-    let searches =
-        |column: &Column<f64>| -> f64 { column.evaluations.iter().map(|e| e.search as f64).sum() };
-    for (name, column) in NAMES.iter().zip(&table) {
-        let found = to_truth(column)?;
-        let (off, stability) = (mean(&found), column.stability()?);
-        let over = column.errors.iter().zip(&base.errors);
-        let over = mean(&over.map(|(e, b)| 100.0 * (e / b - 1.0)).collect::<Vec<_>>());
+    for (name, own) in NAMES.iter().zip(&table) {
+        let distances = to_truth(own)?;
         let cells = [
-            with_error(off, 0),
-            format!("{:.0}", median(&found)),
-            with_error(stability, 0),
-            signed(over, 2),
-            with_error(mean(&column.iterations), 1),
-            format!("{:.1}x", searches(base) / searches(column)),
+            with_error(mean(&distances), 0),
+            format!("{:.0}", median(&distances)),
+            with_error(own.stability()?, 0),
+            signed(own.above(base), 2),
+            with_error(mean(&own.iterations), 1),
+            own.fewer(&table[0], |evaluations| evaluations.search),
         ];
         row(&format!("{set}: {name}"), &cells);
     }
     // Each run has the same seeds, so the paired differences say more than the means.
     let [_, _, vc, d] = &table;
-    let gains: Vec<f64> = (to_truth(d)?.iter().zip(to_truth(vc)?))
-        .map(|(d, vc)| d - vc)
-        .collect();
+    let pairs = to_truth(d)?.into_iter().zip(to_truth(vc)?);
+    let gains: Vec<f64> = pairs.map(|(d, vc)| d - vc).collect();
     let mut cells = vec![signed(mean(&gains), 0)];
     cells.resize(6, String::new());
     row(&format!("{set}: D-GMM less vc-GMM, paired"), &cells);
@@ -254,12 +358,10 @@ fn class_means(x: &Array2<f64>, labels: &Array1<u32>) -> Array2<f64> {
     classes.dedup();
     let mean = |class: u32| -> Array1<f64> {
         let rows: Vec<usize> = (0..labels.len()).filter(|&n| labels[n] == class).collect();
-        let members = x.select(ndarray::Axis(0), &rows);
-        members
-            .mean_axis(ndarray::Axis(0))
-            .expect("a class has members")
+        let members = x.select(Axis(0), &rows);
+        members.mean_axis(Axis(0)).expect("a class has members")
     };
     let means: Vec<Array1<f64>> = classes.into_iter().map(mean).collect();
     let views: Vec<_> = means.iter().map(|mean| mean.view()).collect();
-    ndarray::stack(ndarray::Axis(0), &views).expect("rows of one length")
+    ndarray::stack(Axis(0), &views).expect("rows of one length")
 }
