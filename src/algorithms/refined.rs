@@ -75,8 +75,8 @@ impl<F: Float> Seeder<F> for Refined {
         let mut means = fitted(is_standardised)?;
         if twice {
             let others = fitted(true)?;
-            let (one, of_one) = judged(data, &means, false)?;
-            let (other, of_other) = judged(data, &others, true)?;
+            let (one, of_one) = judged(data, &means)?;
+            let (other, of_other) = judged(data, &others)?;
             evaluations += of_one + of_other;
             if other > one + SURELY * data.summary().total_weight {
                 means = others;
@@ -90,18 +90,13 @@ impl<F: Float> Seeder<F> for Refined {
 }
 
 /// The free energy at these means after an iteration, and the evaluations of both.
-fn judged<F: Float>(
-    data: &dyn Data<F>,
-    means: &Array2<F>,
-    standardise: bool,
-) -> Result<(f64, u64)> {
+fn judged<F: Float>(data: &dyn Data<F>, means: &Array2<F>) -> Result<(f64, u64)> {
     // EM with a variance for each component and column.
     let once = Clusterer::builder()
         .clusters(means.nrows())
         .e_step(Exhaustive::all())
         .covariance(Covariance::Diagonal)
         .seeder(Given::new(means.view()))
-        .standardise(standardise)
         .max_iterations(1);
     let report = once.unchecked().fit(data)?.report;
     let last = report.free_energies.last().copied();

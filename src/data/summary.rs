@@ -27,6 +27,8 @@ pub struct Summary {
     /// where it is not known, or all neighbours are equal. A fit is refused if its type cannot resolve this range within the
     /// widest one.
     pub range_of_few: f64,
+    /// The weight of the rows that know each column (d), where rows may lack some; else none.
+    pub(crate) known: Vec<f64>,
 }
 
 impl Summary {
@@ -474,6 +476,7 @@ impl Partial {
             variance,
             range,
             range_of_few: median(self.widths).unwrap_or(0.0),
+            known: Vec::new(),
         })
     }
 }

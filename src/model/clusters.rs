@@ -25,24 +25,26 @@ pub(super) fn medoids<F: Float>(
     require(model.cost.has_distances(), "model", "a table", rule)?;
     let frame = model.frame;
     let dim = frame.dim();
-    let entered = |variances: ArrayView1<'_, f64>| {
-        let columns = variances.iter().enumerate();
-        let all: f64 = columns.map(|(j, v)| frame.enter_product(j, j, *v)).sum();
-        all / dim as f64
-    };
-    // A missing value is expected to be as far from the mean as a variance, on average over columns, says.
+    // A missing value is expected to be as far from the mean as the variance of its column says.
     let is_partial = data.kind() == RowKind::Partial;
-    let of_missing: Vec<f64> = variances.outer_iter().map(entered).collect();
+    let mut expected = variances.clone();
+    for ((_, j), v) in expected.indexed_iter_mut() {
+        *v = frame.enter_product(j, j, *v);
+    }
     let blocks = by_blocks(model, data, |rows| {
         let mut squared = Vec::new();
         let distance = |(i, label): (usize, u32)| {
             rows.distances_to(i, model.centres, &[label], &mut squared);
-            let expected = match rows.known(i) {
+            let of_missing = match rows.known(i) {
                 0 => f64::INFINITY,
-                known if is_partial => (dim - known) as f64 * of_missing[label as usize],
+                known if is_partial && known < dim => {
+                    let mut missing = expected.row(label as usize).to_vec();
+                    rows.each_known(i, |j, _| missing[j] = 0.0);
+                    missing.iter().sum()
+                }
                 _ => 0.0,
             };
-            (label, i, squared[0].to_f64() + expected)
+            (label, i, squared[0].to_f64() + of_missing)
         };
         let labels = label(model.cost, rows).into_iter().enumerate();
         let counted = labels.filter(|(i, _)| rows.weight(*i) > 0.0);

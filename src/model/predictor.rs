@@ -80,10 +80,12 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
         Ok(())
     }
 
-    /// A squared distance in the data's own unit, if there are distances.
+    /// A squared distance in the data's own unit, if there are distances. Known columns stand for all, as in the quantization error.
     fn leave(&self, squared: F) -> f64 {
         if self.model.cost().has_distances() {
-            self.model.frame().leave_square(squared.to_f64())
+            let frame = self.model.frame();
+            let stands_for = frame.dim() as f64 / self.row.known(0).max(1) as f64;
+            frame.leave_square(squared.to_f64() * stands_for)
         } else {
             f64::NAN
         }

@@ -496,3 +496,52 @@ fn samples_and_means_at_the_ends_of_the_range() {
     assert!(drawn.iter().all(|x| x.is_finite()));
     assert_eq!(Mixture::means(&model), means);
 }
+
+/// Families that learn a variance for each column end alike in any units of the columns, from the same seeds: with missing values and
+/// weights, and in searches that keep to one factor at first.
+#[test]
+fn units_of_columns_do_not_matter() {
+    let n = 400;
+    let x = blobs::<f64>(n, 3, 4, 5);
+    let seeds = x.select(Axis(0), &[0, 1, 2, 3]);
+    let weights = Array1::from_shape_fn(n, |n| [1.0, 2.0, 0.5][n % 3]);
+    let mut holes = x.clone();
+    for n in (0..n).step_by(5) {
+        holes[[n, n % 3]] = f64::NAN;
+    }
+    let kinds = [
+        Covariance::Diagonal,
+        Covariance::Tied,
+        Covariance::Full,
+        Covariance::Factors(1),
+    ];
+    for scales in [array![1.0, 3e3, 7e-5], array![5e-4, 1.1, 6e6]] {
+        let shift: f64 = scales.iter().map(|scale: &f64| scale.ln()).sum();
+        for kind in kinds {
+            for search in ["gmm", "k-means", "var-gmm-s"] {
+                for x in [&x, &holes] {
+                    let fit = |scales: &Array1<f64>| {
+                        let (x, seeds) = (x * scales, &seeds * scales);
+                        let data = Dense::weighted_with_missing(&x, &weights).unwrap();
+                        let algorithm: Algorithm = search.parse().unwrap();
+                        let algorithm = algorithm.clusters(4).covariance(kind);
+                        let algorithm = algorithm.centres(seeds).tolerance(1e-9);
+                        let fit = algorithm.boxed().unwrap().fit(&data).unwrap();
+                        let labels = fit.model.predict(&data).unwrap();
+                        (labels, *fit.report.free_energies.last().unwrap())
+                    };
+                    let (labels, free_energy) = fit(&Array1::ones(3));
+                    let (scaled, of_scaled) = fit(&scales);
+                    let what = format!("{kind:?}, {search}, {scales}");
+                    assert_eq!(labels, scaled, "{what}");
+                    let whole = x.iter().all(|x| x.is_finite());
+                    if whole {
+                        let expected = free_energy - weights.sum() * shift;
+                        let off = (of_scaled - expected).abs();
+                        assert!(off < 1e-6 * weights.sum(), "{what}: {off}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -115,10 +115,10 @@ impl<F: Float> Parameters<F> {
         }
     }
 
-    /// One variance in every direction, which costs are in units of.
-    pub(super) fn set_all(&mut self, variance: f64) {
-        self.covariances.kind_mut().set_all(variance);
-        self.common.unit = variance;
+    /// The same variances of columns (d), or one for all columns, in all components, and the unit of costs.
+    pub(super) fn set_all(&mut self, variances: &[f64], unit: f64) {
+        self.covariances.kind_mut().set_all(variances);
+        self.common.unit = unit;
     }
 
     /// The mean variance, of components by their proportion.

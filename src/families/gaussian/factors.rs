@@ -61,8 +61,8 @@ impl<F: Float> Kind<F> for Factors<F> {
         self.noise.columns
     }
 
-    fn set_all(&mut self, variance: f64) {
-        self.noise.variances.fill(variance);
+    fn set_all(&mut self, variances: &[f64]) {
+        Kind::<F>::set_all(&mut self.noise, variances);
         self.loadings = Vec::new();
     }
 
@@ -70,18 +70,20 @@ impl<F: Float> Kind<F> for Factors<F> {
         &self.loadings
     }
 
-    /// Gives loadings to components of one variance in every direction: the same random ones to all, so that components still differ
-    /// by their means alone. Loadings of 0 would stay 0.
+    /// Gives loadings to components without any: the same random ones to all, in units of the deviations of columns, so that components
+    /// still differ by their means alone. Loadings of 0 would stay 0.
     fn start(&mut self, common: &Common<F>) {
         if !self.loadings.is_empty() {
             return;
         }
         let dim = common.dim();
-        let length = (STARTS * common.unit / dim as f64).sqrt();
+        let length = |variance: f64| (STARTS * variance / dim as f64).sqrt();
         let mut rng = Rng::from_seed(0);
         let mut own = vec![F::zero(); self.factors * stride(dim)];
         for row in own.chunks_exact_mut(stride(dim)) {
-            row[..dim].fill_with(|| F::from_f64(length * rng.normal()));
+            for (w, variance) in row.iter_mut().zip(&self.noise.variances[..dim]) {
+                *w = F::from_f64(length(*variance) * rng.normal());
+            }
         }
         self.loadings = own.repeat(common.k());
     }
@@ -118,11 +120,12 @@ impl<F: Float> Kind<F> for Factors<F> {
         Ok(variances)
     }
 
-    /// Factors can be turned.
+    /// Factors can be turned; many of them are any covariance.
     fn free(&self) -> usize {
         let q = self.factors;
         let dim = self.noise.columns;
-        self.numbers().len() + self.number() * (dim * q - q * q.saturating_sub(1) / 2)
+        let of_factors = dim + dim * q - q * q.saturating_sub(1) / 2;
+        self.number() * of_factors.min(dim * (dim + 1) / 2)
     }
 
     fn costs(&self, common: &Common<F>, watch: Watch<'_>) -> Result<Costs<F>> {
@@ -171,6 +174,11 @@ impl<F: Float> Kind<F> for Factors<F> {
         let mut sums = step.sums;
         let k = common.k();
         let dim = common.dim();
+        let shares = if step.restricted {
+            self.shares(common)
+        } else {
+            vec![1.0]
+        };
         // The mean variance of a column about the new means: of far seeds what is left is rounding.
         let about = |c: usize| {
             let mass = sums.mass(c).max(f64::MIN_POSITIVE);
@@ -178,11 +186,12 @@ impl<F: Float> Kind<F> for Factors<F> {
             let left = own
                 .zip(sums.first(c))
                 .map(|(s, f)| (s - f * (f / mass)).max(8.0 * f64::EPSILON * s));
-            left.sum::<f64>()
+            let left = left.zip(shares.iter().cycle());
+            left.map(|(squared, share)| squared * share).sum::<f64>()
         };
         let shared = (0..k).map(about).sum::<f64>() / (sums.mass.iter().sum::<f64>() * dim as f64);
         if step.restricted {
-            self.scale(common, factored, sums, shared);
+            self.scale(common, factored, sums, &shares, shared);
             return Ok(());
         }
         // Products may take most of the memory: each is given back once it is used.
@@ -412,6 +421,7 @@ impl<F: Float> Factors<F> {
         common: &mut Common<F>,
         factored: &Factored<F>,
         mut sums: Moments,
+        shares: &[f64],
         shared: f64,
     ) {
         let products = sums.take_products();
@@ -423,11 +433,12 @@ impl<F: Float> Factors<F> {
         });
         let explained = of.iter().sum::<f64>() / entries;
         sums.move_centres(&mut common.centres, |_, _, _| ());
-        let before = self.noise.variances[0];
+        let before = common.unit;
         let mut loadings = std::mem::take(&mut self.loadings);
-        let variance = self.one_variance(common, (shared - explained * before) * entries, entries);
+        let left = (shared - explained * before) * entries;
+        let variance = self.one_variance(common, shares, left, entries);
         let variance = variance.max(f64::MIN_POSITIVE);
-        self.update_one(common, variance);
+        self.update_one(common, shares, variance);
         let factor = (common.unit / before).sqrt();
         let scaled = loadings.iter_mut();
         scaled.for_each(|w| *w = F::from_f64(w.to_f64() * factor));

@@ -14,7 +14,7 @@ use crate::base::stage::Stage;
 use crate::data::{Data, RowKind};
 use crate::families::proportions::{Mixing, Proportions};
 use crate::families::variances::{
-    STEPS_WITH_ONE_VARIANCE, relative_variances, resolved_beside, variance_of,
+    STEPS_WITH_ONE_VARIANCE, relative_variances, resolved_beside, start_variances, variance_of,
 };
 use crate::m_step::{MStep, Moments, Needs, Started};
 use crate::model::block::Block;
@@ -221,8 +221,13 @@ impl<F: Float> MStep<F> for Gaussian {
             common,
             covariances,
         };
-        // The unit is this variance itself: so far costs are exactly the squared distances, and of rows with a ridge the expected ones.
-        theta.set_all(variance.max(least));
+        // So far costs are squared distances, where columns differ in units of their deviations, and of rows with a ridge the expected ones.
+        let (variances, unit) = if by_column && !theta.common.frame.has_directions() {
+            start_variances(&theta.common.frame, data.summary(), least)
+        } else {
+            (vec![variance.max(least)], variance.max(least))
+        };
+        theta.set_all(&variances, unit);
         let at_seeds = theta.clone();
         let mut goes_on = match before {
             Some(before) => self.carry_over(&before.theta, &mut theta, data)?,
@@ -261,14 +266,15 @@ impl<F: Float> MStep<F> for Gaussian {
             first.best
         };
         let kind = theta.covariances.kind_mut();
-        let variance = kind.one_variance(common, squared, first.entries);
+        let shares = kind.shares(common);
+        let variance = kind.one_variance(common, &shares, squared, first.entries);
         // The variance of the data may be that of one far value.
         if variance > 0.0 {
             common.floors.least = common.floors.least.min(resolved_beside::<F>(variance));
         }
-        common.unit = variance.max(kind.floor_below(common, variance));
-        // No matrix is factored: it is the same in every direction.
-        kind.set_all(common.unit);
+        let variance = variance.max(kind.floor_below(common, &shares, variance));
+        // No matrix is factored: it is diagonal.
+        kind.set_unit(common, &shares, variance);
         kind.start(common);
         unwatched(model.renew(None));
     }
