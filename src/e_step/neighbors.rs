@@ -32,15 +32,15 @@ impl Neighbors {
     pub(super) fn renew(&mut self, gathered: &Gathered) {
         let size = self.size;
         parallel::map_chunks(&mut self.lists, size * COMPONENTS, |_, range, lists| {
-            let mut of = gathered.reader();
+            let mut reader = gathered.reader();
             for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
-                let found = of.component(c);
-                if found.is_empty() {
+                let pairs = reader.component(c);
+                if pairs.is_empty() {
                     continue;
                 }
-                let others = found.iter().filter(|pair| pair.to as usize != c);
-                let means = others.map(|pair| (mean_cost(pair), pair.to));
-                let mut means: Vec<(f64, u32)> = means.collect();
+                let others = pairs.iter().filter(|pair| pair.to as usize != c);
+                let mut means: Vec<(f64, u32)> =
+                    others.map(|pair| (mean_cost(pair), pair.to)).collect();
                 sort::keep_least(&mut means, size);
                 sort::by_value(&mut means);
                 list.fill(UNSET);

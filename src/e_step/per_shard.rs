@@ -31,22 +31,22 @@ impl<T> PerShard<T> {
     }
 
     fn taken(&self, shard: usize) -> Option<T> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = all.iter().position(|(of, _)| *of == shard)?;
-        Some(all.remove(place).1)
+        let mut by_shard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = by_shard.iter().position(|(other, _)| *other == shard)?;
+        Some(by_shard.remove(place).1)
     }
 
     fn put(&self, shard: usize, value: T) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_shard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // There are few, so each goes to its place.
-        let place = all.partition_point(|(of, _)| *of < shard);
-        all.insert(place, (shard, value));
+        let place = by_shard.partition_point(|(other, _)| *other < shard);
+        by_shard.insert(place, (shard, value));
     }
 
     /// The values of all shards, in their order.
     pub(crate) fn into_values(self) -> Vec<T> {
-        let all = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        all.into_iter().map(|(_, value)| value).collect()
+        let by_shard = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        by_shard.into_iter().map(|(_, value)| value).collect()
     }
 
     /// The values of all shards, in their order; none are left.

@@ -48,17 +48,18 @@ impl Similarity {
             }
             rows
         });
-        let mut all = Self::unknown(0);
+        let mut similarity = Self::unknown(0);
         for rows in parts {
-            let before = all.ids.len();
-            all.starts
+            let before = similarity.ids.len();
+            similarity
+                .starts
                 .extend(rows.starts[1..].iter().map(|end| before + end));
-            all.ids.extend(rows.ids);
-            all.sums.extend(rows.sums);
-            all.sorted.extend(rows.sorted);
-            all.places.extend(rows.places);
+            similarity.ids.extend(rows.ids);
+            similarity.sums.extend(rows.sums);
+            similarity.sorted.extend(rows.sorted);
+            similarity.places.extend(rows.places);
         }
-        all
+        similarity
     }
 
     fn push(&mut self, entries: impl Iterator<Item = (f64, u32)>) {
@@ -253,7 +254,7 @@ mod tests {
         let outside = || outside.iter().filter(|(c, _)| !members.contains(c));
         let mut total = 0.0;
         let mut chi_squared = 0.0;
-        for (drawn, found) in &counts {
+        for (drawn, times) in &counts {
             let mut left: f64 = outside().map(|(_, s)| s).sum();
             let mut p = 1.0;
             for c in drawn {
@@ -263,7 +264,7 @@ mod tests {
             }
             total += p;
             let expected = p * DRAWS as f64;
-            chi_squared += (*found as f64 - expected).powi(2) / expected;
+            chi_squared += (*times as f64 - expected).powi(2) / expected;
         }
         // The proposals sum to 1 over what can be drawn (erratum 2), and every sequence occurs.
         assert!((total - 1.0).abs() < 1e-9, "{total}");

@@ -285,11 +285,11 @@ mod tests {
         let problem = Problem::new(600, 12, 0.2);
         let h = 3;
         for shards in [1, 3] {
-            let mut found = problem.search(SimilaritySampling::new(h, 2), shards, 4);
+            let mut iterations = problem.search(SimilaritySampling::new(h, 2), shards, 4);
             let Searched {
                 supports,
                 similarity,
-            } = found.pop().unwrap();
+            } = iterations.pop().unwrap();
             let naive = problem.naive(&supports, h);
             for (c, naive) in naive.outer_iter().enumerate() {
                 let row = similarity.row(c);
@@ -311,10 +311,10 @@ mod tests {
     #[test]
     fn exploration_never_stops() {
         let problem = Problem::new(200, 30, 1e-7);
-        let found = problem.search(SimilaritySampling::new(2, 2), 1, 120);
-        let similar = |found: &Searched| (0..30).any(|c| !found.similarity.row(c).is_empty());
-        assert!(!found.iter().any(similar));
-        for (n, support) in found[119].supports.chunks(2).enumerate() {
+        let iterations = problem.search(SimilaritySampling::new(2, 2), 1, 120);
+        let similar = |searched: &Searched| (0..30).any(|c| !searched.similarity.row(c).is_empty());
+        assert!(!iterations.iter().any(similar));
+        for (n, support) in iterations[119].supports.chunks(2).enumerate() {
             let distance = |c: &u32| problem.squared_distance(n, *c);
             let nearest = (0..30).min_by(|a, b| distance(a).total_cmp(&distance(b)));
             assert_eq!(Some(support[0]), nearest);
@@ -325,9 +325,9 @@ mod tests {
     #[test]
     fn draws_come_from_the_row_of_the_nearest_component() {
         let h = 3;
-        let mut all = 0;
-        let found = Problem::new(900, 25, 0.2).search(SimilaritySampling::new(h, 2), 1, 8);
-        for pair in found.windows(2) {
+        let mut checked = 0;
+        let iterations = Problem::new(900, 25, 0.2).search(SimilaritySampling::new(h, 2), 1, 8);
+        for pair in iterations.windows(2) {
             let supports = pair[0].supports.chunks(h).zip(pair[1].supports.chunks(h));
             for (before, after) in supports {
                 let row = pair[0].similarity.row(before[0] as usize);
@@ -335,10 +335,10 @@ mod tests {
                 if outside().count() >= 2 {
                     let mut fresh = after.iter().filter(|c| !before.contains(c));
                     assert!(fresh.all(|c| outside().any(|e| e.0 == *c)));
-                    all += 1;
+                    checked += 1;
                 }
             }
         }
-        assert!(all > 500, "{all}");
+        assert!(checked > 500, "{checked}");
     }
 }

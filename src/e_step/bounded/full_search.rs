@@ -36,36 +36,36 @@ impl<F: Float> Assignment<F> {
             return Self::exhaustive(view, centres);
         };
         let points = &lists.quantizer.points;
-        let mut all = Self::around(view, centres, points, |point| lists.list(point))?;
+        let mut assignment = Self::around(view, centres, points, |point| lists.list(point))?;
         let evaluations = view.len() * (points.len() + lists.list(0).len());
         let mut evaluations = lists.evaluations + evaluations as u64;
-        let mut error = all.squared(view);
+        let mut error = assignment.squared(view);
         loop {
             let far = far(view, error);
-            let open = all.where_open(|_, m| m.lower < F::zero() && m.upper >= far);
-            let found = all.search_all(view, centres, &open, true)?;
-            all.apply(&found.changes);
-            evaluations += found.evaluations;
+            let open = assignment.where_open(|_, m| m.lower < F::zero() && m.upper >= far);
+            let searched = assignment.search_all(view, centres, &open, true)?;
+            assignment.apply(&searched.changes);
+            evaluations += searched.evaluations;
             // A few rows very far out hide others: these are far once the mean has fallen.
-            let before = std::mem::replace(&mut error, all.squared(view));
-            if found.changes.is_empty() || error >= 0.5 * before {
+            let before = std::mem::replace(&mut error, assignment.squared(view));
+            if searched.changes.is_empty() || error >= 0.5 * before {
                 break;
             }
         }
         if view.len() >= LIMITS.sampled * LIMITS.drawn_rows {
             let step = view.len().div_ceil(LIMITS.drawn_rows);
-            let drawn = all.drawn(0, step, |_, _| true);
-            let own = |row: &Change, nearest| row.from == nearest;
-            let (missed, more) = missed_of(view, centres, &drawn, near, &own)?;
+            let drawn = assignment.drawn(0, step, |_, _| true);
+            let stays = |row: &Change, nearest| row.from == nearest;
+            let (missed, more) = missed_of(view, centres, &drawn, near, &stays)?;
             evaluations += more;
             if step as f64 * missed > LIMITS.missed * error {
                 // Both together would take twice the memory.
-                drop(all);
-                let (all, more, seconds) = Self::exhaustive(view, centres)?;
-                return Ok((all, evaluations + more, seconds));
+                drop(assignment);
+                let (assignment, more, seconds) = Self::exhaustive(view, centres)?;
+                return Ok((assignment, evaluations + more, seconds));
             }
         }
-        Ok((all, evaluations, true))
+        Ok((assignment, evaluations, true))
     }
 
     /// Every row with its nearest centre of all, the number of distance evaluations, and whether the second nearest are known: not
@@ -76,21 +76,21 @@ impl<F: Float> Assignment<F> {
         let list: Vec<u32> = (0..k as u32).collect();
         let is_ragged = view.data.is_ragged();
         if !is_ragged && (2..=LIMITS.one_list).contains(&k) {
-            let all = Self::around(view, centres, centres, |_| &list)?;
-            return Ok((all, (2 * n * k) as u64, true));
+            let assignment = Self::around(view, centres, centres, |_| &list)?;
+            return Ok((assignment, (2 * n * k) as u64, true));
         }
         let number = (k as f64).sqrt() as usize;
         if !is_ragged && centres.dim() <= LIMITS.packed_columns && n / LIMITS.packed_rows >= number
         {
             // Distances are expanded about one of a few centres, the nearest of them.
-            let all = Self::around(view, centres, &centres.evenly(number), |_| &list)?;
-            return Ok((all, (n * (number + k)) as u64, true));
+            let assignment = Self::around(view, centres, &centres.evenly(number), |_| &list)?;
+            return Ok((assignment, (n * (number + k)) as u64, true));
         }
-        let mut all = Self::of_labels(&vec![0; n], k);
-        let rows = all.where_open(|_, _| true);
-        let found = all.search_all(view, centres, &rows, is_ragged)?;
-        all.apply(&found.changes);
-        Ok((all, found.evaluations, is_ragged))
+        let mut assignment = Self::of_labels(&vec![0; n], k);
+        let rows = assignment.where_open(|_, _| true);
+        let searched = assignment.search_all(view, centres, &rows, is_ragged)?;
+        assignment.apply(&searched.changes);
+        Ok((assignment, searched.evaluations, is_ragged))
     }
 
     /// The nearest centre of every row and the second nearest, among those that `list` gives for its point.
@@ -101,9 +101,9 @@ impl<F: Float> Assignment<F> {
         list: impl Fn(usize) -> &'a [u32] + Sync,
     ) -> Result<Self> {
         let near = Self::labelled(view, points)?;
-        let found = parallel::map_blocks(view.len(), TASK_ROWS, |_, places| {
+        let members_by_task = parallel::map_blocks(view.len(), TASK_ROWS, |_, places| {
             let mut kernel = Kernel::default();
-            let mut found = Vec::with_capacity(places.len());
+            let mut nearest = Vec::with_capacity(places.len());
             for (point, places) in sort::among(&near.starts, places) {
                 let list = list(point);
                 let reach = lists::reach(centres, points.row(point), list);
@@ -119,14 +119,14 @@ impl<F: Float> Assignment<F> {
                             upper: root(best.0),
                             lower: if compared_all { others } else { -others },
                         };
-                        found.push((list[best.1], member));
+                        nearest.push((list[best.1], member));
                     });
                 }
             }
-            Ok(found)
+            Ok(nearest)
         });
-        let found = parallel::all(found)?;
-        let row = |place: usize| found[place / TASK_ROWS][place % TASK_ROWS];
+        let members_by_task = parallel::all(members_by_task)?;
+        let row = |place: usize| members_by_task[place / TASK_ROWS][place % TASK_ROWS];
         Ok(Self::by_component(centres.len(), view.len(), row))
     }
 
@@ -186,10 +186,10 @@ impl<F: Float> Assignment<F> {
         if !pays {
             open.retain(|row| self.members[row.place].upper >= far);
         }
-        let mut found = self.search_all(view, centres, &open, !pays || price <= 0.0)?;
-        found.evaluations += evaluations;
-        found.whole = pays && price > 0.0;
-        Ok(found)
+        let mut searched = self.search_all(view, centres, &open, !pays || price <= 0.0)?;
+        searched.evaluations += evaluations;
+        searched.whole = pays && price > 0.0;
+        Ok(searched)
     }
 
     /// How much a search of all centres would lower the squared distances of the rows that their lists do not cover, about `open`:
@@ -246,18 +246,18 @@ impl<F: Float> Assignment<F> {
         let rows = search::block_rows(centres.len(), centres.dim());
         // A single centre is the second nearest as well, at any distance.
         let width = centres.len().min(2);
-        let found = parallel::map_blocks(open.len(), rows, |_, range| {
+        let nearest = parallel::map_blocks(open.len(), rows, |_, range| {
             let open = &open[range];
             let rows = view.gather(open.iter().map(|row| row.row))?;
-            if !for_second && let Some(found) = nearest_alone(&rows, centres, open) {
-                return Ok(found);
+            if !for_second && let Some(nearest) = nearest_alone(&rows, centres, open) {
+                return Ok(nearest);
             }
             let mut block = Block::listed(centres.len(), width);
             block.reset(rows.len(), &[]);
             block.supports.resize(rows.len() * width, 0);
             let cost = Cost::Squared(centres);
             search::ranked(cost, &rows, &mut block, &mut Exact::default());
-            let found = open.iter().enumerate().map(|(i, row)| {
+            let nearest = open.iter().enumerate().map(|(i, row)| {
                 let ids = block.support(i);
                 let squared = block.costs(i);
                 let mut to = ids[0];
@@ -273,11 +273,10 @@ impl<F: Float> Assignment<F> {
                 }
                 (to, member)
             });
-            Ok(found.collect::<Vec<_>>())
+            Ok(nearest.collect::<Vec<_>>())
         });
         let mut changes = Vec::new();
-        let found = parallel::joined(found)?;
-        for (row, (to, member)) in open.iter().zip(found) {
+        for (row, (to, member)) in open.iter().zip(parallel::joined(nearest)?) {
             self.members[row.place] = member;
             if to != row.from {
                 changes.push(Change { to, ..*row });
@@ -292,13 +291,14 @@ impl<F: Float> Assignment<F> {
 
     /// The members that are open, as changes to no other component yet.
     fn where_open(&self, open: impl Fn(usize, &Member<F>) -> bool + Sync) -> Vec<Change> {
-        let found = self.map_parts(|_, components| {
-            let places = components.flat_map(|(c, places)| places.map(move |place| (c, place)));
-            let found = places.filter(|(c, place)| open(*c, &self.members[*place]));
-            let found = found.map(|(c, place)| self.change(place, c, c as u32));
-            found.collect::<Vec<_>>()
+        let open_by_part = self.map_parts(|_, components| {
+            components
+                .flat_map(|(c, places)| places.map(move |place| (c, place)))
+                .filter(|(c, place)| open(*c, &self.members[*place]))
+                .map(|(c, place)| self.change(place, c, c as u32))
+                .collect::<Vec<_>>()
         });
-        found.concat()
+        open_by_part.concat()
     }
 }
 
@@ -313,7 +313,7 @@ fn missed_of<F: Float>(
     is_listed: &(dyn Fn(&Change, u32) -> bool + Sync),
 ) -> Result<(f64, u64)> {
     let k = centres.len();
-    let all: Vec<u32> = (0..k as u32).collect();
+    let every_centre: Vec<u32> = (0..k as u32).collect();
     let gains = parallel::map_blocks(drawn.len(), BATCH_ROWS / 8, |_, range| {
         let drawn = &drawn[range];
         let rows = view.gather(drawn.iter().map(|row| row.row))?;
@@ -328,7 +328,7 @@ fn missed_of<F: Float>(
             }
             // The lists may be old: this one is not.
             let from = centres.row(row.from as usize);
-            distance::to_some(from, &centres.values, &all, &mut squared);
+            distance::to_some(from, &centres.values, &every_centre, &mut squared);
             let mut list: Vec<(f64, u32)> = Vec::with_capacity(k);
             for (square, c) in squared.iter().zip(0..) {
                 list.push((square.to_f64(), c));
@@ -356,17 +356,17 @@ fn nearest_alone<F: Float>(
         return None;
     }
     let distances = near.squared.iter().zip(&near.others);
-    let found = open.iter().zip(near.ids.iter().copied()).zip(distances);
-    let found = found.map(|((row, to), (own, others))| {
+    let nearest = open.iter().zip(&near.ids).zip(distances);
+    let members = nearest.map(|((row, to), (squared, others))| {
         let member = Member {
             row: row.row,
             second: row.from,
-            upper: root(*own),
+            upper: root(*squared),
             lower: root(*others),
         };
-        (to, member)
+        (*to, member)
     });
-    Some(found.collect())
+    Some(members.collect())
 }
 
 /// The distance from which on rows are far, by the squared distances of all rows.
@@ -391,20 +391,20 @@ mod tests {
         let x = Array2::from_shape_fn((6_000, 2), near);
         let data = Dense::new(x.view()).unwrap();
         let frame = data.frame();
-        let all = (0..600).collect::<Vec<u32>>();
+        let every_centre = (0..600).collect::<Vec<u32>>();
         let centres = Centres::enter(centres.view(), &frame);
         let points = Centres::enter(x.view().split_at(ndarray::Axis(0), 5).0, &frame);
         let view = View::new(&data, &frame);
-        let found = Assignment::around(view, &centres, &points, |_| &all).unwrap();
+        let assignment = Assignment::around(view, &centres, &points, |_| &every_centre).unwrap();
         let rows = view.load(0..data.len()).unwrap();
         let distance =
             |row: u32, c: usize| distance::exact(rows.row(row as usize), centres.row(c)).sqrt();
         for c in 0..600 {
-            for member in found.members(c) {
-                let own = distance(member.row, c);
+            for member in assignment.members(c) {
+                let to_nearest = distance(member.row, c);
                 let least = (0..600).map(|c| distance(member.row, c)).reduce(f64::min);
-                assert!(own <= least.unwrap() * (1.0 + 1e-4));
-                assert!((f64::from(member.upper) - own).abs() <= 1e-4 * own);
+                assert!(to_nearest <= least.unwrap() * (1.0 + 1e-4));
+                assert!((f64::from(member.upper) - to_nearest).abs() <= 1e-4 * to_nearest);
                 let next = distance(member.row, member.second as usize);
                 assert!((f64::from(member.lower) - next).abs() <= 1e-4 * next);
             }
@@ -436,13 +436,13 @@ mod tests {
         let rows = view.load(0..n).unwrap();
         let distance =
             |row: u32, c: u32| distance::exact(rows.row(row as usize), now.row(c as usize));
-        let nearest = |row: u32, of: &[u32]| {
-            let squared = of.iter().map(|c| distance(row, *c));
+        let nearest = |row: u32, candidates: &[u32]| {
+            let squared = candidates.iter().map(|c| distance(row, *c));
             squared.fold(f64::INFINITY, f64::min)
         };
         let labels: Vec<u32> = (0..n).map(|i| (i % k) as u32).collect();
-        let mut all = Assignment::of_labels(&labels, k);
-        for member in &mut all.members {
+        let mut assignment = Assignment::of_labels(&labels, k);
+        for member in &mut assignment.members {
             member.upper = 100.0;
         }
         let (mut lists, _) = NeighbourLists::new(&before, 2);
@@ -452,7 +452,7 @@ mod tests {
         let mut naive = 0.0;
         let mut without = 0.0;
         for &c in &every {
-            for member in all.members(c as usize) {
+            for member in assignment.members(c as usize) {
                 let least = nearest(member.row, &every);
                 let gain = nearest(member.row, new.list(c)) - least;
                 without += gain;
@@ -461,29 +461,29 @@ mod tests {
                 }
             }
         }
-        let (listed, open) = all.left_open(&lists);
+        let (listed, open) = assignment.left_open(&lists);
         assert_eq!((listed, open), (n, n));
-        let (missed, _) = all.missed(view, &now, &lists, open, 3).unwrap();
+        let (missed, _) = assignment.missed(view, &now, &lists, open, 3).unwrap();
         assert!((missed - naive).abs() <= 1e-5 * naive, "{missed} {naive}");
-        let drawn = all.drawn(0, 1, |_, _| true);
-        let own = |row: &Change, nearest| row.from == nearest;
-        let (missed, _) = missed_of(view, &now, &drawn, 2, &own).unwrap();
+        let drawn = assignment.drawn(0, 1, |_, _| true);
+        let stays = |row: &Change, nearest| row.from == nearest;
+        let (missed, _) = missed_of(view, &now, &drawn, 2, &stays).unwrap();
         assert!(
             (missed - without).abs() <= 1e-5 * without,
             "{missed} {without}"
         );
         // Some rows are covered by lists then.
-        let (by_lists, _) = all.search(view, &now, &lists, false).unwrap();
-        all.apply(&by_lists);
-        let (_, open) = all.left_open(&lists);
+        let (by_lists, _) = assignment.search(view, &now, &lists, false).unwrap();
+        assignment.apply(&by_lists);
+        let (_, open) = assignment.left_open(&lists);
         assert!(open < n);
-        let (changes, _) = all.search(view, &now, &lists, true).unwrap();
-        all.apply(&changes);
+        let (changes, _) = assignment.search(view, &now, &lists, true).unwrap();
+        assignment.apply(&changes);
         for &c in &every {
-            for member in all.members(c as usize) {
-                let own = distance(member.row, c);
-                assert!(own <= nearest(member.row, &every) * (1.0 + 1e-5));
-                assert!(f64::from(member.upper) >= own.sqrt() * (1.0 - 1e-5));
+            for member in assignment.members(c as usize) {
+                let squared = distance(member.row, c);
+                assert!(squared <= nearest(member.row, &every) * (1.0 + 1e-5));
+                assert!(f64::from(member.upper) >= squared.sqrt() * (1.0 - 1e-5));
                 let others: Vec<u32> = every.iter().copied().filter(|o| *o != c).collect();
                 let others = nearest(member.row, &others).sqrt();
                 assert!(f64::from(member.lower) <= others * (1.0 + 1e-5));
@@ -507,10 +507,10 @@ mod tests {
             let frame = data.frame();
             let centres = Centres::enter(centres.view(), &frame);
             let view = View::new(&data, &frame);
-            let (found, evaluations, _) = Assignment::first(view, &centres, near).unwrap();
+            let (first, evaluations, _) = Assignment::first(view, &centres, near).unwrap();
             assert_eq!(evaluations < (n * k) as u64, listed, "{d}: {evaluations}");
-            let (all, ..) = Assignment::exhaustive(view, &centres).unwrap();
-            let more = found.squared(view) / all.squared(view) - 1.0;
+            let (exhaustive, ..) = Assignment::exhaustive(view, &centres).unwrap();
+            let more = first.squared(view) / exhaustive.squared(view) - 1.0;
             assert!(listed || more.abs() < 1e-6, "{d}: {more}");
         }
     }

@@ -37,12 +37,12 @@ const ROUNDING: f64 = 1e-9;
 /// Decrease of the error when a row of this weight moves from its own component to another one (E50), by the offsets of their
 /// means from it. `None` if too little mass would stay, or if moving a single copy of the row would not gain: once one copy has
 /// moved, the others gain more.
-fn gain(weight: f64, copy: f64, own: Offset, other: Offset) -> Option<f64> {
-    if own.mass - weight <= LEFT * own.mass {
+fn gain(weight: f64, copy: f64, source: Offset, target: Offset) -> Option<f64> {
+    if source.mass - weight <= LEFT * source.mass {
         return None;
     }
-    let leaves = |w: f64| own.mass / (own.mass - w) * own.distance.powi(2);
-    let comes = |w: f64| other.mass / (other.mass + w) * other.distance.powi(2);
+    let leaves = |w: f64| source.mass / (source.mass - w) * source.distance.powi(2);
+    let comes = |w: f64| target.mass / (target.mass + w) * target.distance.powi(2);
     let pays = leaves(copy) - comes(copy) > ROUNDING * leaves(copy);
     pays.then(|| weight * (leaves(weight) - comes(weight)))
 }
@@ -59,7 +59,7 @@ impl TransferCandidates {
         let copy = weights.filter(|w| *w > 0.0).fold(f64::INFINITY, f64::min);
         let parts = assignment.map_parts(|_, components| {
             let mut changes = Vec::new();
-            let mut all = 0.0;
+            let mut total = 0.0;
             for (c, places) in components {
                 for place in places {
                     let member = assignment.members[place];
@@ -67,18 +67,18 @@ impl TransferCandidates {
                     if member.second as usize == c || weight <= 0.0 {
                         continue;
                     }
-                    let mut own = offsets[c];
-                    let mut other = offsets[member.second as usize];
-                    own.distance += member.upper.to_f64();
+                    let mut source = offsets[c];
+                    let mut target = offsets[member.second as usize];
+                    source.distance += member.upper.to_f64();
                     // A negative bound says nothing of centres beyond the list.
-                    other.distance = (member.lower.to_f64() - other.distance).max(0.0);
-                    if let Some(gain) = gain(weight, copy, own, other) {
-                        all += gain;
+                    target.distance = (member.lower.to_f64() - target.distance).max(0.0);
+                    if let Some(gain) = gain(weight, copy, source, target) {
+                        total += gain;
                         changes.push(assignment.change(place, c, member.second));
                     }
                 }
             }
-            (changes, all)
+            (changes, total)
         });
         Self {
             copy,
@@ -104,10 +104,10 @@ impl TransferCandidates {
             for (i, change) in changes.iter().enumerate() {
                 let row = rows.row(i);
                 let weight = rows.weight(i);
-                let own = sums.offset(change.from as usize, row);
-                let other = sums.offset(change.to as usize, row);
-                if let Some(gain) = gain(weight, self.copy, own, other) {
-                    made.begun[change.to as usize] |= other.mass <= 0.0;
+                let source = sums.offset(change.from as usize, row);
+                let target = sums.offset(change.to as usize, row);
+                if let Some(gain) = gain(weight, self.copy, source, target) {
+                    made.begun[change.to as usize] |= target.mass <= 0.0;
                     sums.move_row(row, weight, change);
                     made.gain += gain;
                     made.changes.push(*change);

@@ -68,23 +68,23 @@ pub(crate) fn moves<F: Float>(
 ) -> (Vec<Moved<F>>, u64) {
     let k = now.len();
     let slack = slack(now.dim(), F::EPSILON);
-    let own = parallel::map(k, |c| {
+    let lengths = parallel::map(k, |c| {
         distance::exact(before.row(c), now.row(c)).sqrt() * slack
     });
     // The two that moved farthest.
     let mut far = 0.0;
     let mut next = 0.0;
     let mut farthest = 0;
-    for (c, &own) in own.iter().enumerate() {
-        if own > far {
-            (far, next, farthest) = (own, far, c);
-        } else if own > next {
-            next = own;
+    for (c, &length) in lengths.iter().enumerate() {
+        if length > far {
+            (far, next, farthest) = (length, far, c);
+        } else if length > next {
+            next = length;
         }
     }
     let mut moved: Vec<Moved<F>> = (0..k)
         .map(|c| Moved {
-            own: F::from_f64(own[c]),
+            own: F::from_f64(lengths[c]),
             others: F::from_f64(if c == farthest { next } else { far }),
             ..Moved::default()
         })
@@ -97,12 +97,12 @@ pub(crate) fn moves<F: Float>(
     parallel::map_chunks(&mut moved, size, |_, range, moved| {
         let rows = &now.values[range.start * stride..range.end * stride];
         let rows = Rows::of_padded(rows, now.dim());
-        let mut found = Nearest::default();
-        found.of_all(&rows, now);
+        let mut nearest = Nearest::default();
+        nearest.of_all(&rows, now);
         for (i, (c, moved)) in range.zip(moved).enumerate() {
             // Where several centres coincide, the first is the nearest.
-            let is_first = found.ids[i] == c as u32;
-            let gap = Bounds::found(0, F::zero(), found.others[i], now.dim()).lower;
+            let is_first = nearest.ids[i] == c as u32;
+            let gap = Bounds::found(0, F::zero(), nearest.others[i], now.dim()).lower;
             moved.half_gap = if is_first {
                 gap * F::from_f64(0.5)
             } else {
@@ -181,11 +181,11 @@ impl<F: Float> RowsInOrder<F> {
         let shard_rows = self.shards[0].len();
         let about = &*sums;
         let shards = self.shards.iter_mut().collect();
-        let found = parallel::map_parts(shards, |shard, rows: &mut Vec<_>| {
+        let by_shard = parallel::map_parts(shards, |shard, rows: &mut Vec<_>| {
             let mut open = Vec::new();
             let mut evaluations = 0;
             let mut block = Rows::default();
-            let mut found = Nearest::default();
+            let mut nearest = Nearest::default();
             let mut parts = Parts::of(k);
             let firsts = (shard * shard_rows..).step_by(task);
             for (first, rows) in firsts.zip(rows.chunks_mut(task)) {
@@ -197,31 +197,31 @@ impl<F: Float> RowsInOrder<F> {
                 }
                 for open in open.chunks(batch) {
                     view.data.gather(open, view.frame, &mut block)?;
-                    found.evaluations = 0;
+                    nearest.evaluations = 0;
                     match &cells {
-                        Some(cells) => found = cells.nearest(&block),
+                        Some(cells) => nearest = cells.nearest(&block),
                         None => {
-                            found.of_all(&block, centres);
+                            nearest.of_all(&block, centres);
                         }
                     }
-                    evaluations += found.evaluations;
+                    evaluations += nearest.evaluations;
                     for (i, &n) in open.iter().enumerate() {
                         let row = &mut rows[n - first];
-                        let to = found.ids[i];
+                        let to = nearest.ids[i];
                         if to != row.label {
                             let values = block.row(i);
                             let weight = block.weight(i);
                             parts.add(about, values, -weight, row.label);
                             parts.add(about, values, weight, to);
                         }
-                        *row = Bounds::found(to, found.squared[i], found.others[i], dim);
+                        *row = Bounds::found(to, nearest.squared[i], nearest.others[i], dim);
                     }
                 }
             }
             Ok((parts, evaluations))
         });
-        let found = parallel::all(found)?.into_iter();
-        let (parts, counts) = found.unzip::<_, _, Vec<_>, Vec<_>>();
+        let by_shard = parallel::all(by_shard)?.into_iter();
+        let (parts, counts) = by_shard.unzip::<_, _, Vec<_>, Vec<_>>();
         evaluations += counts.iter().sum::<u64>();
         sums.add_parts(Parts::joined(parts));
         if sums.have_lost_digits(centres) {

@@ -28,7 +28,7 @@ impl<F: Float> Assignment<F> {
         beyond: bool,
     ) -> Result<(Vec<Change>, u64)> {
         let starts = &self.starts;
-        let found = parallel::map_chunks(&mut self.members, TASK_ROWS, |_, places, members| {
+        let by_task = parallel::map_chunks(&mut self.members, TASK_ROWS, |_, places, members| {
             let mut search = ListSearch::default();
             let first = places.start;
             for (c, places) in sort::among(starts, places) {
@@ -54,7 +54,7 @@ impl<F: Float> Assignment<F> {
         let mut changes = Vec::new();
         let mut open = Vec::new();
         let mut evaluations = 0;
-        for (of_lists, beyond, evaluated) in parallel::all(found)? {
+        for (of_lists, beyond, evaluated) in parallel::all(by_task)? {
             changes.extend(of_lists);
             open.extend(beyond);
             evaluations += evaluated;
@@ -62,12 +62,12 @@ impl<F: Float> Assignment<F> {
         if let Some(first) = open.first() {
             // About in the order of the rows, which are read faster so.
             let near = |i: usize| (open[i].row / NEAR_ROWS, open[i]);
-            let all = view.len().div_ceil(NEAR_ROWS as usize);
-            let (_, open) = sort::sorted_apart(all, *first, open.len(), near);
-            let found = self.search_all(view, centres, &open, false)?;
-            changes.extend(found.changes);
+            let groups = view.len().div_ceil(NEAR_ROWS as usize);
+            let (_, open) = sort::sorted_apart(groups, *first, open.len(), near);
+            let searched = self.search_all(view, centres, &open, false)?;
+            changes.extend(searched.changes);
             parallel::sort_by_key(&mut changes, |change| change.place);
-            evaluations += found.evaluations;
+            evaluations += searched.evaluations;
         }
         Ok((changes, evaluations))
     }

@@ -78,8 +78,7 @@ impl<F: Float> NeighbourLists<F> {
                     for (c, list) in (range.start / size..).zip(lists.chunks_exact_mut(size)) {
                         let candidates = inverted.around(c);
                         let row = centres.row(c);
-                        let all = &centres.values;
-                        distance::to_some(row, all, candidates, &mut squared);
+                        distance::to_some(row, &centres.values, candidates, &mut squared);
                         fill(list, Some(c as u32), candidates, &squared);
                     }
                 });
@@ -87,22 +86,24 @@ impl<F: Float> NeighbourLists<F> {
                 (lists, inverted.evaluations + listed)
             }
         };
-        let mut found = Self {
+        let mut neighbours = Self {
             size,
             lists,
             moved: vec![Moved::default(); k],
             reach: Vec::new(),
         };
-        found.reach = parallel::map(k, |c| reach(centres, centres.row(c), found.list(c as u32)));
-        (found, evaluations)
+        neighbours.reach = parallel::map(k, |c| {
+            reach(centres, centres.row(c), neighbours.list(c as u32))
+        });
+        (neighbours, evaluations)
     }
 
     /// Checks those of a file, for `k` components. The moves of the centres are computed anew after the next M-step, so they
     /// are not stored.
     pub(crate) fn checked(self, k: usize) -> Result<Self, FileFault> {
         let sound = are_lists(&self.lists, self.size, k, |c| (c as usize) < k);
-        let own = "must be lists of components, each with its own first";
-        rule(sound, "neighbours", own)?;
+        let requirement = "must be lists of components, each with its own first";
+        rule(sound, "neighbours", requirement)?;
         let reaches = self.reach.len() == k && !self.reach.iter().any(|reach| reach.is_nan());
         rule(reaches, "reaches", "must be a number for each list")?;
         let moved = vec![Moved::default(); k];
@@ -119,10 +120,10 @@ impl<F: Float> NeighbourLists<F> {
         // Distances are rounded: bounds are moved by more than the rounding.
         let slack = slack(now.dim(), F::EPSILON);
         let squared = |c| distance::exact(before.row(c), now.row(c));
-        let own: Vec<f64> = parallel::map(k, |c| squared(c).sqrt() * slack);
-        let any = own.iter().fold(0.0, |most: f64, own| most.max(*own));
-        for (reach, own) in self.reach.iter_mut().zip(&own) {
-            *reach -= own + any;
+        let moves: Vec<f64> = parallel::map(k, |c| squared(c).sqrt() * slack);
+        let longest_move = moves.iter().copied().fold(0.0, f64::max);
+        for (reach, own_move) in self.reach.iter_mut().zip(&moves) {
+            *reach -= own_move + longest_move;
         }
         let mut moved = std::mem::take(&mut self.moved);
         let this = &*self;
@@ -132,9 +133,11 @@ impl<F: Float> NeighbourLists<F> {
                 let others = &this.list(c as u32)[1..];
                 distance::to_some(now.row(c), &now.values, others, &mut squared);
                 let nearest = squared.iter().fold(f64::INFINITY, |d, s| d.min(s.to_f64()));
-                let farthest = others.iter().fold(0.0, |m: f64, &o| m.max(own[o as usize]));
+                let farthest = others
+                    .iter()
+                    .fold(0.0, |m: f64, &o| m.max(moves[o as usize]));
                 *moved = Moved {
-                    own: F::from_f64(own[c]),
+                    own: F::from_f64(moves[c]),
                     others: F::from_f64(farthest),
                     half_gap: F::from_f64(nearest.sqrt() / (2.0 * slack)),
                     half_reach: F::from_f64(this.reach[c].max(0.0) / 2.0),
@@ -272,12 +275,12 @@ mod tests {
     #[test]
     fn lists_hold_the_nearest_also_far_from_the_origin() {
         let mut rng = Rng::from_seed(4);
-        let mut all = Array2::from_shape_fn((300, 3), |(c, _)| {
+        let mut coordinates = Array2::from_shape_fn((300, 3), |(c, _)| {
             [0.5, -0.5][c % 2] + 1e-4 * rng.normal() as f32
         });
-        let row = all.row(8).to_owned();
-        all.row_mut(2).assign(&row);
-        let centres = Centres::of_coordinates(all.view());
+        let row = coordinates.row(8).to_owned();
+        coordinates.row_mut(2).assign(&row);
+        let centres = Centres::of_coordinates(coordinates.view());
         let (near, _) = NeighbourLists::new(&centres, 20);
         for c in 0..300 {
             let squared = |o: usize| distance::exact(centres.row(c), centres.row(o));

@@ -179,12 +179,12 @@ fn choose<'a, F: Float>(
             others.dedup();
             let given_back: f64 = others.iter().map(|pair: &usize| follows[*pair]).sum();
             let [after, before] = loss(l);
-            let (own, follow) = if others.is_empty() && !goes_back {
+            let (merge_cost, follow) = if others.is_empty() && !goes_back {
                 (after, before - after)
             } else {
                 (before + more, 0.0)
             };
-            let cost = own + given_back;
+            let cost = merge_cost + given_back;
             if gain > MARGIN * cost {
                 break (l, cost, follow, others);
             }
@@ -250,20 +250,20 @@ impl Errors {
         offsets: &[Offset],
         c: usize,
     ) -> Self {
-        let mut own = 0.0;
-        let mut all: Vec<Received> = Vec::new();
+        let mut squared_error = 0.0;
+        let mut receivers: Vec<Received> = Vec::new();
         for member in assignment.members(c) {
             let weight = view.weight(member.row);
             if weight > 0.0 {
                 let squared = member.upper.to_f64().powi(2);
-                own += weight * squared;
+                squared_error += weight * squared;
                 let loss = weight * (member.lower.to_f64().powi(2) - squared);
-                match all.iter_mut().find(|r| r.component == member.second) {
+                match receivers.iter_mut().find(|r| r.component == member.second) {
                     Some(received) => {
                         received.weight += weight;
                         received.loss += loss;
                     }
-                    None => all.push(Received {
+                    None => receivers.push(Received {
                         component: member.second,
                         weight,
                         loss,
@@ -274,10 +274,10 @@ impl Errors {
         let offset = |received: &Received| offsets[received.component as usize];
         let loss = |r: &Received| r.left(offset(r).mass, offset(r).mass * offset(r).distance);
         Self {
-            own,
-            before: all.iter().map(|r| r.loss).sum(),
-            loss: all.iter().map(loss).sum(),
-            settled: all.iter().map(|r| r.left(offset(r).mass, 0.0)).sum(),
+            own: squared_error,
+            before: receivers.iter().map(|r| r.loss).sum(),
+            loss: receivers.iter().map(loss).sum(),
+            settled: receivers.iter().map(|r| r.left(offset(r).mass, 0.0)).sum(),
         }
     }
 }
@@ -324,8 +324,9 @@ impl Sides {
             sides = pairs.map(|(now, before)| u32::from(now < before)).collect();
         }
         let squared = squared.iter().enumerate();
-        let errors = squared.map(|(i, squared)| weight(i) * squared.to_f64());
-        let error = errors.sum();
+        let error = squared
+            .map(|(i, squared)| weight(i) * squared.to_f64())
+            .sum();
         Self { sides, error }
     }
 }
@@ -358,12 +359,12 @@ impl<F: Float> Split<F> {
             let mut centres = Centres::with_capacity(2, view.frame.dim());
             centres.push(centre);
             centres.push(&rows.coordinates_or(drawn, centre));
-            let mut found = Sides::of(&centres, &rows, weight);
+            let mut sides = Sides::of(&centres, &rows, weight);
             for _ in 0..STEPS {
-                centres.move_to_means(&rows, weight, &found.sides);
-                found = Sides::of(&centres, &rows, weight);
+                centres.move_to_means(&rows, weight, &sides.sides);
+                sides = Sides::of(&centres, &rows, weight);
             }
-            let gain = total - found.error;
+            let gain = total - sides.error;
             if best.as_ref().is_none_or(|best| gain > best.gain) {
                 let ways = [0, 1].map(|side| distance::exact(centre, centres.row(side)).sqrt());
                 best = Some(Self {
@@ -382,13 +383,14 @@ impl<F: Float> Split<F> {
     /// Upper bound on how much farther the rows of a merged component whose second nearest centre is split are from the nearer of
     /// its two: by the triangle inequality.
     fn back(&self, view: View<'_, F>, members: &[Member<F>]) -> f64 {
-        let back = members.iter();
-        let back = back.filter(|member| member.second as usize == self.component);
-        let farther = |member: &Member<F>| {
-            let second = member.lower.to_f64().abs();
-            view.weight(member.row) * self.way * (2.0 * second + self.way)
-        };
-        back.map(farther).sum()
+        members
+            .iter()
+            .filter(|member| member.second as usize == self.component)
+            .map(|member| {
+                let second = member.lower.to_f64().abs();
+                view.weight(member.row) * self.way * (2.0 * second + self.way)
+            })
+            .sum()
     }
 
     /// All rows of a component compared with both centres.
@@ -398,12 +400,12 @@ impl<F: Float> Split<F> {
             let rows = view.gather(members[places].iter().map(|member| member.row))?;
             Ok(Sides::of(&self.centres, &rows, |i| rows.weight(i)))
         });
-        let mut all = Sides::default();
+        let mut compared = Sides::default();
         for part in parallel::all(parts)? {
-            all.sides.extend(part.sides);
-            all.error += part.error;
+            compared.sides.extend(part.sides);
+            compared.error += part.error;
         }
-        Ok(all)
+        Ok(compared)
     }
 }
 
