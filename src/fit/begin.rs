@@ -13,7 +13,7 @@ pub(crate) trait Begin<F: Float>: Debug + Send + Sync {
     fn before(&self, at: &mut Beginning<'_, F>, seeds: &Centres<F>) -> Result<Option<Centres<F>>>;
 
     /// After the phase, with the centres that it found, if the rule was [undecided](Beginning::undecided): other centres as well.
-    fn after(&self, at: &mut Beginning<'_, F>, found: &Centres<F>) -> Result<Option<Centres<F>>>;
+    fn after(&self, at: &mut Beginning<'_, F>, centres: &Centres<F>) -> Result<Option<Centres<F>>>;
 }
 
 /// The rows and numbers that such a rule goes by.

@@ -23,10 +23,10 @@ impl<F: Float> Run<'_, F> {
             return Ok(None);
         };
         let started = Instant::now();
-        let found = rule.before(&mut at, first.model.centres())?;
+        let elsewhere = rule.before(&mut at, first.model.centres())?;
         context.spent.seeding(at.evaluations, started);
         course.undecided = at.undecided;
-        let begun = found.map(|centres| self.begun_at(first, centres, reached));
+        let begun = elsewhere.map(|centres| self.begun_at(first, centres, reached));
         begun.transpose()
     }
 
@@ -41,9 +41,9 @@ impl<F: Float> Run<'_, F> {
             return Ok(None);
         };
         let started = Instant::now();
-        let found = rule.after(&mut at, fitted.model.centres())?;
+        let elsewhere = rule.after(&mut at, fitted.model.centres())?;
         context.spent.seeding(at.evaluations, started);
-        let begun = found.map(|centres| self.begun_at(fitted, centres, reached));
+        let begun = elsewhere.map(|centres| self.begun_at(fitted, centres, reached));
         begun.transpose()
     }
 
@@ -59,16 +59,16 @@ impl<F: Float> Run<'_, F> {
         let first = &plan.phases[0];
         let next = &plan.phases[reached];
         let rule = first.phase.begin.as_deref()?;
-        let all = plan.rows(next.place);
+        let all_rows = plan.rows(next.place);
         let streams = Streams::new(settings.seed, course.restarts.len() as u64);
         let may_be = first.phase.outline.starts == 1
             && !course.subspace
             && next.phase.e_step.bounds().is_some()
-            && !all.is_ragged()
+            && !all_rows.is_ragged()
             && context.spent.evaluations.seeding > 0;
         let at = Beginning {
             few: plan.rows(first.place),
-            all,
+            all: all_rows,
             frame: &plan.frame,
             clusters: settings.clusters,
             is_next: reached == 1,

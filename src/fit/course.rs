@@ -57,20 +57,20 @@ impl<Model> Course<Model> {
     }
 
     /// A restart has ended, or was cancelled, if before it found anything.
-    pub(super) fn keep(&mut self, found: Result<Outcome<Model>>) -> Result<()> {
-        let found = match found {
+    pub(super) fn keep(&mut self, outcome: Result<Outcome<Model>>) -> Result<()> {
+        let outcome = match outcome {
             Err(Error::Cancelled) => {
                 self.cut = true;
                 return Ok(());
             }
-            found => found?,
+            outcome => outcome?,
         };
-        self.cut |= found.is_cancelled();
+        self.cut |= outcome.is_cancelled();
         let place = self.restarts.len();
-        self.restarts.push(found.last());
+        self.restarts.push(outcome.last());
         let best = self.best.as_ref();
-        if best.is_none_or(|(_, best)| found.is_better_than(best)) {
-            self.best = Some((place, found));
+        if best.is_none_or(|(_, best)| outcome.is_better_than(best)) {
+            self.best = Some((place, outcome));
         }
         Ok(())
     }

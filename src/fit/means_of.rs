@@ -53,10 +53,10 @@ impl<F: Float, M: MStep<F>> MeansOf<F, M> {
 impl<F: Float, M: MStep<F>> Stage for MeansOf<F, M> {
     #[inline(never)]
     fn check(&self, clusters: usize) -> Result<()> {
-        let own = self.0.pipeline.settings.clusters;
+        let seeding_clusters = self.0.pipeline.settings.clusters;
         let name = "clusters of the fit for the seeds and of this fit";
-        let value = format!("{own} and {clusters}");
-        require(own == clusters, name, value, "must be equal")
+        let value = format!("{seeding_clusters} and {clusters}");
+        require(seeding_clusters == clusters, name, value, "must be equal")
     }
 }
 

@@ -68,12 +68,12 @@ impl<M> Fit<M> {
         }
         let last = self.coreset.as_ref().and_then(|s| s.rows.iter().max());
         let fitted = last.map_or(self.search_labels.len(), |last| last + 1);
-        let found = data.len();
-        if found < fitted || self.coreset.is_none() && found != fitted {
+        let given = data.len();
+        if given < fitted || self.coreset.is_none() && given != fitted {
             return Err(Error::LengthMismatch {
                 what: "rows to label again, which must be those of the fit",
                 expected: fitted,
-                found,
+                found: given,
             });
         }
         self.search_labels = match &self.coreset {

@@ -123,8 +123,8 @@ impl<'a, F: Float> Plan<'a, F> {
                 worth.then_some(next)
             }
             PhaseRows::All => {
-                let all = self.sets.iter().position(|set| set.selected.is_none());
-                Some(all.unwrap_or(next))
+                let whole_set = self.sets.iter().position(|set| set.selected.is_none());
+                Some(whole_set.unwrap_or(next))
             }
         }
     }
@@ -228,9 +228,9 @@ impl<'a, F: Float> Plan<'a, F> {
             && set.projected.get().is_none()
         {
             let started = Instant::now();
-            let found = subspace.project(set.all(self.data))?;
+            let projected = subspace.project(set.all(self.data))?;
             spent.timings.projection += started.elapsed();
-            set.projected.set(Box::new(found)).ok();
+            set.projected.set(Box::new(projected)).ok();
         }
         Ok(match set.projected.get() {
             Some(rows) => &**rows,

@@ -127,8 +127,8 @@ impl<F: Float> Pipeline<F> {
             run.restarts_at_once(&mut course, &mut context.spent)?;
         } else {
             while course.restarts.len() < settings.restarts && !course.cut {
-                let found = run.restart(&mut course, &mut context);
-                course.keep(found)?;
+                let outcome = run.restart(&mut course, &mut context);
+                course.keep(outcome)?;
                 if context.monitor.is_stopped() {
                     break;
                 }
@@ -145,8 +145,8 @@ impl<F: Float> Run<'_, F> {
         let (restart, best) = course.best.ok_or(Error::Cancelled)?;
         let (supports, place) = best.found.ok_or_else(no_phase)?;
         let last = best.phases.last().expect("at least one phase");
-        let all = course.restarts.len() == self.pipeline.settings.restarts;
-        let whole = all && best.reached == self.plan.phases.len() && !course.cut;
+        let all_ended = course.restarts.len() == self.pipeline.settings.restarts;
+        let whole = all_ended && best.reached == self.plan.phases.len() && !course.cut;
         let report = Report {
             stop: match monitor.stop() {
                 // The time may be up after all was done.
@@ -186,20 +186,20 @@ impl<F: Float> Run<'_, F> {
         for first in (0..most).step_by(BATCH) {
             let count = BATCH.min(most - first);
             let here = trace::here();
-            let found = parallel::map_fits(count, self.plan.most_rows(), |i| {
+            let restarts = parallel::map_fits(count, self.plan.most_rows(), |i| {
                 let _span = here.enter();
                 let mut context = Context {
                     monitor: Monitor::new(None, settings.cancel.clone(), None),
                     spent: Spent::default(),
                 };
                 let mut course = Course::of_restart(first + i);
-                let found = self.restart(&mut course, &mut context);
-                (found, course.cut, context.spent)
+                let outcome = self.restart(&mut course, &mut context);
+                (outcome, course.cut, context.spent)
             });
-            for (found, cut, own) in found {
-                spent.add(&own);
+            for (outcome, cut, restart_spent) in restarts {
+                spent.add(&restart_spent);
                 course.cut |= cut;
-                course.keep(found)?;
+                course.keep(outcome)?;
             }
             if course.cut {
                 break;
@@ -377,14 +377,15 @@ impl<F: Float> Run<'_, F> {
         let k = seeds.len();
         let d = seeds.dim();
         let model = self.family.at_seeds(seeds, frame, self.data)?;
-        let ([components, centres, dim, about], in_frame) = (shape(&*model), model.frame().dim());
+        let [components, centres, dim, about] = shape(&*model);
+        let in_frame = model.frame().dim();
         let sums = model.fitted().statistics();
-        let of = sums.mass.len();
-        let by = sums.dim;
-        if [components, centres, of, dim, about, in_frame, by] != [k, k, k, d, d, d, d] {
+        let summed = sums.mass.len();
+        let in_sums = sums.dim;
+        if [components, centres, summed, dim, about, in_frame, in_sums] != [k, k, k, d, d, d, d] {
             let what = format!(
                 "{components} components with {centres} centres of {dim} coordinates in a frame of {in_frame}, \
-                 costs about points of {about}, and sums over {of} components of {by}: there must be one for each of {k} seeds of {d} coordinates"
+                 costs about points of {about}, and sums over {summed} components of {in_sums}: there must be one for each of {k} seeds of {d} coordinates"
             );
             return Err(Error::stage(self.family.name(), what));
         }
@@ -413,7 +414,7 @@ impl<F: Float> Run<'_, F> {
         // A phase before would have found components.
         let unfitted = course.number > 0 && candidate.found.is_none();
         // Components of other rows say nothing of these.
-        let same = candidate.found.take().filter(|(_, of)| *of == place);
+        let same = candidate.found.take().filter(|(_, set)| *set == place);
         candidate = course.begin(candidate, plan, context)?;
         let restart = course.restarts.len();
         let done = candidate.phases.len();
@@ -460,14 +461,14 @@ impl<F: Float> Run<'_, F> {
         let started = Instant::now();
         let pass = self.pass(set_up, saved, context.monitor.is_stopped(), &mut report)?;
         report.timings.search += started.elapsed();
-        let found = em::maximise(pass, &rule, &mut context.monitor, &mut report)?;
+        let ended = em::maximise(pass, &rule, &mut context.monitor, &mut report)?;
         report.elapsed = report.began.elapsed();
         context.spent.add_phase(&report);
         candidate.phases.push(report);
         Ok(Outcome {
-            model: found.model,
-            found: Some((found.supports, place)),
-            exact: found.exact,
+            model: ended.model,
+            found: Some((ended.supports, place)),
+            exact: ended.exact,
             reached: candidate.reached + 1,
             ..candidate
         })

@@ -74,9 +74,10 @@ fn loaded<F: Float>(
         ..
     } = ModelInfo::parse(contents.version, contents.header)?;
     if number != F::NAME {
-        let expected = F::NAME;
-        let found = number;
-        return Err(FileFault::Number { expected, found });
+        return Err(FileFault::Number {
+            expected: F::NAME,
+            found: number,
+        });
     }
     let expected = family.name_of_model();
     let model = family.read(contents.values);
