@@ -54,10 +54,10 @@ impl<F: Float> ByComponent<F> {
                 } else {
                     Assignment::first(view, centres, near)?
                 };
-                let (found, evaluations, seconds) = first;
+                let (assignment, evaluations, seconds) = first;
                 report.add_evaluations(evaluations);
                 searched = seconds;
-                found
+                assignment
             }
         };
         Ok(Self {
@@ -193,15 +193,15 @@ impl<F: Float> ByComponent<F> {
         let price = |rows: usize| rule.tolerance.of_search(iterations(rows)).of(error);
         let assignment = &mut self.assignment;
         let turn = report.steps();
-        let found = assignment.search_beyond(view, centres, lists, error, turn, price)?;
-        report.add_evaluations(found.evaluations);
-        self.assignment.apply(&found.changes);
-        sums.apply(view, centres, &self.assignment, &found.changes)?;
-        self.exactly &= found.changes.is_empty();
+        let searched = assignment.search_beyond(view, centres, lists, error, turn, price)?;
+        report.add_evaluations(searched.evaluations);
+        self.assignment.apply(&searched.changes);
+        sums.apply(view, centres, &self.assignment, &searched.changes)?;
+        self.exactly &= searched.changes.is_empty();
         let gained = error - phase.squared(sums);
-        let pays = !found.changes.is_empty() && gained >= rule.tolerance.of(error);
-        self.searched = !found.whole;
-        self.stale = pays || found.whole;
+        let pays = !searched.changes.is_empty() && gained >= rule.tolerance.of(error);
+        self.searched = !searched.whole;
+        self.stale = pays || searched.whole;
         if gained >= LIMITS.sure_gain * error {
             self.lengthen(report);
         }
@@ -323,8 +323,8 @@ impl<F: Float> ByComponent<F> {
     }
 }
 
-/// Neighbour lists of `near` centres, doubled so often, at most of `all`.
-fn longer(near: usize, times: usize, all: usize) -> usize {
+/// Neighbour lists of `near` centres, doubled so often, of `most` at most.
+fn longer(near: usize, times: usize, most: usize) -> usize {
     let factor = 1usize.checked_shl(times as u32).filter(|_| times < 64);
-    near.saturating_mul(factor.unwrap_or(usize::MAX)).min(all)
+    near.saturating_mul(factor.unwrap_or(usize::MAX)).min(most)
 }

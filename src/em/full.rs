@@ -103,8 +103,8 @@ impl<'a, F: Float> FullPass<'a, F> {
         pass.again =
             stages.width > 1 || stages.model.fitted().needs().searches_first || pass.completes();
         if pass.again {
-            let found = pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
-            pass.phase.calibrate(&found);
+            let likelihood = pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
+            pass.phase.calibrate(&likelihood);
         }
         Ok(pass)
     }
@@ -203,10 +203,13 @@ impl<'a, F: Float> FullPass<'a, F> {
         let accumulate = |rows: &Rows<F>, block: &Block<F>| {
             if !block.others.is_empty() {
                 let squared = block.costs.iter().zip(&block.others);
-                let found = block.supports.iter().zip(squared);
-                let found = found.map(|(c, (own, others))| Bounds::found(*c, *own, *others, dim));
+                let bounds = block
+                    .supports
+                    .iter()
+                    .zip(squared)
+                    .map(|(c, (nearest, others))| Bounds::found(*c, *nearest, *others, dim));
                 let room = || Vec::with_capacity(if wanted { shard_rows } else { 0 });
-                probes.with(block.shard(), room, |probes| probes.extend(found));
+                probes.with(block.shard(), room, |probes| probes.extend(bounds));
             }
             let make = || {
                 let mut sums = spare.take().unwrap_or_else(|| fitted.statistics());
@@ -231,32 +234,32 @@ impl<'a, F: Float> FullPass<'a, F> {
             spare: &self.blocks,
         };
         let sink = (mode != Mode::Search).then_some(&accumulate as _);
-        let found = pass.run(&mut self.supports, sink)?;
-        report.add_evaluations(found.evaluations);
+        let totals = pass.run(&mut self.supports, sink)?;
+        report.add_evaluations(totals.evaluations);
         self.probes = probes.into_values();
         let mut parts = sums.into_values();
         if !parts.is_empty() {
-            let mut all = Moments::merge(parts.iter_mut());
+            let mut moments = Moments::merge(parts.iter_mut());
             if !self.phase.stages.search.by_component() {
-                all.keep_scatter(&mut self.scatter);
+                moments.keep_scatter(&mut self.scatter);
             }
-            all.add_total(data.residual().squared, 0.0);
-            all.settle(model.centres());
+            moments.add_total(data.residual().squared, 0.0);
+            moments.settle(model.centres());
             self.spare.give(parts);
-            (report.zero_mass, report.unobserved) = (all.zero_mass(), all.unobserved());
-            report.at_floor = all.with_enough_rows(&model.at_floor());
-            self.statistics = Some(all);
+            (report.zero_mass, report.unobserved) = (moments.zero_mass(), moments.unobserved());
+            report.at_floor = moments.with_enough_rows(&model.at_floor());
+            self.statistics = Some(moments);
         }
         if searching {
             self.phase.stages.search.end_pass();
             self.searches += 1;
         }
-        Ok(found.likelihood)
+        Ok(totals.likelihood)
     }
 
     /// Decides whether to merge components after this search: only when the phase would otherwise end, and only if all
     /// components share every row (E51).
-    fn merges(&self, found: &SearchResult, report: &PhaseReport) -> Merges {
+    fn merges(&self, search: &SearchResult, report: &PhaseReport) -> Merges {
         let rule = StopRule {
             tolerance: self.phase.rule.tolerance.of_merges(),
             ..self.phase.rule
@@ -265,20 +268,31 @@ impl<'a, F: Float> FullPass<'a, F> {
         let possible = full && self.phase.stages.model.fitted().merges();
         let more = report.steps() < rule.max_iterations;
         match self.merges {
-            _ if !rule.settles(&report.free_energies, found.free_energy, &found.likelihood) => {
+            _ if !rule.settles(
+                &report.free_energies,
+                search.free_energy,
+                &search.likelihood,
+            ) =>
+            {
                 Merges::NotYet
             }
-            Merges::NotYet if possible && more && !found.pending => Merges::Now,
+            Merges::NotYet if possible && more && !search.pending => Merges::Now,
             merges => merges,
         }
     }
 
     /// Rows for the components without mass (E54). A search over all components shows at once that no row is near to them; another
     /// one may not have come upon them yet, so there it waits until the phase would end, and rows must have one component each.
-    fn vacant(&self, found: &SearchResult, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
+    fn vacant(&self, search: &SearchResult, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
         let stages = &self.phase.stages;
         let rule = &self.phase.rule;
-        let settles = || rule.settles(&report.free_energies, found.free_energy, &found.likelihood);
+        let settles = || {
+            rule.settles(
+                &report.free_energies,
+                search.free_energy,
+                &search.likelihood,
+            )
+        };
         let in_time = stages.search.compares_all() || stages.width == 1 && settles();
         let more = report.zero_mass > 0 && self.moves == 0 && report.steps() < rule.max_iterations;
         let sums = self.statistics.as_ref();
@@ -402,10 +416,10 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
             // Moves go by the second nearest centres as well.
             let view = self.phase.view();
             let centres = self.phase.centres();
-            let (found, evaluations, _) = Assignment::exhaustive(view, centres)?;
+            let (assignment, evaluations, _) = Assignment::exhaustive(view, centres)?;
             report.add_evaluations(evaluations);
-            self.supports = Supports::of_labels(found.labels(), centres.len());
-            self.assignment = Some(found);
+            self.supports = Supports::of_labels(assignment.labels(), centres.len());
+            self.assignment = Some(assignment);
         }
         let mode = if again || self.assignment.is_some() {
             Mode::Sum
@@ -414,15 +428,15 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
         };
         let likelihood = self.run(mode, self.phase.model().log_joint(), report)?;
         self.phase.calibrate(&likelihood);
-        let mut found = SearchResult {
+        let mut search = SearchResult {
             likelihood,
             free_energy: self.phase.free_energy(&likelihood),
             pending: report.steps() <= self.restricted || self.moves > 0,
         };
-        self.merges = self.merges(&found, report);
-        self.vacant = self.vacant(&found, report)?;
-        found.pending |= self.merges == Merges::Now || self.vacant.is_some();
-        Ok(found)
+        self.merges = self.merges(&search, report);
+        self.vacant = self.vacant(&search, report)?;
+        search.pending |= self.merges == Merges::Now || self.vacant.is_some();
+        Ok(search)
     }
 
     /// Components merge, or split and merge. Rows are transferred where they have bounds ([`IncrementalPass`](super::IncrementalPass)).

@@ -94,8 +94,8 @@ impl<'a, F: Float> Pass<'a, F> for IncrementalPass<'a, F> {
         if let Some(before) = before.take() {
             match rows {
                 KeptRows::InOrder(rows) => {
-                    let found = rows.search(phase.view(), &before, phase.centres(), sums)?;
-                    report.add_evaluations(found);
+                    let evaluations = rows.search(phase.view(), &before, phase.centres(), sums)?;
+                    report.add_evaluations(evaluations);
                 }
                 KeptRows::ByComponent(rows) => rows.follow(phase, sums, &before, report)?,
             }

@@ -86,16 +86,16 @@ pub(crate) fn maximise<'a, F: Float>(
     let mut turn = |pass: &mut dyn Pass<'a, F>| {
         monitor.save(pass, report)?;
         let started = Instant::now();
-        let found = pass.search(report)?;
-        pass.stages().check(found.free_energy)?;
-        report.add_search(found.free_energy, started);
+        let search = pass.search(report)?;
+        pass.stages().check(search.free_energy)?;
+        report.add_search(search.free_energy, started);
         let stopped = monitor.iteration(pass, report, rule.max_iterations);
         if monitor.is_cancellable() {
             // One copy at a time.
             drop(last.take());
             last = Some(pass.found(false));
         }
-        if let Some(stop) = rule.decide(&report.free_energies, &found, stopped) {
+        if let Some(stop) = rule.decide(&report.free_energies, &search, stopped) {
             return Ok(Some(stop));
         }
         let started = Instant::now();

@@ -30,8 +30,8 @@ impl<Model> Outcome<Model> {
     /// Whether it came further, or as far and to a higher free energy: these compare on the same rows alone. A gain of rounding is none,
     /// so the first of two ways to the same clusters is taken in every unit.
     pub(crate) fn is_better_than(&self, other: &Self) -> bool {
-        let own = self.last();
-        let gains = own - other.last() > own.abs() * 2f64.powi(-40);
+        let free_energy = self.last();
+        let gains = free_energy - other.last() > free_energy.abs() * 2f64.powi(-40);
         self.reached > other.reached || self.reached == other.reached && gains
     }
 

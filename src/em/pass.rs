@@ -119,17 +119,17 @@ impl<F: Float> RowPass<'_, F> {
             self.spare.give([(rows, block)]);
             Ok(sums)
         });
-        let mut all = PassTotals::default();
+        let mut totals = PassTotals::default();
         for shard in shards {
             let PassTotals {
                 likelihood,
                 evaluations,
             } = shard?;
-            all.likelihood.merge(&likelihood);
-            all.evaluations = all.evaluations.saturating_add(evaluations);
+            totals.likelihood.merge(&likelihood);
+            totals.evaluations = totals.evaluations.saturating_add(evaluations);
         }
-        all.likelihood.best += data.residual().squared;
-        Ok(all)
+        totals.likelihood.best += data.residual().squared;
+        Ok(totals)
     }
 
     /// The error for a block with a fault, which `what` describes. It blames the family if it gives a row no cost or names a

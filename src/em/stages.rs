@@ -235,8 +235,8 @@ impl<'a, F: Float> Stages<'a, F> {
 
     /// Puts centres in the place of those of the model.
     pub(super) fn place(&mut self, centres: Centres<F>) -> Result<()> {
-        let (own, _) = self.model.free_centres().ok_or_else(no_one_variance)?;
-        *own = centres;
+        let (free_centres, _) = self.model.free_centres().ok_or_else(no_one_variance)?;
+        *free_centres = centres;
         Ok(())
     }
 

@@ -83,13 +83,13 @@ impl StopRule {
     pub(crate) fn decide(
         &self,
         free_energies: &[f64],
-        found: &SearchResult,
+        search: &SearchResult,
         stopped: Option<Stop>,
     ) -> Option<Stop> {
         let before = &free_energies[..free_energies.len() - 1];
         if stopped.is_some() {
             stopped
-        } else if !found.pending && self.settles(before, found.free_energy, &found.likelihood) {
+        } else if !search.pending && self.settles(before, search.free_energy, &search.likelihood) {
             Some(Stop::Converged)
         } else {
             (before.len() >= self.max_iterations).then_some(Stop::MaxIterations)
@@ -139,7 +139,7 @@ mod tests {
 
     /// The rule after searches with these free energies: 100 points of 4 coordinates.
     fn decide(rule: Rule, tolerance: f64, free_energies: &[f64], pending: bool) -> Option<Stop> {
-        let found = SearchResult {
+        let search = SearchResult {
             likelihood: Likelihood {
                 weight: 100.0,
                 entries: 400.0,
@@ -156,8 +156,8 @@ mod tests {
             max_iterations: 3,
         };
         let stopped = Some(Stop::Observer);
-        assert_eq!(rule.decide(free_energies, &found, stopped), stopped);
-        rule.decide(free_energies, &found, None)
+        assert_eq!(rule.decide(free_energies, &search, stopped), stopped);
+        rule.decide(free_energies, &search, None)
     }
 
     #[test]
@@ -186,8 +186,8 @@ mod tests {
             (of_coordinates, &[1e6, 1e6 + 1.9], false, converged),
             (of_coordinates, &[0.0, 1.9], false, converged),
         ] {
-            let found = decide(rule, 1e-2, free_energies, pending);
-            assert_eq!(found, stop, "{free_energies:?} {pending}");
+            let decided = decide(rule, 1e-2, free_energies, pending);
+            assert_eq!(decided, stop, "{free_energies:?} {pending}");
         }
     }
 

@@ -45,8 +45,10 @@ pub(super) fn fill<F: Float>(
     let mut centres = centres.clone();
     let mut means = centres.clone();
     to_means(&mut means);
-    let empty = (0..centres.len()).filter(|c| mass(*c) <= 0.0).take(MOST);
-    let empty: Vec<usize> = empty.collect();
+    let empty: Vec<usize> = (0..centres.len())
+        .filter(|c| mass(*c) <= 0.0)
+        .take(MOST)
+        .collect();
     let keep = |far: &mut Vec<Far>| {
         // Rows that gain the same are in their order, so it does not matter who was seen first.
         let best_first = |a: &Far, b: &Far| b.gain.total_cmp(&a.gain).then(a.row.cmp(&b.row));
@@ -54,12 +56,12 @@ pub(super) fn fill<F: Float>(
         far.truncate(2 * empty.len() + SPARE);
     };
     let part = shard_rows(view.data, means.len(), 0);
-    let parts = parallel::map_blocks(labels.len(), part, |_, all| {
+    let parts = parallel::map_blocks(labels.len(), part, |_, range| {
         let mut far = Vec::new();
         let mut rows = Rows::default();
         let mut squared = Vec::new();
-        for from in all.clone().step_by(BLOCK) {
-            let places = from..all.end.min(from + BLOCK);
+        for from in range.clone().step_by(BLOCK) {
+            let places = from..range.end.min(from + BLOCK);
             match order.get(places.clone()) {
                 Some(order) => view.data.gather(order, view.frame, &mut rows)?,
                 None => view.data.load(places.clone(), view.frame, &mut rows)?,
@@ -87,7 +89,7 @@ pub(super) fn fill<F: Float>(
     view.data.gather(&numbers, view.frame, &mut rows)?;
     let (order, weights) = copies(&rows);
     let mut chosen = Vec::new();
-    let mut apart = vec![F::zero(); rows.len()];
+    let mut to_centre = vec![F::zero(); rows.len()];
     for c in empty {
         let gain = |i: usize| weights[i] * far[i].squared;
         // By value, so that the order of the rows does not matter.
@@ -98,17 +100,19 @@ pub(super) fn fill<F: Float>(
             break;
         };
         let centre = rows.coordinates(best);
-        rows.distances_from(&centre, &mut apart);
-        for (far, apart) in far.iter_mut().zip(&apart) {
-            far.squared = far.squared.min(apart.to_f64());
+        rows.distances_from(&centre, &mut to_centre);
+        for (far, squared) in far.iter_mut().zip(&to_centre) {
+            far.squared = far.squared.min(squared.to_f64());
         }
         centres.replace(c, &centre);
         // Its copies go with it.
-        let there = (0..far.len()).filter(|i| apart[*i] == F::zero());
+        let there = (0..far.len()).filter(|i| to_centre[*i] == F::zero());
         chosen.extend(there.map(|i| (numbers[i], c as u32)));
     }
-    let rows = chosen;
-    Ok(Some(Filled { centres, rows }))
+    Ok(Some(Filled {
+        centres,
+        rows: chosen,
+    }))
 }
 
 /// The order of rows by their values, and their weights, where the first of several copies has that of all.
