@@ -1,7 +1,7 @@
 //! Algorithms by name: which one, and its settings, chosen at run time.
 
 use super::memory::Sizes;
-use crate::algorithms as own;
+use crate::algorithms;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, positive, require};
 use crate::base::float::Float;
@@ -39,8 +39,8 @@ use std::str::FromStr;
 /// }
 /// let error = "k-means".parse::<Algorithm>()?.clusters(6).chain(10).boxed::<f64>().err().unwrap();
 /// let has = "k-means has no setting `chain`; it has coreset, covariance, prior, greedy, refined, metric. ";
-/// let of = "`chain` is a setting of lwcs-k-means, var-gmm-s, vc-gmm, d-gmm";
-/// assert_eq!(error.to_string(), format!("{has}{of}"));
+/// let others = "`chain` is a setting of lwcs-k-means, var-gmm-s, vc-gmm, d-gmm";
+/// assert_eq!(error.to_string(), format!("{has}{others}"));
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -63,8 +63,7 @@ macro_rules! settings {
         impl Settings {
             /// Names of the settings that were given.
             fn given(&self) -> impl Iterator<Item = &'static str> {
-                let all = [$(self.$setting.is_some().then_some(stringify!($setting))),*];
-                all.into_iter().flatten()
+                [$(self.$setting.is_some().then_some(stringify!($setting))),*].into_iter().flatten()
             }
         }
 
@@ -216,29 +215,29 @@ macro_rules! algorithms {
 
 // Name, the rows that are fitted, how many components share one; settings; family and constructor.
 algorithms! {
-    "k-means" All One [coreset covariance prior greedy refined metric] => |_, k| Gaussian own::k_means(k);
+    "k-means" All One [coreset covariance prior greedy refined metric] => |_, k| Gaussian algorithms::k_means(k);
     "k-means-c-prime" All Members [coreset covariance prior c_prime greedy refined metric] =>
-        |s, k| Gaussian own::k_means_c_prime(k, s.members());
-    "gmm" All Full [coreset covariance prior greedy refined metric] => |_, k| Gaussian own::gmm(k);
+        |s, k| Gaussian algorithms::k_means_c_prime(k, s.members());
+    "gmm" All Full [coreset covariance prior greedy refined metric] => |_, k| Gaussian algorithms::gmm(k);
     "lazy-k-means" All One [coreset epsilon greedy refined metric] =>
-        |s, k| Gaussian own::lazy_k_means(k, s.epsilon.unwrap_or(0.1));
+        |s, k| Gaussian algorithms::lazy_k_means(k, s.epsilon.unwrap_or(0.1));
     "lwcs-k-means" Drawn One [coreset covariance prior chain metric] =>
-        |_, k| Gaussian own::lwcs_k_means(k, draws(k));
+        |_, k| Gaussian algorithms::lwcs_k_means(k, draws(k));
     "var-gmm-s" All Members [coreset covariance prior c_prime neighbors random chain metric] =>
-        |s, k| Gaussian own::var_gmm_s(k, 1, 1).e_step(s.neighborhood());
+        |s, k| Gaussian algorithms::var_gmm_s(k, 1, 1).e_step(s.neighborhood());
     "vc-gmm" Drawn Members [coreset covariance prior c_prime neighbors random chain metric] =>
-        |s, k| Gaussian own::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood());
+        |s, k| Gaussian algorithms::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood());
     "d-gmm" All Members [coreset covariance prior c_prime drawn chain metric] =>
-        |s, k| Gaussian own::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
+        |s, k| Gaussian algorithms::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
     "sparsified-gmm" All Full [coreset covariance prior greedy refined] =>
-        |_, k| Gaussian own::sparsified_gmm(k);
+        |_, k| Gaussian algorithms::sparsified_gmm(k);
     "dp-gmm" All Full [coreset concentration process greedy refined] => |s, k| Dirichlet {
-        let own = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
-        own::dp_gmm(k, 1.0).m_step(s.process.clone().unwrap_or_else(own))
+        let process = || DirichletProcess::new(s.concentration.unwrap_or(1.0));
+        algorithms::dp_gmm(k, 1.0).m_step(s.process.clone().unwrap_or_else(process))
     };
     "table" All Full [coreset columns covariance prior greedy] =>
-        |s, k| Table own::table(k, s.columns.clone().unwrap_or_default());
-    "fast" Phases One [coreset memory metric] => |_, k| Gaussian own::fast(k);
+        |s, k| Table algorithms::table(k, s.columns.clone().unwrap_or_default());
+    "fast" Phases One [coreset memory metric] => |_, k| Gaussian algorithms::fast(k);
 }
 
 fn draws(clusters: usize) -> usize {
@@ -322,10 +321,11 @@ impl Algorithm {
         let sizes = stored.map_or(sizes, |stored| sizes.sparse(stored));
         if entry.rows == Fitted::Phases {
             let phases: Vec<Phase<F>> = match s.memory {
-                Some(limit) => own::phases_within(limit, self.copies(8.0))(shape),
-                None => own::fast_phases(shape),
+                Some(limit) => algorithms::phases_within(limit, self.copies(8.0))(shape),
+                None => algorithms::fast_phases(shape),
             };
-            let of_phases = sizes.phases(&phases, s.coreset.unwrap_or(own::rows_for(clusters)));
+            let of_phases =
+                sizes.phases(&phases, s.coreset.unwrap_or(algorithms::rows_for(clusters)));
             // A limit does not count blocks: what fits may not depend on the number of threads.
             let blocks = s.memory.map_or_else(|| sizes.blocks(), |_| 0.0);
             let extra = self.copies(8.0) * rows as f64 + blocks;
@@ -367,7 +367,7 @@ impl Algorithm {
         }
         if s.refined.unwrap_or(self.begins_refined()) {
             // The start is fitted to a coreset where there are more rows.
-            let draws = own::draws_of_start(clusters).min(searched);
+            let draws = algorithms::draws_of_start(clusters).min(searched);
             let few = Shape {
                 rows: draws,
                 ..shape
@@ -377,10 +377,10 @@ impl Algorithm {
             } else {
                 0.0
             };
-            let phases = own::fast_phases::<F>(few);
+            let phases = algorithms::fast_phases::<F>(few);
             let of_start = sizes
                 .of_rows(draws)
-                .phases(&phases, own::rows_for(clusters));
+                .phases(&phases, algorithms::rows_for(clusters));
             needed = needed.max(at_once as f64 * (drawn + of_start) + sizes.blocks());
         }
         Ok(needed as usize)
@@ -401,7 +401,7 @@ impl Algorithm {
 
     fn restarts_of(&self) -> usize {
         let default = if self.name == "table" {
-            own::TABLE_RESTARTS
+            algorithms::TABLE_RESTARTS
         } else {
             1
         };
@@ -420,18 +420,18 @@ impl Algorithm {
     /// As [`Builder::build`]; [`Error::Setting`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let own = Self::entry::<F>(self.name);
+        let entry = Self::entry::<F>(self.name);
         let has = self.settings();
         if let Some(setting) = self.settings.given().find(|given| !has.contains(given)) {
-            let of = |name: &&str| Self::entry::<F>(name).settings.contains(&setting);
+            let has_setting = |name: &&str| Self::entry::<F>(name).settings.contains(&setting);
             return Err(Error::Setting {
                 algorithm: self.name,
                 setting,
-                has: own.settings.to_vec(),
-                of: Self::NAMES.into_iter().filter(of).collect(),
+                has: entry.settings.to_vec(),
+                of: Self::NAMES.into_iter().filter(has_setting).collect(),
             });
         }
-        let made = (own.make)(&self.settings, self.number()?);
+        let made = (entry.make)(&self.settings, self.number()?);
         let cosine = self.settings.metric == Some(Metric::Cosine);
         let prior = self.settings.prior;
         let rule = "must be left out: directions have a concentration";
@@ -447,11 +447,11 @@ impl Algorithm {
             (made, _) => made,
         };
         match (made, self.settings.covariance) {
-            (Made::Gaussian(_), None) if cosine && own.rows == Fitted::Phases => {
+            (Made::Gaussian(_), None) if cosine && entry.rows == Fitted::Phases => {
                 let rule = "must be left out with metric cosine, whose last searches read all rows";
                 let limit = self.settings.memory;
                 require(limit.is_none(), "memory", limit.unwrap_or_default(), rule)?;
-                self.built(own::spherical_k_means(self.number()?))
+                self.built(algorithms::spherical_k_means(self.number()?))
             }
             (Made::Gaussian(builder), None | Some(Covariance::TiedSpherical)) if cosine => {
                 self.built(builder.m_step(VonMisesFisher::tied()))
@@ -505,10 +505,10 @@ impl Algorithm {
             stop_rule rule: s.stop_rule => rule;
             max_iterations most: s.max_iterations => most;
             restarts number: s.restarts => number;
-            standardise all: s.standardise => all;
+            standardise standardise: s.standardise => standardise;
             seed seed: s.seed => seed;
             coreset draws: s.coreset => Lightweight::new(draws);
-            phases bytes: s.memory => own::phases_within(bytes, self.copies(8.0));
+            phases bytes: s.memory => algorithms::phases_within(bytes, self.copies(8.0));
             seeder chain: s.chain => AfkMc2::new(chain);
             cancel cancel: &self.cancel => cancel;
             written_to checkpoint: &self.checkpoint => checkpoint;
@@ -516,10 +516,10 @@ impl Algorithm {
         }
         if s.greedy == Some(true) {
             let columns = s.columns.as_deref().unwrap_or_default();
-            builder = own::seeded_by(columns, KMeansPlusPlus::greedy(), builder);
+            builder = algorithms::seeded_by(columns, KMeansPlusPlus::greedy(), builder);
         }
         builder = match s.refined {
-            Some(true) => builder.seeder_of(own::seeder_of),
+            Some(true) => builder.seeder_of(algorithms::seeder_of),
             Some(false) if s.greedy != Some(true) => builder.seeder(KMeansPlusPlus::new()),
             _ => builder,
         };

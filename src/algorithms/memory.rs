@@ -73,8 +73,8 @@ impl Sizes {
         (2 * size_of::<u32>() + size_of::<Bounds<F>>()) as f64
     }
 
-    /// Sums of all shards, and models: with a variance for each coordinate, and `own` numbers more for each component.
-    pub(super) fn sums(self, own: f64) -> f64 {
+    /// Sums of all shards, and models: with a variance for each coordinate, and `extra` numbers more for each component.
+    pub(super) fn sums(self, extra: f64) -> f64 {
         let Shape {
             rows,
             columns,
@@ -82,10 +82,10 @@ impl Sizes {
         } = self.shape;
         let d = columns as f64;
         let k = clusters as f64;
-        let own = k * own;
+        let all_extra = k * extra;
         let of_all = if self.stored.is_some() { k * d } else { 0.0 };
-        let shards = em::shards(rows, clusters, own.max(of_all) as usize);
-        let numbers = 2.0 * k * (d + 1.0) + own;
+        let shards = em::shards(rows, clusters, all_extra.max(of_all) as usize);
+        let numbers = 2.0 * k * (d + 1.0) + all_extra;
         let summary = if self.stored.is_some() {
             SUMMARY * d
         } else {
@@ -116,19 +116,19 @@ impl Sizes {
 
     /// Phases of [`fast`](super::fast) and the like, from a coreset of `first` rows.
     pub(super) fn phases<F: Float>(self, phases: &[Phase<F>], first: usize) -> f64 {
-        let all = self.shape.rows;
+        let all_rows = self.shape.rows;
         // `kept` counts coresets and rows in a subspace, which stay until the end.
         let mut kept = 0.0;
         let mut before = 0;
         let mut peak = 0.0_f64;
         for phase in phases {
             let rows = match phase.outline.rows {
-                PhaseRows::Coreset => first.min(all),
+                PhaseRows::Coreset => first.min(all_rows),
                 PhaseRows::Larger(larger) => larger.size,
-                PhaseRows::All => all,
+                PhaseRows::All => all_rows,
             };
             if rows != before {
-                if rows < all {
+                if rows < all_rows {
                     peak = peak.max(kept + self.drawing(rows));
                     kept += self.selected(rows);
                 }

@@ -5,7 +5,7 @@ use crate::base::error::Result;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::coreset::{Coreset, Lightweight, Subset};
+use crate::coreset::{Coreset, Lightweight};
 use crate::data::{Centres, Data, View};
 use crate::e_step::Exhaustive;
 use crate::families::Covariance;
@@ -49,12 +49,12 @@ impl Stage for Refined {}
 impl<F: Float> Seeder<F> for Refined {
     #[inline(never)]
     fn seed(&self, view: View<'_, F>, k: usize, rng: &mut Rng) -> Result<Seeds<F>> {
-        let coreset = Lightweight::new(draws_of_start(k)).sample(view, rng)?;
-        let enough = |coreset: &Subset| coreset.rows.len() >= k;
-        let coreset = coreset.filter(enough);
+        let coreset = Lightweight::new(draws_of_start(k))
+            .sample(view, rng)?
+            .filter(|coreset| coreset.rows.len() >= k);
         let mut evaluations = coreset.as_ref().map_or(0, |coreset| coreset.evaluations);
         let selected = coreset
-            .map(|of| view.data.select(&of.rows, of.weights))
+            .map(|coreset| view.data.select(&coreset.rows, coreset.weights))
             .transpose()?;
         let data = selected.as_deref().unwrap_or(view.data);
         let frame = view.frame;

@@ -56,7 +56,7 @@ impl<F: Float> Begin<F> for UnlessRandomRowsDo {
 
     /// At the means of an iteration from random rows on some of all rows, if they are better for rows that neither has seen. Then the phase
     /// on the coreset found nothing but the few rows there are for each cluster, and the means would not leave them.
-    fn after(&self, at: &mut Beginning<'_, F>, found: &Centres<F>) -> Result<Option<Centres<F>>> {
+    fn after(&self, at: &mut Beginning<'_, F>, centres: &Centres<F>) -> Result<Option<Centres<F>>> {
         if !has_few(at) {
             return Ok(None);
         }
@@ -71,7 +71,7 @@ impl<F: Float> Begin<F> for UnlessRandomRowsDo {
         let off = 1.0 + at.clusters as f64 / drawn.len() as f64;
         let (means, evaluations) = em::iterated(View::new(&*drawn, at.frame), random)?;
         at.evaluations += evaluations;
-        let of_found = error_of(at, &*judges, found)?;
+        let of_found = error_of(at, &*judges, centres)?;
         let of_means = error_of(at, &*judges, &means)?;
         Ok((of_means < off * of_found).then_some(means))
     }
