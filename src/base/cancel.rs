@@ -134,8 +134,8 @@ pub(crate) fn check(watch: Watch<'_>) -> Result<()> {
 }
 
 /// The result of work that nobody watches: only a flag ends it.
-pub(crate) fn unwatched<T>(found: Result<T>) -> T {
-    found.expect("nobody watches it")
+pub(crate) fn unwatched<T>(outcome: Result<T>) -> T {
+    outcome.expect("nobody watches it")
 }
 
 impl fmt::Debug for Cancel {

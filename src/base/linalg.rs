@@ -110,11 +110,11 @@ pub(crate) fn whitening(matrix: &[f64], least: &[f64], watch: Watch<'_>) -> Resu
             matrix[j * dim + i] = matrix[i * dim + j];
         }
     }
-    let mut found = raised(&matrix, dim, watch)?;
-    for row in found.chunks_exact_mut(dim) {
+    let mut inverse = raised(&matrix, dim, watch)?;
+    for row in inverse.chunks_exact_mut(dim) {
         row.iter_mut().zip(&unit).for_each(|(x, unit)| *x /= unit);
     }
-    Ok(found)
+    Ok(inverse)
 }
 
 /// The inverse of the lower Cholesky factor of a symmetric matrix whose eigenvalues are raised to at least 1.
@@ -124,9 +124,9 @@ fn raised(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
     let positive = rest.iter().step_by(dim + 1).all(|x| *x > 0.0);
     if positive
         && Cholesky::of(&rest, dim, watch)?.is_some()
-        && let Some(found) = Cholesky::of(matrix, dim, watch)?
+        && let Some(cholesky) = Cholesky::of(matrix, dim, watch)?
     {
-        return inverse_of_lower(&found.factor, dim, watch);
+        return inverse_of_lower(&cholesky.factor, dim, watch);
     }
     let (values, vectors) = eigen(matrix, dim, watch)?;
     let axes = Array2::from_shape_fn((dim, dim), |(i, a)| {

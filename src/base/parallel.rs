@@ -58,9 +58,9 @@ pub(crate) fn map_fits<T: Send>(n: usize, rows: usize, f: impl Fn(usize) -> T + 
     if !fits_apart(n, rows) {
         return (0..n).map(f).collect();
     }
-    let found = slots(n);
-    tasks(n, &|i| put(&found[i], f(i)));
-    taken(&found)
+    let results = slots(n);
+    tasks(n, &|i| put(&results[i], f(i)));
+    taken(&results)
 }
 
 /// A place that one thread fills or empties.
@@ -82,26 +82,26 @@ fn slots<T>(n: usize) -> Vec<Slot<T>> {
 }
 
 fn taken<T>(slots: &[Slot<T>]) -> Vec<T> {
-    let mut found = Vec::with_capacity(slots.len());
+    let mut values = Vec::with_capacity(slots.len());
     for slot in slots {
-        found.push(take(slot));
+        values.push(take(slot));
     }
-    found
+    values
 }
 
 /// The results of all parts, or the first error in their order.
-pub(crate) fn all<T, E>(found: Vec<Result<T, E>>) -> Result<Vec<T>, E> {
-    let mut values = Vec::with_capacity(found.len());
-    for part in found {
+pub(crate) fn all<T, E>(parts: Vec<Result<T, E>>) -> Result<Vec<T>, E> {
+    let mut values = Vec::with_capacity(parts.len());
+    for part in parts {
         values.push(part?);
     }
     Ok(values)
 }
 
 /// The results of all parts as one list, or the first error in their order.
-pub(crate) fn joined<T, E>(found: Vec<Result<Vec<T>, E>>) -> Result<Vec<T>, E> {
+pub(crate) fn joined<T, E>(parts: Vec<Result<Vec<T>, E>>) -> Result<Vec<T>, E> {
     let mut values = Vec::new();
-    for part in found {
+    for part in parts {
         values.append(&mut part?);
     }
     Ok(values)
@@ -109,9 +109,9 @@ pub(crate) fn joined<T, E>(found: Vec<Result<Vec<T>, E>>) -> Result<Vec<T>, E> {
 
 /// `f(0), .., f(n - 1)` in order.
 pub(crate) fn map<T: Send>(n: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    map_numbers(n, &|numbers, found| {
+    map_numbers(n, &|numbers, results| {
         for i in numbers {
-            found.push(f(i));
+            results.push(f(i));
         }
     })
 }
@@ -127,15 +127,15 @@ fn map_numbers<T: Send>(n: usize, fill: Fill<'_, T>) -> Vec<T> {
     let parts = slots(n.div_ceil(size));
     each(parts.len(), &|part| {
         let numbers = part * size..n.min((part + 1) * size);
-        let mut found = Vec::with_capacity(numbers.len());
-        fill(numbers, &mut found);
-        put(&parts[part], found);
+        let mut results = Vec::with_capacity(numbers.len());
+        fill(numbers, &mut results);
+        put(&parts[part], results);
     });
-    let mut all = Vec::with_capacity(n);
+    let mut joined = Vec::with_capacity(n);
     for part in &parts {
-        all.append(&mut take(part));
+        joined.append(&mut take(part));
     }
-    all
+    joined
 }
 
 /// `f(i, part)` for every part, results in order.
@@ -152,9 +152,11 @@ fn map_slots<P: Send, T: Send>(parts: Vec<P>, f: &(dyn Fn(usize, P) -> T + Sync)
     for (slot, part) in waiting.iter().zip(parts) {
         put(slot, part);
     }
-    let found = slots(waiting.len());
-    each(waiting.len(), &|i| put(&found[i], f(i, take(&waiting[i]))));
-    taken(&found)
+    let results = slots(waiting.len());
+    each(waiting.len(), &|i| {
+        put(&results[i], f(i, take(&waiting[i])))
+    });
+    taken(&results)
 }
 
 /// `f(block, range)` for every block of `size` consecutive items out of `n`, results in order.
@@ -228,21 +230,21 @@ mod tests {
     /// Determinism rests on this file alone: no other one may name the thread pool.
     #[test]
     fn only_this_file_names_rayon() {
-        fn visit(folder: &std::path::Path, found: &mut Vec<String>) {
+        fn visit(folder: &std::path::Path, names: &mut Vec<String>) {
             for entry in std::fs::read_dir(folder).unwrap().flatten() {
                 let path = entry.path();
                 if path.is_dir() {
-                    visit(&path, found);
+                    visit(&path, names);
                 } else if std::fs::read_to_string(&path).unwrap().contains("rayon::") {
-                    found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+                    names.push(path.file_name().unwrap().to_string_lossy().into_owned());
                 }
             }
         }
-        let mut found = Vec::new();
+        let mut names = Vec::new();
         visit(
             &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-            &mut found,
+            &mut names,
         );
-        assert_eq!(found, ["parallel.rs"]);
+        assert_eq!(names, ["parallel.rs"]);
     }
 }

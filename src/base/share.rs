@@ -11,9 +11,11 @@ impl Share {
     /// From 0 to 1. It stays 0 where a stage does not say how much it has to do.
     #[must_use]
     pub fn get(&self) -> f64 {
-        let [done, all] = &*self.0;
-        let [done, all] = [done, all].map(|steps| steps.load(Ordering::Relaxed) as f64);
-        (done / all.max(1.0)).min(1.0)
+        let [done, expected] = self
+            .0
+            .each_ref()
+            .map(|steps| steps.load(Ordering::Relaxed) as f64);
+        (done / expected.max(1.0)).min(1.0)
     }
 
     pub(crate) fn expect(&self, steps: usize) {

@@ -73,30 +73,30 @@ pub(crate) fn sorted_apart<T: Copy + Send + Sync>(
     // Each stretch counts the items of all components.
     let stretch = n.div_ceil(STRETCHES).max(k).max(1);
     let of_stretch = |_, items: Range<usize>| sorted(k, any, || items.clone().map(&item));
-    let mut found = parallel::map_blocks(n, stretch, of_stretch);
-    if found.len() == 1 {
-        return found.remove(0);
+    let mut stretches = parallel::map_blocks(n, stretch, of_stretch);
+    if stretches.len() == 1 {
+        return stretches.remove(0);
     }
-    let starts = (0..=k).map(|c| found.iter().map(|(starts, _)| starts[c]).sum());
-    let starts = starts.collect::<Vec<usize>>();
-    let mut all = Vec::new();
-    fill(&starts, any, &mut all, |c, places| {
-        for (starts, items) in &found {
+    let start = |c: usize| stretches.iter().map(|(starts, _)| starts[c]).sum();
+    let starts: Vec<usize> = (0..=k).map(start).collect();
+    let mut sorted = Vec::new();
+    fill(&starts, any, &mut sorted, |c, places| {
+        for (starts, items) in &stretches {
             places.put(&items[starts[c]..starts[c + 1]]);
         }
     });
-    (starts, all)
+    (starts, sorted)
 }
 
-/// Puts the items of every component c into its places `starts[c]..starts[c + 1]` of `all`, whose contents are overwritten.
+/// Puts the items of every component c into its places `starts[c]..starts[c + 1]` of `sorted`, whose contents are overwritten.
 pub(crate) fn fill<T: Copy + Send>(
     starts: &[usize],
     any: T,
-    all: &mut Vec<T>,
+    sorted: &mut Vec<T>,
     put: impl Fn(usize, &mut Places<'_, T>) + Sync,
 ) {
-    all.resize(starts[starts.len() - 1], any);
-    parallel::map_parts(parts(starts, all), |_, (components, items)| {
+    sorted.resize(starts[starts.len() - 1], any);
+    parallel::map_parts(parts(starts, sorted), |_, (components, items)| {
         let mut places = Places(items);
         for c in components {
             put(c, &mut places);
@@ -143,10 +143,10 @@ pub(crate) fn among(
     (first..starts.len() - 1)
         .take_while(move |&c| starts[c] < places.end)
         .map(move |c| {
-            let own = starts[c].max(places.start)..starts[c + 1].min(places.end);
-            (c, own)
+            let within = starts[c].max(places.start)..starts[c + 1].min(places.end);
+            (c, within)
         })
-        .filter(|(_, own)| !own.is_empty())
+        .filter(|(_, within)| !within.is_empty())
 }
 
 /// Whether these are the numbers below `n`, each once.
@@ -166,25 +166,27 @@ mod tests {
     /// Pieces of any size together are the places of every component once, in order, empty components left out.
     #[test]
     fn pieces_are_all_places() {
-        let of = [0, 0, 0, 2, 2, 5, 5, 5, 5, 6];
-        let starts = starts(8, of.iter().copied());
+        let components = [0, 0, 0, 2, 2, 5, 5, 5, 5, 6];
+        let starts = starts(8, components.iter().copied());
         for size in 1..12 {
-            let pieces = (0..of.len()).step_by(size);
-            let all = pieces.flat_map(|from| among(&starts, from..of.len().min(from + size)));
-            let found = all.flat_map(|(c, own)| own.map(move |_| c as u32));
-            assert_eq!(found.collect::<Vec<u32>>(), of);
+            let pieces = (0..components.len()).step_by(size);
+            let listed: Vec<u32> = pieces
+                .flat_map(|from| among(&starts, from..components.len().min(from + size)))
+                .flat_map(|(c, places)| places.map(move |_| c as u32))
+                .collect();
+            assert_eq!(listed, components);
         }
     }
 
     /// The order is that of a stable sort.
     #[test]
     fn items_are_sorted_and_stay_in_their_order() {
-        let of = [5, 0, 2, 5, 0, 6, 2, 5];
-        let (starts, items) = sorted(8, 0, || of.iter().copied().zip(0..));
-        let mut expected: Vec<usize> = (0..of.len()).collect();
-        expected.sort_by_key(|&i| of[i]);
+        let components = [5, 0, 2, 5, 0, 6, 2, 5];
+        let (starts, items) = sorted(8, 0, || components.iter().copied().zip(0..));
+        let mut expected: Vec<usize> = (0..components.len()).collect();
+        expected.sort_by_key(|&i| components[i]);
         assert_eq!(items, expected);
-        assert_eq!(starts, super::starts(8, of.iter().copied()));
+        assert_eq!(starts, super::starts(8, components.iter().copied()));
     }
 
     /// In stretches the order is that of all items at once, also of none, and of many components without items.
@@ -192,8 +194,8 @@ mod tests {
     fn stretches_are_sorted_as_all_at_once() {
         for (k, n) in [(1, 0), (3, 1), (5, 40), (7, 9_000), (3_000, 20_000)] {
             let item = |i: usize| ((i * i % 1_009 * k / 1_500) as u32 % k as u32, i);
-            let apart = sorted_apart(k, 0, n, item);
-            assert_eq!(apart, sorted(k, 0, || (0..n).map(item)), "{k} {n}");
+            let in_stretches = sorted_apart(k, 0, n, item);
+            assert_eq!(in_stretches, sorted(k, 0, || (0..n).map(item)), "{k} {n}");
         }
     }
 }
