@@ -337,6 +337,6 @@ impl<F: Float> Block<F> {
 }
 
 /// Whether any of these is so, without a branch for each.
-fn any<T>(all: &[T], is: impl Fn(&T) -> bool) -> bool {
-    all.iter().fold(false, |any, one| any | is(one))
+fn any<T>(items: &[T], is: impl Fn(&T) -> bool) -> bool {
+    items.iter().fold(false, |any, one| any | is(one))
 }

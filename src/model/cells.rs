@@ -71,27 +71,27 @@ impl<F: Float> Cells<F> {
                 continue;
             }
             points.push(quantizer.points.row(point));
-            let mut own = Centres::with_capacity(ids.len(), dim);
+            let mut cell_centres = Centres::with_capacity(ids.len(), dim);
             let mut farthest = 0.0f64;
             for &c in &ids {
-                own.push(centres.row(c as usize));
+                cell_centres.push(centres.row(c as usize));
                 farthest = farthest.max(quantizer.squared[c as usize].to_f64());
             }
             let rounding = (dim + 8) as f64 * F::EPSILON;
             cells.push(Cell {
                 ids,
-                centres: own,
+                centres: cell_centres,
                 slack: 3.0 * rounding * farthest + least_square::<F>(),
             });
         }
         let row = |a: usize| -> Vec<f64> {
-            let of = |b: usize| {
+            let half_inverse_distance = |b: usize| {
                 let squared = distance::exact(points.row(a), points.row(b));
                 // Less than it is, if anything.
                 let distance = squared.sqrt() * (1.0 + 1e-9);
                 if distance > 0.0 { 0.5 / distance } else { 0.0 }
             };
-            (0..points.len()).map(of).collect()
+            (0..points.len()).map(half_inverse_distance).collect()
         };
         let between = parallel::map(points.len(), row).concat();
         let evaluations = quantizer.evaluations + (points.len() * points.len()) as u64;
@@ -120,8 +120,8 @@ impl<F: Float> Cells<F> {
             evaluations += self.nearest(&rows).evaluations;
         }
         let centres: usize = self.cells.iter().map(|cell| cell.ids.len()).sum();
-        let all = (places * TRIAL_ROWS * centres) as u64;
-        Ok((evaluations * MIN_SAVING <= all, evaluations))
+        let exhaustive = (places * TRIAL_ROWS * centres) as u64;
+        Ok((evaluations * MIN_SAVING <= exhaustive, evaluations))
     }
 
     /// The nearest centre of every dense row: that of [`Rows::nearest`], bit for bit.
@@ -129,7 +129,7 @@ impl<F: Float> Cells<F> {
         let number = self.cells.len();
         let mut to_points = Vec::new();
         rows.distances(&self.points, &mut to_points);
-        let mut found = Nearest {
+        let mut nearest = Nearest {
             ids: vec![0; rows.len()],
             squared: vec![F::INFINITY; rows.len()],
             others: vec![F::INFINITY; rows.len()],
@@ -140,18 +140,18 @@ impl<F: Float> Cells<F> {
             let lower = |a: usize, b: usize| if to_points[b] < to_points[a] { b } else { a };
             (1..number).fold(0, lower)
         };
-        let nearest: Vec<usize> = to_points.chunks_exact(number).map(first).collect();
-        for (i, point) in nearest.iter().enumerate() {
+        let nearest_points: Vec<usize> = to_points.chunks_exact(number).map(first).collect();
+        for (i, point) in nearest_points.iter().enumerate() {
             visitors[*point].push(i as u32);
         }
-        self.visit(rows, &mut visitors, &mut found);
+        self.visit(rows, &mut visitors, &mut nearest);
         let rounding = 1.0 + 4.0 * (self.points.dim() + 8) as f64 * F::EPSILON;
         // Cells farther than this have no centre that matters, where there is one at this squared distance.
         let limit = |squared: F| (rounding * squared.to_f64() + least_square::<F>()).sqrt();
         let mut queues: Vec<Queue> = Vec::with_capacity(rows.len());
         for (i, to_points) in to_points.chunks_exact(number).enumerate() {
-            let point = nearest[i];
-            let most = limit(found.squared[i]);
+            let point = nearest_points[i];
+            let most = limit(nearest.squared[i]);
             let margin = rows.margin(i, &self.points, F::INFINITY).to_f64();
             let between = &self.between[point * number..][..number];
             let mut queue = Queue::of_none();
@@ -173,7 +173,7 @@ impl<F: Float> Cells<F> {
         loop {
             let mut open = false;
             for (i, queue) in queues.iter_mut().enumerate() {
-                let most = limit(found.squared[i]);
+                let most = limit(nearest.squared[i]);
                 let next = queue.cells[queue.visited..].iter().take(each);
                 for (_, cell) in next.take_while(|(bound, _)| *bound <= most || bound.is_nan()) {
                     visitors[*cell as usize].push(i as u32);
@@ -182,7 +182,7 @@ impl<F: Float> Cells<F> {
                 }
             }
             if !open {
-                for (others, queue) in found.others.iter_mut().zip(&queues) {
+                for (others, queue) in nearest.others.iter_mut().zip(&queues) {
                     let next = queue
                         .cells
                         .get(queue.visited)
@@ -190,15 +190,15 @@ impl<F: Float> Cells<F> {
                     let beyond = F::from_f64(next.min(queue.left_out).max(0.0).powi(2));
                     *others = if beyond < *others { beyond } else { *others };
                 }
-                return found;
+                return nearest;
             }
-            self.visit(rows, &mut visitors, &mut found);
+            self.visit(rows, &mut visitors, &mut nearest);
             each *= 2;
         }
     }
 
     /// Compares rows with the centres of the cells that they visit; `visitors` become empty.
-    fn visit(&self, rows: &Rows<F>, visitors: &mut [Vec<u32>], found: &mut Nearest<F>) {
+    fn visit(&self, rows: &Rows<F>, visitors: &mut [Vec<u32>], nearest: &mut Nearest<F>) {
         for (cell, visitors) in self.cells.iter().zip(visitors) {
             if visitors.is_empty() {
                 continue;
@@ -208,20 +208,19 @@ impl<F: Float> Cells<F> {
             let some = Rows::of_padded(&values, self.points.dim());
             let mut here = Nearest::default();
             here.of_all(&some, &cell.centres);
-            found.evaluations += here.evaluations;
+            nearest.evaluations += here.evaluations;
             let here = here.ids.iter().zip(&here.squared).zip(&here.others);
             for (i, ((&place, &distance), &others)) in visitors.drain(..).zip(here) {
                 let i = i as usize;
                 let id = cell.ids[place as usize];
                 let mut other = distance;
-                if distance < found.squared[i]
-                    || (distance == found.squared[i] && id < found.ids[i])
+                if distance < nearest.squared[i]
+                    || (distance == nearest.squared[i] && id < nearest.ids[i])
                 {
-                    other = found.squared[i];
-                    (found.ids[i], found.squared[i]) = (id, distance);
+                    other = nearest.squared[i];
+                    (nearest.ids[i], nearest.squared[i]) = (id, distance);
                 }
-                let all = [other, others, found.others[i]];
-                found.others[i] = all
+                nearest.others[i] = [other, others, nearest.others[i]]
                     .into_iter()
                     .fold(F::INFINITY, |a, b| if b < a { b } else { a });
             }
@@ -301,15 +300,15 @@ mod tests {
         let mut exact = vec![0; 400];
         let mut least = vec![F::zero(); 400];
         assert!(rows.nearest(&centres, &mut exact, &mut least));
-        let found = Cells::of(&centres).nearest(&rows);
-        assert_eq!((&found.ids, &found.squared), (&exact, &least));
+        let by_cells = Cells::of(&centres).nearest(&rows);
+        assert_eq!((&by_cells.ids, &by_cells.squared), (&exact, &least));
         for (i, &id) in exact.iter().enumerate() {
             let others = (0..k).filter(|c| *c != id as usize);
             let squared = others.map(|c| distance::exact(rows.row(i), centres.row(c)));
             let next = squared.fold(f64::INFINITY, f64::min);
-            assert!(found.others[i].to_f64() <= next * (1.0 + 64.0 * F::EPSILON));
+            assert!(by_cells.others[i].to_f64() <= next * (1.0 + 64.0 * F::EPSILON));
         }
-        found.evaluations as f64 / (400 * k) as f64
+        by_cells.evaluations as f64 / (400 * k) as f64
     }
 
     /// Labels by cells are exact, and most cells are ruled out if centres are in groups.

@@ -92,7 +92,7 @@ pub(crate) fn explain_column(
     let mixed = mixed_normal(each(), shares);
     // Rounding may leave a little less than 0.
     each()
-        .map(|own| normal_divergence(own, mixed).max(0.0))
+        .map(|normal| normal_divergence(normal, mixed).max(0.0))
         .collect()
 }
 
@@ -108,8 +108,10 @@ pub(crate) fn mixed_normal(
 }
 
 /// The divergence of the normal distribution of a mean and a variance from another one, in nats.
-pub(crate) fn normal_divergence(own: [f64; 2], other: [f64; 2]) -> f64 {
-    let ratio = own[1] / other[1];
-    let squared = (own[0] - other[0]).powi(2);
-    0.5 * (squared / other[1] + ratio - 1.0 - ratio.ln())
+pub(crate) fn normal_divergence(normal: [f64; 2], other: [f64; 2]) -> f64 {
+    let [mean, variance] = normal;
+    let [other_mean, other_variance] = other;
+    let ratio = variance / other_variance;
+    let squared = (mean - other_mean).powi(2);
+    0.5 * (squared / other_variance + ratio - 1.0 - ratio.ln())
 }

@@ -107,14 +107,14 @@ pub(crate) fn normalise<F: Float>(
     }
     let width = block.width();
     let beta = log_joint.beta;
-    let mut found = Vec::new();
+    let mut row_sums = Vec::new();
     let mut shares = std::mem::take(&mut block.responsibilities);
     if block.shared {
         let costs = &block.costs;
         let stride = block.stride;
-        soft::responsibilities(costs, stride, width, beta, &mut shares, &mut found);
+        soft::responsibilities(costs, stride, width, beta, &mut shares, &mut row_sums);
     } else {
-        soft::of_lists(&block.costs, width, beta, &mut shares, &mut found);
+        soft::of_lists(&block.costs, width, beta, &mut shares, &mut row_sums);
     }
     block.responsibilities = shares;
     let mut likelihood = Likelihood {
@@ -124,12 +124,12 @@ pub(crate) fn normalise<F: Float>(
     block.expected.clear();
     block.likeliest.clear();
     if block.shared {
-        block.likeliest.extend(found.iter().map(|row| row.place));
+        block.likeliest.extend(row_sums.iter().map(|row| row.place));
     }
     // The sums of rows of one weight, one after the other: the logarithm of their product is the sum of their logarithms.
     let mut product = 1.0;
     let mut of_weight = 0.0;
-    for (i, row) in found.iter().enumerate() {
+    for (i, row) in row_sums.iter().enumerate() {
         let weight = rows.weight(i);
         likelihood.weight += weight;
         likelihood.best += weight * row.best;
@@ -266,8 +266,8 @@ mod tests {
             gamma: 0.0,
             beta: 2.0,
         };
-        let found = normalise(&rows, &mut block, log_joint);
-        assert!((found.spread - spread).abs() <= 1e-12 * spread);
+        let likelihood = normalise(&rows, &mut block, log_joint);
+        assert!((likelihood.spread - spread).abs() <= 1e-12 * spread);
         let mut of_rows = vec![k as u32; n];
         labels(&block, &mut of_rows);
         let first = |i: usize| (0..k).find(|c| (i + c).is_multiple_of(7));

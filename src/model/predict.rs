@@ -124,13 +124,15 @@ pub(crate) fn impute<F: Float>(
             let shares = shares.row(i);
             let completed = completed(model, &rows, i, shares);
             for (j, x) in row.iter_mut().enumerate().filter(|(_, x)| !x.is_finite()) {
-                let terms = shares.iter().zip(means.column(j));
-                let terms = terms.map(|(share, mean)| share.to_f64() * mean.to_f64());
+                let terms = shares
+                    .iter()
+                    .zip(means.column(j))
+                    .map(|(share, mean)| share.to_f64() * mean.to_f64());
                 let expected = match &completed {
                     Some(completed) => completed[j].to_f64(),
                     None => terms.sum(),
                 };
-                let datum = |own: &dyn OwnCost<F>| own.datum(j, shares, expected, whole);
+                let datum = |own_cost: &dyn OwnCost<F>| own_cost.datum(j, shares, expected, whole);
                 *x = F::from_f64(model.cost.own().map_or(expected, datum));
             }
         }
@@ -153,11 +155,11 @@ pub(crate) fn density_threshold<F: Float>(
     let total = rows.iter().map(|(_, w)| w).sum::<f64>();
     let mut reached = 0.0;
     let last = rows.last().copied();
-    let found = rows.into_iter().find(|(_, w)| {
+    let first_beyond = rows.into_iter().find(|(_, w)| {
         reached += w;
         reached > share * total
     });
-    let (density, _) = found.or(last).ok_or(Error::Empty { what: "data" })?;
+    let (density, _) = first_beyond.or(last).ok_or(Error::Empty { what: "data" })?;
     Ok(density)
 }
 
@@ -177,22 +179,20 @@ fn completed<F: Float>(
         .enumerate()
         .filter(|(_, share)| **share > F::zero())
     {
-        let own = cost.completed(rows, i, c)?;
-        let pairs = sums.iter_mut().zip(own);
-        pairs.for_each(|(sum, z)| *sum += share.to_f64() * z);
+        let completed = cost.completed(rows, i, c)?;
+        for (sum, z) in sums.iter_mut().zip(completed) {
+            *sum += share.to_f64() * z;
+        }
     }
-    let columns = sums.into_iter().enumerate();
-    Some(
-        columns
-            .map(|(j, z)| F::from_f64(frame.leave_wide(j, z)))
-            .collect(),
-    )
+    let leave = |(j, z)| F::from_f64(frame.leave_wide(j, z));
+    Some(sums.into_iter().enumerate().map(leave).collect())
 }
 
 /// The log-densities of a block of rows, in nats, for densities in the data's own unit.
 pub(crate) fn densities<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Vec<f64> {
-    let own = model.own_log_densities(rows);
-    own.unwrap_or_else(|| densities_and_labels(model, rows, &mut []))
+    model
+        .own_log_densities(rows)
+        .unwrap_or_else(|| densities_and_labels(model, rows, &mut []))
 }
 
 /// The log-densities that follow from costs, and from the same costs the likeliest components of as many rows as there are
@@ -204,11 +204,11 @@ fn densities_and_labels<F: Float>(
     labels: &mut [u32],
 ) -> Vec<f64> {
     let beta = model.log_joint.beta;
-    let mut found = Vec::new();
-    let mut see = |costs: &[F]| soft::sum(costs, beta, &mut found);
+    let mut sums = Vec::new();
+    let mut see = |costs: &[F]| soft::sum(costs, beta, &mut sums);
     let block = costs_of_all(model, rows, &mut see);
     posterior::labels(&block, labels);
-    posterior::log_densities(rows, &block, model.log_joint, &found)
+    posterior::log_densities(rows, &block, model.log_joint, &sums)
 }
 
 #[inline(never)]
@@ -266,9 +266,9 @@ pub(crate) fn classify<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Re
 pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<(Score, u64)> {
     let is_squared = model.cost.is_squared();
     let blocks = by_blocks_of(rows_of_costs(model), model, data, |rows| {
-        let own = model.own_log_densities(rows);
-        let each = 1 + u64::from(own.is_some()) + u64::from(!is_squared);
-        let (densities, labels) = match own {
+        let own_densities = model.own_log_densities(rows);
+        let each = 1 + u64::from(own_densities.is_some()) + u64::from(!is_squared);
+        let (densities, labels) = match own_densities {
             Some(densities) => (densities, label(model.cost, rows)),
             None => {
                 let mut labels = vec![0; rows.len()];
@@ -353,8 +353,8 @@ fn check<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<()> {
 
 /// Whether the model takes what these rows hold, of which the first has this number.
 fn check_rows<F: Float>(model: Model<'_, F>, rows: &Rows<F>, first: usize) -> Result<()> {
-    let own = model.cost.own();
-    own.map_or(Ok(()), |own| own.takes(rows, first))
+    let own_cost = model.cost.own();
+    own_cost.map_or(Ok(()), |cost| cost.takes(rows, first))
 }
 
 /// `work` on every block of rows, results in order: none, where there are no rows.

@@ -100,7 +100,7 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
         self.row.reset(1, row.len());
         self.row.weights.push(1.0);
         (self.model.frame()).enter(row.iter().copied(), &mut self.row.values);
-        let own = self.model.cost().own();
-        own.map_or(Ok(()), |own| own.takes(&self.row, 0))
+        let own_cost = self.model.cost().own();
+        own_cost.map_or(Ok(()), |cost| cost.takes(&self.row, 0))
     }
 }

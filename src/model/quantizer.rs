@@ -28,17 +28,17 @@ impl<F: Float> CoarseQuantizer<F> {
     /// About $\sqrt k$ points among $k$ centres.
     pub(crate) fn of(centres: &Centres<F>) -> Self {
         let number = ((centres.len() as f64).sqrt() as usize).max(1);
-        let mut found = Self::with(centres, centres.evenly(number), 0);
+        let mut quantizer = Self::with(centres, centres.evenly(number), 0);
         let rows = Rows::of_padded(&centres.values, centres.dim());
         for _ in 0..STEPS {
-            let mut points = found.points;
-            points.move_to_means(&rows, |_| 1.0, &found.nearest);
-            found = Self::with(centres, points, found.evaluations);
+            let mut points = quantizer.points;
+            points.move_to_means(&rows, |_| 1.0, &quantizer.nearest);
+            quantizer = Self::with(centres, points, quantizer.evaluations);
         }
         // If some centres are far out, too few points are left among most centres: their cells are too wide.
         let regular = centres.len() / number;
         for _ in 0..ROUNDS {
-            let (starts, members) = found.cells();
+            let (starts, members) = quantizer.cells();
             let cells = starts.windows(2).map(|ends| &members[ends[0]..ends[1]]);
             if cells.clone().all(|cell| cell.len() <= WIDEST * regular) {
                 break;
@@ -46,7 +46,7 @@ impl<F: Float> CoarseQuantizer<F> {
             let mut points = Centres::with_capacity(2 * number, centres.dim());
             for (point, cell) in cells.enumerate() {
                 if cell.len() <= WIDEST * regular {
-                    points.push(found.points.row(point));
+                    points.push(quantizer.points.row(point));
                     continue;
                 }
                 let parts = cell.len().div_ceil(regular);
@@ -55,15 +55,15 @@ impl<F: Float> CoarseQuantizer<F> {
                     points.push(centres.row(member as usize));
                 }
             }
-            found = Self::with(centres, points, found.evaluations);
+            quantizer = Self::with(centres, points, quantizer.evaluations);
         }
-        found
+        quantizer
     }
 
     /// Points with the centres nearest to them; `evaluations` were made before.
     fn with(centres: &Centres<F>, points: Centres<F>, evaluations: u64) -> Self {
         let stride = centres.row(0).len();
-        let found = parallel::map_blocks(centres.len(), BLOCK, |_, range| {
+        let by_block = parallel::map_blocks(centres.len(), BLOCK, |_, range| {
             let values = &centres.values[range.start * stride..range.end * stride];
             let rows = Rows::of_padded(values, centres.dim());
             let mut ids = vec![0; range.len()];
@@ -71,7 +71,7 @@ impl<F: Float> CoarseQuantizer<F> {
             rows.nearest(&points, &mut ids, &mut squared);
             (ids, squared)
         });
-        let (nearest, squared) = found.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+        let (nearest, squared) = by_block.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
         Self {
             evaluations: evaluations + (centres.len() * points.len()) as u64,
             nearest: nearest.concat(),

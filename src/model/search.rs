@@ -83,9 +83,9 @@ pub(crate) fn all<F: Float>(
     if !block.shared {
         // One component.
         let costs = &mut scratch.approximate;
-        for (i, own) in block.costs.iter_mut().enumerate() {
+        for (i, only_cost) in block.costs.iter_mut().enumerate() {
             cost.some(rows, i, &[0], costs);
-            *own = costs[0];
+            *only_cost = costs[0];
         }
         return;
     }
@@ -102,13 +102,13 @@ pub(crate) fn all<F: Float>(
         let mut narrow = std::mem::take(&mut scratch.narrow);
         shared.enter(rows, &mut scratch.wide, &mut seen);
         let products = shared.products(&seen, beta, &mut narrow);
-        let found = products.map(|products| {
+        if let Some(products) = products {
             let direct =
                 |i: usize, ids: &[u32], out: &mut Vec<F>| shared.some_entered(&seen, i, ids, out);
             by_products(products, &direct, beta, &narrow, block, scratch, see);
-        });
+        }
         (block.seen, scratch.narrow) = (seen, narrow);
-        if found.is_some() {
+        if products.is_some() {
             return;
         }
     }
@@ -153,10 +153,10 @@ fn by_products<F: Float>(
     soft::contenders(&block.costs, errors, near, &mut contenders);
     let ranking = &mut scratch.ranking;
     let rows = block.costs.chunks_exact_mut(errors.len());
-    for (i, (row, found)) in rows.zip(&contenders).enumerate() {
-        let upper = found.upper.to_f64();
+    for (i, (row, contender)) in rows.zip(&contenders).enumerate() {
+        let upper = contender.upper.to_f64();
         let mut exact = is_small(error_below(upper));
-        if exact && !has_tight && found.number == 1 {
+        if exact && !has_tight && contender.number == 1 {
             see(row);
             continue;
         }
@@ -230,17 +230,17 @@ mod tests {
         let mut rows = Default::default();
         data.load(0..200, &frame, &mut rows).unwrap();
         let all_ids: Vec<u32> = (0..20).collect();
-        let mut found = Exact::default();
+        let mut scratch = Exact::default();
         let mut direct = Vec::new();
         for width in [1, 3, 20] {
             let mut block = Block::new(20, width);
             if width < 20 {
                 block.reset(200, &vec![0; 200 * width]);
-                ranked(Cost::Squared(&centres), &rows, &mut block, &mut found);
+                ranked(Cost::Squared(&centres), &rows, &mut block, &mut scratch);
             } else {
                 block.reset(200, &[]);
                 let cost = Cost::Squared(&centres);
-                all(cost, 1e8, &rows, &mut block, &mut found, &mut |_| {});
+                all(cost, 1e8, &rows, &mut block, &mut scratch, &mut |_| {});
             }
             for i in 0..200 {
                 rows.distances_to(i, &centres, &all_ids, &mut direct);
