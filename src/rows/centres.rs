@@ -133,26 +133,26 @@ impl<F: Float> Centres<F> {
 
     /// Centres (k, d) in the data's own unit, into the frame.
     pub(crate) fn enter(centres: ArrayView2<'_, F>, frame: &Frame<F>) -> Self {
-        let mut all = Self::with_capacity(centres.nrows(), frame.dim());
+        let mut entered = Self::with_capacity(centres.nrows(), frame.dim());
         let mut row = vec![F::zero(); stride(frame.dim())];
         for centre in centres.rows() {
             frame.enter(centre.iter().copied(), &mut row);
-            all.push(&row);
+            entered.push(&row);
         }
-        all
+        entered
     }
 
     /// Centres (k, d) in the coordinates of a frame already.
     pub(crate) fn of_coordinates(centres: ArrayView2<'_, F>) -> Self {
-        let mut all = Self::with_capacity(centres.nrows(), centres.ncols());
+        let mut padded = Self::with_capacity(centres.nrows(), centres.ncols());
         let mut row = vec![F::zero(); stride(centres.ncols())];
         for centre in centres.rows() {
             for (out, &x) in row.iter_mut().zip(centre) {
                 *out = x;
             }
-            all.push(&row);
+            padded.push(&row);
         }
-        all
+        padded
     }
 
     /// The centres (k, columns) in the data's own unit, rounded once.
@@ -162,14 +162,14 @@ impl<F: Float> Centres<F> {
                 frame.leave(j, self.row(c)[j])
             });
         };
-        let mut all = Array2::zeros((self.len(), self.dim));
-        for (c, mut out) in all.outer_iter_mut().enumerate() {
+        let mut centres = Array2::zeros((self.len(), self.dim));
+        for (c, mut out) in centres.outer_iter_mut().enumerate() {
             let coordinates = (0..self.dim).map(|j| frame.leave_exact(j, self.row(c)[j]));
             let mut columns: Vec<f64> = coordinates.collect();
             basis.leave(&mut columns);
             out.assign(&ArrayView1::from(&columns).mapv(held_in_range));
         }
-        all
+        centres
     }
 
     /// `number` of the centres, at evenly spaced numbers.
@@ -225,8 +225,9 @@ impl<F: Float> Centres<F> {
 
     /// The coordinates that are not 0, if they are few. Made when first asked for.
     pub(crate) fn non_zeros(&self) -> Option<&NonZeros<F>> {
-        let own = self.non_zeros.get(|| NonZeros::of(&self.values, self.dim));
-        own.as_ref()
+        self.non_zeros
+            .get(|| NonZeros::of(&self.values, self.dim))
+            .as_ref()
     }
 
     /// The centres as sparse rows see them, all of which have the coordinates `whole`: those of their frame.

@@ -18,13 +18,13 @@ fn underflow<F: Float>(dim: usize) -> f64 {
 #[inline(always)]
 fn rounding<F: Float>(dim: usize, norm: f64, largest_norm: f64, reach: f64) -> f64 {
     let gamma = (dim + 8) as f64 * F::EPSILON;
-    let all = gamma * (2.0 * norm + 2.0 * largest_norm);
+    let for_any = gamma * (2.0 * norm + 2.0 * largest_norm);
     // A centre much farther out than the row is too far away to be one of the nearest, rounded or not (E21).
     let within = gamma * (8.0 * norm + 4.5 * reach);
     let relative = if 2.0 * within <= 1.25 * reach {
-        within.min(all)
+        within.min(for_any)
     } else {
-        all
+        for_any
     };
     relative + underflow::<F>(dim)
 }
@@ -133,8 +133,8 @@ impl<F: Float> Rows<F> {
         let mut candidates = Vec::new();
         let mut by_panels = |rows: &[F], ids: &mut [u32], others: &mut [F]| {
             let panels = expanded.panels(centres);
-            let found = &mut candidates;
-            nearest::nearest(rows, about, stride, panels, margin, ids, others, found);
+            let candidates = &mut candidates;
+            nearest::nearest(rows, about, stride, panels, margin, ids, others, candidates);
         };
         if self.len() >= FEW_ROWS && short::fits(stride, centres.len()) {
             let panels = || expanded.panels(centres);
@@ -145,9 +145,9 @@ impl<F: Float> Rows<F> {
                 let is_open = |i: &usize| ids[*i] == nearest::OPEN;
                 let open: Vec<usize> = (0..ids.len()).filter(is_open).collect();
                 let rows: Vec<F> = open.iter().flat_map(|i| self.row(*i)).copied().collect();
-                let mut found = vec![0; open.len()];
-                by_panels(&rows, &mut found, &mut []);
-                for (&i, id) in open.iter().zip(found) {
+                let mut nearest_of_open = vec![0; open.len()];
+                by_panels(&rows, &mut nearest_of_open, &mut []);
+                for (&i, id) in open.iter().zip(nearest_of_open) {
                     ids[i] = id;
                 }
                 for (row, _) in &mut candidates {
@@ -183,21 +183,21 @@ impl<F: Float> Rows<F> {
         squared: &mut [F],
         others: &mut [F],
     ) {
-        let mut all = vec![0; ids.len()];
+        let mut labels = vec![0; ids.len()];
         let mut one = vec![F::zero(); ids.len()];
         squared.fill(F::INFINITY);
         others.fill(F::INFINITY);
         for c in 0..centres.len() as u32 {
-            all.fill(c);
+            labels.fill(c);
             distance::to_own(
                 &self.values,
                 &centres.values,
                 stride(self.dim),
-                &all,
+                &labels,
                 &mut one,
             );
-            let found = ids.iter_mut().zip(&mut *squared).zip(&mut *others);
-            for (((id, least), other), &one) in found.zip(&one) {
+            let two_nearest = ids.iter_mut().zip(&mut *squared).zip(&mut *others);
+            for (((id, least), other), &one) in two_nearest.zip(&one) {
                 if one < *least {
                     (*id, *other, *least) = (c, *least, one);
                 } else if one < *other {

@@ -122,14 +122,15 @@ impl<F: Float> Frame<F> {
     /// The factors (d), if they are not one power of two for all columns.
     pub(crate) fn own_scale(&self) -> Option<&[F]> {
         let one = F::from_f64(1.0 / self.unit);
-        let own = &self.scale[..self.dim];
-        own.iter().any(|scale| *scale != one).then_some(own)
+        let scales = &self.scale[..self.dim];
+        scales.iter().any(|scale| *scale != one).then_some(scales)
     }
 
     /// The logarithms of the factors (d), less their mean; none where they are equal.
     pub(crate) fn log_scales(&self) -> Arc<[f64]> {
-        let own = self.own_scale().unwrap_or_default().iter();
-        own.map(|scale| scale.to_f64().ln() - self.log_scale)
+        let scales = self.own_scale().unwrap_or_default().iter();
+        scales
+            .map(|scale| scale.to_f64().ln() - self.log_scale)
             .collect()
     }
 
@@ -174,8 +175,8 @@ impl<F: Float> Frame<F> {
 
     /// This frame for some of its columns, where all have one unit and none is mixed with others.
     pub(crate) fn of_columns(&self, columns: &[usize]) -> Self {
-        let of = |values: &[F]| columns.iter().map(|j| values[*j]).collect::<Vec<F>>();
-        Self::from_parts(&of(&self.offset), &of(&self.mean), self.exponent)
+        let picked = |values: &[F]| columns.iter().map(|j| values[*j]).collect::<Vec<F>>();
+        Self::from_parts(&picked(&self.offset), &picked(&self.mean), self.exponent)
     }
 
     /// The frame of `dim` directions in the coordinates of this one, with its unit and origin.

@@ -90,10 +90,10 @@ impl<F: Float> Linear<F> {
         let mut forms = Forms::new(means.dim + 1);
         let mut parts = Vec::new();
         for (c, mean) in means.rows().enumerate() {
-            let own = part(c);
-            let square = [F::from_f64(own.factor)];
-            forms.add(mean, |_| own.factor, &square, own.added);
-            parts.push(own);
+            let part = part(c);
+            let square = [F::from_f64(part.factor)];
+            forms.add(mean, |_| part.factor, &square, part.added);
+            parts.push(part);
         }
         Self::of(forms, &means, parts)
     }
@@ -148,13 +148,13 @@ impl<F: Float> Linear<F> {
         let most = largest_terms(self.width());
         let is_tight = |c: usize| beta * self.terms[c] > most;
         let is_far = |c: usize| 2.0 * beta * self.farness[c] > FARTHEST || is_tight(c);
-        let all = |is: &dyn Fn(usize) -> bool| {
-            let all = (0..self.terms.len()).filter(|c| is(*c));
-            all.map(|c| c as u32).collect()
+        let components = |is: &dyn Fn(usize) -> bool| {
+            let numbers = (0..self.terms.len()).filter(|c| is(*c));
+            numbers.map(|c| c as u32).collect()
         };
         Terms {
-            tight: all(&is_tight),
-            far: all(&is_far),
+            tight: components(&is_tight),
+            far: components(&is_far),
             parts: Arc::clone(&self.parts),
         }
     }
