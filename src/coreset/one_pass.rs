@@ -196,15 +196,17 @@ impl<T: Element> OnePass<T> {
         self.whole()?;
         let lists = std::mem::take(&mut self.lists);
         // The rows that came last, then the lists.
-        let mut all = std::mem::take(&mut self.fresh);
+        let mut gathered = std::mem::take(&mut self.fresh);
         for list in lists.into_iter().flatten() {
-            all.append(list);
+            gathered.append(list);
         }
-        ensure(!all.weights.is_empty(), || Error::Empty { what: "stream" })?;
-        let all = self.reduced(all, self.size)?;
-        let shape = (all.weights.len(), self.dim);
-        let rows = Array2::from_shape_vec(shape, all.values).expect("n x d numbers");
-        Ok((rows, Array1::from_vec(all.weights)))
+        ensure(!gathered.weights.is_empty(), || Error::Empty {
+            what: "stream",
+        })?;
+        let reduced = self.reduced(gathered, self.size)?;
+        let shape = (reduced.weights.len(), self.dim);
+        let rows = Array2::from_shape_vec(shape, reduced.values).expect("n x d numbers");
+        Ok((rows, Array1::from_vec(reduced.weights)))
     }
 
     /// Rows that came so far.

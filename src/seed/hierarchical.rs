@@ -207,15 +207,15 @@ impl<'a, F: Float> Cells<'a, F> {
     /// Rows are read in their own order: those of a cell lie far apart, and its few seeds stay in the cache.
     fn compare_all(&mut self) -> Result<()> {
         let mut near = std::mem::take(&mut self.near);
-        let all = &*self;
+        let this = &*self;
         let evaluations = parallel::map_chunks(&mut near, BLOCK, |_, range, near| {
-            let rows = all.view.load(range)?;
+            let rows = this.view.load(range)?;
             let mut distances = Vec::new();
             let mut evaluations = 0;
             for (i, near) in near.iter_mut().enumerate() {
-                *near = all.follow(&rows, i, *near, &mut distances, &mut evaluations);
+                *near = this.follow(&rows, i, *near, &mut distances, &mut evaluations);
             }
-            all.view.done(near.len());
+            this.view.done(near.len());
             Ok(evaluations)
         });
         self.near = near;
@@ -243,15 +243,15 @@ impl<'a, F: Float> Cells<'a, F> {
             self.view.done(together);
             let proposals = (0..together).map(|_| (old.draw(rng), rng.uniform()));
             let proposals: Vec<(usize, f64)> = proposals.collect();
-            let all = &*self;
+            let this = &*self;
             let pieces = parallel::map_blocks(together, TASK_PROPOSALS, |_, range| {
                 let mut rows = Rows::default();
                 let mut distances = Vec::new();
                 let ids: Vec<usize> = proposals[range].iter().map(|(n, _)| *n).collect();
-                all.view.data.gather(&ids, all.view.frame, &mut rows)?;
+                this.view.data.gather(&ids, this.view.frame, &mut rows)?;
                 let mut evaluations = 0;
                 let near = ids.iter().enumerate().map(|(i, &n)| {
-                    all.follow(&rows, i, all.near[n], &mut distances, &mut evaluations)
+                    this.follow(&rows, i, this.near[n], &mut distances, &mut evaluations)
                 });
                 Ok((near.collect::<Vec<_>>(), rows, evaluations))
             });
@@ -313,14 +313,17 @@ mod tests {
             };
             part(n) / (0..5).map(part).sum::<f64>()
         };
-        for (i, &found) in counts.iter().enumerate() {
+        for (i, &count) in counts.iter().enumerate() {
             let a = i / 25;
             let b = i / 5 % 5;
             let c = i % 5;
             let p = share(a, &[]) * share(b, &[a]) * share(c, &[a, b]);
-            let found = f64::from(found) / f64::from(rounds);
+            let frequency = f64::from(count) / f64::from(rounds);
             let error = 5.0 * (p * (1.0 - p) / f64::from(rounds)).sqrt();
-            assert!((found - p).abs() <= error, "{a} {b} {c}: {found} for {p}");
+            assert!(
+                (frequency - p).abs() <= error,
+                "{a} {b} {c}: {frequency} for {p}"
+            );
         }
     }
 

@@ -70,11 +70,11 @@ impl<F: Float> Seeds<F> {
 
     /// Checks that there are `k` seeds of `d` coordinates; the error says what is wrong.
     pub(crate) fn check(&self, k: usize, d: usize) -> std::result::Result<(), String> {
-        let found = self.centres.len();
+        let number = self.centres.len();
         let dim = self.centres.dim();
-        if found != k {
+        if number != k {
             return Err(format!(
-                "{found} seeds for {k} clusters: each cluster needs one"
+                "{number} seeds for {k} clusters: each cluster needs one"
             ));
         }
         if dim != d {
