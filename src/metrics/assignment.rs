@@ -40,9 +40,11 @@ pub(crate) fn matching(costs: ArrayView2<'_, f64>) -> Vec<usize> {
                 }
                 // Free columns first among equals, then the lowest number: the list is in no order.
                 let key = |c: usize| (row_of[c] != NONE, c);
-                let least = lengths[open[next]];
-                let of = lengths[column];
-                if of < least || (of == least && key(column) < key(open[next])) {
+                let shortest = lengths[open[next]];
+                let length_here = lengths[column];
+                if length_here < shortest
+                    || (length_here == shortest && key(column) < key(open[next]))
+                {
                     next = place;
                 }
             }
@@ -96,12 +98,16 @@ mod tests {
         for shape in [(1, 1), (1, 4), (3, 3), (4, 6), (6, 6), (3, 7)] {
             for cost in costs.iter().cycle().take(40 * costs.len()) {
                 let costs = Array2::from_shape_simple_fn(shape, || cost(&mut rng));
-                let found = matching(costs.view());
-                let different: std::collections::BTreeSet<_> = found.iter().collect();
+                let columns = matching(costs.view());
+                let different: std::collections::BTreeSet<_> = columns.iter().collect();
                 assert_eq!(different.len(), costs.nrows(), "no column twice");
-                let total: f64 = found.iter().enumerate().map(|(i, &j)| costs[[i, j]]).sum();
+                let total: f64 = columns
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &j)| costs[[i, j]])
+                    .sum();
                 assert_relative_eq!(total, least_cost(&costs), max_relative = 1e-12);
-                assert_eq!(found, matching(costs.view()));
+                assert_eq!(columns, matching(costs.view()));
             }
         }
         assert!(matching(Array2::zeros((0, 3)).view()).is_empty());

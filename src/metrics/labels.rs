@@ -108,8 +108,8 @@ pub fn adjusted_rand_index(labels: ArrayView1<u32>, truth: ArrayView1<u32>) -> R
 
 /// `sum_i n_i/n ln(n/n_i)`, in nats.
 fn entropy(counts: &[u64], n: u128) -> f64 {
-    let of = |&count: &u64| count as f64 / n as f64 * ln_ratio(n, u128::from(count));
-    counts.iter().map(of).sum()
+    let term = |&count: &u64| count as f64 / n as f64 * ln_ratio(n, u128::from(count));
+    counts.iter().map(term).sum()
 }
 
 /// `ln(numerator / denominator)` for positive integers, accurate where the two are close.
@@ -152,11 +152,11 @@ fn adjusted_rand(both: i128, only_rows: i128, only_columns: i128, neither: i128)
 mod tests {
     use super::*;
 
-    fn close(found: f64, expected: f64) {
-        let error = (found - expected).abs();
+    fn close(computed: f64, expected: f64) {
+        let error = (computed - expected).abs();
         assert!(
             error <= 1e-13 * expected.abs().max(1.0),
-            "{found} is not {expected}"
+            "{computed} is not {expected}"
         );
     }
 

@@ -98,9 +98,9 @@ mod tests {
             sums: sums.to_vec(),
         };
         let weights = [1.0; 4];
-        let found = groups(a).error_of_difference(&groups(b), &weights);
+        let error = groups(a).error_of_difference(&groups(b), &weights);
         // Differences 0.5, 1, -0.5, 2 of mean 0.75: the variance is 13/12.
-        assert!((found - (13.0f64 / 12.0 / 4.0).sqrt()).abs() < 1e-15);
+        assert!((error - (13.0f64 / 12.0 / 4.0).sqrt()).abs() < 1e-15);
         assert_eq!(groups(a).error_of_difference(&groups(a), &weights), 0.0);
     }
 }

@@ -67,15 +67,15 @@ impl<F: Float> Selection<F> {
         };
         let costs: Vec<Option<f64>> = values.map(|value| value.map(|x| sign * x)).collect();
         let least = costs.iter().flatten().copied().reduce(f64::min)?;
-        let mut all = costs.iter().zip(&self.candidates);
-        let good = |(cost, one): &(&Option<f64>, &Candidate<F>)| {
+        let is_good = |(cost, candidate): &(&Option<f64>, &Candidate<F>)| {
             let slack = match criterion {
-                Criterion::HeldOut => one.held_out_error.unwrap_or(0.0),
+                Criterion::HeldOut => candidate.held_out_error.unwrap_or(0.0),
                 _ => 0.0,
             };
             cost.is_some_and(|cost| cost <= least + slack)
         };
-        all.find(good).map(|(_, one)| one)
+        let first_good = costs.iter().zip(&self.candidates).find(is_good);
+        first_good.map(|(_, candidate)| candidate)
     }
 }
 

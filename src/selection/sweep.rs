@@ -113,9 +113,9 @@ impl<F: Float> Sweep<F> {
         positive("clusters of a sweep", least)?;
         let estimators: Result<Vec<E>> = self.clusters.iter().map(|k| build(*k)).collect();
         let estimators = estimators?;
-        let all = estimators.iter().zip(&self.clusters);
-        let all: Vec<Entry<'_, F>> = all.map(|(e, k)| (*k, e as _)).collect();
-        self.compare(data, &all)
+        let pairs = estimators.iter().zip(&self.clusters);
+        let entries: Vec<Entry<'_, F>> = pairs.map(|(e, k)| (*k, e as _)).collect();
+        self.compare(data, &entries)
     }
 
     /// One estimator on the same rows as those of [`run`](Self::run), such as a Dirichlet process
@@ -128,23 +128,23 @@ impl<F: Float> Sweep<F> {
         estimator: &dyn Estimator<F>,
     ) -> Result<Candidate<F>> {
         positive("clusters of a sweep", clusters)?;
-        let found = self.compare(data, &[(clusters, estimator)])?;
-        Ok(found.into_candidates().remove(0))
+        let selection = self.compare(data, &[(clusters, estimator)])?;
+        Ok(selection.into_candidates().remove(0))
     }
 
     /// Compares estimators of any type.
-    fn compare(&self, data: &dyn Data<F>, all: &[Entry<'_, F>]) -> Result<Selection<F>> {
+    fn compare(&self, data: &dyn Data<F>, entries: &[Entry<'_, F>]) -> Result<Selection<F>> {
         let data: &dyn Data<F> = &Guarded::to_fit(data, None, false)?;
-        let most = all.last().map_or(0, |(clusters, _)| *clusters);
+        let most = entries.last().map_or(0, |(clusters, _)| *clusters);
         seed::enough_rows(data, most, "data")?;
         self.coreset.check(most)?;
         let split = self.split(data)?;
         let fitted = split.fitted.as_ref().map_or(data, |rows| &**rows);
         seed::enough_rows(fitted, most, "data without the held-out rows")?;
 
-        let cold = parallel::map_fits(all.len(), fitted.len(), |i| all[i].1.fit(fitted));
+        let cold = parallel::map_fits(entries.len(), fitted.len(), |i| entries[i].1.fit(fitted));
         let mut fits: Vec<(Fit<BoxedMixture<F>>, bool)> = Vec::new();
-        for (cold, (_, estimator)) in cold.into_iter().zip(all) {
+        for (cold, (_, estimator)) in cold.into_iter().zip(entries) {
             let cold = cold?;
             let kept = match fits.last() {
                 Some((before, _)) if self.warm_starts => {
@@ -177,12 +177,12 @@ impl<F: Float> Sweep<F> {
         let groups = judged.iter().filter_map(|(_, groups)| groups.as_ref());
         let best = groups.max_by(|a, b| mean(a).total_cmp(&mean(b))).cloned();
 
-        let candidates = fits.into_iter().zip(judged).zip(all);
+        let candidates = fits.into_iter().zip(judged).zip(entries);
         let candidates = candidates.map(|(((fit, warm), (criteria, groups)), (clusters, _))| {
             let error = |best| {
                 groups
                     .as_ref()
-                    .map(|own| own.error_of_difference(best, &weights))
+                    .map(|groups| groups.error_of_difference(best, &weights))
             };
             Candidate {
                 clusters: *clusters,
