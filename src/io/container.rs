@@ -56,9 +56,10 @@ impl Prefix {
         let (version, rest) = rest.split_first_chunk().ok_or(FileFault::Truncated)?;
         let version = u32::from_le_bytes(*version);
         if !(1..=kind.version).contains(&version) {
-            let found = version;
-            let known = kind.version;
-            return Err(FileFault::Version { found, known });
+            return Err(FileFault::Version {
+                found: version,
+                known: kind.version,
+            });
         }
         let (length, rest) = rest.split_first_chunk().ok_or(FileFault::Truncated)?;
         let header = rest.first_chunk().ok_or(FileFault::Truncated)?;
@@ -81,11 +82,11 @@ pub(crate) struct Contents<'a> {
 impl<'a> Contents<'a> {
     pub(crate) fn of(kind: &FileKind, bytes: &'a [u8]) -> Result<Self> {
         let prefix = Prefix::of(kind, bytes)?;
-        let found = bytes.len() as u64;
-        if found < prefix.length {
+        let length = bytes.len() as u64;
+        if length < prefix.length {
             return Err(FileFault::Truncated);
         }
-        if found > prefix.length {
+        if length > prefix.length {
             return Err(FileFault::Longer);
         }
         let whole = bytes.split_last_chunk::<SUM>();
@@ -157,8 +158,7 @@ pub(crate) fn read_one(kind: &FileKind, mut from: impl Read) -> Result<Vec<u8>> 
 /// The first value of some bytes, which are left without it. `section` is what errors call it.
 pub(crate) fn take<T: DeserializeOwned>(section: &str, bytes: &mut &[u8]) -> Result<T> {
     let rule = "is not valid";
-    let found = codec::read(bytes);
-    let (value, rest) = found.ok_or_else(|| FileFault::content(section, rule))?;
+    let (value, rest) = codec::read(bytes).ok_or_else(|| FileFault::content(section, rule))?;
     *bytes = rest;
     Ok(value)
 }

@@ -94,15 +94,16 @@ impl ModelInfo {
 
     pub(crate) fn text(&self) -> String {
         let [components, columns] = [self.components, self.columns].map(|size| size.to_string());
-        let own = [
+        let facts = [
             ("crate_version", &self.crate_version),
             ("family", &self.family),
             ("number", &self.number),
             ("components", &components),
             ("columns", &columns),
         ];
-        let own = own.into_iter().map(|(name, value)| (name, &value[..]));
-        lines(own.chain(self.notes.iter().map(|(n, v)| (&n[..], &v[..]))))
+        let facts = facts.map(|(name, value)| (name, &value[..]));
+        let notes = self.notes.iter().map(|(n, v)| (&n[..], &v[..]));
+        lines(facts.into_iter().chain(notes))
     }
 
     pub(crate) fn parse(format: u32, header: &str) -> std::result::Result<Self, FileFault> {
@@ -118,9 +119,9 @@ impl ModelInfo {
 
     /// The facts of a header, whatever its fields are called.
     fn of_text(format: u32, header: &str) -> Option<Self> {
-        let all = fields(header)?;
-        let (own, notes) = all.split_first_chunk()?;
-        let [crate_version, family, number, components, columns] = own.map(|(_, value)| value);
+        let fields = fields(header)?;
+        let (facts, notes) = fields.split_first_chunk()?;
+        let [crate_version, family, number, components, columns] = facts.map(|(_, value)| value);
         let notes = notes.iter().map(|(n, v)| (n.to_string(), v.to_string()));
         Some(Self {
             format,
