@@ -34,8 +34,8 @@ fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Resul
         }
         Ok(subset)
     };
-    let same = |a: &Option<Subset>, b: &Option<Subset>, of: &str| {
-        let what = || format!("{of}: the same seed chose other rows, or weights");
+    let same = |a: &Option<Subset>, b: &Option<Subset>, case: &str| {
+        let what = || format!("{case}: the same seed chose other rows, or weights");
         law::<C>(a == b, what)
     };
     same_on_threads(|| draw(0), same)?;
@@ -58,8 +58,8 @@ fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Resul
         }
         sums
     };
-    let all: Vec<usize> = (0..data.len()).collect();
-    let expected = sums(&all, &|n| data.weight(n));
+    let all_rows: Vec<usize> = (0..data.len()).collect();
+    let expected = sums(&all_rows, &|n| data.weight(n));
     let mut first = vec![0.0; expected.len()];
     let mut second = vec![0.0; expected.len()];
     for seed in 0..SEEDS {
@@ -82,9 +82,9 @@ fn coreset_on<F: Float, C: Coreset<F>>(coreset: &C, data: &dyn Data<F>) -> Resul
         let error = ((square - off * off).max(0.0) / SEEDS as f64).sqrt();
         let near = off.abs() <= ERRORS * error + 1e-9 * expected[0].abs();
         law::<C>(near, || {
-            let of = name(f);
+            let summed = name(f);
             format!(
-                "the sum of the {of} is off by {off:e} on average over {SEEDS} seeds (standard error {error:e})"
+                "the sum of the {summed} is off by {off:e} on average over {SEEDS} seeds (standard error {error:e})"
             )
         })?;
     }

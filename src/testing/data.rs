@@ -38,22 +38,22 @@ where
         (own, same_rows, "rows"),
         (&*selected, &*expected, "selected rows"),
     ];
-    for (own, other, what) in pairs {
-        let n = other.len();
+    for (rows, expected, what) in pairs {
+        let n = expected.len();
         let mut loaded = [Rows::default(), Rows::default()];
-        equal(own.len() == n, &format!("the number of {what}"))?;
+        equal(rows.len() == n, &format!("the number of {what}"))?;
         for from in (0..n).step_by(LOOKED_AT) {
             let range = from..(from + LOOKED_AT).min(n);
-            own.load(range.clone(), &frame, &mut loaded[0])?;
-            other.load(range, &frame, &mut loaded[1])?;
-            let of = format!("a block of loaded {what} from row {from} on");
-            equal(are_equal(&loaded), &of)?;
+            rows.load(range.clone(), &frame, &mut loaded[0])?;
+            expected.load(range, &frame, &mut loaded[1])?;
+            let block = format!("a block of loaded {what} from row {from} on");
+            equal(are_equal(&loaded), &block)?;
         }
         let list: Vec<usize> = (0..n.min(LOOKED_AT)).map(|i| (5 * i + 1) % n).collect();
-        own.gather(&list, &frame, &mut loaded[0])?;
-        other.gather(&list, &frame, &mut loaded[1])?;
+        rows.gather(&list, &frame, &mut loaded[0])?;
+        expected.gather(&list, &frame, &mut loaded[1])?;
         equal(are_equal(&loaded), &format!("a list of gathered {what}"))?;
-        let weights = (0..n).all(|i| own.weight(i) == other.weight(i));
+        let weights = (0..n).all(|i| rows.weight(i) == expected.weight(i));
         equal(weights, &format!("a weight of {what}"))?;
     }
     let k = 5.min(same_rows.summary().rows);

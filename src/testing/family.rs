@@ -36,8 +36,8 @@ where
         };
         for seed in 0..3 {
             let fit = trial.fit(15, seed)?;
-            let of = format!("supports of {width}");
-            rises::<M, F>(&fit.report.free_energies, &of)?;
+            let case = format!("supports of {width}");
+            rises::<M, F>(&fit.report.free_energies, &case)?;
             if fit.model.prior_terms() != 0.0 {
                 // The free energy bounds the evidence.
                 continue;
@@ -47,7 +47,7 @@ where
             let likelihood = fit.model.log_likelihood(data)?;
             let slack = tolerance::<F>() * energy.abs().max(data.summary().total_weight);
             let what =
-                || format!("{of}: the free energy is {energy}, the log-likelihood {likelihood}");
+                || format!("{case}: the free energy is {energy}, the log-likelihood {likelihood}");
             law::<M>(energy <= likelihood + slack, what)?;
             let bounds = width < k || fit.model.plain().is_some();
             law::<M>(bounds || energy >= likelihood - slack, what)?;

@@ -68,12 +68,12 @@ fn tolerance<F: Float>() -> f64 {
 
 /// Rows with other weights: every third one 0, the others larger and smaller.
 fn reweighted<'a, F: Float>(data: &'a dyn Data<F>) -> Result<Box<dyn Data<F> + 'a>> {
-    let all: Vec<usize> = (0..data.len()).collect();
+    let rows: Vec<usize> = (0..data.len()).collect();
     let weight = |&n: &usize| match n % 3 {
         2 => 0.0,
         _ => data.weight(n) * (1 + n % 4) as f64,
     };
-    data.select(&all, all.iter().map(weight).collect())
+    data.select(&rows, rows.iter().map(weight).collect())
 }
 
 fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Array2<f64>> {

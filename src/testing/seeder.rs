@@ -24,8 +24,10 @@ pub fn seeder<F: Float, S: Seeder<F>>(seeder: &S, data: &dyn Data<F>, k: usize) 
             seeds.check(k, frame.dim()).map_err(broken::<S>)?;
             Ok(seeds.centres)
         };
-        let same = |a: &Centres<F>, b: &Centres<F>, of: &str| {
-            law::<S>(a == b, || format!("{of}: the same seed chose other seeds"))
+        let same = |a: &Centres<F>, b: &Centres<F>, case: &str| {
+            law::<S>(a == b, || {
+                format!("{case}: the same seed chose other seeds")
+            })
         };
         for seed in 0..SEEDS {
             let seeds = choose(seed)?;

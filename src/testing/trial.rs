@@ -90,8 +90,8 @@ impl<F: Float, E: EStep<F> + Clone + 'static, M: MStep<F> + Clone> Trial<'_, F, 
                 family_name: self.m_step.name(),
                 spare: &Default::default(),
             };
-            let found = pass.run(&mut supports, None)?;
-            energies.push(found.likelihood.free_energy(model.log_joint()));
+            let totals = pass.run(&mut supports, None)?;
+            energies.push(totals.likelihood.free_energy(model.log_joint()));
             search.end_pass();
         }
         Ok(energies)
@@ -107,9 +107,9 @@ impl<F: Float, E: EStep<F> + Clone + 'static, M: MStep<F> + Clone> Trial<'_, F, 
         let process = std::process::id();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("coremix-testing-{process}-{count}.ckp"));
-        let found = self.goes_on::<S>(&path);
+        let outcome = self.goes_on::<S>(&path);
         std::fs::remove_file(&path).ok();
-        found
+        outcome
     }
 
     fn goes_on<S: ?Sized>(&self, path: &Path) -> Result<()> {
@@ -133,24 +133,24 @@ impl<F: Float, E: EStep<F> + Clone + 'static, M: MStep<F> + Clone> Trial<'_, F, 
                 }
                 error => error,
             })?;
-            let of = format!("resumed after {stop} iterations");
-            same::<S, F, _, _>(&whole, &resumed, &of)?;
+            let case = format!("resumed after {stop} iterations");
+            same::<S, F, _, _>(&whole, &resumed, &case)?;
             let [a, b] = [&whole, &resumed].map(|fit| fit.report.distance_evaluations);
-            law::<S>(a == b, || format!("{of}: other evaluations"))?;
+            law::<S>(a == b, || format!("{case}: other evaluations"))?;
         }
         Ok(())
     }
 }
 
 /// The free energy never falls. `S` is the stage to blame.
-pub(super) fn rises<S: ?Sized, F: Float>(free_energies: &[f64], of: &str) -> Result<()> {
+pub(super) fn rises<S: ?Sized, F: Float>(free_energies: &[f64], case: &str) -> Result<()> {
     for (t, pair) in free_energies.windows(2).enumerate() {
         let before = pair[0];
         let after = pair[1];
         let falls = after < before - tolerance::<F>() * before.abs().max(after.abs());
         law::<S>(!falls, || {
             let t = t + 1;
-            format!("{of}: the free energy falls from {before} to {after} in iteration {t}")
+            format!("{case}: the free energy falls from {before} to {after} in iteration {t}")
         })?;
     }
     Ok(())
@@ -160,7 +160,7 @@ pub(super) fn rises<S: ?Sized, F: Float>(free_energies: &[f64], of: &str) -> Res
 pub(super) fn same<S: ?Sized, F: Float, A: Mixture<F>, B: Mixture<F>>(
     a: &Fit<A>,
     b: &Fit<B>,
-    of: &str,
+    case: &str,
 ) -> Result<()> {
     let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     let energies = [&a.report, &b.report].map(|report| bits(&report.free_energies));
@@ -171,7 +171,7 @@ pub(super) fn same<S: ?Sized, F: Float, A: Mixture<F>, B: Mixture<F>>(
         ("means", a.model.means() == b.model.means()),
     ] {
         law::<S>(same, || {
-            format!("{of}: other {what}, but the same fit must give the same bits")
+            format!("{case}: other {what}, but the same fit must give the same bits")
         })?;
     }
     Ok(())
