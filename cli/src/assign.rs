@@ -57,11 +57,11 @@ fn of_rows<T: Element>(
     cancel: &Cancel,
 ) -> Result<()> {
     let model: BoxedMixture<T::Float> = Save::load(&assign.model)?;
-    let own = model.means().ncols();
-    let found = rows.dim();
-    if own != found {
+    let fitted = model.means().ncols();
+    let given = rows.dim();
+    if fitted != given {
         let what = format!(
-            "the model has {own} columns, the rows have {found}: give the columns of the fit"
+            "the model has {fitted} columns, the rows have {given}: give the columns of the fit"
         );
         return Err(Failure::arguments(what));
     }

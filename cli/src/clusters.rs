@@ -49,18 +49,18 @@ fn of_rows<T: Element>(
     decoder: u64,
     cancel: &Cancel,
 ) -> Result<()> {
-    let own = &clusters.common;
-    let algorithm = common(&clusters.algorithm, own, columns, rows.dim())?.cancel(cancel);
+    let options = &clusters.common;
+    let algorithm = common(&clusters.algorithm, options, columns, rows.dim())?.cancel(cancel);
     // Without a coreset, the rows that are not held out are copied.
-    let copies = if own.coreset.is_some() { 1 } else { 2 };
-    let room = Room::new(own.memory, (rows.len(), rows.dim()), true).decoder(decoder);
+    let copies = if options.coreset.is_some() { 1 } else { 2 };
+    let room = Room::new(options.memory, (rows.len(), rows.dim()), true).decoder(decoder);
     let room = match rows.lists() {
         // The lists are in memory in any case, and copied once more.
         Some((_, ids, _)) => room.sparse(ids.len()),
         None => room,
     };
     let loaded = room.holds::<T>(&algorithm.clone().clusters(clusters.to), copies)?;
-    if !loaded && own.coreset.is_none() {
+    if !loaded && options.coreset.is_none() {
         let hint = "--memory: the rows must fit in it twice: allow more, or give a --coreset";
         return Err(Failure::arguments(hint));
     }
@@ -83,23 +83,23 @@ fn of_rows<T: Element>(
         })
     };
     let data = rows::data(rows, weights, loaded, &bar)?;
-    let one_variance = has_one_variance(&clusters.algorithm, own);
+    let one_variance = has_one_variance(&clusters.algorithm, options);
     rows::warn_of_columns(columns, data.as_data().summary(), one_variance);
     let mut sweep = Sweep::new(each())
         .held_out(clusters.held_out)
-        .seed(own.seed);
-    if let Some(draws) = own.coreset {
+        .seed(options.seed);
+    if let Some(draws) = options.coreset {
         sweep = sweep.coreset(Lightweight::new(draws));
     }
-    let found = sweep.run(data.as_data(), build).and_then(|found| {
-        advise(&found, data.as_data())?;
+    let report = sweep.run(data.as_data(), build).and_then(|selection| {
+        advise(&selection, data.as_data())?;
         if !clusters.dirichlet_process {
-            return Ok(found.to_string());
+            return Ok(selection.to_string());
         }
         let process = algorithms::dp_gmm(clusters.to, 1.0)
-            .seed(own.seed)
-            .restarts(own.restarts.unwrap_or(1))
-            .standardise(own.standardise)
+            .seed(options.seed)
+            .restarts(options.restarts.unwrap_or(1))
+            .standardise(options.standardise)
             .cancel(cancel)
             .build()?;
         bar.say("fitting a Dirichlet process");
@@ -109,14 +109,14 @@ fn of_rows<T: Element>(
         if let Some(held_out) = process.held_out {
             line += &format!(", held-out {held_out:.5}");
         }
-        Ok(format!("{found}\n{line}"))
+        Ok(format!("{selection}\n{line}"))
     });
     drop(bar);
-    match found {
+    match report {
         _ if cancel.is_cancelled() => Err(Failure::Interrupted(
             ": nothing is saved, so the same command begins anew".into(),
         )),
-        Ok(found) => say(&found),
+        Ok(report) => say(&report),
         Err(error) => Err(Failure::naming(error, columns)),
     }
 }
@@ -147,8 +147,8 @@ impl<F: Float> Estimator<F> for Shown<'_, F> {
 }
 
 /// Says where other numbers of clusters may be better, and where the criteria say nothing.
-fn advise<F: Float>(found: &Selection<F>, data: &dyn Data<F>) -> coremix::Result<()> {
-    let best = [Criterion::Bic, Criterion::Icl].map(|criterion| found.best(criterion));
+fn advise<F: Float>(selection: &Selection<F>, data: &dyn Data<F>) -> coremix::Result<()> {
+    let best = [Criterion::Bic, Criterion::Icl].map(|criterion| selection.best(criterion));
     let [Some(bic), Some(icl)] = best else {
         return Ok(());
     };
@@ -161,9 +161,9 @@ fn advise<F: Float>(found: &Selection<F>, data: &dyn Data<F>) -> coremix::Result
             return Ok(());
         }
     }
-    let all = found.candidates();
-    let last = all.last().map_or(0, |last| last.clusters);
-    if all.len() > 1
+    let candidates = selection.candidates();
+    let last = candidates.last().map_or(0, |last| last.clusters);
+    if candidates.len() > 1
         && [bic, icl].iter().all(|one| one.clusters == last)
         && last < data.summary().rows
     {
@@ -192,9 +192,10 @@ fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremi
             // Centres are padded.
             let row = &rows.coordinates(i)[..data.dim()];
             let none = || (row.to_vec(), vec![false; row.len()]);
-            let (own, differ) = seen[labels[first + i] as usize].get_or_insert_with(none);
-            let pairs = own.iter().zip(row).zip(differ);
-            pairs.for_each(|((own, x), differ)| *differ |= own != x);
+            let (first_row, differ) = seen[labels[first + i] as usize].get_or_insert_with(none);
+            for ((known, x), differ) in first_row.iter().zip(row).zip(differ) {
+                *differ |= known != x;
+            }
         }
     }
     let collapsed = |differ: &Vec<bool>| {

@@ -9,9 +9,9 @@ use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 use std::path::Path;
 
-pub(crate) fn run(of: &Completions) -> Result<()> {
+pub(crate) fn run(completions: &Completions) -> Result<()> {
     let mut text = Vec::new();
-    let name = &*of.shell;
+    let name = &*completions.shell;
     if name == "man" {
         let written = Man::new(help::command()).render(&mut text);
         written.map_err(|error| Failure::file(Path::new("standard output"), error))?;

@@ -10,7 +10,7 @@ use coremix_files::column_texts;
 use serde_json::{Value, json};
 
 /// A column that sets a cluster apart, and how far.
-struct Apart {
+struct Contrast {
     column: usize,
     /// In nats, or in standard deviations.
     by: f64,
@@ -32,57 +32,57 @@ pub(crate) fn run(explain: &Explain) -> Result<()> {
         None => format!("column {column}"),
     };
     let texts = column_texts(&info);
-    let value = |apart: &Apart| {
-        let texts = texts.get(&name(apart.column));
-        let text = texts.and_then(|texts| texts.get(apart.mean as usize));
-        text.filter(|_| apart.is_category).cloned()
+    let value = |contrast: &Contrast| {
+        let texts = texts.get(&name(contrast.column));
+        let text = texts.and_then(|texts| texts.get(contrast.mean as usize));
+        text.filter(|_| contrast.is_category).cloned()
     };
     let top = explain.top.min(info.columns);
     if explain.json {
-        let of = |(cluster, all): (usize, &Vec<Apart>)| {
-            let all = all[..top].iter().map(|apart| {
-                let mean = value(apart).map_or(json!(apart.mean), Value::from);
-                let (by, other) = match (in_nats, apart.is_category) {
+        let of_cluster = |(cluster, contrasts): (usize, &Vec<Contrast>)| {
+            let in_json = contrasts[..top].iter().map(|contrast| {
+                let mean = value(contrast).map_or(json!(contrast.mean), Value::from);
+                let (by, other) = match (in_nats, contrast.is_category) {
                     (true, true) => ("divergence", "share"),
                     (true, false) => ("divergence", "overall"),
                     (false, _) => ("difference", "overall"),
                 };
                 json!({
-                    "cluster": cluster, "column": name(apart.column), by: apart.by,
-                    "mean": mean, other: apart.other,
+                    "cluster": cluster, "column": name(contrast.column), by: contrast.by,
+                    "mean": mean, other: contrast.other,
                 })
             });
-            all.collect::<Vec<_>>()
+            in_json.collect::<Vec<_>>()
         };
-        let all: Vec<Value> = clusters.iter().enumerate().flat_map(of).collect();
-        return say(&json!(all).to_string());
+        let in_json: Vec<Value> = clusters.iter().enumerate().flat_map(of_cluster).collect();
+        return say(&json!(in_json).to_string());
     }
-    for (cluster, all) in clusters.iter().enumerate() {
-        let all = all[..top].iter().map(|apart| {
-            let column = name(apart.column);
-            let own = value(apart).unwrap_or_else(|| short(apart.mean));
-            let other = if apart.is_category {
-                format!("share {:.2}", apart.other)
+    for (cluster, contrasts) in clusters.iter().enumerate() {
+        let in_words = contrasts[..top].iter().map(|contrast| {
+            let column = name(contrast.column);
+            let mean = value(contrast).unwrap_or_else(|| short(contrast.mean));
+            let other = if contrast.is_category {
+                format!("share {:.2}", contrast.other)
             } else {
-                format!("overall {}", short(apart.other))
+                format!("overall {}", short(contrast.other))
             };
             let by = if in_nats {
-                format!("{:.2} nats", apart.by)
+                format!("{:.2} nats", contrast.by)
             } else {
-                format!("{:+.1} deviations", apart.by)
+                format!("{:+.1} deviations", contrast.by)
             };
-            format!("{column} {own} ({other}, {by})")
+            format!("{column} {mean} ({other}, {by})")
         });
         item(
             &format!("cluster {cluster}"),
-            all.collect::<Vec<_>>().join(", "),
+            in_words.collect::<Vec<_>>().join(", "),
         )?;
     }
     Ok(())
 }
 
 /// The columns of each cluster, the one that sets it apart most first, and whether they are told apart in nats.
-fn of_model<F: Float>(model: &dyn Mixture<F>) -> (Vec<Vec<Apart>>, bool) {
+fn of_model<F: Float>(model: &dyn Mixture<F>) -> (Vec<Vec<Contrast>>, bool) {
     let means = model.means().mapv(F::to_f64);
     let shares = model.proportions();
     let variances = model.variances();
@@ -91,18 +91,22 @@ fn of_model<F: Float>(model: &dyn Mixture<F>) -> (Vec<Vec<Apart>>, bool) {
         _ => None,
     };
     let nats = table.map(ProductMixture::explain);
-    let mut clusters: Vec<Vec<Apart>> = means.outer_iter().map(|_| Vec::new()).collect();
-    for (column, own) in means.columns().into_iter().enumerate() {
-        let overall = own.dot(&shares);
+    let mut clusters: Vec<Vec<Contrast>> = means.outer_iter().map(|_| Vec::new()).collect();
+    for (column, column_means) in means.columns().into_iter().enumerate() {
+        let overall = column_means.dot(&shares);
         let inner = variances.column(column);
-        let spread = own.iter().zip(&inner).zip(&shares);
-        let spread = spread.map(|((mean, v), share)| share * (v + (mean - overall).powi(2)));
-        let deviation = spread.sum::<f64>().sqrt();
+        let variance: f64 = column_means
+            .iter()
+            .zip(&inner)
+            .zip(&shares)
+            .map(|((mean, v), share)| share * (v + (mean - overall).powi(2)))
+            .sum();
+        let deviation = variance.sqrt();
         let probabilities = table.and_then(|table| table.probabilities(column).ok());
-        for (cluster, (all, mean)) in clusters.iter_mut().zip(own).enumerate() {
-            let likeliest = probabilities.as_ref().map(|all| {
-                let own = all.row(cluster);
-                own.fold(0.0, |most: f64, share| most.max(*share))
+        for (cluster, (contrasts, mean)) in clusters.iter_mut().zip(column_means).enumerate() {
+            let likeliest = probabilities.as_ref().map(|by_cluster| {
+                let of_categories = by_cluster.row(cluster);
+                of_categories.fold(0.0, |most: f64, share| most.max(*share))
             });
             let by = match &nats {
                 Some(nats) => nats[[cluster, column]],
@@ -110,7 +114,7 @@ fn of_model<F: Float>(model: &dyn Mixture<F>) -> (Vec<Vec<Apart>>, bool) {
                 None if deviation > 0.0 => (mean - overall) / deviation,
                 None => 0.0,
             };
-            all.push(Apart {
+            contrasts.push(Contrast {
                 column,
                 by,
                 mean: *mean,
@@ -119,8 +123,8 @@ fn of_model<F: Float>(model: &dyn Mixture<F>) -> (Vec<Vec<Apart>>, bool) {
             });
         }
     }
-    for all in &mut clusters {
-        all.sort_by(|one, other| other.by.abs().total_cmp(&one.by.abs()));
+    for contrasts in &mut clusters {
+        contrasts.sort_by(|one, other| other.by.abs().total_cmp(&one.by.abs()));
     }
     (clusters, nats.is_some())
 }

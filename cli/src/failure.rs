@@ -104,21 +104,21 @@ fn in_options(error: &Error) -> String {
         Error::Setting {
             algorithm,
             setting,
-            of,
+            of: algorithms,
             ..
         } => {
             // If gmm has the setting, it is named first: it is the plainest.
-            let mut of = of.clone();
-            of.sort_by_key(|name| *name != "gmm");
+            let mut algorithms = algorithms.clone();
+            algorithms.sort_by_key(|name| *name != "gmm");
             let option = option(setting).unwrap_or(setting.to_string());
-            let others = match of.split_off(1.min(of.len())) {
+            let others = match algorithms.split_off(1.min(algorithms.len())) {
                 others if others.is_empty() => String::new(),
                 others if others.len() == 1 => format!(" or {}", others[0]),
                 others => format!(", or one of {}", others.join(", ")),
             };
             format!(
                 "{algorithm} has no {option}: take -a {}{others}",
-                of.concat()
+                algorithms.concat()
             )
         }
         _ => error.to_string(),

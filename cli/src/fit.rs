@@ -65,28 +65,28 @@ fn of_rows<T: Element>(
 ) -> Result<()> {
     let started = Instant::now();
     let rows = Arc::new(rows);
-    let found = fitted(fit, &rows, weights, columns, decoder, cancel)?;
-    if let Some(fault) = &found.report.checkpoint_fault {
+    let fitted = fitted(fit, &rows, weights, columns, decoder, cancel)?;
+    if let Some(fault) = &fitted.report.checkpoint_fault {
         warn(&format!("a checkpoint could not be written: {fault}"));
     }
-    warn_of_few_rows(&found);
-    if found.report.at_floor > 0 {
-        let held = found.report.at_floor;
+    warn_of_few_rows(&fitted);
+    if fitted.report.at_floor > 0 {
+        let held = fitted.report.at_floor;
         warn(&format!(
             "a floor of variances holds {held} clusters with more rows than columns: rows equal in a column, or dependent columns. \
              Densities and criteria say little"
         ));
     }
 
-    let mut notes = notes(fit, rows.len(), columns, &found.sizes)?;
+    let mut notes = notes(fit, rows.len(), columns, &fitted.sizes)?;
     notes.extend(texts_note(&texts.iter().cloned().collect()));
     let notes: Vec<(&str, &str)> = notes.iter().map(|(name, text)| (*name, &**text)).collect();
     if let Some(path) = &fit.model {
-        found.model.save_with_notes(path, &notes)?;
+        fitted.model.save_with_notes(path, &notes)?;
     }
     if let Some(path) = &fit.report {
         outputs::replace(path, |file| {
-            let written = serde_json::to_writer_pretty(file, &found.report);
+            let written = serde_json::to_writer_pretty(file, &fitted.report);
             written.map_err(|error| Failure::file(path, error))
         })?;
     }
@@ -98,7 +98,7 @@ fn of_rows<T: Element>(
             densities: false,
         };
         let rows = ReadAhead::new(rows.clone());
-        let written = labels::write(&*found.model, &rows, labels, cancel);
+        let written = labels::write(&*fitted.model, &rows, labels, cancel);
         written.map_err(|failure| match (failure, &fit.model) {
             (Failure::Interrupted(_), Some(model)) => Failure::Interrupted(format!(
                 ": the model is saved in {}, and 'coremix assign' writes the labels",
@@ -113,7 +113,7 @@ fn of_rows<T: Element>(
     if is_quiet() {
         Ok(())
     } else {
-        found.say(fit, rows.len(), started.elapsed())
+        fitted.say(fit, rows.len(), started.elapsed())
     }
 }
 
@@ -158,7 +158,7 @@ fn fitted<T: Element>(
     }
     let one_variance = has_one_variance(&fit.algorithm, &fit.common);
     rows::warn_of_columns(columns, data.summary(), one_variance);
-    let found = estimator.fit_observed(data, &mut |progress| {
+    let outcome = estimator.fit_observed(data, &mut |progress| {
         bar.see(progress);
         ControlFlow::Continue(())
     });
@@ -170,12 +170,12 @@ fn fitted<T: Element>(
             "nothing is saved without --model and --checkpoint-every, so the same command begins anew"
         }
     };
-    let found = match found {
-        Ok(found) if found.report.stop != Stop::Cancelled => found,
+    let ended = match outcome {
+        Ok(ended) if ended.report.stop != Stop::Cancelled => ended,
         Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(format!(": {again}"))),
         Err(error) => return Err(Failure::naming(error, columns)),
     };
-    Ok(Fitted::new(found, data)?)
+    Ok(Fitted::new(ended, data)?)
 }
 
 /// The covariances that are asked for. For gmm the default is diagonal, as in Python: columns may differ in their units.
@@ -208,15 +208,15 @@ fn prior_of(common: &Common) -> Option<Prior> {
 }
 
 /// Says that densities are those of no rows at all, where a component has too few for its covariance, and nothing in advance.
-fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
-    let few = match found::covariances(&*found.model) {
-        _ if found.model.at_floor().is_empty() => return,
-        Some(Covariance::Full) => found.model.means().ncols(),
+fn warn_of_few_rows<F: Float>(fitted: &Fitted<F>) {
+    let few = match found::covariances(&*fitted.model) {
+        _ if fitted.model.at_floor().is_empty() => return,
+        Some(Covariance::Full) => fitted.model.means().ncols(),
         Some(Covariance::Diagonal | Covariance::Spherical | Covariance::Factors(_)) => 1,
         _ => return,
     };
-    let rows = found.report.phases.last().map_or(0, |phase| phase.rows);
-    let masses = found
+    let rows = fitted.report.phases.last().map_or(0, |phase| phase.rows);
+    let masses = fitted
         .model
         .proportions()
         .into_iter()
@@ -239,11 +239,11 @@ fn warn_of_few_rows<F: Float>(found: &Fitted<F>) {
 /// The kinds of `dim` columns with these names, or numbered from 0 on if they have none. Before the columns are known, `dim` is 0.
 fn kinds(common: &Common, names: &[String], dim: usize) -> Result<Vec<Column>> {
     let mut kinds = vec![Column::Number; dim];
-    let own = [
+    let options = [
         ("--counts", &common.counts, Column::Count),
         ("--categories", &common.categories, Column::Category(0)),
     ];
-    for (option, given, kind) in own {
+    for (option, given, kind) in options {
         for name in given
             .iter()
             .flat_map(|Names(names)| names)
@@ -373,11 +373,11 @@ fn notes(
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
     let common = &fit.common;
-    let of = |x: Option<f64>| x.map(|x| x.to_string());
-    add("prior-rows", of(common.prior_rows));
-    add("prior-variance", of(common.prior_variance));
-    add("prior-proportions", of(common.prior_proportions));
-    add("ridge", of(common.ridge));
+    let text = |x: Option<f64>| x.map(|x| x.to_string());
+    add("prior-rows", text(common.prior_rows));
+    add("prior-variance", text(common.prior_variance));
+    add("prior-proportions", text(common.prior_proportions));
+    add("ridge", text(common.ridge));
     add("standardised", fit.common.standardise.then(|| "yes".into()));
     let cosine = fit.common.metric == Metric::Cosine;
     add("metric", cosine.then(|| "cosine".into()));

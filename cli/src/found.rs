@@ -36,7 +36,7 @@ impl<F: Float> Fitted<F> {
         let weights = fit
             .coreset
             .as_ref()
-            .map_or(data.weights(), |own| Some(&own.weights[..]));
+            .map_or(data.weights(), |coreset| Some(&coreset.weights[..]));
         for (row, label) in fit.search_labels.iter().enumerate() {
             sizes[*label as usize] += weights.map_or(1.0, |weights| weights[row]);
         }
@@ -64,14 +64,15 @@ impl<F: Float> Fitted<F> {
         item("sizes", format_args!("{}{estimated}", range(&sizes)))?;
         match self.quality {
             Quality::Distance(each) => {
-                let of = match fit.common.metric {
+                let space = match fit.common.metric {
                     _ if fit.common.standardise => ", of standardised columns",
                     Metric::Cosine => ", of rows of length 1: 2 - 2 cos",
                     Metric::Euclidean => "",
                 };
                 let each = short(each);
-                let what =
-                    format_args!("{each}, the mean squared distance to the centre{of}{estimated}");
+                let what = format_args!(
+                    "{each}, the mean squared distance to the centre{space}{estimated}"
+                );
                 item("error", what)?;
             }
             Quality::Likelihood(each, more) => {
@@ -136,15 +137,15 @@ fn quality<F: Float>(
 ) -> coremix::Result<Quality> {
     let free_energy = fit.report.free_energies.last().unwrap_or(&f64::NAN) / weight;
     let model = &fit.model;
-    let shared = fit.supports.as_ref().map(|all| all.ncols());
+    let shared = fit.supports.as_ref().map(|supports| supports.ncols());
     let k = model.components();
     let frame = model.frame();
     let log_joint = model.log_joint();
     let is_hard = model.cost().is_squared() && shared.unwrap_or(k) == 1;
     if is_hard && !data.kind().is_dense() {
         let error = match &fit.coreset {
-            Some(own) => {
-                let drawn = data.select(&own.rows, own.weights.clone())?;
+            Some(coreset) => {
+                let drawn = data.select(&coreset.rows, coreset.weights.clone())?;
                 model.quantization_error(&*drawn)?
             }
             None => model.quantization_error(data)?,

@@ -280,11 +280,11 @@ mod tests {
 
     #[test]
     fn each_option_is_on_the_screen_or_in_one_subject() {
-        let mut all = command();
-        all.build();
-        assert!(all.get_subcommands().map(Command::get_name).eq(COMMANDS));
-        let pages = SUBJECTS.map(|subject| subject.page(&all));
-        for command in all.get_subcommands() {
+        let mut root = command();
+        root.build();
+        assert!(root.get_subcommands().map(Command::get_name).eq(COMMANDS));
+        let pages = SUBJECTS.map(|subject| subject.page(&root));
+        for command in root.get_subcommands() {
             let name = command.get_name();
             let help = screen(command);
             for option in command
@@ -303,7 +303,7 @@ mod tests {
             for option in subject.options {
                 let has =
                     |command: &Command| command.get_arguments().any(|arg| arg.get_id() == option);
-                assert!(all.get_subcommands().any(has), "{option}");
+                assert!(root.get_subcommands().any(has), "{option}");
             }
         }
     }

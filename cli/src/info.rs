@@ -24,7 +24,7 @@ pub(crate) fn run(info: &Info) -> Result<()> {
             "{}: is a model: give it alone, or rows alone",
             file.display()
         ))),
-        Ok(found) => of_model(info, file, &found),
+        Ok(model) => of_model(info, file, &model),
         // Not a model: rows, perhaps.
         Err(Error::Model {
             fault: FileFault::Foreign,
@@ -40,13 +40,13 @@ pub(crate) fn run(info: &Info) -> Result<()> {
     }
 }
 
-fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
+fn of_model(info: &Info, file: &Path, model: &ModelInfo) -> Result<()> {
     if let Some(path) = &info.parameters {
         let output = Output::Parameters(path);
         outputs::check(&[output], &info.input.rows, info.over.force)?;
     }
     // Only a whole file is a model.
-    let means = match &*found.number {
+    let means = match &*model.number {
         "f64" => <BoxedMixture<f64> as Save>::load(file)?.means(),
         _ => <BoxedMixture<f32> as Save>::load(file)?
             .means()
@@ -56,18 +56,18 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
         parameters::write(file, path)?;
     }
     if info.json {
-        let notes: serde_json::Map<_, _> = found
+        let notes: serde_json::Map<_, _> = model
             .notes
             .iter()
             .map(|(name, value)| (name.clone(), in_json(name, value)))
             .collect();
         let text = serde_json::json!({
-            "family": found.family,
-            "number_type": found.number,
-            "components": found.components,
-            "columns": found.columns,
-            "crate_version": found.crate_version,
-            "format": found.format,
+            "family": model.family,
+            "number_type": model.number,
+            "components": model.components,
+            "columns": model.columns,
+            "crate_version": model.crate_version,
+            "format": model.format,
             "notes": notes,
         });
         say(&text.to_string())?;
@@ -75,11 +75,11 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
     }
     item(
         "model",
-        format_args!("{}, in {}", found.family, found.number),
+        format_args!("{}, in {}", model.family, model.number),
     )?;
-    item("components", found.components)?;
-    let d = found.columns;
-    let names = rows::column_names(found).unwrap_or_default();
+    item("components", model.components)?;
+    let d = model.columns;
+    let names = rows::column_names(model).unwrap_or_default();
     let named = names.join(", ");
     item(
         "columns",
@@ -91,9 +91,9 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
     )?;
     item(
         "written by",
-        format_args!("coremix {}, format {}", found.crate_version, found.format),
+        format_args!("coremix {}, format {}", model.crate_version, model.format),
     )?;
-    for (name, value) in found
+    for (name, value) in model
         .notes
         .iter()
         .filter(|note| note.0 != rows::COLUMNS && note.0 != rows::TEXTS)
@@ -101,9 +101,9 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
         match name.as_str() {
             SIZES => item(name, in_short(value))?,
             rows::MISSING => {
-                let own: Vec<String> = serde_json::from_str(value).unwrap_or_default();
-                let all = ["nulls, NaN, empty fields, NA and the like".to_owned()];
-                item(name, [&all[..], &own].concat().join(", "))?;
+                let always = ["nulls, NaN, empty fields, NA and the like".to_owned()];
+                let given: Vec<String> = serde_json::from_str(value).unwrap_or_default();
+                item(name, [&always[..], &given].concat().join(", "))?;
             }
             MEMORY => item(
                 name,
@@ -114,7 +114,7 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
             _ => item(name, value)?,
         }
     }
-    let texts = column_texts(found);
+    let texts = column_texts(model);
     for (column, texts) in &texts {
         let more = texts.len().saturating_sub(SCREEN_NUMBERS);
         let more = if more > 0 {
@@ -146,13 +146,13 @@ fn of_model(info: &Info, file: &Path, found: &ModelInfo) -> Result<()> {
 /// The value of a note in JSON: a number or a list, where the command writes one as text.
 fn in_json(name: &str, value: &str) -> serde_json::Value {
     let list = || format!("[{}]", value.replace(' ', ", "));
-    let found = match name {
+    let parsed = match name {
         SIZES => serde_json::from_str(&list()).ok(),
         rows::COLUMNS | rows::MISSING | rows::TEXTS => serde_json::from_str(value).ok(),
         _ if NUMBERS.contains(&name) => serde_json::from_str(value).ok(),
         _ => None,
     };
-    found.unwrap_or_else(|| value.into())
+    parsed.unwrap_or_else(|| value.into())
 }
 
 /// Memory for rows that are read at once: the default of fits.
@@ -163,15 +163,15 @@ const SCREEN_NUMBERS: usize = 100;
 
 /// Some sizes as they are, many by their range.
 fn in_short(sizes: &str) -> String {
-    let mut all: Vec<&str> = sizes.split(' ').collect();
-    if all.len() <= SCREEN_NUMBERS / 5 {
+    let mut numbers: Vec<&str> = sizes.split(' ').collect();
+    if numbers.len() <= SCREEN_NUMBERS / 5 {
         return sizes.to_owned();
     }
-    all.sort_by(|a, b| {
-        let of = |size: &str| size.parse().unwrap_or(f64::NAN);
-        of(a).total_cmp(&of(b))
+    numbers.sort_by(|a, b| {
+        let number = |size: &str| size.parse().unwrap_or(f64::NAN);
+        number(a).total_cmp(&number(b))
     });
-    range(&all)
+    range(&numbers)
 }
 
 fn of_rows(info: &Info) -> Result<()> {
@@ -179,7 +179,7 @@ fn of_rows(info: &Info) -> Result<()> {
     let missing = opened
         .missing
         .as_ref()
-        .filter(|found| found.first.is_some() || found.values > 0);
+        .filter(|missing| missing.first.is_some() || missing.values > 0);
     let rows = opened.rows.len();
     let columns = opened.rows.dim();
     let element = opened.rows.element();
@@ -191,8 +191,8 @@ fn of_rows(info: &Info) -> Result<()> {
             "rows": rows, "columns": columns, "number_type": element, "files": files,
             "names": opened.columns, "not_used": opened.not_used,
             "read_as": opened.read_as, "first_texts": opened.first_texts, "row_names": marked,
-            "missing": missing.map(|found| serde_json::json!({
-                "rows": found.rows, "values": found.values, "first": found.first,
+            "missing": missing.map(|missing| serde_json::json!({
+                "rows": missing.rows, "values": missing.values, "first": missing.first,
             })),
         });
         say(&text.to_string())?;
@@ -201,12 +201,12 @@ fn of_rows(info: &Info) -> Result<()> {
     let s = if files == 1 { "" } else { "s" };
     item("rows", format_args!("{rows}, in {files} file{s}"))?;
     rows::say_columns(&opened)?;
-    if let Some(found) = missing.filter(|found| found.first.is_some()) {
-        let bad = found.rows;
-        let values = found.values;
-        let first = found.first.as_deref().unwrap_or_default();
+    if let Some(missing) = missing.filter(|missing| missing.first.is_some()) {
+        let bad = missing.rows;
+        let values = missing.values;
+        let first = missing.first.as_deref().unwrap_or_default();
         let first = first.replace(coremix_files::ALLOW, "");
-        match found.values {
+        match missing.values {
             0 => item("unreadable", first)?,
             _ => item(
                 "missing",
@@ -221,14 +221,14 @@ fn of_rows(info: &Info) -> Result<()> {
         let what = "values that are stored; the others are 0";
         return item("memory", format_args!("{lists}, for {values} {what}"));
     }
-    let all = Bytes(
+    let total = Bytes(
         (rows as u64)
             .saturating_mul(columns as u64)
             .saturating_mul(element.size() as u64),
     );
     item(
         "memory",
-        format_args!("{all}, if all were read at once, as {element}"),
+        format_args!("{total}, if all were read at once, as {element}"),
     )?;
     for (name, reason) in naming_rows(opened.rows, &opened.columns)? {
         item(
@@ -266,8 +266,8 @@ fn naming_rows_of<T: Element>(rows: Rows<T>, names: &[String]) -> Vec<(String, &
     let Ok(data) = Blocks::new(rows) else {
         return Vec::new();
     };
-    let found = row_names(names, data.summary()).into_iter();
-    found
+    row_names(names, data.summary())
+        .into_iter()
         .map(|(j, reason)| (names[j].clone(), reason))
         .collect()
 }

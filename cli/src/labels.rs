@@ -33,8 +33,8 @@ pub(crate) fn of_file(path: &Path, file: &Path) -> Option<PathBuf> {
     let (before, after) = name.split_once('*')?;
     let whole = file.file_name().unwrap_or_default().to_string_lossy();
     // The name of rows.csv.gz is rows.
-    let own = whole.split_once('.').map_or(&*whole, |(own, _)| own);
-    Some(path.with_file_name(format!("{before}{own}{after}")))
+    let stem = whole.split_once('.').map_or(&*whole, |(stem, _)| stem);
+    Some(path.with_file_name(format!("{before}{stem}{after}")))
 }
 
 /// An error if nothing can be written there, before hours of work.

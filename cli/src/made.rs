@@ -43,14 +43,14 @@ impl Columns {
     /// The values of some rows, and how many are of categories that the model does not know.
     fn values<F: Float>(&self, rows: &Array2<F>) -> (Vec<Values>, usize) {
         let mut unknown = 0;
-        let mut value = |(own, texts): (ArrayView1<'_, F>, &Option<Vec<String>>)| {
+        let mut value = |(column, texts): (ArrayView1<'_, F>, &Option<Vec<String>>)| {
             let Some(texts) = texts else {
-                return Values::Numbers(own.iter().map(|x| x.to_f64()).collect());
+                return Values::Numbers(column.iter().map(|x| x.to_f64()).collect());
             };
             let text = |code: &F| texts.get(code.to_f64() as usize).cloned();
-            let own: Vec<_> = own.iter().map(text).collect();
-            unknown += own.iter().filter(|text| text.is_none()).count();
-            Values::Texts(own)
+            let texts: Vec<_> = column.iter().map(text).collect();
+            unknown += texts.iter().filter(|text| text.is_none()).count();
+            Values::Texts(texts)
         };
         let values = rows.columns().into_iter().zip(&self.texts).map(&mut value);
         (values.collect(), unknown)
@@ -110,9 +110,9 @@ fn imputed<T: Element>(
     }
     let (n, dim) = (rows.len(), rows.dim());
     if dim != columns.names.len() {
-        let own = columns.names.len();
+        let fitted = columns.names.len();
         let what = format!(
-            "the model has {own} columns, the rows have {dim}: give the columns of the fit"
+            "the model has {fitted} columns, the rows have {dim}: give the columns of the fit"
         );
         return Err(Failure::arguments(what));
     }

@@ -75,7 +75,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Impute(impute) => made::impute(impute, &interrupt::flag()?),
         Command::Sample(sample) => made::sample(sample),
         Command::Info(info) => info::run(info),
-        Command::Completions(of) => completions::run(of),
+        Command::Completions(completions) => completions::run(completions),
         Command::Help(help) => messages::say(&help::text(help)),
     }
 }

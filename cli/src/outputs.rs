@@ -35,13 +35,13 @@ impl<'a> Output<'a> {
     fn replaces_its_own(self) -> (bool, &'static str) {
         match self {
             Self::Model(path) => {
-                let own = match ModelInfo::of_file(path) {
+                let is_model = match ModelInfo::of_file(path) {
                     Err(Error::Model { fault, .. }) => {
                         !matches!(fault, FileFault::Foreign | FileFault::System { .. })
                     }
-                    found => found.is_ok(),
+                    read => read.is_ok(),
                 };
-                (own, "model")
+                (is_model, "model")
             }
             Self::Checkpoint(_) => (true, "checkpoint"),
             Self::Labels(path, keys) => {
@@ -62,10 +62,10 @@ impl<'a> Output<'a> {
                 let names = names.and_then(|mut file| file.names().ok());
                 let has = |name: &str| {
                     let mut names = names.iter().flatten();
-                    names.any(|found| found.trim_end_matches(".npy") == name)
+                    names.any(|file| file.trim_end_matches(".npy") == name)
                 };
-                let own = ["means", "variances", "proportions"].into_iter().all(has);
-                (own, "file of parameters")
+                let has_all = ["means", "variances", "proportions"].into_iter().all(has);
+                (has_all, "file of parameters")
             }
         }
     }

@@ -86,7 +86,7 @@ impl Bar {
 
     /// Shows the progress of a fit.
     pub(crate) fn see<F: Float>(&self, progress: &Progress<'_, F>) {
-        let of = |restart: &usize| match restart {
+        let prefix = |restart: &usize| match restart {
             0 => String::new(),
             restart => format!("restart {restart}, "),
         };
@@ -100,7 +100,7 @@ impl Bar {
             } => {
                 let what = format!(
                     "{}choosing {clusters} of {rows} rows to begin with",
-                    of(restart)
+                    prefix(restart)
                 );
                 self.begin(&what);
                 self.say(what);
@@ -114,7 +114,7 @@ impl Bar {
                 free_energy,
                 ..
             } => {
-                let phase = format!("{}fitting {rows} rows", of(restart));
+                let phase = format!("{}fitting {rows} rows", prefix(restart));
                 if *iteration == 0 {
                     self.begin(&phase);
                 }

@@ -163,15 +163,15 @@ pub(crate) fn for_fit(input: &Input, common: &Common) -> Result<Opened> {
                 None if opened.columns.is_empty() => continue,
                 None => {
                     let others = opened.not_used.iter().map(|other| &other.0);
-                    let all: Vec<&str> = opened
+                    let existing: Vec<&str> = opened
                         .columns
                         .iter()
                         .chain(others)
                         .map(|name| &**name)
                         .collect();
-                    let all = all.join(", ");
+                    let existing = existing.join(", ");
                     return Err(Failure::arguments(format!(
-                        "{option} {name}: no such column; they are {all}"
+                        "{option} {name}: no such column; they are {existing}"
                     )));
                 }
                 Some("text") if option == "--categories" => NOT_NAMED.into(),
@@ -262,10 +262,10 @@ fn are_numbers(names: &[String]) -> bool {
 pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
     /// Names that are printed, at most.
     const SHOWN: usize = 50;
-    let list = |names: &mut dyn Iterator<Item = String>, all: usize| {
+    let list = |names: &mut dyn Iterator<Item = String>, number: usize| {
         let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
-        if all > SHOWN {
-            format!("{shown}, ... ({all} in all)")
+        if number > SHOWN {
+            format!("{shown}, ... ({number} in all)")
         } else {
             shown
         }
@@ -320,10 +320,10 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
         item("read as", list(&mut read, opened.read_as.len()))?;
     }
     // If they are kept: others are told with their place.
-    let kept = |found: &&Found| found.first.is_none() && found.values > 0;
-    if let Some(found) = opened.missing.as_ref().filter(kept) {
-        let values = found.values;
-        let rows = found.rows;
+    let kept = |missing: &&Found| missing.first.is_none() && missing.values > 0;
+    if let Some(missing) = opened.missing.as_ref().filter(kept) {
+        let values = missing.values;
+        let rows = missing.rows;
         item("missing", format_args!("{values} values, in {rows} rows"))?;
     }
     match opened.guessed_header {
@@ -333,16 +333,16 @@ pub(crate) fn say_columns(opened: &Opened) -> Result<()> {
 }
 
 /// Says what is wrong with the columns of a model of one variance for all of them, or of an id, if anything seems to be.
-pub(crate) fn warn_of_columns(names: &[String], of: &Summary, one_variance: bool) {
+pub(crate) fn warn_of_columns(names: &[String], summary: &Summary, one_variance: bool) {
     let name = |j: usize| {
         // The numbers of lists have no names of their own.
-        let own = names.get(j).filter(|_| names.len() == of.mean.len());
-        own.map_or(format!("column {j}"), |name| format!("{name:?}"))
+        let name = names.get(j).filter(|_| names.len() == summary.mean.len());
+        name.map_or(format!("column {j}"), |name| format!("{name:?}"))
     };
-    for (j, reason) in row_names(names, of) {
+    for (j, reason) in row_names(names, summary) {
         warn(&format!("{} {reason}: --key leaves it out", name(j)));
     }
-    let deviations = of.variance.iter().map(|variance| variance.sqrt());
+    let deviations = summary.variance.iter().map(|variance| variance.sqrt());
     let varying = deviations
         .enumerate()
         .filter(|(_, deviation)| *deviation > 0.0);
@@ -351,7 +351,7 @@ pub(crate) fn warn_of_columns(names: &[String], of: &Summary, one_variance: bool
     let wide = varying.max_by(by);
     // Pixels and the like have one unit, also where some hardly vary.
     if let (true, 2..=100, Some((i, narrow)), Some((j, wide))) =
-        (one_variance, of.mean.len(), narrow, wide)
+        (one_variance, summary.mean.len(), narrow, wide)
         && wide > 100.0 * narrow
     {
         warn(&format!(
@@ -536,18 +536,18 @@ fn opened(input: &Input, options: Options) -> Result<Opened> {
         [one] => open(one, &options)?,
         several => open_all(several, &options)?,
     };
-    if let (true, Some(found)) = (input.drop_missing, &opened.missing)
-        && found.rows > 0
+    if let (true, Some(missing)) = (input.drop_missing, &opened.missing)
+        && missing.rows > 0
     {
-        let all = opened.rows.len() + found.rows;
+        let total = opened.rows.len() + missing.rows;
         let labels = if input.key.is_empty() {
             "; any labels are of the others, in their order: --key says which"
         } else {
             ""
         };
-        let rows = found.rows;
+        let rows = missing.rows;
         warn(&format!(
-            "{rows} of {all} rows have a missing value and are left out{labels}"
+            "{rows} of {total} rows have a missing value and are left out{labels}"
         ));
     }
     Ok(opened)

@@ -24,12 +24,12 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     let data = rows::data(&rows, weights, false, &bar)?;
     let data = data.as_data();
     bar.say("scoring");
-    let found = model.score(data)?;
+    let totals = model.score(data)?;
     drop(bar);
     let rows = data.len();
     let weight = data.summary().total_weight;
-    let error = found.quantization_error;
-    let likelihood = found.log_likelihood;
+    let error = totals.quantization_error;
+    let likelihood = totals.log_likelihood;
     // Codes of categories are labels, which have no distances.
     let distances = !error.is_nan();
     if score.json {
@@ -51,14 +51,14 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     // Where variances differ, a row does not belong to the nearest centre.
     if model.cost().is_squared() {
         let each = short(error / weight);
-        let all = short(error);
+        let total = short(error);
         let what = "the mean squared distance to the nearest centre";
-        item("error", format_args!("{each}, {what}; {all} in all"))?;
+        item("error", format_args!("{each}, {what}; {total} in all"))?;
     }
     let each = likelihood / weight;
-    let all = short(likelihood);
+    let total = short(likelihood);
     item(
         "log-likelihood",
-        format_args!("{each:.5} per row; {all} in all"),
+        format_args!("{each:.5} per row; {total} in all"),
     )
 }
