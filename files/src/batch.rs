@@ -209,8 +209,8 @@ fn lists(
     let each = dim.unwrap_or_else(|| ends[1] - ends[0]);
     let other = |pair: &[usize]| pair[1] - pair[0] != each;
     if let Some(row) = ends.windows(2).position(other) {
-        let found = ends[row + 1] - ends[row];
-        let what = format!("a list of {found} numbers, where others have {each}");
+        let numbers = ends[row + 1] - ends[row];
+        let what = format!("a list of {numbers} numbers, where others have {each}");
         return Err(at(name, first + row, what));
     }
     Ok((values.slice(ends[0], array.len() * each), each))

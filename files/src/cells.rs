@@ -38,7 +38,7 @@ const DAY: i64 = 86_400_000_000_000;
 impl Signs {
     /// Whether a text stands for a missing value.
     pub(crate) fn is_missing(&self, text: &str) -> bool {
-        is_missing(text) || self.missing.iter().any(|own| own.trim() == text)
+        is_missing(text) || self.missing.iter().any(|missing| missing.trim() == text)
     }
 
     /// A number with a point, and nothing between thousands.
@@ -136,19 +136,19 @@ impl Cells {
         signs: &Signs,
     ) -> Option<Self> {
         let first = texts.clone().next()?;
-        let all = |cells: Self| {
+        let fits = |cells: Self| {
             let mut texts = texts.clone();
             texts.all(|text| cells.number(text, signs).is_some())
         };
         if days(first).is_some() {
-            return Some(Self::Days).filter(|days| all(*days));
+            return Some(Self::Days).filter(|days| fits(*days));
         }
         let is_word = |text: &str| truth(text).is_some() && !text.starts_with(['0', '1']);
         if texts.clone().any(is_word) {
-            return Some(Self::Truths).filter(|truths| all(*truths));
+            return Some(Self::Truths).filter(|truths| fits(*truths));
         }
         let mut currencies = texts.clone().filter_map(|text| signs.amount(text)?.1);
-        Some(Self::Money(currencies.next()?)).filter(|money| all(*money))
+        Some(Self::Money(currencies.next()?)).filter(|money| fits(*money))
     }
 
     /// The number that a text says.
@@ -156,9 +156,9 @@ impl Cells {
         match self {
             Self::Truths => truth(text),
             Self::Days => days(text),
-            Self::Money(own) => {
+            Self::Money(sign) => {
                 let (amount, currency) = signs.amount(text)?;
-                currency.is_none_or(|sign| sign == own).then_some(amount)
+                currency.is_none_or(|other| other == sign).then_some(amount)
             }
         }
     }
@@ -313,10 +313,10 @@ fn nanoseconds(text: &str) -> Option<i64> {
     let offset = match zone {
         "" | "Z" | "z" => 0,
         zone => {
-            let (sign, own) = zone.split_at(1);
-            let own = own.replacen(':', "", 1);
-            let hours = digits(own.get(..2)?, 2, 2).filter(|hours| *hours < 24)?;
-            let minutes = own.get(2..).filter(|rest| !rest.is_empty());
+            let (sign, clock) = zone.split_at(1);
+            let clock = clock.replacen(':', "", 1);
+            let hours = digits(clock.get(..2)?, 2, 2).filter(|hours| *hours < 24)?;
+            let minutes = clock.get(2..).filter(|rest| !rest.is_empty());
             let minutes = minutes.map_or(Some(0), |rest| digits(rest, 2, 2))?;
             let offset = 60 * hours + minutes;
             if sign == "-" { -offset } else { offset }

@@ -55,7 +55,7 @@ impl Holds {
         let is_list = |holds| matches!(holds, Self::Lists(_));
         match (self, other) {
             (Self::Words, Self::Cells(_)) => true,
-            (Self::Cells(own), Self::Cells(other)) => own == other,
+            (Self::Cells(cells), Self::Cells(others)) => cells == others,
             (Self::Cells(_), _) | (_, Self::Cells(_)) => false,
             _ => {
                 self.kind().is_some()
@@ -205,9 +205,9 @@ impl Columns {
     pub(crate) fn look(&mut self, options: &Options, keys: impl FnOnce(&Options) -> Option<Keys>) {
         let names: Vec<String> = self.each.iter().map(|one| one.name.clone()).collect();
         self.look_at(options, |places| {
-            let mut own = Options::new();
-            own.keys = places.iter().map(|place| names[*place].clone()).collect();
-            let batches = keys(&own).into_iter().flat_map(Keys::batches);
+            let mut key_options = Options::new();
+            key_options.keys = places.iter().map(|place| names[*place].clone()).collect();
+            let batches = keys(&key_options).into_iter().flat_map(Keys::batches);
             batches.map_while(Result::ok)
         });
     }
@@ -323,7 +323,7 @@ impl Columns {
             return self.default_features(options);
         };
         let known = self.by_name();
-        let found = names.iter().map(|name| {
+        let places = names.iter().map(|name| {
             let place = self.find(&known, name)?;
             match self.each[place].holds {
                 Holds::Lists(_) if names.len() > 1 => Err(format!(
@@ -349,7 +349,7 @@ impl Columns {
         if names.is_empty() {
             Err("no columns were asked for: name at least one".into())
         } else {
-            found.collect()
+            places.collect()
         }
     }
 

@@ -164,7 +164,7 @@ impl Dialect {
     fn number<T: Number>(&self, field: &[u8], read: &Field) -> std::result::Result<T, String> {
         let text = text(field).ok_or(NOT_UTF_8)?;
         let is_finite = |number: &T| coremix::Float::is_finite(number.widen());
-        let found = match (&read.texts, read.cells) {
+        let parsed = match (&read.texts, read.cells) {
             (Some(texts), _) => Some(Ok(T::nearest(texts.code(text)))),
             (None, Some(cells)) => {
                 let number = cells.number(text, &self.signs);
@@ -175,9 +175,9 @@ impl Dialect {
                 number.map(|number| T::from_str(&number))
             }
         };
-        let own = read.texts.is_some() || !self.options.missing_texts.is_empty();
-        let stands = own && self.is_missing(text);
-        if let (Some(Ok(number)), false) = (&found, stands)
+        let has_texts = read.texts.is_some() || !self.options.missing_texts.is_empty();
+        let stands = has_texts && self.is_missing(text);
+        if let (Some(Ok(number)), false) = (&parsed, stands)
             && is_finite(number)
         {
             return Ok(*number);
@@ -187,7 +187,7 @@ impl Dialect {
             return Ok(nothing());
         }
         let allow = if is_missing { ALLOW } else { "" };
-        Err(match found {
+        Err(match parsed {
             Some(Ok(number)) if !is_finite(&number) => {
                 format!("a value is NaN or infinite: mend it, or take the row out{allow}")
             }
@@ -348,12 +348,12 @@ impl Lines {
             let at_end = input.is_empty();
             let text = &mut self.text[made..];
             let ends = &mut self.ends[self.count..];
-            let (found, read, written, ended) = self.core.read_record(input, text, ends);
+            let (outcome, read, written, ended) = self.core.read_record(input, text, ends);
             last = input[..read].last().copied().or(last);
             self.pass(read);
             made += written;
             self.count += ended;
-            match found {
+            match outcome {
                 ReadRecordResult::InputEmpty if made as u64 > plain::RECORD => {
                     return Err(invalid(format!(
                         "line {}: its record is longer than 16 MiB: is a quote never closed?",
@@ -512,7 +512,7 @@ impl Dialect {
             empty += usize::from(self.is_missing(field));
             commas += usize::from(self.is_number(field.replacen(',', ".", 1).as_bytes()));
         }
-        let mut all = rows.len();
+        let mut count = rows.len();
         let fields = rows.iter().filter_map(|row| row.get(place));
         let fields = fields.map(|field| &field[..]).chain(late);
         let texts = fields.map(|field| text(field).unwrap_or("\u{fffd}"));
@@ -520,19 +520,19 @@ impl Dialect {
         let first = texts.clone().find(|text| !self.is_number(text.as_bytes()));
         let first = first.map(str::to_owned);
         let keeps = self.options.missing == Some(Missing::Keep);
-        let cells = Cells::of(texts, &self.signs).filter(|_| keeps || 2 * empty <= all);
+        let cells = Cells::of(texts, &self.signs).filter(|_| keeps || 2 * empty <= count);
         if keeps {
             // The values that are there say it; where there are none, later rows will.
-            (others, all, empty) = (others - empty, all - empty, 0);
+            (others, count, empty) = (others - empty, count - empty, 0);
         }
-        let (holds, words) = match (cells, 2 * others > all) {
+        let (holds, words) = match (cells, 2 * others > count) {
             (Some(cells), _) => (Holds::Cells(cells), cells.words()),
             (_, true) if 2 * empty > others => (Holds::Text, "empty fields".into()),
             (_, true) if 2 * commas > others => (Holds::Text, "commas within numbers".into()),
             (_, true) => (Holds::Text, "text".into()),
             (_, false) => (Holds::Numbers(Kind::F64), "numbers".into()),
         };
-        let is_open = keeps && all == 0 && late.is_none();
+        let is_open = keeps && count == 0 && late.is_none();
         Column {
             name,
             holds,
@@ -724,20 +724,21 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys
     let fields = fields.map(|name| arrow_schema::Field::new(name, DataType::Utf8, true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let mut lines = text.lines();
-    let of = Arc::clone(&schema);
+    let batch_schema = Arc::clone(&schema);
     let mut batch = move || {
         let mut texts = vec![Vec::new(); places.len()];
         let end = lines.row + STEP;
         while lines.row < end && lines.next()? {
             for (i, (texts, place)) in texts.iter_mut().zip(&places).enumerate() {
                 let text = std::str::from_utf8(lines.field(*place));
-                let text = text.map_err(|_| lines.fault(of.field(i).name(), NOT_UTF_8))?;
+                let text =
+                    text.map_err(|_| lines.fault(batch_schema.field(i).name(), NOT_UTF_8))?;
                 texts.push(text.to_owned());
             }
         }
         let arrays = texts.into_iter().map(StringArray::from);
         let arrays = arrays.map(|array| Arc::new(array) as ArrayRef).collect();
-        RecordBatch::try_new(Arc::clone(&of), arrays).map_err(invalid)
+        RecordBatch::try_new(Arc::clone(&batch_schema), arrays).map_err(invalid)
     };
     let batches = std::iter::from_fn(move || match batch() {
         Ok(batch) if batch.num_rows() == 0 => None,

@@ -67,16 +67,16 @@ impl Frame {
             let is_category = options.categories.contains(&one.name);
             let may_be = matches!(one.holds, Holds::Words | Holds::Cells(_));
             if is_category && may_be && !options.texts.contains_key(&one.name) {
-                let mut found = Distinct::default();
-                found.is_text = true;
+                let mut distinct = Distinct::default();
+                distinct.is_text = true;
                 for batch in &batches {
                     let is_missing = |text: &str| signs.is_missing(text);
-                    found.see(batch, place, is_missing, u64::MAX)?;
+                    distinct.see(batch, place, is_missing, u64::MAX)?;
                 }
-                let coded = found.coded();
+                let coded = distinct.coded();
                 options
                     .texts
-                    .extend(coded.map(|own| (one.name.clone(), own)));
+                    .extend(coded.map(|texts| (one.name.clone(), texts)));
             }
             let codes = options.texts.get(&one.name).filter(|_| may_be);
             if let Some(codes) = codes {
@@ -109,7 +109,7 @@ impl Frame {
                 let wrong = |(place, what): (usize, String)| {
                     named(at(&one.name, row + place, what).to_string())
                 };
-                let own: ArrayRef = match (codes, one.holds) {
+                let values: ArrayRef = match (codes, one.holds) {
                     (Some(codes), _) => {
                         let codes = codes.codes(array, &signs);
                         Arc::new(codes.map_err(|error| wrong((0, error.to_string())))?)
@@ -133,7 +133,7 @@ impl Frame {
                     }
                     _ => ArrayRef::clone(array),
                 };
-                made.push(own);
+                made.push(values);
                 row += batch.num_rows();
             }
             fields.push(Field::new(field.name(), kind, true));

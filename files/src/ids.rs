@@ -53,32 +53,34 @@ pub fn texts_note(texts: &BTreeMap<String, Vec<String>>) -> Option<(&'static str
 /// let points = ndarray::array![[7.5, 3.0], [1.5, 1.0], [1.5, 2.0], [9.5, 4.0]];
 /// let points = Dense::new(&points)?;
 /// let names = ["x".into(), "place".into()];
-/// let found = coremix_files::row_names(&names, points.summary());
-/// assert_eq!(found, [(1, "numbers the rows")]);
+/// let reasons = coremix_files::row_names(&names, points.summary());
+/// assert_eq!(reasons, [(1, "numbers the rows")]);
 /// # Ok::<(), coremix::Error>(())
 /// ```
 #[must_use]
-pub fn row_names(names: &[String], of: &Summary) -> Vec<(usize, &'static str)> {
-    let n = of.rows as f64;
+pub fn row_names(names: &[String], summary: &Summary) -> Vec<(usize, &'static str)> {
+    let n = summary.rows as f64;
     let steps = n - 1.0;
     let expected = (n * n - 1.0) / 12.0;
     let is = |x: f64, expected: f64| (x - expected).abs() <= 1e-9 * expected.abs();
     let reason = |j: usize, name: &String| {
-        let (low, high) = of.range[j];
+        let (low, high) = summary.range[j];
         if n <= 2.0 || low.fract() != 0.0 || high.fract() != 0.0 {
             return None;
         }
         // No other whole numbers have this range, mean and variance.
         let middle = 0.5 * (low + high);
-        if high - low == steps && is(of.mean[j], middle) && is(of.variance[j], expected) {
+        if high - low == steps && is(summary.mean[j], middle) && is(summary.variance[j], expected) {
             return Some((j, "numbers the rows"));
         }
         (is_of_ids(name) && high - low >= steps).then_some((j, "seems to name the rows"))
     };
     // The numbers of lists have no names of their own.
-    let names = names.iter().filter(|_| names.len() == of.mean.len());
-    let found = names.enumerate().filter_map(|(j, name)| reason(j, name));
-    found.collect()
+    let names = names.iter().filter(|_| names.len() == summary.mean.len());
+    names
+        .enumerate()
+        .filter_map(|(j, name)| reason(j, name))
+        .collect()
 }
 
 /// Whether ids and keys are called so: the last word of a name says it, as in `customer_id` and `customerId`.
@@ -102,8 +104,8 @@ mod tests {
     fn reason(name: &str, value: impl Fn(usize) -> f64) -> Option<&'static str> {
         let column = Array2::from_shape_fn((50, 1), |(row, _)| value(row));
         let rows = Dense::new(&column).expect("finite numbers");
-        let found = row_names(&[name.to_owned()], rows.summary());
-        found.first().map(|one| one.1)
+        let reasons = row_names(&[name.to_owned()], rows.summary());
+        reasons.first().map(|(_, reason)| *reason)
     }
 
     #[test]

@@ -111,7 +111,9 @@ fn looked(contents: &Contents, bytes: &Arc<dyn ReadAt>, options: &Options) -> io
         has_rows: !contents.batches.is_empty(),
         ..Columns::of(&contents.schema)
     };
-    columns.look(options, |own| guarded(|| keys(Arc::clone(bytes), own)).ok());
+    columns.look(options, |key_options| {
+        guarded(|| keys(Arc::clone(bytes), key_options)).ok()
+    });
     Ok(columns)
 }
 
@@ -132,9 +134,9 @@ fn part(bytes: &dyn ReadAt, from: u64, len: u64) -> io::Result<Vec<u8>> {
     if from.checked_add(len).is_none_or(|end| end > bytes.len()) {
         return Err(damaged("it ends too early"));
     }
-    let mut found = vec![0; len as usize];
-    bytes.read_at(from, &mut found)?;
-    Ok(found)
+    let mut read = vec![0; len as usize];
+    bytes.read_at(from, &mut read)?;
+    Ok(read)
 }
 
 /// Tables can be part of several others: without a limit, few bytes are very many columns.
@@ -230,7 +232,7 @@ impl Contents {
     fn of_stream(bytes: &dyn ReadAt) -> io::Result<Self> {
         let len = bytes.len();
         let mut at = 0;
-        let mut found = None::<Self>;
+        let mut contents = None::<Self>;
         let other = || invalid("neither a file nor a stream of Arrow");
         while at < len {
             let mut start = [0; 8];
@@ -244,7 +246,7 @@ impl Contents {
             if size == before {
                 break;
             }
-            if size > len - at && found.is_none() {
+            if size > len - at && contents.is_none() {
                 return Err(other());
             }
             let mut text = part(bytes, at, size)?;
@@ -256,23 +258,25 @@ impl Contents {
             if at > len {
                 return Err(damaged("it ends within a message"));
             }
-            match (message.header_type(), &mut found) {
+            match (message.header_type(), &mut contents) {
                 (MessageHeader::Schema, None) => {
-                    found = Some(Self {
+                    contents = Some(Self {
                         schema: schema_of(message.header_as_schema())?,
                         version: message.version(),
                         dictionaries: Vec::new(),
                         batches: Vec::new(),
                     });
                 }
-                (MessageHeader::RecordBatch, Some(found)) => {
-                    found.batches.push((block, found.dictionaries.len()));
+                (MessageHeader::RecordBatch, Some(contents)) => {
+                    contents.batches.push((block, contents.dictionaries.len()));
                 }
-                (MessageHeader::DictionaryBatch, Some(found)) => found.dictionaries.push(block),
+                (MessageHeader::DictionaryBatch, Some(contents)) => {
+                    contents.dictionaries.push(block)
+                }
                 _ => return Err(other()),
             }
         }
-        found.ok_or_else(other)
+        contents.ok_or_else(other)
     }
 
     /// A decoder of these columns that knows no dictionary.
@@ -320,8 +324,8 @@ impl Messages {
             let rows = u64::try_from(batch.length()).ok();
             let rows = rows.filter(|rows| *rows / 8 <= most);
             let rows = rows.ok_or_else(|| damaged("more rows than a batch can have"))?;
-            let found = known.then(|| buffers(batch, &block, &layouts));
-            let (buffers, numbers) = found.transpose()?.unzip();
+            let places = known.then(|| buffers(batch, &block, &layouts));
+            let (buffers, numbers) = places.transpose()?.unzip();
             let plain = kinds.is_some() && !compressed;
             batches.push(Batch {
                 block,
@@ -344,8 +348,8 @@ impl Messages {
     /// The bytes of a message, with these parts of its body, or all of it: what is compressed can be as long as it says.
     fn checked(&self, block: &Block, parts: Option<&[Range<u64>]>) -> io::Result<(Block, Buffer)> {
         let text = text_of(&self.bytes, block)?;
-        let mut all = vec![0; text.len() + block.bodyLength() as usize];
-        all[..text.len()].copy_from_slice(&text);
+        let mut message = vec![0; text.len() + block.bodyLength() as usize];
+        message[..text.len()].copy_from_slice(&text);
         let start = block.offset() as u64 + block.metaDataLength() as u64;
         let place = |part: &Range<u64>| {
             let [from, to] = [part.start, part.end].map(|at| (at - start) as usize + text.len());
@@ -353,11 +357,11 @@ impl Messages {
         };
         let whole = start..start + block.bodyLength() as u64;
         for part in parts.unwrap_or(slice::from_ref(&whole)) {
-            self.bytes.read_at(part.start, &mut all[place(part)])?;
+            self.bytes.read_at(part.start, &mut message[place(part)])?;
         }
         let batch = batch_of(&text)?;
         for buffer in batch.buffers().into_iter().flatten() {
-            let part = &all[place(&range(buffer, block)?)];
+            let part = &message[place(&range(buffer, block)?)];
             let says = part
                 .first_chunk()
                 .map_or(0, |says| i64::from_le_bytes(*says));
@@ -366,7 +370,7 @@ impl Messages {
             }
         }
         let block = Block::new(0, text.len() as i32, block.bodyLength());
-        Ok((block, Buffer::from_vec(all)))
+        Ok((block, Buffer::from_vec(message)))
     }
 
     /// A decoder that knows this number of dictionaries, the first ones, and no others.
@@ -425,15 +429,15 @@ fn text_of(bytes: &dyn ReadAt, block: &Block) -> io::Result<Vec<u8>> {
 /// Polars wrote numbers of 8 bytes to places for numbers of 4, where a message counts the buffers of texts, and what verifies
 /// messages refuses them: a copy of them at a right place comes after the text.
 fn align_counts(text: &mut Vec<u8>) -> Option<()> {
-    let own = |at: usize| Some(u32::from_le_bytes(*text.get(at..)?.first_chunk()?) as usize);
+    let long = |at: usize| Some(u32::from_le_bytes(*text.get(at..)?.first_chunk()?) as usize);
     let short = |at: usize| Some(u16::from_le_bytes(*text.get(at..)?.first_chunk()?).into());
     // Where a table has a field, as its list of fields says.
     let field = |table: usize, slot: usize| {
-        let fields = table.checked_add_signed(-(own(table)? as i32 as isize))?;
+        let fields = table.checked_add_signed(-(long(table)? as i32 as isize))?;
         let place = (slot < short(fields)?).then(|| short(fields + slot))??;
         (place > 0).then_some(table + place)
     };
-    let within = |field: usize| Some(field + own(field)?);
+    let within = |field: usize| Some(field + long(field)?);
     let start = if text.starts_with(&[0xff; 4]) { 8 } else { 4 };
     let message = within(start)?;
     let kind = MessageHeader(*text.get(field(message, Message::VT_HEADER_TYPE.into())?)?);
@@ -453,7 +457,7 @@ fn align_counts(text: &mut Vec<u8>) -> Option<()> {
     {
         return None;
     }
-    let list = text.get(list..list + 4 + 8 * own(list)?)?.to_vec();
+    let list = text.get(list..list + 4 + 8 * long(list)?)?.to_vec();
     text.resize((text.len() - start).next_multiple_of(8) + start + 4, 0);
     let offset = (text.len() - counts) as u32;
     text[counts..counts + 4].copy_from_slice(&offset.to_le_bytes());
@@ -483,7 +487,7 @@ fn buffers(
     let mut buffers = batch.buffers().into_iter().flatten();
     let mut views = batch.variadicBufferCounts().into_iter().flatten();
     let few = || damaged("a batch has fewer columns than the file");
-    let mut all = Vec::new();
+    let mut places = Vec::new();
     let mut values = Vec::new();
     let mut nulls = false;
     for (read, innermost, layout) in layouts {
@@ -494,17 +498,18 @@ fn buffers(
             Some(0)
         };
         let views = views.and_then(|views| usize::try_from(views).ok());
-        let own = usize::from(layout.can_contain_null_mask) + layout.buffers.len();
-        let own = own.saturating_add(views.ok_or_else(few)?);
-        let own = (0..own).map(|_| range(buffers.next().ok_or_else(few)?, block));
-        let own = own.collect::<io::Result<Vec<_>>>()?;
+        let fixed = usize::from(layout.can_contain_null_mask) + layout.buffers.len();
+        let count = fixed.saturating_add(views.ok_or_else(few)?);
+        let ranges = (0..count)
+            .map(|_| range(buffers.next().ok_or_else(few)?, block))
+            .collect::<io::Result<Vec<_>>>()?;
         if *read {
             nulls |= has_nulls;
-            values.extend(own.last().filter(|_| *innermost).cloned());
-            all.extend(own);
+            values.extend(ranges.last().filter(|_| *innermost).cloned());
+            places.extend(ranges);
         }
     }
-    Ok((all, (!nulls).then_some(values)))
+    Ok((places, (!nulls).then_some(values)))
 }
 
 /// The most bytes that these compressed bytes can become.

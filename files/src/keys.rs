@@ -56,14 +56,15 @@ impl Keys {
             })
             .collect();
         let schema = Arc::new(Schema::new(fields));
-        let of = Arc::clone(&schema);
+        let target = Arc::clone(&schema);
         let name = path.clone();
         let batches = batches.map(move |batch| {
             let batch = batch.map_err(|error| fault(&name, error))?;
-            let columns = batch.columns().iter().zip(of.fields());
+            let columns = batch.columns().iter().zip(target.fields());
             let columns = columns.map(|(column, field)| cast(column, field.data_type()));
             let batch = columns.collect::<std::result::Result<_, _>>();
-            let batch = batch.and_then(|columns| RecordBatch::try_new(Arc::clone(&of), columns));
+            let batch =
+                batch.and_then(|columns| RecordBatch::try_new(Arc::clone(&target), columns));
             batch.map_err(|error| fault(&name, error))
         });
         Self {
@@ -86,15 +87,15 @@ impl Keys {
     /// [`Error::File`](coremix::Error::File) where the file is damaged, or has fewer rows.
     pub fn next(&mut self, rows: usize) -> Result<RecordBatch> {
         let mut parts = Vec::new();
-        let mut found = 0;
-        while found < rows {
+        let mut count = 0;
+        while count < rows {
             let next = self.rest.take().map(Ok).or_else(|| self.batches.next());
             let batch = next.ok_or_else(|| fault(&self.path, "has fewer keys than rows"))??;
-            let taken = batch.num_rows().min(rows - found);
+            let taken = batch.num_rows().min(rows - count);
             if taken < batch.num_rows() {
                 self.rest = Some(batch.slice(taken, batch.num_rows() - taken));
             }
-            found += taken;
+            count += taken;
             parts.push(batch.slice(0, taken));
         }
         let whole = concat_batches(&self.schema, &parts);

@@ -46,7 +46,7 @@ pub(crate) fn scan(
     let Some(missing) = options.missing else {
         return Ok((None, None));
     };
-    let mut found = Found::default();
+    let mut counts = Found::default();
     let mut rows = Vec::new();
     let keeps = missing == Missing::Keep;
     // A weight is never missing: it is read after this.
@@ -61,12 +61,12 @@ pub(crate) fn scan(
         let dim = source.dim();
         let mut values = Vec::new();
         let mut known = vec![false; dim];
-        found.by_count.resize(dim + 1, 0);
+        counts.by_count.resize(dim + 1, 0);
         for first in (0..n).step_by(PIECE) {
             values.resize(PIECE.min(n - first) * dim, 0.0);
             if let Err(error) = source.read(first, &mut values) {
                 if missing == Missing::Count {
-                    found.first.get_or_insert(error.to_string());
+                    counts.first.get_or_insert(error.to_string());
                     break;
                 }
                 return Err(of_rows(&error));
@@ -78,32 +78,32 @@ pub(crate) fn scan(
                     *known |= !x.is_nan();
                 }
                 if keeps {
-                    found.by_count[count] += 1;
+                    counts.by_count[count] += 1;
                 } else if count > 0 {
-                    if found.first.is_none() {
+                    if counts.first.is_none() {
                         let strict = open(&strict)?;
                         let error = strict.read(first + row, &mut vec![0.0; dim]).err();
-                        found.first = error.map(|error| error.to_string());
+                        counts.first = error.map(|error| error.to_string());
                     }
-                    found.values += count;
+                    counts.values += count;
                     rows.push(first + row);
                 }
             }
         }
         // The first ones are the columns of the rows.
-        if found.known.is_empty() {
-            found.known = known;
+        if counts.known.is_empty() {
+            counts.known = known;
         }
     }
     rows.sort_unstable();
     rows.dedup();
     if keeps {
-        found.count(0)
+        counts.count(0)
     } else {
-        found.rows = rows.len()
+        counts.rows = rows.len()
     }
     let dropped = (missing == Missing::Drop).then(|| Arc::new(rows));
-    Ok((Some(found), dropped))
+    Ok((Some(counts), dropped))
 }
 
 /// Rows but some.
@@ -117,15 +117,15 @@ pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     Made::of([len, dim], false, move |first, out| {
         let mut row = first;
         let end = first + out.len() / dim;
-        let mut all = Vec::new();
+        let mut read = Vec::new();
         while row < end {
             let from = place(row);
             let to = (place(end - 1) + 1).min(from + PIECE);
-            all.resize((to - from) * dim, T::default());
-            rows.read(from, &mut all)?;
+            read.resize((to - from) * dim, T::default());
+            rows.read(from, &mut read)?;
             while row < end && place(row) < to {
-                let all = &all[(place(row) - from) * dim..][..dim];
-                out[(row - first) * dim..][..dim].copy_from_slice(all);
+                let values = &read[(place(row) - from) * dim..][..dim];
+                out[(row - first) * dim..][..dim].copy_from_slice(values);
                 row += 1;
             }
         }

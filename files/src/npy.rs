@@ -71,10 +71,10 @@ pub(crate) fn vector<T: Number>(bytes: &Vec<u8>) -> io::Result<Vec<T>> {
         return Err(damaged("an array that is no list of numbers"));
     }
     readable::<T>(header.kind, false).map_err(invalid)?;
-    let mut found = vec![T::default(); header.shape[0]];
-    put_bytes(header.kind, numbers, &mut found, 1, false)
+    let mut values = vec![T::default(); header.shape[0]];
+    put_bytes(header.kind, numbers, &mut values, 1, false)
         .map_err(|(place, what)| invalid(format!("number {place}: {what}")))?;
-    Ok(found)
+    Ok(values)
 }
 
 /// The smallest element type that holds all numbers of an array exactly.
@@ -127,15 +127,15 @@ fn header(file: &dyn ReadAt) -> std::result::Result<(u64, Header), String> {
         }
     };
     let from = before + length;
-    let found = file.len();
+    let size = file.len();
     if length > LONGEST {
         return Err(format!(
             "a header of {length} bytes; it must not exceed {LONGEST}"
         ));
     }
-    if from > found {
+    if from > size {
         return Err(format!(
-            "the header ends at byte {from}, the file at {found}"
+            "the header ends at byte {from}, the file at {size}"
         ));
     }
     let mut bytes = vec![0; length as usize];
@@ -153,19 +153,22 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
     // The text after a key and its colon.
     let entry = |key: &str| {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
-        let found = quoted.iter().find_map(|key| text.split_once(key));
-        let value = found.and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
-        let value = value.map(str::trim_start);
-        value.ok_or_else(|| format!("the header has no entry {key:?}"))
+        quoted
+            .iter()
+            .find_map(|key| text.split_once(key))
+            .and_then(|(_, rest)| rest.trim_start().strip_prefix(':'))
+            .map(str::trim_start)
+            .ok_or_else(|| format!("the header has no entry {key:?}"))
     };
     let within = |key: &str, open: &[char], close: &[char]| {
         let value = entry(key)?;
-        let found = value
-            .strip_prefix(open)
-            .and_then(|rest| rest.split_once(close));
         let shown = || value.chars().take(40).collect::<String>();
         let wrong = || format!("the entry {key:?} of the header is {:?}", shown());
-        found.map(|(found, _)| found).ok_or_else(wrong)
+        value
+            .strip_prefix(open)
+            .and_then(|rest| rest.split_once(close))
+            .map(|(inner, _)| inner)
+            .ok_or_else(wrong)
     };
     let described = entry("descr")?;
     if described.starts_with('[') {

@@ -39,9 +39,10 @@ fn read<T: Number>(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Spa
     // Text of one byte for each sign, or of four.
     let letters: Vec<u8> = format.into_iter().filter(|byte| *byte != 0).collect();
     if !letters.ends_with(b"csr") {
-        let own = String::from_utf8_lossy(&letters[letters.len().saturating_sub(3)..]).into_owned();
+        let name =
+            String::from_utf8_lossy(&letters[letters.len().saturating_sub(3)..]).into_owned();
         return Err(invalid(format!(
-            "a sparse matrix of the format {own:?}: save it by rows, as X.tocsr() has them"
+            "a sparse matrix of the format {name:?}: save it by rows, as X.tocsr() has them"
         )));
     }
     let shape = vector::<f64>(bytes, "shape", SHORT)?;
@@ -118,7 +119,7 @@ fn member(
     let mut archive = ZipArchive::new(ReadFrom::start(bytes)).map_err(other)?;
     let file = archive.by_name(&format!("{name}.npy")).map_err(other)?;
     let size = choose(file.size())?;
-    let mut found = Vec::new();
-    file.take(size).read_to_end(&mut found)?;
-    Ok(found)
+    let mut contents = Vec::new();
+    file.take(size).read_to_end(&mut contents)?;
+    Ok(contents)
 }

@@ -242,21 +242,23 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     let (mut missing, dropped) =
         missing::scan(&options, &|options| Ok(rows(&parts, options, &None)?.0))?;
     let keeps = options.missing == Some(Missing::Keep);
-    if let (true, false, Some(names), Some(found)) =
+    if let (true, false, Some(names), Some(missing)) =
         (keeps, named, &mut options.columns, &mut missing)
-        && names.len() == found.known.len()
-        && found.values > 0
+        && names.len() == missing.known.len()
+        && missing.values > 0
     {
-        let mut known = found.known.iter();
-        let none = names.extract_if(.., |_| known.next() == Some(&false));
-        let none: Vec<_> = none.map(|name| (name, "no value".to_owned())).collect();
-        found.count(none.len());
+        let mut known = missing.known.iter();
+        let none: Vec<_> = names
+            .extract_if(.., |_| known.next() == Some(&false))
+            .map(|name| (name, "no value".to_owned()))
+            .collect();
+        missing.count(none.len());
         not_used.extend(none);
         if names.is_empty() {
             return Err(parts[0].fault("has no column of which some value is there"));
         }
     }
-    let some = keeps && missing.as_ref().is_some_and(|found| found.values > 0);
+    let some = keeps && missing.as_ref().is_some_and(|missing| missing.values > 0);
     options.lenient = dropped.is_some() || some;
     if options.element.is_none() {
         let elements = parts.iter().map(|part| part.element(&options));
@@ -328,8 +330,8 @@ fn cells(parts: &mut [Part], options: &mut Options) -> Result<()> {
             }
             let (first, other) = *known.entry(one.name.clone()).or_insert((one, part));
             let differs = match (first.holds, one.holds) {
-                (Holds::Cells(own), Holds::Cells(other)) => own != other,
-                (Holds::Cells(own), _) | (_, Holds::Cells(own)) => own == Cells::Days,
+                (Holds::Cells(cells), Holds::Cells(others)) => cells != others,
+                (Holds::Cells(cells), _) | (_, Holds::Cells(cells)) => cells == Cells::Days,
                 _ => false,
             };
             if differs && is_read(options, &one.name) {
@@ -366,9 +368,9 @@ fn texts(parts: &[Part], options: &Options) -> Result<Vec<(String, Texts)>> {
         Some(Holds::Words | Holds::Text | Holds::Cells(_)) => true,
         holds => holds.is_some() && is_csv(part),
     };
-    let mut own = options.clone();
-    own.keys.clone_from(&options.categories);
-    own.keys.retain(|name| {
+    let mut as_keys = options.clone();
+    as_keys.keys.clone_from(&options.categories);
+    as_keys.keys.retain(|name| {
         let is_read = options
             .columns
             .as_ref()
@@ -376,21 +378,23 @@ fn texts(parts: &[Part], options: &Options) -> Result<Vec<(String, Texts)>> {
         let known = options.texts.contains_key(name);
         is_read && !known && parts.iter().any(|part| may_be(part, name))
     });
-    if own.keys.is_empty() {
+    if as_keys.keys.is_empty() {
         return Ok(Vec::new());
     }
     let signs = options.signs();
-    let mut found: Vec<Distinct> = own.keys.iter().map(|_| Distinct::default()).collect();
+    let mut distinct_texts: Vec<Distinct> =
+        as_keys.keys.iter().map(|_| Distinct::default()).collect();
     for part in parts.iter().filter(|part| part.columns.is_some()) {
-        for batch in part.keys(&own)?.batches() {
+        for batch in part.keys(&as_keys)?.batches() {
             let batch = batch?;
-            for (place, (name, found)) in own.keys.iter().zip(&mut found).enumerate() {
+            let columns = as_keys.keys.iter().zip(&mut distinct_texts);
+            for (place, (name, distinct)) in columns.enumerate() {
                 let of_folder = part.folders.find(name).is_some();
                 let is_missing = |text: &str| !of_folder && signs.is_missing(text);
                 // Text of a file whose columns have types is text, whatever it says.
                 let typed = matches!(part.holds(name), Some(Holds::Words | Holds::Cells(_)));
-                found.is_text |= typed && !is_csv(part);
-                found.see(
+                distinct.is_text |= typed && !is_csv(part);
+                distinct.see(
                     &batch,
                     place,
                     is_missing,
@@ -399,9 +403,9 @@ fn texts(parts: &[Part], options: &Options) -> Result<Vec<(String, Texts)>> {
             }
         }
     }
-    let found = own.keys.into_iter().zip(found);
-    Ok(found
-        .filter_map(|(name, found)| Some((name, found.coded()?)))
+    let columns = as_keys.keys.into_iter().zip(distinct_texts);
+    Ok(columns
+        .filter_map(|(name, distinct)| Some((name, distinct.coded()?)))
         .collect())
 }
 
@@ -449,12 +453,12 @@ fn joined<T: Number>(parts: &[Part], mut rows: Vec<Rows<T>>) -> Result<Rows<T>> 
     let first = with_rows().next().unwrap_or(0);
     let dim = rows.get(first).ok_or(Error::Empty { what: "data" })?.dim();
     if let Some(other) = with_rows().find(|part| rows[*part].dim() != dim) {
-        let own = rows[other].dim();
+        let columns = rows[other].dim();
         let name = parts[first].bytes.name();
-        return Err(parts[other].fault(format!("has {own} columns, where {name} has {dim}")));
+        return Err(parts[other].fault(format!("has {columns} columns, where {name} has {dim}")));
     }
-    if let Some(all) = SparseRows::join(dim, &rows) {
-        return Ok(Box::new(all));
+    if let Some(sparse) = SparseRows::join(dim, &rows) {
+        return Ok(Box::new(sparse));
     }
     let ends = source::ends(rows.iter().map(|rows| rows.len()));
     let len = ends.last().copied().unwrap_or(0);
@@ -472,9 +476,9 @@ fn weights(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Optio
     let Some(column) = &options.weight else {
         return Ok(None);
     };
-    let mut own = options.only(column);
-    own.lenient = dropped.is_some();
-    let (rows, _): (Rows<f64>, _) = rows(parts, &own, dropped)?;
+    let mut weight_options = options.only(column);
+    weight_options.lenient = dropped.is_some();
+    let (rows, _): (Rows<f64>, _) = rows(parts, &weight_options, dropped)?;
     if rows.dim() != 1 && !rows.is_empty() {
         let what = format!("column {column:?} holds lists, not weights");
         return Err(parts[0].fault(what));
@@ -498,16 +502,16 @@ fn keys(parts: &[Part], options: &Options, dropped: &Dropped) -> Result<Option<K
     if options.keys.is_empty() {
         return Ok(None);
     }
-    let mut all: Option<Keys> = None;
+    let mut keys: Option<Keys> = None;
     for part in parts.iter().filter(|part| part.columns.is_some()) {
-        let own = part.keys(options)?;
-        all = Some(match all {
-            Some(before) => before.chain(own)?,
-            None => own,
+        let part_keys = part.keys(options)?;
+        keys = Some(match keys {
+            Some(before) => before.chain(part_keys)?,
+            None => part_keys,
         });
     }
     Ok(match dropped {
-        Some(dropped) => all.map(|keys| keys.without(Arc::clone(dropped))),
-        None => all,
+        Some(dropped) => keys.map(|keys| keys.without(Arc::clone(dropped))),
+        None => keys,
     })
 }

@@ -149,43 +149,43 @@ impl Part {
             let what = "its columns have no names: name no columns, weights or keys, nor read it together with files that have names";
             return Err(self.fault(what));
         }
-        let mut own = self.folders.own(options, self.columns.as_ref());
-        (own.weight, own.keys) = (None, Vec::new());
-        let own = &own;
+        let mut file_options = self.folders.own(options, self.columns.as_ref());
+        (file_options.weight, file_options.keys) = (None, Vec::new());
+        let file_options = &file_options;
         let bytes = Arc::clone(&self.bytes);
         let mut decoder = 0;
         let rows: Rows<T> = match self.format {
             Format::Npy => {
-                let mut file = NpyFile::<T>::of(bytes, own.rounded)?;
-                file.table.may_miss = own.lenient;
+                let mut file = NpyFile::<T>::of(bytes, file_options.rounded)?;
+                file.table.may_miss = file_options.lenient;
                 Box::new(file)
             }
-            Format::Npz => Box::new(npz::rows::<T>(&bytes, own)?),
-            Format::Svmlight => Box::new(svmlight::rows::<T>(&bytes, own)?),
+            Format::Npz => Box::new(npz::rows::<T>(&bytes, file_options)?),
+            Format::Svmlight => Box::new(svmlight::rows::<T>(&bytes, file_options)?),
             Format::Vectors(format) => {
                 let mut file = VectorFile::<T>::over(bytes, format)?;
-                file.table.may_miss = own.lenient;
+                file.table.may_miss = file_options.lenient;
                 Box::new(file)
             }
             Format::Parquet => {
-                let file = ParquetFile::<T>::over(bytes, own)?;
+                let file = ParquetFile::<T>::over(bytes, file_options)?;
                 decoder = file.decoder;
                 Box::new(file)
             }
             Format::Arrow => {
-                let file = ArrowFile::<T>::over(bytes, own)?;
+                let file = ArrowFile::<T>::over(bytes, file_options)?;
                 decoder = file.decoder;
                 Box::new(file)
             }
-            Format::Csv | Format::CsvGz => Box::new(CsvFile::<T>::over(bytes, own)?),
+            Format::Csv | Format::CsvGz => Box::new(CsvFile::<T>::over(bytes, file_options)?),
         };
         let rows = self.folders.rows(rows, options);
         Ok((rows.map_err(|what| self.fault(what))?, decoder))
     }
 
     pub(crate) fn keys(&self, options: &Options) -> Result<Keys> {
-        let own = self.folders.own(options, self.columns.as_ref());
-        let keys = Keys::over(Arc::clone(&self.bytes), self.format, &own)?;
+        let file_options = self.folders.own(options, self.columns.as_ref());
+        let keys = Keys::over(Arc::clone(&self.bytes), self.format, &file_options)?;
         Ok(self.folders.keys(keys, options))
     }
 }

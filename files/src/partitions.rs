@@ -25,7 +25,7 @@ pub(crate) fn of(file: &Path, below: &Path, columns: &mut Columns) -> Folders {
     let mut fixed = below.ancestors();
     let rest = fixed.find_map(|fixed| file.strip_prefix(fixed).ok());
     let folders = rest.and_then(Path::parent).into_iter().flatten();
-    let mut found = Vec::new();
+    let mut values = Vec::new();
     for folder in folders {
         let folder = folder.to_string_lossy();
         let Some((name, value)) = folder.split_once('=') else {
@@ -40,10 +40,10 @@ pub(crate) fn of(file: &Path, below: &Path, columns: &mut Columns) -> Folders {
                 first: None,
                 is_open: false,
             });
-            found.push((name, (value != NULL).then(|| decoded(value))));
+            values.push((name, (value != NULL).then(|| decoded(value))));
         }
     }
-    Folders(found)
+    Folders(values)
 }
 
 /// A name in which some signs are written as `%3A`.
@@ -62,23 +62,25 @@ fn decoded(name: &str) -> String {
 
 impl Folders {
     pub(crate) fn find(&self, name: &str) -> Option<&Option<String>> {
-        let found = self.0.iter().find(|folder| folder.0 == name);
-        found.map(|folder| &folder.1)
+        let folder = self.0.iter().find(|folder| folder.0 == name);
+        folder.map(|(_, value)| value)
     }
 
     /// The options for the file itself: any columns tell how many rows there are, if none of its own are asked for.
     pub(crate) fn own(&self, options: &Options, columns: Option<&Columns>) -> Options {
-        let mut own = options.clone();
+        let mut file_options = options.clone();
         if let (Some(columns), false) = (columns, self.0.is_empty()) {
-            own.keys.retain(|name| self.find(name).is_none());
-            if own.keys.is_empty() {
-                own.keys = vec![columns.each[0].name.clone()];
+            let is_in_file = |name: &String| self.find(name).is_none();
+            file_options.keys.retain(is_in_file);
+            if file_options.keys.is_empty() {
+                file_options.keys = vec![columns.each[0].name.clone()];
             }
-            let names = own.columns.iter_mut();
-            names.for_each(|names| names.retain(|name| self.find(name).is_none()));
-            own.columns = own.columns.filter(|names| !names.is_empty());
+            if let Some(names) = &mut file_options.columns {
+                names.retain(is_in_file);
+            }
+            file_options.columns = file_options.columns.filter(|names| !names.is_empty());
         }
-        own
+        file_options
     }
 
     /// Puts the values of folders between the columns of a file.
@@ -112,12 +114,12 @@ impl Folders {
             return Ok(rows);
         }
         let shape = [rows.len(), values.len()];
-        let own = rows.dim();
+        let dim = rows.dim();
         Ok(Made::of(shape, options.lenient, move |first, out| {
-            let mut read = vec![T::default(); out.len() / values.len() * own];
+            let mut read = vec![T::default(); out.len() / values.len() * dim];
             rows.read(first, &mut read)?;
             let lines = out.chunks_exact_mut(values.len());
-            for (out, row) in lines.zip(read.chunks_exact(own)) {
+            for (out, row) in lines.zip(read.chunks_exact(dim)) {
                 let mut row = row.iter();
                 for (out, value) in out.iter_mut().zip(&values) {
                     *out = value.or_else(|| row.next().copied()).unwrap_or_default();
@@ -132,22 +134,22 @@ impl Folders {
         if self.0.is_empty() {
             return keys;
         }
-        let own = Arc::clone(keys.schema());
+        let file_schema = Arc::clone(keys.schema());
         let mut places = 0..;
         let each = options.keys.iter().map(|name| match self.find(name) {
             Some(value) => (Field::new(name, DataType::Utf8, true), Some(value.clone())),
-            None => (own.field(places.next().unwrap_or(0)).clone(), None),
+            None => (file_schema.field(places.next().unwrap_or(0)).clone(), None),
         });
         let (fields, each): (Vec<_>, Vec<_>) = each.unzip();
         let schema = Arc::new(Schema::new(fields));
         keys.map(Arc::clone(&schema), move |batch| {
-            let mut own = batch.columns().iter().cloned();
+            let mut file_columns = batch.columns().iter().cloned();
             let arrays = each.iter().filter_map(|value| match value {
                 Some(value) => {
                     let values = vec![value.as_deref(); batch.num_rows()];
                     Some(Arc::new(StringArray::from(values)) as ArrayRef)
                 }
-                None => own.next(),
+                None => file_columns.next(),
             });
             RecordBatch::try_new(Arc::clone(&schema), arrays.collect())
         })

@@ -101,7 +101,7 @@ pub(crate) fn plain(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Arc
     let encoding = match &options.encoding {
         Some(name) => Encoding::for_label(name.as_bytes())
             .ok_or_else(|| invalid(format!("an encoding of the name {name:?} is not known")))?,
-        None => Encoding::for_bom(&begin).map_or(UTF_8, |found| found.0),
+        None => Encoding::for_bom(&begin).map_or(UTF_8, |(encoding, _)| encoding),
     };
     if encoding == UTF_8 && begin.contains(&0) {
         let what =

@@ -28,7 +28,7 @@ pub(crate) struct Pool<C> {
 }
 
 /// The cursors of all files.
-struct All {
+struct Cursors {
     /// The one that was used last is the last.
     waiting: VecDeque<Waiting>,
     /// Number and bytes of those that are used now.
@@ -46,7 +46,7 @@ struct Waiting {
 /// Bytes that cursors may take together, however many there are.
 const MOST: u64 = 32 << 20;
 
-static ALL: Mutex<All> = Mutex::new(All {
+static CURSORS: Mutex<Cursors> = Mutex::new(Cursors {
     waiting: VecDeque::new(),
     used: 0,
     bytes: 0,
@@ -76,15 +76,15 @@ pub(crate) fn bytes_of_cursors(each: u64, once: bool) -> u64 {
 /// Drops the decoders of all files that wait for whoever reads on. Rows can be read as before: a read that would have gone on
 /// with one of them begins anew.
 pub fn drop_decoders() {
-    let waiting = std::mem::take(&mut all().waiting);
+    let waiting = std::mem::take(&mut cursors().waiting);
     drop(waiting);
 }
 
-fn all() -> MutexGuard<'static, All> {
-    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+fn cursors() -> MutexGuard<'static, Cursors> {
+    CURSORS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl All {
+impl Cursors {
     /// Takes out those that were used longest ago, where all together are too many. They are dropped elsewhere.
     #[must_use]
     fn surplus(&mut self) -> Vec<Waiting> {
@@ -107,16 +107,16 @@ impl All {
 struct Used(u64);
 
 impl Used {
-    fn begin(all: &mut All, bytes: u64) -> Self {
-        (all.used, all.bytes) = (all.used + 1, all.bytes + bytes);
+    fn begin(cursors: &mut Cursors, bytes: u64) -> Self {
+        (cursors.used, cursors.bytes) = (cursors.used + 1, cursors.bytes + bytes);
         Self(bytes)
     }
 }
 
 impl Drop for Used {
     fn drop(&mut self) {
-        let mut all = all();
-        (all.used, all.bytes) = (all.used - 1, all.bytes - self.0);
+        let mut cursors = cursors();
+        (cursors.used, cursors.bytes) = (cursors.used - 1, cursors.bytes - self.0);
     }
 }
 
@@ -141,15 +141,15 @@ impl<C: Cursor> Pool<C> {
         make: impl FnOnce() -> io::Result<C>,
         work: impl FnOnce(&mut C) -> io::Result<bool>,
     ) -> io::Result<()> {
-        let (found, used, surplus) = {
-            let mut all = all();
-            let found = all.take(self.id, from..=row);
-            let used = Used::begin(&mut all, self.bytes);
-            (found, used, all.surplus())
+        let (taken, used, surplus) = {
+            let mut cursors = cursors();
+            let taken = cursors.take(self.id, from..=row);
+            let used = Used::begin(&mut cursors, self.bytes);
+            (taken, used, cursors.surplus())
         };
         drop(surplus);
-        let found = found.and_then(|cursor| cursor.downcast::<C>().ok());
-        let mut cursor = match found {
+        let taken = taken.and_then(|cursor| cursor.downcast::<C>().ok());
+        let mut cursor = match taken {
             Some(cursor) => cursor,
             None => Box::new(make()?),
         };
@@ -163,38 +163,39 @@ impl<C: Cursor> Pool<C> {
 
     /// Leaves a cursor where it is.
     fn give(&self, cursor: Box<C>) {
-        let surplus = self.push(&mut all(), cursor);
+        let surplus = self.push(&mut cursors(), cursor);
         drop(surplus);
     }
 
     #[must_use]
-    fn push(&self, all: &mut All, cursor: Box<C>) -> Vec<Waiting> {
-        all.waiting.push_back(Waiting {
+    fn push(&self, cursors: &mut Cursors, cursor: Box<C>) -> Vec<Waiting> {
+        cursors.waiting.push_back(Waiting {
             pool: self.id,
             row: cursor.row(),
             bytes: self.bytes,
             cursor,
         });
-        all.surplus()
+        cursors.surplus()
     }
 }
 
 impl<C: Cursor + Clone> Pool<C> {
     /// The cursor at this row, which several threads use, or else a new one.
     pub(crate) fn share(&self, row: usize, make: impl FnOnce() -> C) -> C {
-        let mut all = all();
-        let found = all.take(self.id, row..=row);
-        let found = found.and_then(|cursor| cursor.downcast::<C>().ok());
-        let cursor = found.unwrap_or_else(|| Box::new(make()));
+        let mut cursors = cursors();
+        let cursor = cursors
+            .take(self.id, row..=row)
+            .and_then(|cursor| cursor.downcast::<C>().ok())
+            .unwrap_or_else(|| Box::new(make()));
         let shared = C::clone(&cursor);
-        let surplus = self.push(&mut all, cursor);
-        drop(all);
+        let surplus = self.push(&mut cursors, cursor);
+        drop(cursors);
         drop(surplus);
         shared
     }
 }
 
-impl All {
+impl Cursors {
     /// The cursor of a pool that is nearest to the end of these rows.
     fn take(
         &mut self,
@@ -210,11 +211,12 @@ impl All {
 
 impl<C> Drop for Pool<C> {
     fn drop(&mut self) {
-        let own = |one: &Waiting| one.pool == self.id;
-        let mut all = all();
-        let (gone, others) = all.waiting.drain(..).partition::<VecDeque<_>, _>(own);
-        all.waiting = others;
-        drop(all);
+        let is_of_this = |one: &Waiting| one.pool == self.id;
+        let mut cursors = cursors();
+        let waiting = cursors.waiting.drain(..);
+        let (gone, others) = waiting.partition::<VecDeque<_>, _>(is_of_this);
+        cursors.waiting = others;
+        drop(cursors);
         drop(gone);
     }
 }
@@ -294,7 +296,7 @@ mod tests {
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
             assert!(caught.is_err());
         }
-        assert!(all().used < 100);
+        assert!(cursors().used < 100);
     }
 
     #[test]

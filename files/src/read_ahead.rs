@@ -136,11 +136,11 @@ impl<S: Source> ReadAhead<S> {
         let mut at = rows.start;
         let dim = self.source.dim();
         while at < rows.end {
-            let found = self.state().find(at);
-            let to = found.as_ref().map_or(rows.end, |piece| piece.rows.end);
+            let piece = self.state().find(at);
+            let to = piece.as_ref().map_or(rows.end, |piece| piece.rows.end);
             let to = to.min(rows.end);
             let out = &mut out[(at - rows.start) * dim..(to - rows.start) * dim];
-            let ready = found.as_ref();
+            let ready = piece.as_ref();
             match ready.and_then(|piece| Some((piece.rows.start, piece.values(&*self.source)?))) {
                 Some((start, values)) => {
                     out.copy_from_slice(&values[(at - start) * dim..][..out.len()])

@@ -189,7 +189,7 @@ impl Room {
     pub fn check_categories<T: Element>(
         self,
         algorithm: &Algorithm,
-        (kinds, of): (&[Column], &Summary),
+        (kinds, summary): (&[Column], &Summary),
         loaded: bool,
     ) -> Result<()> {
         let count = |(kind, (low, high)): (&Column, &(f64, f64))| match kind {
@@ -198,7 +198,7 @@ impl Room {
             }
             kind => *kind,
         };
-        let counted: Vec<Column> = kinds.iter().zip(&of.range).map(count).collect();
+        let counted: Vec<Column> = kinds.iter().zip(&summary.range).map(count).collect();
         let rows = if loaded { size_of::<T>() } else { 0 };
         let room = self.taking(self.of_rows(rows) as u64);
         let counted = algorithm.clone().columns(counted);

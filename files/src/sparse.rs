@@ -62,16 +62,17 @@ impl<T: Number> SparseRows<T> {
 
     /// All rows of several files, in their order, if all are sparse: `dim` columns each, unless there are no rows.
     pub(crate) fn join(dim: usize, parts: &[Rows<T>]) -> Option<Self> {
-        let mut all = Self::new(dim);
+        let mut joined = Self::new(dim);
         for part in parts {
             let (starts, ids, values) = part.lists()?;
-            let before = all.ids.len();
-            all.starts
+            let before = joined.ids.len();
+            joined
+                .starts
                 .extend(starts.iter().skip(1).map(|start| before + start));
-            all.ids.extend_from_slice(ids);
-            all.values.extend_from_slice(values);
+            joined.ids.extend_from_slice(ids);
+            joined.values.extend_from_slice(values);
         }
-        Some(all)
+        Some(joined)
     }
 }
 

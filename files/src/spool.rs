@@ -137,22 +137,22 @@ impl Batches {
                 .into_iter()
         });
         let named = |what: String| fault(NAME, what);
-        let mut own = options.clone();
+        let mut with_texts = options.clone();
         for name in &options.categories {
             // Their texts are looked for when the file is opened.
             let none = || Texts::new(Vec::new());
-            own.texts.entry(name.clone()).or_insert_with(none);
+            with_texts.texts.entry(name.clone()).or_insert_with(none);
         }
-        let mut places = columns.features(&own).map_err(named)?;
+        let mut places = columns.features(&with_texts).map_err(named)?;
         places.extend(columns.keys(options).map_err(named)?);
         places.extend(columns.places(options.weight.as_slice()).map_err(named)?);
         let places = choice::in_order(&places).0;
         let named = |error: io::Error| fault(NAME, error);
         let mut file = temporary(options).map_err(named)?;
         let arrow = |error: ArrowError| fault(NAME, error);
-        let own = schema.project(&places).map_err(arrow)?;
+        let projected = schema.project(&places).map_err(arrow)?;
         // Batches of a stream may have dictionaries of their own.
-        let writer = StreamWriter::try_new(BufWriter::new(&mut file), &own);
+        let writer = StreamWriter::try_new(BufWriter::new(&mut file), &projected);
         let mut writer = writer.map_err(arrow)?;
         for batch in batches {
             let batch = batch?.project(&places).map_err(arrow)?;
@@ -162,7 +162,7 @@ impl Batches {
                 .fields()
                 .iter()
                 .map(kind)
-                .eq(own.fields().iter().map(kind))
+                .eq(projected.fields().iter().map(kind))
             {
                 let what = "a batch whose columns are not those of the first one, and must be";
                 return Err(fault(NAME, what));
@@ -192,12 +192,11 @@ impl Batches {
     pub fn open(&self, options: &Options) -> Result<Opened> {
         let bytes: Arc<OnDisk> = Arc::clone(&self.bytes);
         let mut opened = open::of_bytes(bytes, Format::Arrow, options)?;
-        let used = &opened.columns;
-        let found = &opened.not_used;
-        let mut others = self.columns.not_used(used, options);
+        let mut others = self.columns.not_used(&opened.columns, options);
         for (name, holds) in &mut others {
-            let own = found.iter().find(|own| own.0 == *name);
-            own.inspect(|own| holds.clone_from(&own.1));
+            if let Some((_, known)) = opened.not_used.iter().find(|other| other.0 == *name) {
+                holds.clone_from(known);
+            }
         }
         opened.not_used = others;
         Ok(opened)

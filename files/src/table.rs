@@ -245,10 +245,10 @@ impl<T: Number> Table<T> {
         let size = row.and_then(|row| row.checked_mul(len));
         let expected = size.and_then(|size| from.checked_add(u64::try_from(size).ok()?));
         if expected != Some(bytes.len()) {
-            let found = bytes.len();
+            let actual = bytes.len();
             let expected = expected.map_or("more".into(), |expected| expected.to_string());
             let what = format!(
-                "{len} rows of {dim} numbers of type {kind} need {expected} bytes, but the file has {found}"
+                "{len} rows of {dim} numbers of type {kind} need {expected} bytes, but the file has {actual}"
             );
             return Err(fault(&path, what));
         }
@@ -299,10 +299,10 @@ impl<T: Number> Table<T> {
         let dim = self.dim;
         let rows = bytes.chunks_exact(self.row).zip(out.chunks_exact_mut(dim));
         for (row, (bytes, out)) in (first..).zip(rows) {
-            let (found, numbers) = bytes.split_first_chunk().unwrap_or((&[0; COUNT], &[]));
-            let found = i32::from_le_bytes(*found);
-            if found as u32 as usize != dim {
-                let what = format!("row {row} has {found} numbers, but row 0 has {dim}");
+            let (count, numbers) = bytes.split_first_chunk().unwrap_or((&[0; COUNT], &[]));
+            let count = i32::from_le_bytes(*count);
+            if count as u32 as usize != dim {
+                let what = format!("row {row} has {count} numbers, but row 0 has {dim}");
                 return Err(invalid(what));
             }
             put_bytes(self.kind, numbers, out, 1, self.may_miss)

@@ -48,11 +48,11 @@ impl<T: Number> VectorFile<T> {
             VectorFormat::Fbin => (Kind::F32, 8),
             VectorFormat::U8bin => (Kind::U8, 8),
         };
-        let found = file.len();
+        let size = file.len();
         let mut bytes = [0; 8];
-        if found < start {
+        if size < start {
             return Err(damaged(format!(
-                "it must start with {start} bytes that say its shape, but has {found}"
+                "it must start with {start} bytes that say its shape, but has {size}"
             )));
         }
         let read = file.read_at(0, &mut bytes[..start as usize]);
@@ -70,7 +70,7 @@ impl<T: Number> VectorFile<T> {
             }
             let row = start + dim as u64 * kind.size() as u64;
             // A length that is no multiple of that of a row is an error of the table, and so is one beyond this machine.
-            let len = usize::try_from(found.div_ceil(row)).unwrap_or(usize::MAX);
+            let len = usize::try_from(size.div_ceil(row)).unwrap_or(usize::MAX);
             (from, layout, shape) = (0, Layout::Counted, [len, dim as usize]);
         }
         let table = Table::new(Arc::new(file), from, shape, kind, layout, false)?;

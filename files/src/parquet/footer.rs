@@ -190,7 +190,9 @@ impl Footer {
     pub(super) fn check_texts(&self, columns: &ProjectionMask, group: usize) -> io::Result<()> {
         let group = self.parquet().row_group(group);
         for (leaf, chunk) in group.columns().iter().enumerate() {
-            if !columns.leaf_included(leaf) || chunk.encodings().all(|own| streams(own) == 0) {
+            if !columns.leaf_included(leaf)
+                || chunk.encodings().all(|encoding| streams(encoding) == 0)
+            {
                 continue;
             }
             let bytes = Arc::clone(&self.bytes);

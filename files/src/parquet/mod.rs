@@ -74,7 +74,9 @@ pub(crate) fn columns(bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<
 
 fn looked(footer: &Footer, bytes: &Arc<dyn ReadAt>, options: &Options) -> io::Result<Columns> {
     let mut columns = footer.columns()?;
-    columns.look(options, |own| guarded(|| keys(Arc::clone(bytes), own)).ok());
+    columns.look(options, |key_options| {
+        guarded(|| keys(Arc::clone(bytes), key_options)).ok()
+    });
     Ok(columns)
 }
 

@@ -131,15 +131,15 @@ impl LabelWriter {
     pub(super) fn of_fields(
         path: impl AsRef<Path>,
         keys: Option<Keys>,
-        own: Vec<Field>,
+        columns: Vec<Field>,
     ) -> Result<Self> {
         let mut output = Output::create(path.as_ref())?;
         let name = output.path();
         if name.ends_with(".npy") {
             let npy = NpyWriter::new(output, None)?;
-            return Self::begin(&name, keys, own, |_| Ok(To::Npy(npy)));
+            return Self::begin(&name, keys, columns, |_| Ok(To::Npy(npy)));
         }
-        Self::begin(&name, keys, own, |schema| {
+        Self::begin(&name, keys, columns, |schema| {
             if name.ends_with(".csv") {
                 return names(&mut output, schema).map(|()| To::Csv(output));
             }
@@ -193,10 +193,10 @@ impl LabelWriter {
         to: impl Write + Send + 'static,
         name: &str,
         keys: Option<Keys>,
-        own: Vec<Field>,
+        columns: Vec<Field>,
     ) -> Result<Self> {
         let mut to: Box<dyn Write + Send> = Box::new(to);
-        Self::begin(name, keys, own, |schema| {
+        Self::begin(name, keys, columns, |schema| {
             names(&mut to, schema).map(|()| To::Stream(to))
         })
     }
@@ -222,20 +222,20 @@ impl LabelWriter {
                 .is_ok_and(|file| {
                     file.custom_metadata()
                         .get(MARK.0)
-                        .is_some_and(|own| own == MARK.1)
+                        .is_some_and(|value| value == MARK.1)
                 }),
             _ => {
                 let mut rows = csv::Reader::from_reader(file.take(RECORD));
                 let names = rows.headers().cloned().unwrap_or_default();
                 let known = |name: &str| {
-                    let own = name.split_once('_').map_or(name, |(own, place)| {
+                    let kind = name.split_once('_').map_or(name, |(kind, place)| {
                         if place.parse::<u32>().is_ok() {
-                            own
+                            kind
                         } else {
                             name
                         }
                     });
-                    ["label", "share"].contains(&own) || others.contains(&name)
+                    ["label", "share"].contains(&kind) || others.contains(&name)
                 };
                 let place = names.iter().position(|name| name == "label");
                 let first = rows.records().next();
@@ -251,12 +251,12 @@ impl LabelWriter {
     fn begin(
         path: &str,
         keys: Option<Keys>,
-        own: Vec<Field>,
+        columns: Vec<Field>,
         to: impl FnOnce(&SchemaRef) -> std::result::Result<To, ArrowError>,
     ) -> Result<Self> {
         let fields = keys.iter().flat_map(|keys| keys.schema().fields());
         let mut fields: Vec<Field> = fields.map(|field| (**field).clone()).collect();
-        fields.extend(own);
+        fields.extend(columns);
         let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -288,33 +288,33 @@ impl LabelWriter {
             );
             return Err(fault(&self.path, what));
         }
-        let own: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from(labels.to_vec()))];
-        self.put_labels(labels, own, columns)
+        let arrays: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from(labels.to_vec()))];
+        self.put_labels(labels, arrays, columns)
     }
 
     /// Writes columns of labels, and of shares between them.
     fn put_labels(
         &mut self,
         labels: &[u32],
-        mut own: Vec<ArrayRef>,
+        mut arrays: Vec<ArrayRef>,
         columns: &[&[f64]],
     ) -> Result<()> {
         if let To::Npy(writer) = &mut self.to {
             return writer.write(labels);
         }
         for column in columns {
-            own.push(Arc::new(Float64Array::from(column.to_vec())));
+            arrays.push(Arc::new(Float64Array::from(column.to_vec())));
         }
-        self.put(labels.len(), own)
+        self.put(labels.len(), arrays)
     }
 
     /// Writes the columns of some rows after their keys.
-    pub(super) fn put(&mut self, rows: usize, own: Vec<ArrayRef>) -> Result<()> {
+    pub(super) fn put(&mut self, rows: usize, columns: Vec<ArrayRef>) -> Result<()> {
         let mut arrays: Vec<ArrayRef> = Vec::new();
         if let Some(keys) = &mut self.keys {
             arrays.extend(keys.next(rows)?.columns().iter().cloned());
         }
-        arrays.extend(own);
+        arrays.extend(columns);
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
         let batch = batch.map_err(|error| fault(&self.path, error))?;
         let named = |what: &dyn fmt::Display| fault(&self.path, what);
@@ -359,26 +359,26 @@ impl LabelWriter {
                 }
             };
             let data = &*data.map_err(|error| numbered(error, first))?;
-            let mut own: Vec<ArrayRef> = Vec::new();
-            let found = match self.top {
+            let mut arrays: Vec<ArrayRef> = Vec::new();
+            let labels = match self.top {
                 0 => model.predict(data)?.to_vec(),
                 top => {
-                    let (found, shares) = model.truncated_responsibilities(data, top)?;
-                    for (labels, shares) in found.columns().into_iter().zip(shares.columns()) {
-                        own.push(Arc::new(UInt32Array::from(labels.to_vec())));
+                    let (components, shares) = model.truncated_responsibilities(data, top)?;
+                    for (labels, shares) in components.columns().into_iter().zip(shares.columns()) {
+                        arrays.push(Arc::new(UInt32Array::from(labels.to_vec())));
                         let shares = shares.iter().map(|share| coremix::Float::to_f64(*share));
-                        own.push(Arc::new(Float64Array::from_iter_values(shares)));
+                        arrays.push(Arc::new(Float64Array::from_iter_values(shares)));
                     }
-                    found.column(0).to_vec()
+                    components.column(0).to_vec()
                 }
             };
-            if own.is_empty() {
-                own.push(Arc::new(UInt32Array::from(found.clone())));
+            if arrays.is_empty() {
+                arrays.push(Arc::new(UInt32Array::from(labels.clone())));
             }
             let densities = (self.more > 0).then(|| model.log_densities(data));
             let densities = densities.transpose()?.map(|densities| densities.to_vec());
             let columns: Vec<&[f64]> = densities.iter().map(Vec::as_slice).collect();
-            self.put_labels(&found, own, &columns)?;
+            self.put_labels(&labels, arrays, &columns)?;
             if see(first + count).is_break() {
                 break;
             }
@@ -411,14 +411,14 @@ impl LabelWriter {
 fn label_fields(top: usize, columns: &[&str]) -> Vec<Field> {
     let mut fields = vec![Field::new("label", DataType::UInt32, false)];
     for place in 1..=top {
-        let of = |name: &str| match place {
+        let ranked = |name: &str| match place {
             1 => name.to_owned(),
             _ => format!("{name}_{place}"),
         };
         if place > 1 {
-            fields.push(Field::new(of("label"), DataType::UInt32, false));
+            fields.push(Field::new(ranked("label"), DataType::UInt32, false));
         }
-        fields.push(Field::new(of("share"), DataType::Float64, false));
+        fields.push(Field::new(ranked("share"), DataType::Float64, false));
     }
     let named = columns.iter();
     fields.extend(named.map(|name| Field::new(*name, DataType::Float64, false)));
@@ -443,11 +443,11 @@ fn of_lists<T: Element>(
     rows: Range<usize>,
 ) -> Asked<'_, T> {
     let places = starts[rows.start]..starts[rows.end];
-    let own = starts[rows.start..=rows.end].iter();
-    let own: Vec<usize> = own.map(|start| start - places.start).collect();
+    let starts = starts[rows.start..=rows.end].iter();
+    let starts: Vec<usize> = starts.map(|start| start - places.start).collect();
     let ids = &ids[places.clone()];
     let values = &values[places];
-    Ok(Box::new(Sparse::new(dim, own, ids, values)?))
+    Ok(Box::new(Sparse::new(dim, starts, ids, values)?))
 }
 
 /// The error, with the number of its row in the file.
