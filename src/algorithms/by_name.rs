@@ -470,8 +470,8 @@ impl Algorithm {
             (Made::Dirichlet(builder), _) => self.built(builder),
             (Made::Table(builder), kind) => {
                 let rows = prior.map_or(0.0, |prior| prior.rows);
-                let table = Table::new(self.settings.columns.clone().unwrap_or_default());
-                let table = table.prior_rows(rows);
+                let table =
+                    Table::new(self.settings.columns.clone().unwrap_or_default()).prior_rows(rows);
                 if kind.is_none() && prior.is_none_or(|prior| prior == Prior::new(rows)) {
                     return self.built(builder.m_step(table));
                 }

@@ -177,8 +177,9 @@ fn seeded_by<F: Float, M: MStep<F>>(
     if !columns.iter().any(coded) {
         return builder.seeder(seeder);
     }
-    let columns = (0..columns.len()).filter(|j| !coded(&columns[*j]));
-    let columns = columns.collect();
+    let columns = (0..columns.len())
+        .filter(|j| !coded(&columns[*j]))
+        .collect();
     builder.seeder(InColumns { columns, seeder })
 }
 

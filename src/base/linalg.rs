@@ -18,8 +18,8 @@ pub(crate) fn cholesky(matrix: &mut [f64], dim: usize, watch: Watch<'_>) -> Resu
         check(watch)?;
         let width = BLOCK.min(dim - start);
         if start > 0 {
-            let rows = ArrayViewMut2::from_shape((dim - start, dim), &mut matrix[start * dim..]);
-            let rows = rows.expect("as many numbers as entries");
+            let rows = ArrayViewMut2::from_shape((dim - start, dim), &mut matrix[start * dim..])
+                .expect("as many numbers as entries");
             let (left, right) = rows.split_at(Axis(1), start);
             let mut panel = right.split_at(Axis(1), width).0;
             let across = left.slice_axis(Axis(0), Slice::from(..width));

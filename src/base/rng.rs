@@ -110,8 +110,9 @@ impl Rng {
             }
         } else if filled < list.len() {
             // Most are needed: shuffle all that are left instead of guessing again and again.
-            let left = (0..n as u32).filter(|c| !list[..filled].contains(c));
-            let mut left: Vec<u32> = left.collect();
+            let mut left: Vec<u32> = (0..n as u32)
+                .filter(|c| !list[..filled].contains(c))
+                .collect();
             for place in &mut list[filled..] {
                 *place = left.swap_remove(self.below(left.len()));
             }

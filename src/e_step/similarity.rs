@@ -124,8 +124,10 @@ impl Similarity {
         let sums = &self.sums[row.clone()];
         let sorted = &self.sorted[row.clone()];
         let places = &self.places[row];
-        let taken = chosen.iter().filter_map(|c| sorted.binary_search(c).ok());
-        let taken = taken.map(|i| places[i]);
+        let taken = chosen
+            .iter()
+            .filter_map(|c| sorted.binary_search(c).ok())
+            .map(|i| places[i]);
         gaps.around(taken, sums);
         for _ in 0..count {
             let Some(place) = gaps.take(rng, sums) else {

@@ -282,8 +282,8 @@ impl<F: Float> Run<'_, F> {
             Some(Principal { subspace, sample }) => {
                 // Most of the quantization error of the seeds is in it.
                 let centres = subspace.enter(first.model.centres());
-                let near = plan.phases[0].phase.e_step.bounds();
-                let near = near.unwrap_or(centres.len());
+                let e_step = &plan.phases[0].phase.e_step;
+                let near = e_step.bounds().unwrap_or(centres.len());
                 !em::outside(View::new(&**sample, &subspace.frame()), &centres, near)?
             }
         };
@@ -418,8 +418,9 @@ impl<F: Float> Run<'_, F> {
         candidate = course.begin(candidate, plan, context)?;
         let restart = course.restarts.len();
         let done = candidate.phases.len();
-        let streams = Streams::new(settings.seed, restart as u64).start(candidate.start);
-        let streams = streams.phase(done);
+        let streams = Streams::new(settings.seed, restart as u64)
+            .start(candidate.start)
+            .phase(done);
         let mut rng = streams.at(Purpose::Start, 0, 0);
         let subspace = plan.subspace().filter(|_| inside).map(|p| &p.subspace);
         let e_step = &*phase.e_step;

@@ -38,8 +38,9 @@ pub(crate) fn prepare(path: &Path) -> Result<()> {
     fs::remove_file(&temporary)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let left = |file: &str| {
-        let middle = file.strip_prefix(&format!(".{name}."));
-        let middle = middle.and_then(|rest| rest.strip_suffix(".tmp"));
+        let middle = file
+            .strip_prefix(&format!(".{name}."))
+            .and_then(|rest| rest.strip_suffix(".tmp"));
         middle.is_some_and(|m| m.contains('.') && m.chars().all(|c| c == '.' || c.is_ascii_digit()))
     };
     // Nothing depends on it: what cannot be read or removed stays.

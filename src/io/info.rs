@@ -108,8 +108,9 @@ impl ModelInfo {
 
     pub(crate) fn parse(format: u32, header: &str) -> std::result::Result<Self, FileFault> {
         let shape = "must have the fields of a header, each once and in their order";
-        let info = Self::of_text(format, header).filter(|info| info.text() == header);
-        let info = info.ok_or_else(|| FileFault::content("header", shape))?;
+        let info = Self::of_text(format, header)
+            .filter(|info| info.text() == header)
+            .ok_or_else(|| FileFault::content("header", shape))?;
         let sizes = [info.components, info.columns];
         let sound = |size: usize| size > 0 && u32::try_from(size).is_ok();
         let positive = "must state positive numbers of components and columns";

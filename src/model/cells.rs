@@ -203,8 +203,11 @@ impl<F: Float> Cells<F> {
             if visitors.is_empty() {
                 continue;
             }
-            let values = visitors.iter().flat_map(|&i| rows.row(i as usize));
-            let values: Vec<F> = values.copied().collect();
+            let values: Vec<F> = visitors
+                .iter()
+                .flat_map(|&i| rows.row(i as usize))
+                .copied()
+                .collect();
             let some = Rows::of_padded(&values, self.points.dim());
             let mut here = Nearest::default();
             here.of_all(&some, &cell.centres);

@@ -283,8 +283,10 @@ pub(crate) fn score<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Resul
         let evaluations = each.saturating_mul((rows.len() * model.components) as u64);
         (labels, error, weighted(rows, &densities), evaluations)
     })?;
-    let evaluations = blocks.iter().map(|block| block.3);
-    let evaluations = evaluations.fold(0u64, u64::saturating_add);
+    let evaluations = blocks
+        .iter()
+        .map(|block| block.3)
+        .fold(0u64, u64::saturating_add);
     let quantization_error = if model.cost.has_distances() {
         in_data_unit(model.frame, blocks.iter().map(|block| block.1))?
     } else {

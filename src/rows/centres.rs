@@ -48,8 +48,11 @@ impl<F: Float> Expanded<F> {
         });
         let rows = relative.as_ref().map_or(&centres.values, |(_, rows)| rows);
         let norm = |row: &[F]| row.iter().map(|x| x.to_f64() * x.to_f64()).sum();
-        let norms = rows.chunks_exact(stride).map(norm).map(F::from_f64);
-        let norms: Vec<F> = norms.collect();
+        let norms: Vec<F> = rows
+            .chunks_exact(stride)
+            .map(norm)
+            .map(F::from_f64)
+            .collect();
         let largest = |most: f64, norm: &F| most.max(norm.to_f64());
         Self {
             dim: centres.dim,

@@ -82,8 +82,10 @@ impl<F: Float> Seeder<F> for AfkMc2 {
         view.expect(k - rows.len());
 
         while rows.len() < k {
-            let batch = BATCH.min(CANDIDATES / self.chain).max(1);
-            let batch = batch.min(k - rows.len());
+            let batch = BATCH
+                .min(CANDIDATES / self.chain)
+                .max(1)
+                .min(k - rows.len());
             let mut chains = Chains::draw(view, &proposal, batch * self.chain, rng)?;
             seeds.evaluations += chains.measure(&seeds.centres);
             for b in 0..batch {

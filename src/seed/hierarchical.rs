@@ -241,8 +241,9 @@ impl<'a, F: Float> Cells<'a, F> {
                 .min(left);
             left -= together;
             self.view.done(together);
-            let proposals = (0..together).map(|_| (old.draw(rng), rng.uniform()));
-            let proposals: Vec<(usize, f64)> = proposals.collect();
+            let proposals: Vec<(usize, f64)> = (0..together)
+                .map(|_| (old.draw(rng), rng.uniform()))
+                .collect();
             let this = &*self;
             let pieces = parallel::map_blocks(together, TASK_PROPOSALS, |_, range| {
                 let mut rows = Rows::default();

@@ -170,8 +170,9 @@ impl<F: Float> Sweep<F> {
             let groups = held_out.map(|rows| Groups::of(&*fit.model, rows));
             Ok((criteria, groups.transpose()?))
         };
-        let judged = parallel::map_fits(fits.len(), fitted.len(), |i| judge(&fits[i].0));
-        let judged = judged.into_iter().collect::<Result<Vec<_>>>()?;
+        let judged = parallel::map_fits(fits.len(), fitted.len(), |i| judge(&fits[i].0))
+            .into_iter()
+            .collect::<Result<Vec<_>>>()?;
         let weights = held_out.map(Groups::weights).unwrap_or_default();
         let mean = |groups: &Groups| groups.mean(&weights);
         let groups = judged.iter().filter_map(|(_, groups)| groups.as_ref());

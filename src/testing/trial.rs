@@ -54,9 +54,11 @@ pub(super) struct Trial<'a, F: Float, E, M> {
 impl<F: Float, E: EStep<F> + Clone + 'static, M: MStep<F> + Clone> Trial<'_, F, E, M> {
     /// A fit of some iterations, whether they settle or not.
     fn builder(&self, iterations: usize, seed: u64) -> Builder<F, M> {
-        let builder = Clusterer::builder().clusters(self.k).seed(seed);
-        let builder = builder.tolerance(0.0).max_iterations(iterations);
-        builder
+        Clusterer::builder()
+            .clusters(self.k)
+            .seed(seed)
+            .tolerance(0.0)
+            .max_iterations(iterations)
             .e_step(self.e_step.clone())
             .m_step(self.m_step.clone())
     }

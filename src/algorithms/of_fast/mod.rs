@@ -94,8 +94,9 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
     let larger = larger(k, shape.rows / TUNING.larger).map(Lightweight::new);
     phases.extend(larger.map(|larger| phase(PhaseRows::Larger(larger), TUNING.on_coresets)));
     phases.push(phase(PhaseRows::All, on_all_rows).transfers(TUNING.rounds));
-    let columns = Phase::new(last).rows(PhaseRows::All);
-    let columns = columns.tolerance_factor(TUNING.on_all_columns * on_all_rows);
+    let columns = Phase::new(last)
+        .rows(PhaseRows::All)
+        .tolerance_factor(TUNING.on_all_columns * on_all_rows);
     phases.push(columns.after_subspace());
     phases
 }

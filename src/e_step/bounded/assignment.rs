@@ -167,8 +167,9 @@ impl<F: Float> Assignment<F> {
         let left = sort::starts(k, changes.iter().map(|change| change.from));
         let target = |i: usize| (changes[i].to, changes[i].place);
         let (came, coming) = sort::sorted_apart(k, 0, changes.len(), target);
-        let starts = (0..=k).map(|c| self.starts[c] - left[c] + came[c]);
-        let starts = starts.collect::<Vec<usize>>();
+        let starts: Vec<usize> = (0..=k)
+            .map(|c| self.starts[c] - left[c] + came[c])
+            .collect();
         let mut members = std::mem::take(&mut self.spare);
         sort::fill(&starts, Member::unknown(0), &mut members, |c, places| {
             let mut from = self.starts[c];

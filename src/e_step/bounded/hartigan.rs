@@ -172,8 +172,9 @@ mod tests {
             assignment.forget_some(&made.changes);
             assignment.apply(&made.changes);
             assert_eq!(assignment.labels(), labels);
-            let fresh = KeptSums::of(view, &centres, &assignment).unwrap();
-            let fresh = fresh.squared(&centres);
+            let fresh = KeptSums::of(view, &centres, &assignment)
+                .unwrap()
+                .squared(&centres);
             assert!((sums.squared(&centres) - fresh).abs() <= 1e-10 * fresh);
         }
     }

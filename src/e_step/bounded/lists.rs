@@ -235,8 +235,11 @@ fn lists<F: Float>(
 fn fill<F: Float>(list: &mut [u32], first: Option<u32>, ids: &[u32], squared: &[F]) {
     // Numbers that are not negative have the order of their bits; for a list, the first half of the bits is enough.
     let key = |squared: &F| (1 + (squared.to_f64().to_bits() >> 32)) << 32;
-    let others = ids.iter().zip(squared).filter(|(c, _)| Some(**c) != first);
-    let others = others.map(|(c, squared)| key(squared) | u64::from(*c));
+    let others = ids
+        .iter()
+        .zip(squared)
+        .filter(|(c, _)| Some(**c) != first)
+        .map(|(c, squared)| key(squared) | u64::from(*c));
     let mut order: Vec<u64> = others.chain(first.map(u64::from)).collect();
     if order.len() > list.len() {
         order.select_nth_unstable(list.len() - 1);

@@ -45,8 +45,10 @@ pub(crate) fn split_and_merge<F: Float>(
     let k = assignment.components();
     let mut made = SplitMerge::default();
     let errors = parallel::map(k, |c| Errors::of(view, assignment, offsets, c));
-    let least = errors.iter().map(|errors| errors.settled);
-    let least = least.fold(f64::INFINITY, f64::min);
+    let least = errors
+        .iter()
+        .map(|errors| errors.settled)
+        .fold(f64::INFINITY, f64::min);
     if k < 3 || !least.is_finite() {
         return Ok(made);
     }
