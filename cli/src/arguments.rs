@@ -170,8 +170,10 @@ fn sign(text: &str) -> Result<char, String> {
 
 /// A finite number that is at least 0. The error is printed with the name of the option.
 fn not_negative(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok();
-    let number = number.filter(|number: &f64| *number >= 0.0 && number.is_finite());
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number: &f64| *number >= 0.0 && number.is_finite());
     number.ok_or_else(|| "must be a finite number, 0 or more".into())
 }
 

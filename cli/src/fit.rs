@@ -201,8 +201,9 @@ fn prior_of(common: &Common) -> Option<Prior> {
     let rows = common.prior_rows;
     let ridge = common.ridge;
     rows.or(common.prior_proportions).or(ridge)?;
-    let prior = Prior::new(rows.unwrap_or(0.0)).ridge(ridge.unwrap_or(0.0));
-    let prior = prior.proportions(common.prior_proportions.unwrap_or(0.0));
+    let prior = Prior::new(rows.unwrap_or(0.0))
+        .ridge(ridge.unwrap_or(0.0))
+        .proportions(common.prior_proportions.unwrap_or(0.0));
     let variance = common.prior_variance;
     Some(variance.map_or(prior, |variance| prior.variance(variance)))
 }
@@ -387,8 +388,8 @@ fn notes(
         .collect();
     notes.push((SIZES, sizes.join(" ")));
     let mut list = |name, texts: &[String]| {
-        let texts = serde_json::to_string(texts);
-        let texts = texts.map_err(|error| Failure::arguments(error.to_string()))?;
+        let texts =
+            serde_json::to_string(texts).map_err(|error| Failure::arguments(error.to_string()))?;
         notes.push((name, texts));
         Ok::<_, Failure>(())
     };

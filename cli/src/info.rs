@@ -204,8 +204,11 @@ fn of_rows(info: &Info) -> Result<()> {
     if let Some(missing) = missing.filter(|missing| missing.first.is_some()) {
         let bad = missing.rows;
         let values = missing.values;
-        let first = missing.first.as_deref().unwrap_or_default();
-        let first = first.replace(coremix_files::ALLOW, "");
+        let first = missing
+            .first
+            .as_deref()
+            .unwrap_or_default()
+            .replace(coremix_files::ALLOW, "");
         match missing.values {
             0 => item("unreadable", first)?,
             _ => item(

@@ -58,8 +58,8 @@ impl<'a> Output<'a> {
             Self::Parameters(path) => {
                 let names = File::open(path)
                     .ok()
-                    .and_then(|file| NpzReader::new(file).ok());
-                let names = names.and_then(|mut file| file.names().ok());
+                    .and_then(|file| NpzReader::new(file).ok())
+                    .and_then(|mut file| file.names().ok());
                 let has = |name: &str| {
                     let mut names = names.iter().flatten();
                     names.any(|file| file.trim_end_matches(".npy") == name)

@@ -199,8 +199,9 @@ pub(crate) fn rows_of(
     missing: Option<Missing>,
     memory: Bytes,
 ) -> Result<Opened> {
-    let options = options(input, &names(&input.columns), None)?;
-    let mut options = options.memory(memory).categories(names(categories));
+    let mut options = options(input, &names(&input.columns), None)?
+        .memory(memory)
+        .categories(names(categories));
     if let (Some(missing), false) = (missing, input.drop_missing || input.missing.is_some()) {
         options = options.missing(missing);
     }

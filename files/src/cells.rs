@@ -316,8 +316,10 @@ fn nanoseconds(text: &str) -> Option<i64> {
             let (sign, clock) = zone.split_at(1);
             let clock = clock.replacen(':', "", 1);
             let hours = digits(clock.get(..2)?, 2, 2).filter(|hours| *hours < 24)?;
-            let minutes = clock.get(2..).filter(|rest| !rest.is_empty());
-            let minutes = minutes.map_or(Some(0), |rest| digits(rest, 2, 2))?;
+            let minutes = clock
+                .get(2..)
+                .filter(|rest| !rest.is_empty())
+                .map_or(Some(0), |rest| digits(rest, 2, 2))?;
             let offset = 60 * hours + minutes;
             if sign == "-" { -offset } else { offset }
         }

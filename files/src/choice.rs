@@ -103,8 +103,7 @@ fn see(batch: &RecordBatch, texts: &mut [Vec<String>], rows: usize, signs: &Sign
             if row >= rows && !texts.is_empty() {
                 break;
             }
-            let text = text.map(str::trim);
-            let text = text.filter(|text| !signs.is_missing(text));
+            let text = text.map(str::trim).filter(|text| !signs.is_missing(text));
             texts.extend(text.map(str::to_owned));
         }
     }
@@ -332,8 +331,10 @@ impl Columns {
                 holds if !holds.is_read(name, options) => {
                     let one = &self.each[place];
                     let words = &one.words;
-                    let first = one.first.as_ref();
-                    let first = first.map_or(String::new(), |first| format!(" such as {first:?}"));
+                    let first = one
+                        .first
+                        .as_ref()
+                        .map_or(String::new(), |first| format!(" such as {first:?}"));
                     let hint = if holds == Holds::Words {
                         AS_CATEGORY
                     } else {
@@ -409,8 +410,11 @@ impl Columns {
     pub(crate) fn not_used(&self, used: &[String], options: &Options) -> Vec<(String, String)> {
         let named = options.weight.iter().chain(&options.keys);
         let known: HashSet<&String> = used.iter().chain(named).collect();
-        let others = self.each.iter().filter(|one| !known.contains(&one.name));
-        let others = others.map(|one| (one.name.clone(), one.words.clone()));
+        let others = self
+            .each
+            .iter()
+            .filter(|one| !known.contains(&one.name))
+            .map(|one| (one.name.clone(), one.words.clone()));
         others.collect()
     }
 

@@ -513,12 +513,18 @@ impl Dialect {
             commas += usize::from(self.is_number(field.replacen(',', ".", 1).as_bytes()));
         }
         let mut count = rows.len();
-        let fields = rows.iter().filter_map(|row| row.get(place));
-        let fields = fields.map(|field| &field[..]).chain(late);
-        let texts = fields.map(|field| text(field).unwrap_or("\u{fffd}"));
-        let texts = texts.filter(|text| !self.is_missing(text));
-        let first = texts.clone().find(|text| !self.is_number(text.as_bytes()));
-        let first = first.map(str::to_owned);
+        let fields = rows
+            .iter()
+            .filter_map(|row| row.get(place))
+            .map(|field| &field[..])
+            .chain(late);
+        let texts = fields
+            .map(|field| text(field).unwrap_or("\u{fffd}"))
+            .filter(|text| !self.is_missing(text));
+        let first = texts
+            .clone()
+            .find(|text| !self.is_number(text.as_bytes()))
+            .map(str::to_owned);
         let keeps = self.options.missing == Some(Missing::Keep);
         let cells = Cells::of(texts, &self.signs).filter(|_| keeps || 2 * empty <= count);
         if keeps {
@@ -665,8 +671,7 @@ impl<T: Number> CsvFile<T> {
                 }),
             }
         };
-        let fields = fields.into_iter().map(read);
-        let fields: Vec<Field> = fields.collect::<io::Result<_>>()?;
+        let fields: Vec<Field> = fields.into_iter().map(read).collect::<io::Result<_>>()?;
         let mut lines = text.lines();
         let mut places = Vec::new();
         loop {
@@ -720,8 +725,10 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys
     let name = bytes.name();
     let text = Text::new(bytes, options)?;
     let places = text.columns.keys(options).map_err(invalid)?;
-    let fields = places.iter().map(|place| &text.columns.each[*place].name);
-    let fields = fields.map(|name| arrow_schema::Field::new(name, DataType::Utf8, true));
+    let fields = places
+        .iter()
+        .map(|place| &text.columns.each[*place].name)
+        .map(|name| arrow_schema::Field::new(name, DataType::Utf8, true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let mut lines = text.lines();
     let batch_schema = Arc::clone(&schema);
@@ -736,8 +743,11 @@ pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys
                 texts.push(text.to_owned());
             }
         }
-        let arrays = texts.into_iter().map(StringArray::from);
-        let arrays = arrays.map(|array| Arc::new(array) as ArrayRef).collect();
+        let arrays = texts
+            .into_iter()
+            .map(StringArray::from)
+            .map(|array| Arc::new(array) as ArrayRef)
+            .collect();
         RecordBatch::try_new(Arc::clone(&batch_schema), arrays).map_err(invalid)
     };
     let batches = std::iter::from_fn(move || match batch() {

@@ -47,8 +47,10 @@ pub(crate) fn guarded<R>(work: impl FnOnce() -> io::Result<R>) -> io::Result<R> 
 }
 
 fn said(cause: &(dyn Any + Send)) -> String {
-    let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
+    let text = cause
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| cause.downcast_ref::<String>().cloned());
     format!(
         "damaged: the decoder stopped with {:?}",
         text.unwrap_or_default()

@@ -90,8 +90,10 @@ impl Frame {
                 (None, Holds::Lists(_)) => field.data_type().clone(),
                 (None, Holds::Asked(_)) if *field.data_type() == DataType::Null => DataType::Null,
                 (None, holds) => {
-                    let first = one.first.as_ref();
-                    let first = first.map_or(String::new(), |first| format!(" such as {first:?}"));
+                    let first = one
+                        .first
+                        .as_ref()
+                        .map_or(String::new(), |first| format!(" such as {first:?}"));
                     let cure = if holds == Holds::Words {
                         AS_CATEGORY
                     } else {
@@ -119,8 +121,8 @@ impl Frame {
                         cast(&numbers, &kind).map_err(|error| wrong((0, error.to_string())))?
                     }
                     (None, Holds::Numbers(_)) if !is_plain => {
-                        let numbers = cast(array, &kind);
-                        let numbers = numbers.map_err(|error| wrong((0, error.to_string())))?;
+                        let numbers =
+                            cast(array, &kind).map_err(|error| wrong((0, error.to_string())))?;
                         let before = array.logical_nulls();
                         let is_lost = |row: &usize| {
                             numbers.is_null(*row)

@@ -85,8 +85,10 @@ pub fn row_names(names: &[String], summary: &Summary) -> Vec<(usize, &'static st
 
 /// Whether ids and keys are called so: the last word of a name says it, as in `customer_id` and `customerId`.
 fn is_of_ids(name: &str) -> bool {
-    let word = name.rsplit(|sign: char| !sign.is_alphanumeric()).next();
-    let word = word.unwrap_or_default();
+    let word = name
+        .rsplit(|sign: char| !sign.is_alphanumeric())
+        .next()
+        .unwrap_or_default();
     let camel = ["Id", "ID", "Key"].iter().any(|ending| {
         let before = word.strip_suffix(ending);
         before.is_some_and(|before| before.ends_with(char::is_lowercase))

@@ -121,8 +121,9 @@ fn looked(contents: &Contents, bytes: &Arc<dyn ReadAt>, options: &Options) -> io
 pub(crate) fn keys(bytes: Arc<dyn ReadAt>, options: &Options) -> io::Result<Keys> {
     let name = bytes.name();
     let contents = Contents::read(&bytes)?;
-    let keys = Columns::of(&contents.schema).keys(options);
-    let keys = keys.map_err(invalid)?;
+    let keys = Columns::of(&contents.schema)
+        .keys(options)
+        .map_err(invalid)?;
     let schema = contents.schema.project(&keys).map_err(invalid)?;
     let messages = Messages::new(bytes, contents, keys)?;
     let batches = (0..messages.batches.len()).map(move |i| guarded(|| messages.decode(i)));
@@ -158,8 +159,9 @@ fn message(text: &[u8]) -> io::Result<Message<'_>> {
 fn batch_of(text: &[u8]) -> io::Result<arrow_ipc::RecordBatch<'_>> {
     let message = message(text)?;
     let dictionary = message.header_as_dictionary_batch();
-    let batch = message.header_as_record_batch();
-    let batch = batch.or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
+    let batch = message
+        .header_as_record_batch()
+        .or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
     batch.ok_or_else(|| damaged("a message that is no batch"))
 }
 
@@ -208,8 +210,9 @@ impl Contents {
         if !is(0, b"ARROW1") {
             return Self::of_stream(bytes);
         }
-        let tail = part(bytes, len.saturating_sub(10), 10)?;
-        let tail = tail.try_into().map_err(|_| damaged("it ends too early"))?;
+        let tail = part(bytes, len.saturating_sub(10), 10)?
+            .try_into()
+            .map_err(|_| damaged("it ends too early"))?;
         let size = read_footer_length(tail).map_err(|_| damaged("it ends too early"))? as u64;
         let text = part(bytes, len.saturating_sub(10 + size), size)?;
         let footer = root_as_footer_with_opts(&limits(&text), &text).map_err(damaged)?;
@@ -306,14 +309,15 @@ impl Messages {
                 layouts.push((read, level == depth, layout(kind)));
             }
         }
-        let kinds = columns.iter();
-        let kinds = kinds.map(|column| match contents.schema.field(*column).data_type() {
-            DataType::FixedSizeList(item, each) => {
-                Some((Kind::of(item.data_type())?, usize::try_from(*each).ok()?))
-            }
-            kind => Some((Kind::of(kind)?, 1)),
-        });
-        let kinds = kinds.collect::<Option<Vec<_>>>();
+        let kinds = columns
+            .iter()
+            .map(|column| match contents.schema.field(*column).data_type() {
+                DataType::FixedSizeList(item, each) => {
+                    Some((Kind::of(item.data_type())?, usize::try_from(*each).ok()?))
+                }
+                kind => Some((Kind::of(kind)?, 1)),
+            })
+            .collect::<Option<Vec<_>>>();
         let mut batches = Vec::<Batch>::new();
         for &(block, dictionaries) in &contents.batches {
             let text = text_of(&bytes, &block)?;
@@ -321,9 +325,10 @@ impl Messages {
             let compressed = batch.compression().is_some();
             let body = block.bodyLength() as u64;
             let most = if compressed { growth(body) } else { body };
-            let rows = u64::try_from(batch.length()).ok();
-            let rows = rows.filter(|rows| *rows / 8 <= most);
-            let rows = rows.ok_or_else(|| damaged("more rows than a batch can have"))?;
+            let rows = u64::try_from(batch.length())
+                .ok()
+                .filter(|rows| *rows / 8 <= most)
+                .ok_or_else(|| damaged("more rows than a batch can have"))?;
             let places = known.then(|| buffers(batch, &block, &layouts));
             let (buffers, numbers) = places.transpose()?.unzip();
             let plain = kinds.is_some() && !compressed;
@@ -396,8 +401,10 @@ impl Messages {
         let batch = &self.batches[place];
         let decoder = self.decoder(batch.dictionaries)?;
         let (block, bytes) = self.checked(&batch.block, batch.buffers.as_deref())?;
-        let decoded = decoder.read_record_batch(&block, &bytes).map_err(damaged)?;
-        let decoded = decoded.filter(|decoded| decoded.num_rows() == batch.rows);
+        let decoded = decoder
+            .read_record_batch(&block, &bytes)
+            .map_err(damaged)?
+            .filter(|decoded| decoded.num_rows() == batch.rows);
         decoded.ok_or_else(|| damaged("a batch of another length"))
     }
 

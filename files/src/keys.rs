@@ -60,8 +60,11 @@ impl Keys {
         let name = path.clone();
         let batches = batches.map(move |batch| {
             let batch = batch.map_err(|error| fault(&name, error))?;
-            let columns = batch.columns().iter().zip(target.fields());
-            let columns = columns.map(|(column, field)| cast(column, field.data_type()));
+            let columns = batch
+                .columns()
+                .iter()
+                .zip(target.fields())
+                .map(|(column, field)| cast(column, field.data_type()));
             let batch = columns.collect::<std::result::Result<_, _>>();
             let batch =
                 batch.and_then(|columns| RecordBatch::try_new(Arc::clone(&target), columns));

@@ -50,8 +50,11 @@ pub(crate) fn scan(
     let mut rows = Vec::new();
     let keeps = missing == Missing::Keep;
     // A weight is never missing: it is read after this.
-    let weight = options.weight.iter().filter(|_| !keeps);
-    let weight = weight.map(|column| options.only(column));
+    let weight = options
+        .weight
+        .iter()
+        .filter(|_| !keeps)
+        .map(|column| options.only(column));
     for mut columns in [options.clone()].into_iter().chain(weight) {
         columns.rounded = false;
         let strict = columns.clone();
@@ -109,8 +112,7 @@ pub(crate) fn scan(
 /// Rows but some.
 pub(crate) fn kept<T: Number>(rows: Rows<T>, dropped: &[usize]) -> Rows<T> {
     // For each row that is dropped, how many are kept before it.
-    let before = dropped.iter().enumerate().map(|(i, row)| row - i);
-    let before: Vec<usize> = before.collect();
+    let before: Vec<usize> = dropped.iter().enumerate().map(|(i, row)| row - i).collect();
     let place = move |row: usize| row + before.partition_point(|before| *before <= row);
     let len = rows.len() - dropped.len();
     let dim = rows.dim();

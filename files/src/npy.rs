@@ -51,8 +51,7 @@ impl<T: Number> NpyFile<T> {
             Layout::Rows
         };
         let axes = header.shape.len();
-        let shape = header.shape.try_into();
-        let shape = shape.map_err(|_| {
+        let shape = header.shape.try_into().map_err(|_| {
             let what = format!("an array of {axes} axes; it must have 2: reshape it");
             fault(&file.name(), what)
         })?;
@@ -172,16 +171,19 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
     };
     let described = entry("descr")?;
     if described.starts_with('[') {
-        let shown: String = described.split_inclusive(']').take(1).collect();
-        let shown: String = shown.chars().take(60).collect();
+        let shown: String = described
+            .split_inclusive(']')
+            .take(1)
+            .flat_map(str::chars)
+            .take(60)
+            .collect();
         return Err(format!(
             "holds rows of fields, {shown:?}: save one matrix, as numpy.lib.recfunctions.structured_to_unstructured makes it"
         ));
     }
     let quotes = &['\'', '"'];
     let name = within("descr", quotes, quotes)?;
-    let kind = name.strip_prefix('<').and_then(Kind::named);
-    let kind = kind.or_else(|| {
+    let kind = name.strip_prefix('<').and_then(Kind::named).or_else(|| {
         name.strip_prefix('|')
             .and_then(Kind::named)
             .filter(|kind| kind.size() == 1)
@@ -206,11 +208,14 @@ fn parse(text: &str) -> std::result::Result<Header, String> {
     if !by_columns && !order.starts_with("False") {
         return Err("the entry \"fortran_order\" of the header is neither True nor False".into());
     }
-    let shape = within("shape", &['('], &[')'])?.split(',').map(str::trim);
-    let shape = shape.filter(|number| !number.is_empty()).map(|number| {
-        let fault = |_| format!("not a number of rows or columns: {number:?}");
-        number.parse().map_err(fault)
-    });
+    let shape = within("shape", &['('], &[')'])?
+        .split(',')
+        .map(str::trim)
+        .filter(|number| !number.is_empty())
+        .map(|number| {
+            let fault = |_| format!("not a number of rows or columns: {number:?}");
+            number.parse().map_err(fault)
+        });
     let shape = shape.collect::<std::result::Result<Vec<usize>, _>>()?;
     Ok(Header {
         kind,

@@ -170,8 +170,10 @@ pub fn open_all(files: &[PathBuf], options: &Options) -> Result<Opened> {
     if files.iter().filter(|file| is_input(file)).count() > 1 {
         return Err(fault(INPUT, "can be read once only"));
     }
-    let files = files.iter().map(|file| local(file).map(Cow::into_owned));
-    let files: Vec<PathBuf> = files.collect::<Result<_>>()?;
+    let files: Vec<PathBuf> = files
+        .iter()
+        .map(|file| local(file).map(Cow::into_owned))
+        .collect::<Result<_>>()?;
     let parts = files.iter().map(|file| Part::open(file, file, options));
     opened(parts.collect::<Result<_>>()?, files.clone(), options)
 }
@@ -217,8 +219,9 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     let mut tables = parts.iter().zip(parts.iter().map(|part| &part.columns));
     if let Some((part, Some(columns))) = tables.find(|table| table.1.is_some()) {
         guessed_header = part.guessed.then_some(columns.named);
-        let used = columns.features(&options);
-        let used = used.map_err(|what| part.fault(what))?;
+        let used = columns
+            .features(&options)
+            .map_err(|what| part.fault(what))?;
         let name = |place: &usize| columns.each[*place].name.clone();
         let used: Vec<String> = used.iter().map(name).collect();
         not_used = columns.not_used(&used, &options);
@@ -261,8 +264,11 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     let some = keeps && missing.as_ref().is_some_and(|missing| missing.values > 0);
     options.lenient = dropped.is_some() || some;
     if options.element.is_none() {
-        let elements = parts.iter().map(|part| part.element(&options));
-        let elements = elements.collect::<Result<Vec<_>>>()?.into_iter();
+        let elements = parts
+            .iter()
+            .map(|part| part.element(&options))
+            .collect::<Result<Vec<_>>>()?
+            .into_iter();
         options.element = elements
             .reduce(ElementType::with)
             .map(|element| if some { element.with_nan() } else { element });
@@ -288,10 +294,12 @@ fn opened(mut parts: Vec<Part>, files: Vec<PathBuf>, options: &Options) -> Resul
     };
     let weights = weights(&parts, options, dropped)?;
     let columns = options.columns.clone().unwrap_or_default();
-    let texts = options.texts.iter();
-    let texts = texts.filter(|(column, _)| columns.contains(column));
-    let texts = texts.map(|(column, texts)| (column.clone(), texts.in_order()));
-    let texts = texts.collect();
+    let texts = options
+        .texts
+        .iter()
+        .filter(|(column, _)| columns.contains(column))
+        .map(|(column, texts)| (column.clone(), texts.in_order()))
+        .collect();
     let key_columns = KeyColumns {
         options: options.clone(),
         dropped: dropped.clone(),
@@ -349,8 +357,10 @@ fn cells(parts: &mut [Part], options: &mut Options) -> Result<()> {
             }
         }
     }
-    let known = known.into_iter();
-    let known: Vec<_> = known.map(|(name, (one, _))| (name, one.holds)).collect();
+    let known: Vec<_> = known
+        .into_iter()
+        .map(|(name, (one, _))| (name, one.holds))
+        .collect();
     for (name, holds) in known {
         if let (Holds::Cells(cells), true) = (holds, is_read(options, &name)) {
             options.cells.insert(name, cells);

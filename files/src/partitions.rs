@@ -102,8 +102,10 @@ impl Folders {
                     let cells = Cells::of([text].into_iter(), signs)?;
                     Some(T::nearest(cells.number(text, signs)?))
                 };
-                let value = code.or_else(|| T::from_str(text).ok()).or_else(said);
-                let value = value.filter(|value| coremix::Float::is_finite(value.widen()));
+                let value = code
+                    .or_else(|| T::from_str(text).ok())
+                    .or_else(said)
+                    .filter(|value| coremix::Float::is_finite(value.widen()));
                 let rule = format!("not a number of type {}", T::TYPE);
                 let wrong = || format!("its folder {name:?} is {text:?}, {rule}");
                 value.map(Some).ok_or_else(wrong)

@@ -137,8 +137,10 @@ impl<S: Source> ReadAhead<S> {
         let dim = self.source.dim();
         while at < rows.end {
             let piece = self.state().find(at);
-            let to = piece.as_ref().map_or(rows.end, |piece| piece.rows.end);
-            let to = to.min(rows.end);
+            let to = piece
+                .as_ref()
+                .map_or(rows.end, |piece| piece.rows.end)
+                .min(rows.end);
             let out = &mut out[(at - rows.start) * dim..(to - rows.start) * dim];
             let ready = piece.as_ref();
             match ready.and_then(|piece| Some((piece.rows.start, piece.values(&*self.source)?))) {

@@ -90,11 +90,12 @@ impl<T: Number + NpyNumber> Spool<T> {
             file.write_all(values.to_byte_slice()).map_err(at)?;
         }
         let none = "there is no row, so the length of its lists is unknown";
-        let dim = conversion.and_then(|conversion| conversion.dim);
-        let dim = dim.ok_or_else(|| fault(NAME, none))?;
+        let dim = conversion
+            .and_then(|conversion| conversion.dim)
+            .ok_or_else(|| fault(NAME, none))?;
         let bytes = OnDisk::of(file, path.display().to_string()).map_err(at)?;
-        let kind = Kind::named(&T::NAME[1..]);
-        let kind = kind.ok_or_else(|| fault(NAME, "numbers that are not read"))?;
+        let kind =
+            Kind::named(&T::NAME[1..]).ok_or_else(|| fault(NAME, "numbers that are not read"))?;
         let mut table = Table::new(Arc::new(bytes), 0, [len, dim], kind, Layout::Rows, false)?;
         table.may_miss = options.lenient;
         Ok(Self { table, _file: path })
@@ -152,8 +153,8 @@ impl Batches {
         let arrow = |error: ArrowError| fault(NAME, error);
         let projected = schema.project(&places).map_err(arrow)?;
         // Batches of a stream may have dictionaries of their own.
-        let writer = StreamWriter::try_new(BufWriter::new(&mut file), &projected);
-        let mut writer = writer.map_err(arrow)?;
+        let mut writer =
+            StreamWriter::try_new(BufWriter::new(&mut file), &projected).map_err(arrow)?;
         for batch in batches {
             let batch = batch?.project(&places).map_err(arrow)?;
             let kind = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());

@@ -87,8 +87,8 @@ impl Distinct {
         memory: u64,
     ) -> Result<()> {
         let field = batch.schema_ref().field(place).name();
-        let text = cast(batch.column(place), &DataType::Utf8);
-        let text = text.map_err(|error| fault(field, error))?;
+        let text =
+            cast(batch.column(place), &DataType::Utf8).map_err(|error| fault(field, error))?;
         for text in text.as_string::<i32>().iter().flatten().map(plain) {
             if is_missing(text) {
                 continue;

@@ -104,8 +104,8 @@ impl Footer {
     /// The rows of each group.
     pub(super) fn rows(&self) -> io::Result<Vec<usize>> {
         let groups = self.parquet().row_groups().iter();
-        let rows = groups.map(|group| usize::try_from(group.num_rows()));
-        let rows = rows
+        let rows = groups
+            .map(|group| usize::try_from(group.num_rows()))
             .collect::<std::result::Result<Vec<_>, _>>()
             .unwrap_or_default();
         let sum: u128 = rows.iter().map(|rows| *rows as u128).sum();
@@ -320,8 +320,8 @@ struct Header {
 impl Read for Header {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if !std::mem::replace(&mut self.begun, true) {
-            let says = declared::header(self.bytes.fill_buf()?);
-            let says = says.ok_or_else(|| damaged("a page without its sizes"))?;
+            let says = declared::header(self.bytes.fill_buf()?)
+                .ok_or_else(|| damaged("a page without its sizes"))?;
             let [to, from] = says.sizes;
             if to > SMALL.max(from.saturating_mul(GROWTH)) {
                 return Err(damaged(format!("a page of {from} bytes that become {to}")));

@@ -254,8 +254,11 @@ impl LabelWriter {
         columns: Vec<Field>,
         to: impl FnOnce(&SchemaRef) -> std::result::Result<To, ArrowError>,
     ) -> Result<Self> {
-        let fields = keys.iter().flat_map(|keys| keys.schema().fields());
-        let mut fields: Vec<Field> = fields.map(|field| (**field).clone()).collect();
+        let mut fields: Vec<Field> = keys
+            .iter()
+            .flat_map(|keys| keys.schema().fields())
+            .map(|field| (**field).clone())
+            .collect();
         fields.extend(columns);
         let mut names: Vec<&String> = fields.iter().map(Field::name).collect();
         names.sort_unstable();
@@ -315,8 +318,8 @@ impl LabelWriter {
             arrays.extend(keys.next(rows)?.columns().iter().cloned());
         }
         arrays.extend(columns);
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
-        let batch = batch.map_err(|error| fault(&self.path, error))?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)
+            .map_err(|error| fault(&self.path, error))?;
         let named = |what: &dyn fmt::Display| fault(&self.path, what);
         match &mut self.to {
             To::Npy(_) => Ok(()),
@@ -375,8 +378,10 @@ impl LabelWriter {
             if arrays.is_empty() {
                 arrays.push(Arc::new(UInt32Array::from(labels.clone())));
             }
-            let densities = (self.more > 0).then(|| model.log_densities(data));
-            let densities = densities.transpose()?.map(|densities| densities.to_vec());
+            let densities = (self.more > 0)
+                .then(|| model.log_densities(data))
+                .transpose()?
+                .map(|densities| densities.to_vec());
             let columns: Vec<&[f64]> = densities.iter().map(Vec::as_slice).collect();
             self.put_labels(&labels, arrays, &columns)?;
             if see(first + count).is_break() {
@@ -443,8 +448,10 @@ fn of_lists<T: Element>(
     rows: Range<usize>,
 ) -> Asked<'_, T> {
     let places = starts[rows.start]..starts[rows.end];
-    let starts = starts[rows.start..=rows.end].iter();
-    let starts: Vec<usize> = starts.map(|start| start - places.start).collect();
+    let starts: Vec<usize> = starts[rows.start..=rows.end]
+        .iter()
+        .map(|start| start - places.start)
+        .collect();
     let ids = &ids[places.clone()];
     let values = &values[places];
     Ok(Box::new(Sparse::new(dim, starts, ids, values)?))

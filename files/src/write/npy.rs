@@ -77,8 +77,10 @@ fn header(name: &str, rows: u64, dim: Option<usize>) -> Vec<u8> {
 /// Whether a file begins as one that was written here, of one such number for each row.
 pub(super) fn is_of_numbers<T: NpyNumber>(file: &mut impl Read) -> bool {
     let mut start = [0; HEADER];
-    let text = file.read_exact(&mut start).ok();
-    let text = text.and_then(|()| str::from_utf8(&start[10..]).ok());
+    let text = file
+        .read_exact(&mut start)
+        .ok()
+        .and_then(|()| str::from_utf8(&start[10..]).ok());
     let rows = text.and_then(|text| text.split(['(', ',']).find_map(|part| part.parse().ok()));
     rows.is_some_and(|rows| start == *header(T::NAME, rows, None))
 }

@@ -141,8 +141,10 @@ fn prefix(path: &Path) -> String {
 fn remove_stale(folder: &Path, prefix: &str) {
     let is_stale = |entry: &DirEntry| {
         let name = entry.file_name();
-        let random = name.to_str().and_then(|name| name.strip_prefix(prefix));
-        let random = random.and_then(|rest| rest.strip_suffix(SUFFIX));
+        let random = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(prefix))
+            .and_then(|rest| rest.strip_suffix(SUFFIX));
         random.is_some_and(|random| random.len() == RANDOM)
             && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
     };
