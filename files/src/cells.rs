@@ -313,15 +313,19 @@ fn nanoseconds(text: &str) -> Option<i64> {
     let offset = match zone {
         "" | "Z" | "z" => 0,
         zone => {
-            let (sign, clock) = zone.split_at(1);
-            let clock = clock.replacen(':', "", 1);
+            let clock = zone.strip_prefix(['+', '-'])?;
             let hours = digits(clock.get(..2)?, 2, 2).filter(|hours| *hours < 24)?;
-            let minutes = clock
-                .get(2..)
-                .filter(|rest| !rest.is_empty())
-                .map_or(Some(0), |rest| digits(rest, 2, 2))?;
+            let rest = clock.get(2..)?;
+            let minutes = match rest.strip_prefix(':').unwrap_or(rest) {
+                "" if rest.is_empty() => 0,
+                minutes => digits(minutes, 2, 2).filter(|minutes| *minutes < 60)?,
+            };
             let offset = 60 * hours + minutes;
-            if sign == "-" { -offset } else { offset }
+            if zone.starts_with('-') {
+                -offset
+            } else {
+                offset
+            }
         }
     };
     let minutes = 60 * hours + minutes - offset;
@@ -445,6 +449,10 @@ mod tests {
             "2024-04-01T12:00:00.",
             "2024-04-01T12:00 PM",
             "2024-04-01T12:00+x",
+            "2024-04-01T12:00+05:99",
+            "2024-04-01T12:00+05:",
+            "2024-04-01T12:00+:05",
+            "2024-04-01T12:00Z05",
             "２０２４-04-01",
             "2024-04-01T12:00:00.1x",
         ] {

@@ -28,7 +28,7 @@ pub struct Summary {
     /// widest one.
     pub range_of_few: f64,
     /// The weight of the rows that know each column (d), where rows may lack some; else none.
-    pub(crate) known: Vec<f64>,
+    pub known: Vec<f64>,
 }
 
 impl Summary {
