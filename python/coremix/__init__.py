@@ -1,5 +1,6 @@
 """Clustering and mixture models at large scale, with scikit-learn's interface."""
 
+from difflib import get_close_matches
 from typing import Any
 
 from . import exceptions, partitions, plots
@@ -67,4 +68,5 @@ _ELSEWHERE = {
 def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         raise ImportError(f"coremix has no {name}: {_ELSEWHERE[name]}")
-    raise AttributeError(f"module 'coremix' has no attribute {name!r}")
+    near = get_close_matches(name, __all__, 1)
+    raise AttributeError(f"module 'coremix' has no attribute {name!r}{f': is {near[0]} meant?' if near else ''}")

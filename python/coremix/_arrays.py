@@ -257,10 +257,34 @@ def numbers_of(X: Any, check: Callable[[Any], NDArray[Any]], missing: bool) -> N
     except (TypeError, ValueError) as error:
         kinds: Any = X.dtypes.items() if hasattr(X, "columns") and hasattr(X, "dtypes") else ()
         others = [name for name, kind in kinds if getattr(kind, "kind", "O") not in "biuf"]
-        if not others or "feature" in str(error):
+        if "feature" in str(error):
             raise
-        raise ValueError(f"the columns {others} are not of numbers: select the columns of numbers") from error
+        if others:
+            raise ValueError(f"the columns {others} are not of numbers: select the columns of numbers") from error
+        where = _no_number(X)
+        if where is None:
+            raise
+        raise type(error)(f"{error}: {where}") from error
     # A copy of one whose numbers do not lie at multiples of their size.
     if not found.flags.aligned or any(stride % found.itemsize for stride in found.strides):
         return found.copy()
     return found
+
+
+def _no_number(X: Any) -> str | None:
+    """Why X cannot become numbers: what it is, or its first value that is none."""
+    if isinstance(X, dict):
+        return "X is a dict: give pandas.DataFrame(X)"
+    if not isinstance(X, (np.ndarray, list, tuple)) or isinstance(X, np.ndarray) and X.dtype.kind not in "OUS":
+        return None
+    rows = [row if isinstance(row, (np.ndarray, list, tuple)) else [row] for row in X]
+    for i, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            return f"X: row {i} has {len(row)} values, and row 0 has {len(rows[0])}: all must be as long"
+        for j, value in enumerate(row):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                rule = "leave the column out, or give a data frame to TableMixture with the column in its categories"
+                return f"X: row {i}, column {j} is {value!r}, which is no number; rows count from 0: {rule}"
+    return None

@@ -169,6 +169,8 @@ class CoremixEstimator(Parameters, Estimator):
             absent = [name for name in absent if name in ABSENT]
         if absent:
             raise TypeError("; ".join(f"{cls.__name__} has no {name}: {_in_place_of(name, known)}" for name in absent))
+        if cls.__module__.partition(".")[0] == __package__ and len(args) > 1:
+            raise TypeError(f"{cls.__name__} takes one positional argument, {cls._clusters}: write the name of the one with {args[1]!r}")
         return super().__new__(cls)
 
     def __getattr__(self, name: str) -> Any:
@@ -184,6 +186,8 @@ class CoremixEstimator(Parameters, Estimator):
         if name == "labels_" and "_scanned" in self.__dict__:
             raise AttributeError("labels_ are not kept of rows that are not in memory: call predict(X), or assign(X, path) for a file")
         way = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
+        if of_fit and not way and "_model" not in self.__dict__ and any(name in getattr(one, "__annotations__", ()) for one in type(self).__mro__):
+            way = ": it is not fitted yet, call fit(X) first"
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way}")
 
     def _settings(self) -> dict[str, Any]:

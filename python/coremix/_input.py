@@ -82,6 +82,8 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
             check_stored(few)
             X = few.toarray()
     categories = estimator._category_columns()
+    if reset:
+        _check_categories(X, categories)
     texts = {} if reset or "_model" not in estimator.__dict__ else estimator._model.texts
     X = kept(X, texts or [name for name in categories if isinstance(name, str)] or None, bool(missing))
     if isinstance(X, Scan) and texts and X.texts != texts:
@@ -138,6 +140,16 @@ def batch_weights(weights: ArrayLike | None, rows: Any) -> NDArray[np.float64] |
     if weights is not None and not np.any(weights):
         return np.zeros(len(rows))
     return weights_of(weights, rows)
+
+
+def _check_categories(X: Any, categories: list[int | str]) -> None:
+    """An error if a frame has no column of one of these names."""
+    names = getattr(X, "columns", None)
+    if not hasattr(names, "__iter__"):
+        return
+    absent = [name for name in categories if isinstance(name, str) and name not in list(names)]
+    if absent:
+        raise ValueError(f"categories: no column {absent[0]!r}; they are {[str(name) for name in names]}")
 
 
 def _check_texts(estimator: Any, texts: dict[str, list[str]], categories: list[int | str], names: list[str] | None) -> None:

@@ -31,7 +31,7 @@ class CoremixMixture(OfMixture, CoremixEstimator):
     noise_variance_: NDArray[np.float64]
     lower_bound_: float
 
-    _names = CoremixEstimator._names | {"covariance": "covariance_type"}
+    _names = CoremixEstimator._names | {"covariance": "covariance_type", "factors": "n_factors"}
     _elsewhere: ClassVar[dict[str, str]] = {
         "labels_": "predict(X) has labels",
         "cluster_centers_": "means_ is its name",

@@ -151,8 +151,8 @@ class TableMixture(CoremixTable):
         return found
 
     def _category_columns(self) -> list[int | str]:
-        if isinstance(self.categories, str) or not hasattr(self.categories, "__iter__"):
-            return []
+        if isinstance(self.categories, (str, numbers.Number)) or not hasattr(self.categories, "__iter__"):
+            raise TypeError(f"categories = {self.categories!r}: must be a list of columns")
         known = (c for c in self.categories if isinstance(c, str) or isinstance(c, numbers.Integral) and c >= 0)
         return [c if isinstance(c, str) else int(c) for c in known]
 
