@@ -1,7 +1,7 @@
 //! Marginal and conditional mixtures against ratios of densities.
 
 use crate::common::{blobs, close};
-use coremix::families::GaussianMixture;
+use coremix::families::{DirichletProcessMixture, GaussianMixture};
 use coremix::prelude::*;
 use ndarray::{Array1, Array2, Axis, array};
 
@@ -82,4 +82,132 @@ fn what_cannot_be_asked_is_told() {
     let far = model.condition(&[0], &[1e9]).unwrap();
     assert!((far.proportions().sum() - 1.0).abs() < 1e-12);
     assert!(model.condition(&[0], &[1e300]).is_err());
+}
+
+/// Dirichlet processes of columns that depend on one another, of which few rows make the tails heavy.
+fn processes() -> impl Iterator<Item = (String, DirichletProcessMixture<f64>)> {
+    let turned = array![
+        [1.0, 0.5, 0.0, 0.0],
+        [0.0, 1.0, -0.7, 0.0],
+        [0.0, 0.0, 1.0, 0.3],
+        [20.0, 0.0, 0.0, 30.0]
+    ];
+    [(30, false), (300, false), (300, true)]
+        .into_iter()
+        .map(move |(n, standardise)| {
+            let x = blobs::<f64>(n, 4, 3, 7).dot(&turned);
+            let fit = algorithms::dp_gmm(6, 1.0).standardise(standardise).seed(1);
+            let fit = fit.build().unwrap().fit(&Dense::new(&x).unwrap()).unwrap();
+            (format!("{n} {standardise}"), fit.model)
+        })
+}
+
+/// $\ln \Gamma$ by Stirling's series, of a number so much larger.
+fn log_gamma(x: f64) -> f64 {
+    let below: f64 = (0..40).map(|i| (x + f64::from(i)).ln()).sum();
+    let z = x + 40.0;
+    let series = 1.0 / (12.0 * z) - 1.0 / (360.0 * z.powi(3)) + 1.0 / (1260.0 * z.powi(5));
+    (z - 0.5) * z.ln() - z + 0.5 * std::f64::consts::TAU.ln() + series - below
+}
+
+/// The predictive density as it is in books, of some columns alone: a Student t with the degrees of freedom of all of them.
+fn student_t(model: &DirichletProcessMixture<f64>, columns: &[usize], point: &[f64]) -> f64 {
+    let d = columns.len() as f64;
+    let all = model.means().ncols() as f64;
+    let terms = (0..model.components()).map(|t| {
+        let beta = model.mean_precisions()[t];
+        let nu = model.degrees_of_freedom()[t];
+        let degrees = nu + 1.0 - all;
+        let covariances = model.covariances();
+        let own = covariances.index_axis(Axis(0), t);
+        let own = own.select(Axis(0), columns).select(Axis(1), columns);
+        let scale = own.mapv(|x| x * nu * (1.0 + beta) / (beta * degrees));
+        // Elimination, which has the determinant and the solution.
+        let mut rows = scale.clone();
+        let apart = columns.iter().zip(point);
+        let apart: Vec<f64> = apart.map(|(j, y)| y - model.means()[[t, *j]]).collect();
+        let mut right = apart.clone();
+        let mut log_det = 0.0;
+        for i in 0..columns.len() {
+            log_det += rows[[i, i]].ln();
+            for k in i + 1..columns.len() {
+                let factor = rows[[k, i]] / rows[[i, i]];
+                for j in i..columns.len() {
+                    rows[[k, j]] -= factor * rows[[i, j]];
+                }
+                right[k] -= factor * right[i];
+            }
+        }
+        let mut form = 0.0;
+        for i in (0..columns.len()).rev() {
+            for j in i + 1..columns.len() {
+                right[i] -= rows[[i, j]] * right[j];
+            }
+            right[i] /= rows[[i, i]];
+            form += right[i] * apart[i];
+        }
+        let density = log_gamma((degrees + d) / 2.0)
+            - log_gamma(degrees / 2.0)
+            - 0.5 * (d * (degrees * std::f64::consts::PI).ln() + log_det)
+            - 0.5 * (degrees + d) * (form / degrees).ln_1p();
+        model.proportions()[t] * density.exp()
+    });
+    terms.sum::<f64>().ln()
+}
+
+#[test]
+fn parts_of_a_dirichlet_process_are_student_ts() {
+    for (name, model) in processes() {
+        let (points, _) = model.sample(8, 4).unwrap();
+        let density = |model: &DirichletProcessMixture<f64>, x: &Array2<f64>| {
+            model.log_densities(&Dense::new(x).unwrap()).unwrap()[0]
+        };
+        for known in [vec![0], vec![3], vec![2, 0], vec![1, 2, 3]] {
+            let others: Vec<usize> = (0..4).filter(|j| !known.contains(j)).collect();
+            let marginal = model.marginal(&known).unwrap();
+            assert!(close(marginal.proportions().sum(), 1.0, 1e-12));
+            for point in points.outer_iter() {
+                let values: Vec<f64> = known.iter().map(|j| point[*j]).collect();
+                let whole = point.to_owned().insert_axis(Axis(0));
+                let alone = density(&marginal, &whole.select(Axis(1), &known));
+                let naive = student_t(&model, &known, &values);
+                assert!(
+                    close(alone, naive, 1e-9),
+                    "{name} {known:?}: {alone} {naive}"
+                );
+                // Missing values are left out of the density in the same way.
+                let mut holes = whole.clone();
+                others.iter().for_each(|j| holes[[0, *j]] = f64::NAN);
+                let holes = Dense::with_missing(&holes).unwrap();
+                let left_out = model.log_densities(&holes).unwrap()[0];
+                assert!(close(alone, left_out, 1e-9), "{name} {known:?}");
+                // p(a | b) = p(a, b) / p(b).
+                let condition = model.condition(&known, &values).unwrap();
+                let given = density(&condition, &whole.select(Axis(1), &others));
+                let both = density(&model, &whole);
+                assert!(
+                    close(given, both - alone, 1e-8),
+                    "{name} {known:?}: {given}"
+                );
+                assert!(close(condition.proportions().sum(), 1.0, 1e-12));
+                // Its labels go by these proportions.
+                let shares = condition
+                    .responsibilities(&Dense::new(&points.select(Axis(1), &others)).unwrap());
+                assert!(shares.unwrap().iter().all(|q| q.is_finite()));
+            }
+        }
+        let order = [2, 0, 3, 1];
+        let turned = model.marginal(&order).unwrap();
+        let own = density(&turned, &points.select(Axis(1), &order));
+        assert!(close(own, density(&model, &points), 1e-9));
+        assert!(model.marginal(&[]).is_err() && model.marginal(&[4]).is_err());
+        assert!(model.condition(&[0], &[f64::NAN]).is_err());
+        assert!(model.condition(&[0, 1, 2, 3], &[0.0; 4]).is_err());
+        assert!(model.condition(&[0], &[1e300]).is_err());
+        let far = model.condition(&[0], &[1e9]).unwrap();
+        assert!(close(far.proportions().sum(), 1.0, 1e-12));
+        // A file keeps it.
+        let bytes = far.to_bytes(&[]).unwrap();
+        assert!(DirichletProcessMixture::<f64>::from_bytes(&bytes).unwrap() == far);
+    }
 }

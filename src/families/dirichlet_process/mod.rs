@@ -2,6 +2,7 @@
 
 mod merge;
 mod model;
+mod parts;
 mod posterior;
 mod settings;
 mod sticks;
