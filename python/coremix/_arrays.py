@@ -54,6 +54,29 @@ def _csr_of(X: Any) -> _coremix.Csr:
     return _coremix.Csr(rows.indptr.astype(np.int64), rows.indices.astype(np.uint32), np.ascontiguousarray(values), rows.shape[1])
 
 
+def stacked(batches: Iterable[Any]) -> _coremix.Csr:
+    """The rows of sparse matrices of scipy, one below the other."""
+    from scipy.sparse import vstack
+
+    found = []
+    for number, batch in enumerate(batches):
+        if not issparse(batch):
+            raise TypeError(f"batch {number} is no sparse matrix, and the first one is: all must be, or none")
+        if batch.ndim != 2 or found and batch.shape[1] != found[0].shape[1]:
+            raise ValueError(f"batch {number} has the shape {batch.shape}: all must have the columns of the first one")
+        found.append(sound(batch).tocsr())
+    return _csr_of(vstack(found, format="csr") if len(found) > 1 else found[0])
+
+
+def with_all_zeros(X: _coremix.Csr) -> NDArray[np.floating]:
+    """Sparse rows as an array, without a missing value: what is not stored is 0."""
+    found = X.toarray()
+    if np.isnan(found).any():
+        row, column = np.argwhere(np.isnan(found))[0]
+        raise ValueError(f"X: row {row}, column {column} is NaN; sparse rows have no missing values, as what is not stored is 0")
+    return found
+
+
 def check_stored(X: Any) -> None:
     """An error where a sparse matrix stores NaN: missing values are for dense rows, whatever the size of the matrix."""
     if X.dtype.kind != "f" or not np.isnan(np.sum(X.tocsr().data)):

@@ -26,7 +26,6 @@ from ._input import Rows, batch_weights, rows_of, weights_of
 from ._parameters import Callback, Parameters, RandomState
 from ._progress import Line
 from ._report import Report
-from ._sklearn import issparse
 from .exceptions import ConvergenceWarning, as_raised
 
 # Up to this number of rows, `merge_rows="auto"` merges equal rows: sorting them takes milliseconds.
@@ -116,6 +115,18 @@ def seed_of(random_state: RandomState) -> int:
     if source is not np.random and not isinstance(source, np.random.RandomState):
         raise ValueError(f"{random_state!r} cannot be used to seed a numpy.random.RandomState instance")
     return int(source.randint(np.iinfo(np.int32).max))
+
+
+def _check_room(size: int, columns: int) -> None:
+    """An error if there is no room for a coreset of ``size`` sparse rows, which is kept with its zeros."""
+    try:
+        room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return
+    needed = 2 * size * columns * 8
+    if needed > room:
+        rule = "fit(X) takes all sparse rows at once, or give a smaller coreset_size"
+        raise ValueError(f"partial_fit: a coreset of {size} rows of {columns} columns is kept with its zeros, {needed / 2**30:.0f} GiB: {rule}")
 
 
 def threads_of(n_jobs: int | None) -> int:
@@ -215,7 +226,8 @@ class CoremixEstimator(Parameters, Estimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or an Arrow table
+        X : array-like of shape (n_samples, n_features), sparse matrix or Arrow table
+            The coreset has the zeros of sparse rows, and the bits of the same rows as arrays.
         y : ignored
         sample_weight : array-like of shape (n_samples,) or None
             As in ``fit``. A batch may have no weight at all.
@@ -226,8 +238,6 @@ class CoremixEstimator(Parameters, Estimator):
     def _take_in(self, X: Rows, sample_weight: ArrayLike | None) -> Self:
         """Takes a batch of rows in, while no other thread does."""
         first = "_stream" not in self.__dict__
-        if issparse(X):
-            raise TypeError("X is sparse: partial_fit takes dense batches, fit(X) all sparse rows at once")
         rows = rows_of(self, X, reset=first)
         weights = batch_weights(sample_weight, rows)
         if first:
@@ -237,6 +247,8 @@ class CoremixEstimator(Parameters, Estimator):
                 rule = "later batches may have other texts: give codes, or all rows to fit(X)"
                 raise ValueError(f"partial_fit: the columns {list(rows.texts)} hold text; {rule}")
             size = max(64 * clusters, 32_768) if own is None or own == "all" else own
+            if isinstance(rows, _coremix.Csr):
+                _check_room(size, rows.columns)
             stream = _coremix.Stream(size, seed_of(self.random_state))
         else:
             stream = self._stream

@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _coremix
-from ._arrays import PLAIN, check_stored, numbers_of, rows_in_memory, sound, sparse_columns, table_of, unmasked, with_zeros
+from ._arrays import (
+    PLAIN,
+    check_stored,
+    numbers_of,
+    rows_in_memory,
+    sound,
+    sparse_columns,
+    table_of,
+    unmasked,
+    with_all_zeros,
+    with_zeros,
+)
 from ._checks import array_of, check_rows, check_width, note_names
 from ._coremix import Scan
 from ._scan import is_apart, scan
@@ -72,9 +83,7 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
         X = frame.sparse.to_coo()
     X = with_zeros(X)
     if issparse(X):
-        if not estimator._takes_sparse():
-            rule = "k-means, and mixtures with covariance_type 'diag', 'spherical' or 'tied-spherical', take such rows: give X.toarray()"
-            raise TypeError(f"X is sparse, which {type(estimator).__name__} does not take here; {rule}")
+        _check_sparse(estimator)
         X = sound(X)
         few: Any = X
         if reset and few.ndim == 2 and few.shape[0] * few.shape[1] <= FEW_NUMBERS:
@@ -86,6 +95,10 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
         _check_categories(X, categories)
     texts = {} if reset or "_model" not in estimator.__dict__ else estimator._model.texts
     X = kept(X, texts or [name for name in categories if isinstance(name, str)] or None, bool(missing))
+    if isinstance(X, _coremix.Csr):
+        _check_sparse(estimator)
+        if reset and X.rows * X.columns <= FEW_NUMBERS:
+            X = with_all_zeros(X)
     if isinstance(X, Scan) and texts and X.texts != texts:
         # The codes are those of the fit.
         X = X.again(categories=texts)
@@ -96,6 +109,13 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
         return table
     found = numbers_of(X, partial(check_rows, estimator, reset=reset), bool(missing))
     return _coremix.Missing(found) if missing else found
+
+
+def _check_sparse(estimator: Any) -> None:
+    """An error unless it takes sparse rows."""
+    if not estimator._takes_sparse():
+        rule = "k-means, and mixtures with covariance_type 'diag', 'spherical' or 'tied-spherical', take such rows: give X.toarray()"
+        raise TypeError(f"X is sparse, which {type(estimator).__name__} does not take here; {rule}")
 
 
 def _is_known(estimator: Any, X: Any) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import chain
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ._arrays import narrow, rows_in_memory, with_zeros
-from ._coremix import Scan
+from ._arrays import narrow, rows_in_memory, stacked, with_zeros
+from ._coremix import Csr, Scan
+from ._sklearn import issparse
 
 Path: TypeAlias = str | PathLike[str]
 Batches: TypeAlias = Iterable[Any] | Callable[[], Iterable[Any]]
@@ -39,7 +41,7 @@ def scan(
     drop_missing: bool = False,
     missing: bool | str | Iterable[str] | None = False,
     spool: Path | None = None,
-) -> Scan:
+) -> Scan | Csr:
     """Opens rows that stay where they are, and are read block by block: it can be given wherever an array can.
 
     Files are read where they lie. Rows of anything else are written to a temporary file once, by this call: one batch at a time
@@ -49,10 +51,10 @@ def scan(
     ----------
     rows : path, list of paths, or what gives batches
         A file, a folder, or a pattern such as ``"parts/*.parquet"``: ``.parquet``, ``.arrow``, ``.csv``, ``.csv.gz``, ``.tsv``,
-        ``.npy``, ``.fvecs``, ``.bvecs``, ``.fbin`` or ``.u8bin``. Folders called ``name=value`` are a column. Or a dataset of
+        ``.npy``, ``.fvecs``, ``.bvecs``, ``.fbin`` or ``.u8bin``; of sparse rows ``.npz`` and ``.svmlight``. Folders called ``name=value`` are a column. Or a dataset of
         pyarrow, a relation of DuckDB, a LazyFrame of polars, anything else with an Arrow stream; a list of batches, an object
         that can be iterated again and again, or a function that returns an iterator. A batch is an array, a data frame, or an
-        Arrow table or record batch.
+        Arrow table or record batch. Sparse matrices of SciPy are batches, too, if all batches are.
     columns : str, iterable of str or None, default=None
         The columns of numbers, or one column of lists. None: all of numbers but ``weights`` and ``key``.
     weights : str or None, default=None
@@ -85,7 +87,8 @@ def scan(
 
     Returns
     -------
-    Scan
+    Scan, or Csr for sparse rows
+        Sparse rows are in memory, as those of a matrix: without names, weights and keys of columns.
 
     Examples
     --------
@@ -138,7 +141,14 @@ def scan(
     wanted = arguments["columns"]
     if wanted is not None:
         wanted = list(dict.fromkeys([*wanted, *(arguments["key"] or []), *([weights] if weights else [])]))
-    return Scan.of_batches(_stream(rows, wanted), arguments, memory, again)
+    stream = _stream(rows, wanted)
+    if not isinstance(stream, Csr):
+        return Scan.of_batches(stream, arguments, memory, again)
+    # Names of columns, and missing values.
+    for name in ("columns", "weights", "key", "categories", "missing", "drop_missing"):
+        if arguments[name]:
+            raise ValueError(f"{name}: sparse rows have neither names of columns nor missing values: leave it out; sample_weight has weights")
+    return stream
 
 
 def _paths(rows: Any) -> list[str] | None:
@@ -203,6 +213,8 @@ def _stream(rows: Any, columns: list[str] | None) -> Any:
         return narrow(rows)
     if isinstance(rows, np.ndarray):
         raise TypeError("an array is in memory: give it to the estimator as it is")
+    if issparse(rows):
+        return stacked([rows])
     if _is_batch(rows):
         return map(_batch, [rows])
     found = rows() if callable(rows) and not hasattr(rows, "__iter__") else rows
@@ -214,7 +226,11 @@ def _stream(rows: Any, columns: list[str] | None) -> Any:
             f"a {type(rows).__name__} can be read only once: give a function that returns one, such as `lambda: batches(...)`, or a "
             "list of the batches"
         )
-    return map(_batch, iter(found))
+    batches = iter(found)
+    first = list(next(zip(batches), ()))
+    if first and issparse(first[0]):
+        return stacked(chain(first, batches))
+    return map(_batch, chain(first, batches))
 
 
 def _batch(batch: Any) -> Any:
@@ -225,6 +241,8 @@ def _batch(batch: Any) -> Any:
         except ImportError:
             return rows_in_memory(batch), [str(name) for name in batch.columns]
         return pyarrow.Table.from_pandas(with_zeros(batch), preserve_index=False)
+    if issparse(batch):
+        raise TypeError("a batch is a sparse matrix, and the first one is not: all must be, or give batch.toarray()")
     batch = narrow(batch)
     if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
         return batch

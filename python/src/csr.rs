@@ -1,11 +1,12 @@
 //! Matrices in compressed rows, as scipy has them.
 
 use coremix::data::{Source, Sparse};
-use coremix::ndarray::ArrayView1;
+use coremix::ndarray::{Array2, ArrayView1};
 use coremix::{Element, Float, Result};
-use numpy::PyReadonlyArray1;
+use numpy::{IntoPyArray, PyReadonlyArray1, ToPyArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
 use std::any::Any;
 use std::borrow::Cow;
 use std::io;
@@ -21,9 +22,21 @@ pub(crate) struct Csr {
     dim: usize,
 }
 
-enum Values {
+pub(crate) enum Values {
     F32(Vec<f32>),
     F64(Vec<f64>),
+}
+
+impl From<&[f32]> for Values {
+    fn from(values: &[f32]) -> Self {
+        Self::F32(values.to_vec())
+    }
+}
+
+impl From<&[f64]> for Values {
+    fn from(values: &[f64]) -> Self {
+        Self::F64(values.to_vec())
+    }
 }
 
 #[pymethods]
@@ -79,14 +92,90 @@ impl Csr {
         self.dim
     }
 
+    /// Rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.len(), self.dim)
+    }
+
+    /// Number of the values that are stored.
+    #[getter]
+    fn nnz(&self) -> usize {
+        self.stored()
+    }
+
     /// The columns have no names.
     #[getter]
     fn names(&self) -> Option<Vec<String>> {
         None
     }
+
+    fn __repr__(&self) -> String {
+        let (n, d, stored) = (self.len(), self.dim, self.stored());
+        format!("Sparse rows, in memory: {n} rows, {d} columns, {stored} values; the others are 0")
+    }
+
+    /// Where the values of each row start, their columns, the values, and the number of columns: what it is made of.
+    fn lists<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let starts: Vec<i64> = self.starts.iter().map(|start| *start as i64).collect();
+        let values = match &self.values {
+            Values::F32(values) => values.to_pyarray(py).into_any(),
+            Values::F64(values) => values.to_pyarray(py).into_any(),
+        };
+        let columns = self.dim.into_pyobject(py)?.into_any();
+        let ids = self.ids.to_pyarray(py).into_any();
+        PyTuple::new(
+            py,
+            [starts.into_pyarray(py).into_any(), ids, values, columns],
+        )
+    }
+
+    /// All of it as an array (n, d), with its zeros.
+    fn toarray<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let all = 0..self.len();
+        let wrong = |error: io::Error| PyValueError::new_err(error.to_string());
+        Ok(match &self.values {
+            Values::F32(_) => {
+                let mut rows = Array2::<f32>::default((self.len(), self.dim));
+                let out = rows.as_slice_mut().expect("rows in order");
+                self.source::<f32>(all).read(0, out).map_err(wrong)?;
+                rows.into_pyarray(py).into_any()
+            }
+            Values::F64(_) => {
+                let mut rows = Array2::<f64>::default((self.len(), self.dim));
+                let out = rows.as_slice_mut().expect("rows in order");
+                self.source::<f64>(all).read(0, out).map_err(wrong)?;
+                rows.into_pyarray(py).into_any()
+            }
+        })
+    }
+
+    /// Pickled as what it is made of.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        Ok((py.get_type::<Self>(), slf.get().lists(py)?))
+    }
 }
 
 impl Csr {
+    /// The rows of files, whose lists these are.
+    pub(crate) fn of_lists<'a, F: Float>(
+        dim: usize,
+        (starts, ids, values): (&[usize], &[u32], &'a [F]),
+    ) -> Self
+    where
+        Values: From<&'a [F]>,
+    {
+        Self {
+            starts: starts.to_vec(),
+            ids: ids.to_vec(),
+            values: values.into(),
+            dim,
+        }
+    }
+
     /// Whether each row has its place in the lists: all else is checked where rows are read.
     fn are_lists(&self) -> bool {
         let values = match &self.values {

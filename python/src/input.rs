@@ -350,6 +350,9 @@ fn unread(stage: &'static str, error: &std::io::Error) -> Error {
 /// Rows that are read at a time.
 const BLOCK: usize = 4096;
 
+/// Numbers of sparse rows, with their zeros, that are there at a time.
+const NUMBERS: usize = 1 << 24;
+
 macro_rules! number {
     ($t:ty, $($own:ident)|+, of files $($ahead:ident)|+, $from_f64:expr) => {
         impl Number for $t {
@@ -471,11 +474,16 @@ impl<'a> Rows<'a> {
         let n = source.len();
         let dim = source.dim();
         let mut values = Vec::new();
-        for first in (0..n).step_by(BLOCK) {
+        // Zeros of sparse rows may be many.
+        let block = match self.stored() {
+            Some(_) => (NUMBERS / dim.max(1)).clamp(1, BLOCK),
+            None => BLOCK,
+        };
+        for first in (0..n).step_by(block) {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let rows = first..n.min(first + BLOCK);
+            let rows = first..n.min(first + block);
             values.resize(rows.len() * dim, F::default());
             let read = source.read(first, &mut values);
             read.map_err(|error| unread(source.name(), &error))?;
@@ -602,6 +610,6 @@ pub(crate) fn needs_all() -> Error {
     Error::Parameter {
         name: "allow_missing",
         value: "True".into(),
-        rule: "directions, sketches and sums of partitions take no missing values",
+        rule: "directions, sketches and sums of partitions take no missing values; coremix.sample keeps them in a coreset, and other estimators take them",
     }
 }

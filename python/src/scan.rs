@@ -2,6 +2,7 @@
 
 use crate::arrow::Stream;
 use crate::bytes::bytes_of;
+use crate::csr::Csr;
 use crate::errors::{raise, unread};
 use crate::fitted::Texts;
 use crate::watch::interruptible;
@@ -117,7 +118,7 @@ fn stamp(path: &Path) -> Stamp {
 #[pymethods]
 impl Scan {
     /// The rows of files `paths`, or of one folder or pattern, as :func:`coremix.scan` makes them from its other arguments, the
-    /// `options`, within a limit of `memory`. `again` makes them once more, when they are unpickled.
+    /// `options`, within a limit of `memory`. `again` makes them once more, when they are unpickled. Sparse rows are a `Csr`.
     #[staticmethod]
     fn of_files(
         py: Python<'_>,
@@ -125,7 +126,7 @@ impl Scan {
         options: &Bound<'_, PyDict>,
         memory: &Bound<'_, PyAny>,
         again: Py<PyAny>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<Py<PyAny>> {
         let cancel = Cancel::new();
         let memory = bytes_of("memory", memory)?;
         let chosen = Chosen::of(options)?;
@@ -134,7 +135,12 @@ impl Scan {
             [one] => open(one, &cancelled),
             several => open_all(several, &cancelled),
         })?;
-        Self::of(py, opened.map_err(raise)?, chosen, memory, again)
+        let opened = opened.map_err(raise)?;
+        if let Some(sparse) = sparse(&opened) {
+            return Ok(Py::new(py, sparse)?.into_any());
+        }
+        let scan = Self::of(py, opened, chosen, memory, again)?;
+        Ok(Py::new(py, scan)?.into_any())
     }
 
     /// The rows of `batches`, an Arrow stream or an iterator of tables, or of pairs of an array and the names of its columns. They
@@ -277,11 +283,6 @@ impl Scan {
         memory: Bytes,
         again: Py<PyAny>,
     ) -> PyResult<Self> {
-        if opened.rows.stored().is_some() {
-            return Err(PyTypeError::new_err(
-                "these files hold sparse rows: give the matrix that scipy.sparse.load_npz or sklearn.datasets.load_svmlight_file reads",
-            ));
-        }
         let rows = Shared::of(opened.rows)?;
         let columns = opened.columns;
         let files = opened.files.into_iter();
@@ -435,6 +436,15 @@ impl Scan {
         }
         line("memory", format!("{} for a fit", self.memory));
         lines.join("\n")
+    }
+}
+
+/// The rows of files, if they are sparse: these are in memory, and have neither names, weights nor keys.
+fn sparse(opened: &Opened) -> Option<Csr> {
+    match &opened.rows {
+        AnySource::F32(rows) => Some(Csr::of_lists(rows.dim(), rows.lists()?)),
+        AnySource::F64(rows) => Some(Csr::of_lists(rows.dim(), rows.lists()?)),
+        _ => None,
     }
 }
 

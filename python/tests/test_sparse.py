@@ -1,7 +1,9 @@
 """Sparse matrices of scipy: fits and answers are those of dense rows with the zeros."""
 
+import pickle
 import warnings
 
+import coremix
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +19,7 @@ from coremix import (
     scan,
 )
 from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import adjusted_rand_score
@@ -136,8 +139,10 @@ def test_what_cannot_be_fitted_is_told(rows):
         GaussianMixture(3, random_state=0).fit(sparse).predict_proba(sparse)
     with pytest.raises(ValueError, match="merge_rows"):
         KMeans(3, merge_rows=True).fit(sparse)
-    with pytest.raises(TypeError, match="partial_fit"):
-        KMeans(3).partial_fit(sparse)
+    with pytest.raises(TypeError, match="sparse.*toarray"):
+        BayesianGaussianMixture(3).partial_fit(sparse)
+    with pytest.raises(ValueError, match=r"partial_fit.*with its zeros.*fit\(X\) takes all sparse rows"):
+        KMeans(3).partial_fit(sp.csr_array((9, 2**31 - 2)))
     bad = sparse.copy()
     bad.data[0] = np.nan
     with pytest.raises(ValueError, match="row 0"):
@@ -306,3 +311,78 @@ def test_stored_nan_is_an_error_at_every_size(rows):
             KMeans(3, allow_missing=missing).fit(X)
     with pytest.raises(ValueError, match=place):
         good.predict(X)
+
+
+@pytest.mark.parametrize("estimator", [KMeans(4, random_state=0), KMeans(4, metric="cosine", random_state=0), VcGmm(4, random_state=0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_batches_of_partial_fit_have_the_bits_of_dense_ones(rows, estimator, dtype):
+    X = rows[0][:, :300].astype(dtype)
+    weights = 0.5 + np.arange(len(X)) % 3
+    dense, sparse = clone(estimator), clone(estimator)
+    for part in np.array_split(np.arange(len(X)), 3):
+        dense.partial_fit(X[part], sample_weight=weights[part])
+        sparse.partial_fit(sp.csr_array(X[part]), sample_weight=weights[part])
+    assert dense.finish()._model == sparse.finish()._model
+    mixed = clone(estimator).partial_fit(X[:400]).partial_fit(sp.coo_array(X[400:]))
+    assert mixed.finish()._model == clone(estimator).partial_fit(X[:400]).partial_fit(X[400:]).finish()._model
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scans_of_sparse_rows_have_the_bits_of_the_matrix(rows, tmp_path, dtype, wide):
+    X = sp.csr_matrix(rows[0] if wide else rows[0][:, :60]).astype(dtype)
+    sp.save_npz(tmp_path / "rows.npz", X)
+    dump_svmlight_file(X, np.zeros(len(rows[0])), str(tmp_path / "rows.svmlight"))
+    weights = 0.5 + np.arange(X.shape[0]) % 3
+    ways = {
+        "npz": scan(tmp_path / "rows.npz"),
+        "parts": scan([X[:300], X[300:]]),
+        "batches": scan(lambda: iter([X[:300].tocoo(), X[300:].tocsc()])),
+    }
+    for estimator in (KMeans(4, random_state=0), VcGmm(4, random_state=0)):
+        whole = clone(estimator).fit(X, sample_weight=weights)
+        for name, own in ways.items():
+            assert (len(own), own.columns, own.nnz) == (*X.shape, X.nnz), name
+            fit = clone(estimator).fit(own, sample_weight=weights)
+            assert fit._model == whole._model, name
+            np.testing.assert_array_equal(fit.predict(own), whole.predict(X))
+            again = pickle.loads(pickle.dumps(own))
+            np.testing.assert_array_equal(again.toarray(), X.toarray())
+        batches = clone(estimator).fit([X[:300], X[300:]], sample_weight=weights)
+        assert batches._model == whole._model
+    text = scan(tmp_path / "rows.svmlight")
+    width = text.columns
+    np.testing.assert_allclose(text.toarray(), X.toarray()[:, :width], rtol=1e-6)
+    assert clone(KMeans(4, random_state=0)).partial_fit(scan(tmp_path / "rows.npz")).finish()._model == KMeans(
+        4, random_state=0
+    ).partial_fit(X).finish()._model
+    assert "Sparse rows" in repr(text)
+
+
+def test_scans_of_sparse_rows_say_what_they_have_not(rows, tmp_path):
+    X = sp.csr_matrix(rows[0])
+    sp.save_npz(tmp_path / "rows.npz", X)
+    with pytest.raises(TypeError, match="sparse.*toarray"):
+        GaussianMixture(3, covariance_type="full").fit(scan(tmp_path / "rows.npz"))
+    with pytest.raises(ValueError, match="weights: sparse rows have neither names"):
+        scan([X, X], weights="w")
+    with pytest.raises(TypeError, match="batch 1 is no sparse matrix"):
+        scan([X, X.toarray()])
+    with pytest.raises(TypeError, match="a batch is a sparse matrix, and the first one is not"):
+        scan([X.toarray(), X])
+    with pytest.raises(ValueError, match="batch 1 has the shape"):
+        scan([X, X[:, :9]])
+    few = X[:50, :20].copy()
+    few.data[0] = np.nan
+    sp.save_npz(tmp_path / "nan.npz", few)
+    with pytest.raises(ValueError, match="NaN"):
+        KMeans(2, allow_missing=True).fit(scan(tmp_path / "nan.npz"))
+
+
+def test_partitions_read_sparse_rows_with_their_zeros(rows):
+    X = rows[0][:, :60]
+    model = GaussianMixture(3, random_state=0, max_iter=2).fit(X)
+    assert coremix.stats(sp.csr_array(X), model) == coremix.stats(X, model)
+    for found, expected in zip(coremix.sample(sp.csr_array(X), 100, 1), coremix.sample(X, 100, 1)):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(coremix.assign(sp.csr_array(X), model), model.predict(X))

@@ -4,24 +4,40 @@ use crate::errors::{raise, raise_in};
 use crate::family;
 use crate::fitted::{Model, OfType, each};
 use crate::input::{Input, Number, Rows, Weights, needs_all};
-use coremix::data::Dense;
-use coremix::families::{ExactSums, Family, GaussianMixture};
+use coremix::data::{Blocks, Dense};
+use coremix::families::{Covariance, ExactSums, Family, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView1};
-use coremix::{BoxedMixture, Cancel, Error, Result};
+use coremix::{BoxedMixture, Cancel, Error, Mixture as _, Result};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+/// The mixture, if there are sums for it.
 fn gaussian<F: Number>(model: &BoxedMixture<F>) -> Result<&GaussianMixture<F>> {
-    match Family::of(&**model) {
-        Some(Family::Gaussian(model)) => Ok(model),
-        _ => Err(Error::Parameter {
-            name: "model",
-            value: family::name(model)?,
-            rule: "partitions are for Gaussian mixtures, not for a Dirichlet process, directions or tables",
-        }),
-    }
+    let rule = match Family::of(&**model) {
+        Some(Family::Gaussian(own)) if own.frame().basis().is_some() => {
+            "partitions are not for models on a sketch: fit one to the coresets that coremix.sample draws on each, or to a coremix.scan"
+        }
+        Some(Family::Gaussian(own)) => match own.covariance_kind() {
+            Covariance::TiedSpherical | Covariance::Spherical | Covariance::Diagonal => {
+                return Ok(own);
+            }
+            _ => {
+                "partitions have sums of variances alone: fit other covariances to the coresets that coremix.sample draws on each, \
+                 or to a coremix.scan"
+            }
+        },
+        _ => {
+            "partitions are for Gaussian mixtures, not for a Dirichlet process, directions or tables: fit these to the coresets that \
+             coremix.sample draws on each, or to a coremix.scan"
+        }
+    };
+    Err(Error::Parameter {
+        name: "model",
+        value: family::name(model)?,
+        rule,
+    })
 }
 
 fn sums_of<F: Number>(
@@ -37,7 +53,11 @@ fn sums_of<F: Number>(
         let none = Array2::zeros((0, columns));
         return ExactSums::e_step(model, &Dense::<F>::batch(&none)?, weights, width);
     }
-    let data = rows.asked::<F>(None)?;
+    // Sparse rows with their zeros: a block of them at a time.
+    let data = match rows.stored() {
+        Some(_) if rows.len() > 0 => Box::new(Blocks::new(F::read(rows))?),
+        _ => rows.asked::<F>(None)?,
+    };
     if data.kind().is_dense() {
         ExactSums::e_step(model, &*data, weights, width)
     } else {
