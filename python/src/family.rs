@@ -63,6 +63,7 @@ pub(crate) fn part<F: Number>(
     Ok(Some(match Family::of(model) {
         Some(Family::Gaussian(own)) => part!(own),
         Some(Family::Product(own)) => part!(own),
+        Some(Family::DirichletProcess(own)) => part!(own),
         _ => return Ok(None),
     }))
 }

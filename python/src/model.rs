@@ -454,7 +454,9 @@ writer.finish()
         };
         let Some(part) = part.map_err(raise)? else {
             let family = self.family()?;
-            let rule = format!("{family}: this family has no densities of some columns alone");
+            let rule = format!(
+                "{family}: this family has no densities of some columns alone; GaussianMixture without metric='cosine' has"
+            );
             return Err(PyValueError::new_err(rule));
         };
         let left = match values {
