@@ -98,6 +98,15 @@ class CoremixMixture(OfMixture, CoremixEstimator):
         # The rows of the last phase: distinct ones, or draws of a coreset. A matrix of fewer rows than columns is singular.
         n_rows, n_features = self.report_["phases"][-1]["rows"], self.n_features_in_
         has_prior = any(getattr(self, name, 0) > 0 for name in ("prior_rows", "reg_covar"))
+        held = self._model.at_floor if self._model.family == "factors" and not has_prior else []
+        shares = self.weights_[held]
+        if (n_rows * shares[shares > 0] < n_features + 0.5).any():
+            warnings.warn(
+                f"{type(self).__name__}: a component has so few rows that its factors go through all of them, so variances stand at their "
+                "floor, and densities are huge: take fewer components or factors, prior_rows=1, or covariance_type 'tied' or 'diag'.",
+                as_raised(ConvergenceWarning),
+                stacklevel=5,
+            )
         if self._model.family == "full" and not has_prior and n_rows * self.weights_[self.weights_ > 0].min() <= n_features:
             warnings.warn(
                 f"{type(self).__name__}: a component has no more rows than columns, so variances stand at their floor, "

@@ -125,6 +125,12 @@ impl Model {
         each!(self, model: F => model.free_parameters())
     }
 
+    /// The components that a floor of variances holds.
+    #[getter]
+    fn at_floor(&self) -> Vec<usize> {
+        each!(self, model: F => model.at_floor())
+    }
+
     /// Number of components.
     #[getter]
     fn components(&self) -> usize {

@@ -92,3 +92,15 @@ def test_prior_rows_keep_covariances_proper():
 def test_wrong_values_are_named(name, value):
     with pytest.raises((TypeError, ValueError), match=f"{name} = "):
         coremix.GaussianMixture(2, **{name: value}).fit(blobs(50))
+
+
+def test_few_rows_for_factors_warn():
+    X = np.random.default_rng(0).normal(size=(12, 9)) + 40 * np.repeat(np.arange(4), 3)[:, None]
+    own = {"covariance_type": "factors", "n_factors": 3, "random_state": 0, "max_iter": 2_000}
+    for kind in (coremix.GaussianMixture, coremix.DGmm):
+        with pytest.warns(ConvergenceWarning, match="so few rows that its factors go through all of them"):
+            kind(4, **own).fit(X)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*floor", category=ConvergenceWarning)
+            kind(4, prior_rows=1, **own).fit(X)
+            kind(2, **own).fit(blobs(400, 9, 2))
