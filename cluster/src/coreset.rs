@@ -7,7 +7,7 @@ use crate::summary::{Range, Summary};
 use crate::table::Table;
 use crate::task::{Sample, Work};
 use coremix::data::Dense;
-use coremix::families::{ExactSums, Family, GaussianMixture};
+use coremix::families::{Covariance, ExactSums, Family, GaussianMixture};
 use coremix::ndarray::{Array1, Array2};
 use coremix::{Algorithm, Float};
 use std::collections::BTreeMap;
@@ -103,10 +103,20 @@ impl Coreset {
             return Err(coremix::Error::Parameter {
                 name: "algorithm",
                 value: algorithm.to_string(),
-                rule: "must be of Gaussians: no other family can be fitted on a table",
+                rule: "must be of Gaussians: no other family can be fitted on a table; Job::sample draws a coreset, which all can be fitted to",
             });
         };
-        // Over no rows: whether there are such sums for its covariances.
+        use Covariance::{Diagonal, Spherical, TiedSpherical};
+        let kind = model.covariance_kind();
+        if !matches!(kind, Diagonal | Spherical | TiedSpherical) {
+            return Err(coremix::Error::Parameter {
+                name: "covariance",
+                value: format!("{kind:?}"),
+                rule: "must have a variance per component or column, as sums over a table are of these; Job::sample draws a coreset, which \
+                       other covariances can be fitted to",
+            });
+        }
+        // Over no rows: whether there are such sums for the model.
         let none = Array2::zeros((0, points.ncols()));
         ExactSums::e_step(model, &Dense::<F>::batch(&none)?, None, 1)?;
         Ok(model.clone())

@@ -61,7 +61,10 @@ pub(crate) fn item_of(kind: &DataType) -> Option<&DataType> {
 /// The message about lists of different lengths.
 pub(crate) fn ragged(a: usize, b: usize) -> String {
     let (less, more) = (a.min(b), a.max(b));
-    format!("lists of {less} and of {more} numbers; all must be as long")
+    format!(
+        "lists of {less} and of {more} numbers; all must be as long, with their zeros: \
+         sparse rows of .npz and svmlight files are for the command, on one machine"
+    )
 }
 
 impl Rows {

@@ -68,7 +68,10 @@ impl Table {
                 Some(Precision::Single) => {}
                 Some(Precision::Double) => precision = Precision::Double,
                 None => {
-                    let what = format!("{kind} is not a type of numbers: cast it, or leave it out");
+                    let what = format!(
+                        "{kind} is not a type of numbers: cast it, or leave it out; categories and text are for one machine: \
+                         the command has --categories"
+                    );
                     return Err(Error::column(name, what));
                 }
             }
@@ -154,7 +157,8 @@ impl Table {
             if unusable.any() {
                 let (nulls, not_finite, rows) = (unusable.nulls, unusable.not_finite, found.rows);
                 let what = format!(
-                    "{nulls} NULL and {not_finite} NaN or infinite values in {rows} rows; every value must be a finite number"
+                    "{nulls} NULL and {not_finite} NaN or infinite values in {rows} rows; every value must be a finite number: \
+                     leave such rows out by a filter, or fill them; on one machine the command takes them with --missing"
                 );
                 return Err(Error::column(name, what));
             }

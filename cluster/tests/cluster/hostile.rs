@@ -49,6 +49,8 @@ async fn columns_that_cannot_be_used_are_named() {
         (&["x", "missing"][..], missing),
         (&["x", "word"], "column `word`: Utf8"),
         (&["x", "null"], "column `null`: 2 NULL and 0 NaN"),
+        (&["x", "null"], "the command takes them with --missing"),
+        (&["x", "word"], "--categories"),
         (&["nan", "x"], infinite),
         (&["x", "x"], "column `x`: is named twice"),
         (&[], "columns = none"),
@@ -75,6 +77,7 @@ async fn lists_that_cannot_be_used_are_named() {
     let one = |x| Some(vec![x]);
     for (middle, words) in [
         (one(Some(1.0)), "column `v`: lists of 1 and of 2 numbers"),
+        (one(Some(1.0)), "sparse rows of .npz and svmlight files"),
         (None, "column `v`: 1 NULL"),
         (Some(vec![Some(1.0), None]), "column `v`: 1 NULL"),
     ] {
@@ -138,8 +141,9 @@ async fn tables_that_are_empty_or_odd() {
 
 /// 40 rows.
 fn some_rows() -> DataFrame {
-    let rows = (0..40).map(|i| Some(i as f32)).collect();
-    table(vec![("x", floats(rows))])
+    let x = (0..40).map(|i| Some(i as f32)).collect();
+    let y = (0..40).map(|i| Some((i * i % 7) as f32)).collect();
+    table(vec![("x", floats(x)), ("y", floats(y))])
 }
 
 #[tokio::test]
@@ -148,10 +152,22 @@ async fn settings_that_cannot_be() {
     refused(job().coreset(0), &table, "coreset = 0").await;
     refused(job().tolerance(f64::NAN), &table, "tolerance = NaN").await;
     refused(job().support(Support::Best(0)), &table, "support").await;
-    refused(small("dp-gmm", &["x"]), &table, "must be of Gaussians").await;
-    let full = "gmm".parse::<Algorithm>().unwrap().clusters(2);
-    let full = Job::new(full.covariance(Covariance::Full), ["x"]);
-    refused(full, &table, "a variance per component or column").await;
+    refused(small("dp-gmm", &["x"]), &table, "Job::sample").await;
+    let cosine = "gmm".parse::<Algorithm>().unwrap().clusters(2);
+    let cosine = cosine.metric(coremix::Metric::Cosine);
+    refused(Job::new(cosine, ["x", "y"]), &table, "must be of Gaussians").await;
+    let of = |kind: Covariance| {
+        let gmm = "gmm".parse::<Algorithm>().unwrap().clusters(2);
+        Job::new(gmm.covariance(kind), ["x", "y"])
+    };
+    use Covariance::{Diagonal, Factors, Full, Spherical, Tied, TiedSpherical};
+    for kind in [Full, Tied, Factors(1)] {
+        refused(of(kind), &table, "a variance per component or column").await;
+        refused(of(kind), &table, "Job::sample draws a coreset").await;
+    }
+    for kind in [TiedSpherical, Spherical, Diagonal] {
+        of(kind).fit(&table).await.unwrap();
+    }
     // More than all components is all.
     job().support(Support::Best(99)).fit(&table).await.unwrap();
 
