@@ -36,11 +36,14 @@ OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 
 # Parameters of other libraries and of older versions, and what to do.
 ABSENT = {
-    "reg_covar": "variances have a floor that follows from the rows: leave it out; GaussianMixture has it",
+    "reg_covar": "variances have a floor that follows from the rows: leave it out; GaussianMixture, VcGmm, DGmm and others have it",
+    "prior_rows": "GaussianMixture, VcGmm, DGmm, SparsifiedGmm and TableMixture have it; BayesianGaussianMixture has mean_prior and others",
+    "prior_variance": "it is that of prior_rows, which GaussianMixture, VcGmm, DGmm, SparsifiedGmm and TableMixture have",
+    "prior_proportions": "GaussianMixture, VcGmm, DGmm and SparsifiedGmm have it; BayesianGaussianMixture has weight_concentration_prior",
     "copy_x": "rows are never changed: leave it out",
     "weights_init": "give means_init, or fit with warm_start=True",
     "precisions_init": "give means_init, or fit with warm_start=True",
-    "metric": "distances are Euclidean; KMeans has metric='cosine'",
+    "metric": "distances are Euclidean; KMeans, GaussianMixture, VcGmm and DGmm have metric='cosine'",
     "spherical": "metric='cosine' keeps rows and centres at length 1",
     "verbose_interval": "verbose=2 shows each step; callback can show fewer",
     "batch_size": "leave it out; coreset_size is the number of rows that a fit begins on",
@@ -670,7 +673,8 @@ class CoremixEstimator(Parameters, Estimator):
     def _of_model(cls, model: _coremix.Model, parameters: dict[str, Any] | None = None) -> Self:
         """An estimator with a fitted model, and those of the parameters that it knows; without any, those of the model."""
         if parameters is None:
-            parameters = {cls._clusters: model.components, "covariance_type": model.family}
+            kind = {"metric": "cosine"} if model.family == "von-mises-fisher" else {"covariance_type": model.family}
+            parameters = {cls._clusters: model.components} | kind
             if model.family == "factors":
                 parameters["n_factors"] = model.parameters()["loadings"].shape[2]
         estimator = cls()
@@ -701,6 +705,6 @@ _FAMILIES = {
     "full": ("a covariance matrix for each component", "GaussianMixture"),
     "factors": ("factors", "GaussianMixture"),
     "dirichlet-process": ("a Dirichlet process", "BayesianGaussianMixture"),
-    "von-mises-fisher": ("directions", "KMeans"),
+    "von-mises-fisher": ("directions", "GaussianMixture"),
     "product": ("columns of different kinds", "TableMixture"),
 }

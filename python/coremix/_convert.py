@@ -44,6 +44,8 @@ def mixture(ours: Any) -> Any:
     parameters = ours._model.parameters()
     if parameters["family"] == "dirichlet-process":
         return _bayesian(ours, parameters)
+    if parameters["family"] == "von-mises-fisher":
+        raise ValueError("scikit-learn has no mixture of directions")
     covariances, kind = ours.covariances_, ours._kind()
     if parameters.get("full") is not None:
         covariances, kind = parameters["full"], "full"

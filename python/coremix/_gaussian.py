@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ._mixture import CarefulMixture, CoremixMixture
-from ._parameters import Covariance, OfSeeds, OfTruncated
+from ._parameters import Covariance, OfMetric, OfProportions, OfSeeds, OfTruncated
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class GaussianMixture(CarefulMixture):
+class GaussianMixture(OfMetric, OfProportions, CarefulMixture):
     """A Gaussian mixture by EM without approximation, or, with a ``c_prime``, by k-means-C'.
 
     Parameters
@@ -28,10 +28,18 @@ class GaussianMixture(CarefulMixture):
     prior_rows : float, default=0.0
         Rows that each covariance has in advance, with the variances of the columns divided by ``n_components ** (2 / n_features)``. 1 is
         advised with ``"full"`` and ``"tied"`` where components may have few rows: then none collapses. 0: maximum likelihood.
+    prior_variance : float or None, default=None
+        The variance of these rows in every column. None: as ``prior_rows`` says.
+    prior_proportions : float, default=0.0
+        Rows that each component has in advance in its mixing proportion. 0: a component without rows is discarded.
     reg_covar : float, default=0.0
         Covariances have this variance more in every column, as in scikit-learn, where the default is 1e-6. Rows count as known with
         this variance, so that the lower bound does not fall: ``predict`` and ``predict_proba`` follow from the expected costs of the
         fit, ``score`` and ``score_samples`` from the parameters.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With ``"cosine"`` rows are brought to length 1, in ``fit`` and in every question, and components are directions with one
+        concentration: a von Mises-Fisher mixture. It has neither a ``covariance_type`` nor rows in advance, and densities are those on
+        the sphere.
     n_init : int or "auto", default=1
         Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None
@@ -62,6 +70,8 @@ class GaussianMixture(CarefulMixture):
     loadings_, noise_variance_ : ndarray
         Of ``"factors"`` alone: shapes (n_components, n_features, n_factors) and (n_components, n_features). The covariance of a
         component is its loadings times themselves transposed, and the variances on the diagonal.
+    concentrations_ : ndarray of shape (1,)
+        With ``metric="cosine"``, in place of covariances.
     precisions_, precisions_cholesky_ : ndarray
         The inverses of ``covariances_``, and their roots, in the same shape.
     lower_bound_ : float
@@ -97,17 +107,13 @@ class GaussianMixture(CarefulMixture):
     _algorithm = "gmm"
     _tolerance: ClassVar[float] = 1e-4
 
-    _names = CarefulMixture._names | {"prior rows": "prior_rows", "ridge": "reg_covar"}
-
     n_components: int = field(default=1, kw_only=False)
     covariance_type: Covariance = "diag"
     n_factors: int | None = None
     c_prime: int | None = None
-    prior_rows: float = 0.0
-    reg_covar: float = 0.0
 
     def _settings(self) -> dict[str, Any]:
-        found = super()._settings() | {"prior": {"rows": self.prior_rows, "ridge": self.reg_covar}}
+        found = super()._settings()
         if self.c_prime is None:
             return found
         return found | {"algorithm": "k-means-c-prime", "c_prime": self.c_prime, "tolerance": self.tol}
@@ -139,7 +145,7 @@ class VcGmm(OfTruncated, CoremixMixture):
         As in :class:`GaussianMixture`.
     tol : float or None, default=None
         The fit ends when the lower bound gains less than half of this per row and column. None: 1e-3.
-    n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
+    metric, prior_rows, prior_variance, prior_proportions, reg_covar, n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
 random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
@@ -193,8 +199,8 @@ class DGmm(OfTruncated, CoremixMixture):
         Components drawn per row and search.
     chain : int or None, default=None
         Length of the chains that draw the seeds (AFK-MC²). None: 20.
-    covariance_type, n_factors, n_init, max_iter, tol, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, \
-warm_start, n_jobs, random_state, verbose, callback
+    covariance_type, n_factors, metric, prior_rows, prior_variance, prior_proportions, reg_covar, n_init, max_iter, tol, stop_rule, \
+standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`VcGmm`.
 
     Attributes
@@ -223,7 +229,7 @@ warm_start, n_jobs, random_state, verbose, callback
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class SparsifiedGmm(OfSeeds, CoremixMixture):
+class SparsifiedGmm(OfSeeds, OfProportions, CoremixMixture):
     """A Gaussian mixture of sparsified rows, for many columns: of each row only a few preconditioned coordinates are kept.
 
     The sketch is made in one pass; time and memory of the fit depend on the coordinates that are kept.
@@ -240,8 +246,8 @@ class SparsifiedGmm(OfSeeds, CoremixMixture):
         As in :class:`GaussianMixture`. None: 1e-3.
     greedy, refined : bool, default=False
         Several candidates for each seed of k-means++; a start at the means of ``fast``.
-    coreset_size, n_init, max_iter, stop_rule, standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, \
-random_state, verbose, callback
+    prior_rows, prior_variance, prior_proportions, reg_covar, coreset_size, n_init, max_iter, stop_rule, standardise, allow_missing, \
+means_init, memory, merge_rows, warm_start, n_jobs, random_state, verbose, callback
         As in :class:`GaussianMixture`.
 
     Attributes
@@ -267,6 +273,7 @@ random_state, verbose, callback
     _names = CoremixMixture._names | {"q": "n_coordinates"}
 
     _algorithm = "sparsified-gmm"
+    _families: ClassVar[tuple[str, ...]] = CoremixMixture._families[:-1]
 
     n_coordinates: int | None = None
     covariance_type: Covariance = "diag"

@@ -14,7 +14,7 @@ from ._checks import check_fitted
 from ._coremix import Scan
 from ._estimator import Transformer
 from ._input import Rows, kept, weights_of
-from ._parameters import OfChains, OfKMeans, OfSeeds
+from ._parameters import OfChains, OfKMeans, OfMetric, OfSeeds
 from ._sklearn import contained
 
 # Names of algorithms in the core.
@@ -27,7 +27,7 @@ ALGORITHMS = {
 }
 
 
-class CoremixKMeans(OfKMeans, CoremixEstimator, Transformer):
+class CoremixKMeans(OfMetric, OfKMeans, CoremixEstimator, Transformer):
     """Base of k-means: what all its algorithms share."""
 
     cluster_centers_: NDArray[np.floating]
@@ -43,12 +43,23 @@ class CoremixKMeans(OfKMeans, CoremixEstimator, Transformer):
         "centroids": "cluster_centers_ is its name",
         "obj": "inertia_ is the error, report_['free_energies'] its course",
         "score_samples": "KMeans has no densities, GaussianMixture has",
+        "density_threshold": "KMeans has no densities, GaussianMixture has",
+        "sample": "KMeans has no densities to draw from, GaussianMixture has",
+        "bic": "KMeans has no densities, GaussianMixture has; coremix.sweep has criteria for the number of clusters",
+        "aic": "KMeans has no densities, GaussianMixture has; coremix.sweep has criteria for the number of clusters",
+        "marginal": "KMeans has no densities, GaussianMixture has",
+        "condition": "KMeans has no densities, GaussianMixture has",
+        "weights_": "KMeans has no proportions, GaussianMixture has; sizes_ has the weight of each cluster",
+        "covariances_": "KMeans has no covariances, GaussianMixture has",
         "predict_proba": "KMeans has no shares, GaussianMixture has; predict_top(X, m) has those of its mixture",
     }
     _families: ClassVar[tuple[str, ...]] = ("tied-spherical", "von-mises-fisher")
 
     def _takes_sparse(self) -> bool:
         return True
+
+    def _takes_missing(self) -> bool:
+        return self.metric != "cosine"
 
     def _initial(self) -> tuple[str, ArrayLike | None]:
         if isinstance(self.init, str) and self.init == "k-means++":

@@ -27,11 +27,19 @@ class CoremixMixture(OfMixture, CoremixEstimator):
     weights_: NDArray[np.float64]
     means_: NDArray[np.floating]
     covariances_: NDArray[np.float64]
+    concentrations_: NDArray[np.float64]
     loadings_: NDArray[np.float64]
     noise_variance_: NDArray[np.float64]
     lower_bound_: float
 
-    _names = CoremixEstimator._names | {"covariance": "covariance_type", "factors": "n_factors"}
+    _names = CoremixEstimator._names | {
+        "covariance": "covariance_type",
+        "factors": "n_factors",
+        "prior rows": "prior_rows",
+        "prior variance": "prior_variance",
+        "prior rows of proportions": "prior_proportions",
+        "ridge": "reg_covar",
+    }
     _elsewhere: ClassVar[dict[str, str]] = {
         "labels_": "predict(X) has labels",
         "cluster_centers_": "means_ is its name",
@@ -39,7 +47,7 @@ class CoremixMixture(OfMixture, CoremixEstimator):
         "lower_bounds_": "report_['free_energies'] has them, for all rows together",
         "transform": "predict_proba(X) has shares; KMeans has transform",
     }
-    _families: ClassVar[tuple[str, ...]] = ("full", "tied", "diag", "spherical", "tied-spherical", "factors")
+    _families: ClassVar[tuple[str, ...]] = ("full", "tied", "diag", "spherical", "tied-spherical", "factors", "von-mises-fisher")
     # The class of parts that are of another family.
     _others: ClassVar[type[CoremixMixture]]
 
@@ -47,9 +55,20 @@ class CoremixMixture(OfMixture, CoremixEstimator):
         # All pairs of columns are made when they are asked for.
         if name == "covariances_" and "loadings_" in self.__dict__:
             return self.loadings_ @ self.loadings_.swapaxes(1, 2) + np.eye(self.noise_variance_.shape[1]) * self.noise_variance_[:, None]
+        if "concentrations_" in self.__dict__ and name in ("covariances_", "precisions_", "precisions_cholesky_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}: directions have concentrations_")
         return super().__getattr__(name)
 
+    def _of_directions(self) -> bool:
+        """Whether rows are compared by cosine."""
+        return getattr(self, "metric", None) == "cosine"
+
+    def _takes_missing(self) -> bool:
+        return not self._of_directions()
+
     def _takes_sparse(self) -> bool:
+        if self._of_directions():
+            return True
         # Columns that depend on one another have no zeros that are left out.
         return getattr(self, "covariance_type", None) in ("diag", "spherical", "tied-spherical")
 
@@ -62,7 +81,27 @@ class CoremixMixture(OfMixture, CoremixEstimator):
             found["covariance"] = f"factors:{factors}"
         elif factors is not None:
             raise ValueError(f"n_factors = {factors!r}: is for covariance_type='factors' alone")
-        return found
+        prior = self._rows_in_advance()
+        if self._of_directions():
+            default = type(self)()
+            given = {name: getattr(self, name) for name in ("covariance_type", *self._names_of_prior) if hasattr(self, name)}
+            for name, value in given.items():
+                if value != getattr(default, name):
+                    raise ValueError(f"{name} = {value!r}: must be left out with metric='cosine', whose components have one concentration")
+            return found | {"covariance": None}
+        return found | {"prior": prior} if prior else found
+
+    # Parameters of rows in advance.
+    _names_of_prior: ClassVar[tuple[str, ...]] = ("prior_rows", "prior_variance", "prior_proportions", "reg_covar")
+
+    def _rows_in_advance(self) -> dict[str, Any]:
+        """The prior of the core, if there is one."""
+        rows, variance, proportions, ridge = (getattr(self, name, None) for name in self._names_of_prior)
+        if variance is not None and rows == 0:
+            raise ValueError(f"prior_variance = {variance!r}: is the variance of prior_rows: give prior_rows, too")
+        given = {"rows": rows, "variance": variance, "proportions": proportions, "ridge": ridge}
+        has_some = any(value not in (None, 0) for value in given.values())
+        return {name: value for name, value in given.items() if value is not None} if has_some else {}
 
     def fit(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fits the mixture.
@@ -82,6 +121,12 @@ class CoremixMixture(OfMixture, CoremixEstimator):
     def _set_parameters(self, parameters: dict[str, Any]) -> None:
         self.means_ = parameters["means"]
         self.weights_ = parameters["weights"]
+        self.__dict__.pop("concentrations_", None)
+        if "concentrations" in parameters:
+            for name in ("covariances_", "loadings_", "noise_variance_"):
+                self.__dict__.pop(name, None)
+            self.concentrations_ = parameters["concentrations"]
+            return
         if "loadings" in parameters:
             self.__dict__.pop("covariances_", None)
             self.loadings_, self.noise_variance_ = parameters["loadings"], parameters["noise"]
@@ -212,7 +257,8 @@ class CoremixMixture(OfMixture, CoremixEstimator):
     def marginal(self, columns: Sequence[int | str]) -> CoremixMixture:
         """The fitted mixture of these columns alone, by their numbers or names, in this order.
 
-        The density of the others is integrated out. The result can be asked, saved and drawn from like any fitted mixture.
+        The density of the others is integrated out. The result can be asked, saved and drawn from like any fitted mixture. The
+        part of a Dirichlet process is that of its predictive density, a mixture of Student t.
         """
         check_fitted(self)
         return self._part(self._model.part(self._places("columns", columns)))

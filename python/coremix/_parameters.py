@@ -38,7 +38,6 @@ class OfKMeans(Parameters):
     """Parameters of k-means."""
 
     n_clusters: int = field(default=8, kw_only=False)
-    metric: Literal["euclidean", "cosine"] = "euclidean"
     init: Literal["k-means++"] | ArrayLike = "k-means++"
     compute_labels: bool = True
 
@@ -75,7 +74,30 @@ class OfChains:
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class OfTruncated(OfChains):
+class OfPrior:
+    """Rows that components have in advance, and a ridge."""
+
+    prior_rows: float = 0.0
+    prior_variance: float | None = None
+    reg_covar: float = 0.0
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfProportions(OfPrior):
+    """Rows in advance in mixing proportions, too."""
+
+    prior_proportions: float = 0.0
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfMetric:
+    """How rows are compared."""
+
+    metric: Literal["euclidean", "cosine"] = "euclidean"
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OfTruncated(OfMetric, OfProportions, OfChains):
     """Parameters of truncated mixtures."""
 
     covariance_type: Covariance = "tied-spherical"

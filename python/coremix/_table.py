@@ -17,7 +17,7 @@ from ._checks import check_fitted
 from ._gaussian import GaussianMixture
 from ._input import Rows
 from ._mixture import CoremixMixture
-from ._parameters import Covariance
+from ._parameters import Covariance, OfPrior
 
 
 class CoremixTable(CoremixMixture):
@@ -40,7 +40,7 @@ class CoremixTable(CoremixMixture):
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class TableMixture(CoremixTable):
+class TableMixture(OfPrior, CoremixTable):
     """A mixture for tables of mixed columns: numbers, counts and categories.
 
     Within a component the columns are independent: numbers are normal, counts are Poisson, and categories have a probability each. With
@@ -65,6 +65,8 @@ class TableMixture(CoremixTable):
         Rows of the whole data that each component has in advance, in each column, in rows of mean weight: 0.5 keeps probabilities from
         0, and variances of few rows from their floor. With a ``covariance_type``, numbers have it as in :class:`GaussianMixture`. 0:
         maximum likelihood.
+    prior_variance : float or None, default=None
+        With a ``covariance_type``, the variance of these rows in every number.
     reg_covar : float, default=0.0
         As in :class:`GaussianMixture`, for the covariance of the numbers.
     n_init : int or "auto", default="auto"
@@ -124,7 +126,6 @@ class TableMixture(CoremixTable):
     _algorithm = "table"
     _families: ClassVar[tuple[str, ...]] = ("product",)
     _others: ClassVar[type[CoremixMixture]] = GaussianMixture
-    _names = CoremixMixture._names | {"prior rows": "prior_rows", "ridge": "reg_covar"}
     _elsewhere: ClassVar[dict[str, str]] = CoremixMixture._elsewhere | {
         "covariances_": "variances_ is its name, unless a covariance_type is given"
     }
@@ -134,8 +135,6 @@ class TableMixture(CoremixTable):
     categories: Sequence[int | str] = ()
     covariance_type: Covariance | None = None
     n_factors: int | None = None
-    prior_rows: float = 0.0
-    reg_covar: float = 0.0
     greedy: bool = False
 
     def _settings(self) -> dict[str, Any]:
@@ -145,10 +144,10 @@ class TableMixture(CoremixTable):
                 if kinds[column] not in ("number", kind):
                     raise ValueError(f"column {column} is both in counts and in categories")
                 kinds[column] = kind
-        found = super()._settings() | {"columns": kinds}
-        if self.prior_rows != 0 or self.reg_covar != 0:
-            found["prior"] = {"rows": self.prior_rows, "ridge": self.reg_covar}
-        return found
+        if self.prior_variance is not None and self.covariance_type is None:
+            rule = "is that of covariances: give a covariance_type; without one each column has rows of its own variance"
+            raise ValueError(f"prior_variance = {self.prior_variance!r}: {rule}")
+        return super()._settings() | {"columns": kinds}
 
     def _category_columns(self) -> list[int | str]:
         if isinstance(self.categories, (str, numbers.Number)) or not hasattr(self.categories, "__iter__"):

@@ -163,7 +163,7 @@ fn one_of<T: Copy>(name: &str, value: &Bound<'_, PyAny>, all: &[(&str, T)]) -> P
     Err(PyValueError::new_err(format!("{name} = {value}: {rule}")))
 }
 
-/// Rows in advance, and a ridge.
+/// Rows in advance, of some variance, in covariances and in proportions, and a ridge.
 fn prior(settings: &Bound<'_, PyDict>, names: &Names) -> PyResult<Prior> {
     let as_number = |name: &str, core: &str| {
         let own = names.get(core).map_or(core, |own| own);
@@ -171,8 +171,18 @@ fn prior(settings: &Bound<'_, PyDict>, names: &Names) -> PyResult<Prior> {
             .get_item(name)?
             .map_or(Ok(0.0), |value| number(own, &value))
     };
-    let rows = as_number("rows", "prior rows")?;
-    Ok(Prior::new(rows).ridge(as_number("ridge", "ridge")?))
+    let prior = Prior::new(as_number("rows", "prior rows")?)
+        .proportions(as_number("proportions", "prior rows of proportions")?)
+        .ridge(as_number("ridge", "ridge")?);
+    let given = settings
+        .get_item("variance")?
+        .filter(|value| !value.is_none());
+    let Some(variance) = given else {
+        return Ok(prior);
+    };
+    let own = "prior variance";
+    let own = names.get(own).map_or(own, |own| own);
+    Ok(prior.variance(number(own, &variance)?))
 }
 
 /// A Dirichlet process with its concentration and priors by name; those that are `None` have their defaults.

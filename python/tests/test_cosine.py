@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from coremix import KMeans, Model
+from coremix import DGmm, GaussianMixture, KMeans, Model, VcGmm
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import normalize
 
@@ -101,3 +101,72 @@ def test_explain_is_about_rows_of_length_1(rays, of):
         found[line["cluster"], line["column"]] = line["difference"]
         assert line["overall"] == pytest.approx(mean[line["column"]], rel=1e-5, abs=1e-6)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+MIXTURES = [GaussianMixture(6, metric="cosine", random_state=1), VcGmm(6, metric="cosine", n_init=3, random_state=1)]
+MIXTURES += [DGmm(6, metric="cosine", n_init=3, random_state=1), GaussianMixture(6, metric="cosine", c_prime=2, random_state=1)]
+
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+def test_mixtures_of_directions_have_densities_samples_and_criteria(rays, mixture, tmp_path):
+    X, labels = rays
+    fit = mixture.fit(X)
+    assert adjusted_rand_score(labels, fit.predict(X)) > 0.95
+    np.testing.assert_allclose(np.linalg.norm(fit.means_, axis=1), 1, rtol=1e-12)
+    assert fit.concentrations_.shape == (1,) and fit.weights_.sum() == pytest.approx(1)
+    densities = fit.score_samples(X)
+    np.testing.assert_allclose(fit.score_samples(1e4 * X), densities, rtol=1e-9)
+    assert fit.score(X) == pytest.approx(densities.mean())
+    # 19 numbers of each direction, and one concentration.
+    free = 6 * 19 + 1
+    assert fit.aic(X) == pytest.approx(2 * free - 2 * densities.sum())
+    assert fit.bic(X) == pytest.approx(free * np.log(len(X)) - 2 * densities.sum())
+    shares = fit.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(shares.argmax(axis=1), fit.predict(X))
+    drawn, of = fit.sample(20_000)
+    np.testing.assert_allclose(np.linalg.norm(drawn, axis=1), 1, rtol=1e-9)
+    # Rows that are drawn have the mean density of the rows of the fit, and its components.
+    assert fit.score(drawn) == pytest.approx(fit.score(X), abs=0.3)
+    assert adjusted_rand_score(of, fit.predict(drawn)) > 0.95
+    fit.save(tmp_path / "m.cmx")
+    for other in (type(fit).load(tmp_path / "m.cmx"), pickle.loads(pickle.dumps(fit))):
+        np.testing.assert_array_equal(other.score_samples(X), densities)
+        assert other.metric == "cosine"
+    of_sparse = fit.score_samples(sp.csr_array(X))
+    np.testing.assert_allclose(of_sparse, densities, rtol=1e-6)
+
+
+def test_densities_on_the_sphere_are_those_of_the_book():
+    """In three columns the constant is kappa / (4 pi sinh kappa)."""
+    rng = np.random.default_rng(0)
+    X = normalize(np.repeat(np.eye(3), 300, axis=0) + 0.3 * rng.normal(size=(900, 3)))
+    fit = GaussianMixture(3, metric="cosine", random_state=0, tol=1e-9).fit(X)
+    kappa = fit.concentrations_[0]
+    constant = np.log(kappa) - np.log(2 * np.pi) - kappa - np.log1p(-np.exp(-2 * kappa))
+    logs = np.log(fit.weights_) + constant + kappa * X @ fit.means_.T
+    np.testing.assert_allclose(fit.score_samples(X), np.log(np.exp(logs).sum(axis=1)), rtol=1e-9)
+    # Concentrations that EM does not change any more: A(kappa) = coth kappa - 1 / kappa is the mean cosine.
+    shares = fit.predict_proba(X)
+    cosines = (shares * (X @ fit.means_.T)).sum() / len(X)
+    assert 1 / np.tanh(kappa) - 1 / kappa == pytest.approx(cosines, rel=1e-4)
+
+
+def test_what_mixtures_of_directions_have_not_is_told(rays):
+    X, _ = rays
+    fit = GaussianMixture(6, metric="cosine", random_state=1).fit(X)
+    for name in ("covariances_", "precisions_"):
+        with pytest.raises(AttributeError, match=f"{name}.*concentrations_"):
+            getattr(fit, name)
+    with pytest.raises(ValueError, match="covariance_type = 'full': must be left out with metric='cosine'"):
+        GaussianMixture(6, metric="cosine", covariance_type="full").fit(X)
+    with pytest.raises(ValueError, match="prior_rows = 1: must be left out with metric='cosine'"):
+        VcGmm(6, metric="cosine", prior_rows=1).fit(X)
+    with pytest.raises(ValueError, match="GaussianMixture without metric='cosine' has"):
+        fit.marginal([0])
+    with pytest.raises(ValueError, match="mixture of directions"):
+        fit.to_sklearn()
+    with pytest.raises(ValueError, match="directions"):
+        GaussianMixture(6, metric="cosine", allow_missing=True).fit(np.where(X > X.max() / 2, np.nan, X))
+    euclidean = fit.set_params(metric="euclidean").fit(X)
+    assert euclidean.covariances_.shape == (6, 20) and not hasattr(euclidean, "concentrations_")

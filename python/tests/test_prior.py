@@ -94,6 +94,38 @@ def test_wrong_values_are_named(name, value):
         coremix.GaussianMixture(2, **{name: value}).fit(blobs(50))
 
 
+MIXTURES = [coremix.GaussianMixture, coremix.VcGmm, coremix.DGmm, coremix.SparsifiedGmm]
+
+
+@pytest.mark.parametrize("kind", MIXTURES)
+def test_all_mixtures_have_rows_in_advance(kind):
+    """One component, whose variances are known: sums of squares, and those of the rows in advance."""
+    X = blobs(200, 4, 1)
+    own = {"covariance_type": "diag", "merge_rows": False, "random_state": 0}
+    if kind is coremix.VcGmm:
+        own["coreset_size"] = "all"
+    if kind is coremix.SparsifiedGmm:
+        own["n_coordinates"] = 4
+    variance, n = X.var(axis=0), len(X)
+    found = kind(1, prior_rows=50, prior_variance=3.0, **own).fit(X)
+    if kind is coremix.SparsifiedGmm:
+        assert found.covariances_.sum() == pytest.approx(((n * variance + 50 * 3.0) / (n + 50)).sum(), rel=1e-6)
+    else:
+        np.testing.assert_allclose(found.covariances_[0], (n * variance + 50 * 3.0) / (n + 50), rtol=1e-6)
+        ridge = kind(1, reg_covar=0.7, **own).fit(X)
+        np.testing.assert_allclose(ridge.covariances_[0], variance + 0.7, rtol=1e-6)
+    two = kind(2, prior_proportions=1e6, **own).fit(X)
+    np.testing.assert_allclose(two.weights_, 0.5, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [coremix.GaussianMixture, coremix.VcGmm, coremix.DGmm, coremix.TableMixture])
+def test_a_variance_needs_its_rows(kind):
+    with pytest.raises(ValueError, match="prior_variance = 2.0.*prior_rows"):
+        kind(2, prior_variance=2.0, covariance_type="full").fit(blobs(50))
+    with pytest.raises(ValueError, match="prior_variance = -2"):
+        kind(2, prior_variance=-2.0, prior_rows=1, covariance_type="full").fit(blobs(50))
+
+
 def test_few_rows_for_factors_warn():
     X = np.random.default_rng(0).normal(size=(12, 9)) + 40 * np.repeat(np.arange(4), 3)[:, None]
     own = {"covariance_type": "factors", "n_factors": 3, "random_state": 0, "max_iter": 2_000}

@@ -36,7 +36,7 @@ def written(folder, name, text):
     return folder / name
 
 
-# What it is about, the call (of a folder), the error, the words that it has.
+# Name, call (of a folder), kind of the error, words of the error.
 WRONG = [
     ("a name of scikit-learn", lambda _: KMeans(n_components=3), TypeError, ["n_clusters is its name"]),
     ("a name of other libraries", lambda _: GaussianMixture(k=3), TypeError, ["n_components is its name"]),
