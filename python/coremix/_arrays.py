@@ -58,7 +58,7 @@ def stacked(batches: Iterable[Any]) -> _coremix.Csr:
     """The rows of sparse matrices of scipy, one below the other."""
     from scipy.sparse import vstack
 
-    found = []
+    found: list[Any] = []
     for number, batch in enumerate(batches):
         if not issparse(batch):
             raise TypeError(f"batch {number} is no sparse matrix, and the first one is: all must be, or none")

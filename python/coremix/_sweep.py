@@ -149,7 +149,7 @@ def sweep(
     (3, (3, 2))
     """
     if not isinstance(estimator, CoremixEstimator):
-        raise TypeError(f"estimator = {estimator!r}: must be an estimator of coremix, such as coremix.GaussianMixture()")
+        raise TypeError(f"estimator = {estimator!r}: must be an estimator of coremix, as in sweep(X, range(2, 9), GaussianMixture())")
     if silhouette is not None:
         with needed("silhouette"):
             from sklearn.metrics import silhouette_score

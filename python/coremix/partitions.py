@@ -84,16 +84,18 @@ def sample(
     seed: int,
     weights: ArrayLike | None = None,
     *,
+    allow_missing: bool = False,
     n_jobs: int | None = None,
 ) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
     """A lightweight coreset of the rows of ``batch``: at most ``size`` rows, and their weights.
 
     Coresets of several partitions, one below the other, are a coreset of all; ``sample`` with these weights makes it
     smaller. Give each partition a seed of its own. The rows are an array, so a model that is fitted to them has no names of
-    columns: give it batches whose columns have this order. ``n_jobs`` is the number of threads.
+    columns: give it batches whose columns have this order. With ``allow_missing``, NaN and nulls are missing values, in the coreset as
+    well: estimators with ``allow_missing=True`` take it. ``n_jobs`` is the number of threads.
     """
-    rows = rows_alone(batch)
-    return _coremix.sample(rows, size, seed_of(seed), weights=batch_weights(weights, rows), threads=threads_of(n_jobs))
+    rows = rows_alone(batch, None, bool(allow_missing))
+    return _coremix.sample(_coremix.Missing(rows) if allow_missing else rows, size, seed_of(seed), weights=batch_weights(weights, rows), threads=threads_of(n_jobs))
 
 
 def assign(batch: Rows, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:

@@ -6,7 +6,7 @@ use coremix::{Element, Float, Result};
 use numpy::{IntoPyArray, PyReadonlyArray1, ToPyArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 use std::any::Any;
 use std::borrow::Cow;
 use std::io;
@@ -148,6 +148,17 @@ impl Csr {
                 rows.into_pyarray(py).into_any()
             }
         })
+    }
+
+    /// NumPy would make an array of no dimension, with this as its value.
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __array__(
+        &self,
+        _args: &Bound<'_, PyTuple>,
+        _kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let rule = "sparse rows are no array: give them to an estimator as they are, or toarray(), with all zeros";
+        Err(PyTypeError::new_err(rule))
     }
 
     /// Pickled as what it is made of.

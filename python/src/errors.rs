@@ -23,6 +23,12 @@ pub(crate) fn raise_in(error: Error, columns: Option<&[String]>) -> PyErr {
     exception(error, &Names::new(), columns, "")
 }
 
+/// The exception with the names of columns for sums of partitions, which need all values.
+pub(crate) fn raise_summed(error: Error, columns: Option<&[String]>) -> PyErr {
+    const SAMPLE: &str = "; coremix.sample(..., allow_missing=True) keeps NaN and nulls as missing values in a coreset";
+    exception(error, &Names::new(), columns, SAMPLE)
+}
+
 /// The exception for rows that an estimator is asked about.
 pub(crate) fn raise_asked(error: Error, columns: Option<&[String]>) -> PyErr {
     named(error, &Names::new(), columns)

@@ -610,6 +610,6 @@ pub(crate) fn needs_all() -> Error {
     Error::Parameter {
         name: "allow_missing",
         value: "True".into(),
-        rule: "directions, sketches and sums of partitions take no missing values; coremix.sample keeps them in a coreset, and other estimators take them",
+        rule: "directions, sketches and sums of partitions take no missing values; coremix.sample(..., allow_missing=True) keeps them in a coreset, and other estimators take them",
     }
 }

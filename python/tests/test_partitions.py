@@ -168,6 +168,13 @@ def test_refusals():
         coremix.stats(x, model, np.where(np.arange(len(x)) == 3, -1.0, 1.0))
     with pytest.raises(ValueError, match="2 columns, but 5 expected"):
         coremix.stats(x[:, :2], model)
+    with pytest.raises(ValueError, match="row 7, column 0 is NaN.*coremix.sample.*allow_missing=True"):
+        hole = x.copy()
+        hole[7, 0] = np.nan
+        coremix.stats(hole, model)
+    for kind in ["full", "tied"]:
+        with pytest.raises(ValueError, match="sums of variances alone.*coremix.sample"):
+            coremix.stats(x, coremix.GaussianMixture(3, covariance_type=kind).fit(x))
     with pytest.raises(ValueError, match="not for a Dirichlet process"):
         coremix.stats(x, coremix.BayesianGaussianMixture(3).fit(x))
     with pytest.raises(ValueError, match="on a sketch"):
@@ -195,3 +202,21 @@ def test_coresets():
     assert -found.score(x) < 1.1 * full.inertia_
     with pytest.raises(ValueError, match="size = 0"):
         coremix.sample(x, 0, 0)
+
+
+def test_coresets_keep_missing_values():
+    x = blobs(4_000)
+    holes = np.where(np.random.default_rng(0).random(x.shape) < 0.1, np.nan, x)
+    with pytest.raises(ValueError, match="NaN"):
+        coremix.sample(holes, 500, 0)
+    parts = [coremix.sample(part, 500, seed, allow_missing=True) for seed, part in enumerate(np.array_split(holes, 3))]
+    rows, weights = (np.concatenate(each) for each in zip(*parts))
+    assert np.isnan(rows).mean() == pytest.approx(0.1, abs=0.03) and weights.sum() == pytest.approx(4_000, rel=0.1)
+    of_coreset, of_all = (
+        coremix.GaussianMixture(6, covariance_type="full", allow_missing=True, random_state=0) for _ in range(2)
+    )
+    of_coreset.fit(rows, sample_weight=weights)
+    assert of_coreset.score(holes) > of_all.fit(holes).score(holes) - 0.1
+    whole, all_weights = coremix.sample(x, 500, 0, allow_missing=True)
+    for found, expected in zip((whole, all_weights), coremix.sample(x, 500, 0)):
+        np.testing.assert_array_equal(found, expected)

@@ -357,6 +357,8 @@ def test_scans_of_sparse_rows_have_the_bits_of_the_matrix(rows, tmp_path, dtype,
         4, random_state=0
     ).partial_fit(X).finish()._model
     assert "Sparse rows" in repr(text)
+    with pytest.raises(TypeError, match="toarray"):
+        np.asarray(text)
 
 
 def test_scans_of_sparse_rows_say_what_they_have_not(rows, tmp_path):

@@ -1,6 +1,6 @@
 //! An iteration of EM on rows that lie in many places: sums of each partition, merged in any order.
 
-use crate::errors::{raise, raise_in};
+use crate::errors::{raise, raise_in, raise_summed};
 use crate::family;
 use crate::fitted::{Model, OfType, each};
 use crate::input::{Input, Number, Rows, Weights, needs_all};
@@ -89,7 +89,7 @@ pub(crate) fn stats<'py>(
         threads,
         |rows| each!(model, own: F => sums_of::<F>(rows, weights, own, width)),
     )?;
-    let sums = sums.map_err(|error| raise_in(error, model.1.as_deref().or(x.names())))?;
+    let sums = sums.map_err(|error| raise_summed(error, model.1.as_deref().or(x.names())))?;
     Ok(PyBytes::new(py, &sums.to_bytes()))
 }
 
