@@ -109,7 +109,7 @@ impl<F: Float> DirichletProcessMixture<F> {
 }
 
 impl Prior {
-    /// That of these columns alone.
+    /// The prior of these columns alone.
     fn of_columns(&self, columns: &[usize]) -> Result<Self> {
         let dim = self.mean.len();
         let scale = Square::of(self.inverse_scale.clone(), dim);
@@ -126,7 +126,7 @@ impl Prior {
 }
 
 impl Sticks {
-    /// With these expected proportions, which are taken for certain. What lies beyond all sticks stays as it is.
+    /// With these expected proportions, which are taken for certain. The rest beyond all sticks stays the same.
     fn with_shares(&self, shares: &[f64]) -> Self {
         /// Rows that speak for a proportion: the logarithm of its expectation is then that which is expected.
         const CERTAIN: f64 = (1u64 << 60) as f64;
@@ -188,7 +188,7 @@ fn given(
 
 const SINGULAR: &str = "has no positive definite covariance of these columns";
 
-/// That of component `t`.
+/// The whitening of component `t`.
 fn whitening(t: usize, mean: Vec<f64>, covariance: Vec<f64>) -> Result<Whitening> {
     let none = vec![0.0; mean.len()];
     let found = Whitening::new(mean, &covariance, none, None)?;
