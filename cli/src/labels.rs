@@ -52,7 +52,7 @@ pub(crate) fn check(path: &Path, more: bool) -> Result<()> {
         };
         let each = folder.join("*.csv");
         return Err(Failure::arguments(format!(
-            "--labels {}: name a file for the labels of all rows; 'coremix assign --labels '{}'' writes one for each file",
+            "--labels {}: name a file for the labels of all rows; coremix assign --labels '{}' writes one for each file",
             path.display(),
             each.display(),
         )));

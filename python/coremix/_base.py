@@ -653,6 +653,9 @@ class CoremixEstimator(Parameters, Estimator):
             ("parameters", json.dumps(plain)),
             ("fitted", json.dumps(fitted)),
         ]
+        if getattr(self, "allow_missing", False):
+            # The command reads its rows so, without further texts that stand for missing values.
+            notes.append(("missing", "[]"))
         self._model.save(path, notes)
 
     @classmethod
@@ -667,6 +670,8 @@ class CoremixEstimator(Parameters, Estimator):
         if is_own:
             fitted = _noted(notes, "fitted", dict)
             estimator.__dict__.update((name, fitted[name]) for name in cls._kept if name in fitted)
+        elif "missing" in notes and hasattr(estimator, "allow_missing"):
+            estimator.allow_missing = True
         return estimator
 
     @classmethod

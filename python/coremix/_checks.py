@@ -21,7 +21,14 @@ def array_of(X: Any, kinds: tuple[type[np.generic], ...] = (np.float64,)) -> NDA
     if isinstance(X, np.matrix):
         raise TypeError("np.matrix is not supported. Please convert to a numpy array with np.asarray.")
     kind = getattr(X, "dtype", None)
-    if hasattr(X, "iloc"):
+    if hasattr(X, "iloc") and np.ndim(X) == 1 and kind == object and len(X) and isinstance(X.iloc[0], (np.ndarray, list, tuple)):
+        # A column of embeddings.
+        X = np.stack(list(X))
+        kind = X.dtype
+    elif not hasattr(X, "__array__") and hasattr(X, "__dlpack__"):
+        X = np.from_dlpack(X)
+        kind = X.dtype
+    elif hasattr(X, "iloc"):
         columns = list(X.dtypes) if hasattr(X.dtypes, "__iter__") else [X.dtypes]
         plain = [isinstance(own, np.dtype) for own in columns]
         # pandas' own types of numbers, which may lack values.

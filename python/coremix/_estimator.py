@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from copy import deepcopy
+from html import escape
 from typing import Any, Literal, Self
 
 from . import _sklearn
@@ -47,6 +48,9 @@ class Estimator:
         texts = {name: _text(value) for name, value in self.get_params(deep=False).items()}
         changed = [f"{name}={text}" for name, text in texts.items() if text != _text(default[name].default)]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     def __sklearn_clone__(self) -> Self:
         """An estimator that is not fitted, with copies of the parameters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from html import escape
 from numbers import Integral
@@ -16,6 +17,7 @@ from ._base import CoremixEstimator, seed_of, threads_of
 from ._input import Rows, rows_of, weights_of
 from ._report import Report
 from ._sklearn import needed
+from .exceptions import ConvergenceWarning, as_raised
 
 Criterion: TypeAlias = Literal["bic", "aic", "icl", "held_out", "silhouette"]
 
@@ -207,6 +209,16 @@ def sweep(
         table["silhouette"] = _silhouettes(silhouette_score, rows, estimators, int(silhouette), seed)
         if not np.isnan(table["silhouette"]).all():
             best["silhouette"] = numbers[int(np.nanargmax(table["silhouette"]))]
+    models = {k: one._model for k, one in zip(numbers, estimators, strict=True)}
+    collapsed = sorted({k for name, k in best.items() if name != "silhouette" and models[k].at_floor})
+    if collapsed:
+        warnings.warn(
+            f"sweep: with {', '.join(map(str, collapsed))} clusters, which a criterion chooses, a component has variances at their floor: its "
+            "rows are equal in a column, or too few. Its density has no bound, so that BIC, AIC, ICL and held_out say little. Give fewer "
+            "clusters, an estimator with prior_rows=1, or covariance_type 'tied' or 'tied-spherical'.",
+            as_raised(ConvergenceWarning),
+            stacklevel=2,
+        )
     return Sweep(table, estimators, best)
 
 
