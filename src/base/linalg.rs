@@ -83,7 +83,7 @@ impl Cholesky {
 
 /// Makes the lower Cholesky factor of $L L^T$ (dim, dim) that of $L L^T + x x^T$, by a rotation for each column (Golub and Van
 /// Loan, Matrix Computations, 6.5). However long $x$ is, other directions keep their digits; in the sum they would have none.
-pub(crate) fn add_square(factor: &mut [f64], mut x: Vec<f64>) {
+pub(crate) fn rank_one_update(factor: &mut [f64], mut x: Vec<f64>) {
     let dim = x.len();
     for j in 0..dim {
         let pivot = factor[j * (dim + 1)];

@@ -77,7 +77,7 @@ impl Whitening {
         };
         let variances = (0..dim).map(|j| covariance[j * (dim + 1)] + beyond[j] * beyond[j]);
         let variances: Vec<f64> = variances.collect();
-        linalg::add_square(&mut factor, beyond);
+        linalg::rank_one_update(&mut factor, beyond);
         let factor = linalg::inverse_of_lower(&factor, dim, watch)?;
         let found = Self::with_variances(mean, &factor, variances.into_iter());
         Ok(found.inflation.is_finite().then_some(found))

@@ -81,7 +81,7 @@ impl KnownSums {
     }
 
     /// Adds a row: the coordinates that it knows, and all of them, if they stand in for what no row knows.
-    pub(super) fn add(
+    pub(super) fn push(
         &mut self,
         weight: f64,
         known: impl Iterator<Item = (usize, f64)>,

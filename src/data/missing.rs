@@ -51,7 +51,7 @@ pub(super) fn summary<'a, T: Element>(
                 sound_value("data", (row, column), value, T::Float::LIMIT)?;
             }
             is_whole &= known.clone().count() == dim;
-            sums.add(weight, known, &[]);
+            sums.push(weight, known, &[]);
         }
         Ok((sums, is_whole))
     });

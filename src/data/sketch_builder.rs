@@ -312,7 +312,7 @@ impl<F: Float> Making<F> {
                 }
                 let known = ids.iter().zip(&*values);
                 let known = known.map(|(&j, x)| (j as usize, x.to_f64()));
-                sums.add(weight, known, &coordinates);
+                sums.push(weight, known, &coordinates);
             }
             (range, sums)
         });

@@ -137,7 +137,7 @@ impl<'a, F: Float> Sparse<'a, F> {
                 let factor = factor(frame, values);
                 let known = ids.iter().zip(values);
                 let known = known.map(|(&j, x)| (j as usize, x.to_f64() * factor));
-                sums.add(weight, known, &[]);
+                sums.push(weight, known, &[]);
             }
             Ok(sums)
         });

@@ -159,19 +159,16 @@ impl Summary {
         // Some blocks at a time: what is kept of all would grow with the data.
         for part in (0..n).step_by(PASS_ROWS) {
             let blocks = parallel::map_blocks(PASS_ROWS.min(n - part), BLOCK, |_, rows| {
-                let mut block = Partial::new(dim);
                 let from = part + rows.start;
                 let rows = from..part + rows.end;
                 let values = values_of(rows.clone())?;
                 // Weights known to be 1 take no time.
                 if are_known {
-                    block.add(&values, &pivot, |_| 1.0);
-                } else {
-                    let weight = |n: usize| in_unit(weights_of.of(n), unit);
-                    let weights: Vec<f64> = rows.map(weight).collect();
-                    block.add(&values, &pivot, |i| weights[i]);
+                    return Ok(Partial::of(&values, &pivot, |_| 1.0));
                 }
-                Ok(block)
+                let weight = |n: usize| in_unit(weights_of.of(n), unit);
+                let weights: Vec<f64> = rows.map(weight).collect();
+                Ok(Partial::of(&values, &pivot, |i| weights[i]))
             });
             for block in blocks {
                 total.merge(&block?);
@@ -332,14 +329,18 @@ impl Partial {
         }
     }
 
-    fn add<T: Element>(
-        &mut self,
-        values: &[T],
-        pivot: &[f64],
-        weight: impl Fn(usize) -> f64 + Copy,
-    ) {
+    /// The sums of some rows.
+    fn of<T: Element>(values: &[T], pivot: &[f64], weight: impl Fn(usize) -> f64 + Copy) -> Self {
         let dim = pivot.len();
-        self.add_weights((0..values.len() / dim).map(weight));
+        let mut sums = Self::new(dim);
+        for weight in (0..values.len() / dim).map(weight) {
+            sums.probe += weight * 0.0;
+            sums.negative_weight |= weight < 0.0;
+            if weight > 0.0 {
+                sums.rows += 1;
+                sums.weight += weight;
+            }
+        }
         let few = (values.len() / dim / MIN_PARTS).clamp(2, MAX_PART_ROWS);
         vectorised!({
             for (part, values) in values.chunks(few * dim).enumerate() {
@@ -347,38 +348,27 @@ impl Partial {
                 let mut column = 0;
                 let mut widest = 0.0f64;
                 while column + LANES <= dim {
-                    let width =
-                        self.add_columns::<T, LANES>(values, column, pivot, weights.clone());
+                    let width = sums.columns::<T, LANES>(values, column, pivot, weights.clone());
                     widest = widest.max(width);
                     column += LANES;
                 }
                 while column < dim {
-                    let width = self.add_columns::<T, 1>(values, column, pivot, weights.clone());
+                    let width = sums.columns::<T, 1>(values, column, pivot, weights.clone());
                     widest = widest.max(width);
                     column += 1;
                 }
                 if widest > 0.0 {
-                    self.widths.push(widest);
+                    sums.widths.push(widest);
                 }
             }
         });
-    }
-
-    fn add_weights(&mut self, weights: impl Iterator<Item = f64>) {
-        for weight in weights {
-            self.probe += weight * 0.0;
-            self.negative_weight |= weight < 0.0;
-            if weight > 0.0 {
-                self.rows += 1;
-                self.weight += weight;
-            }
-        }
+        sums
     }
 
     /// `L` columns of some rows of the block: few enough for all their sums to be in registers meanwhile. Returns the widest
     /// range among them.
     #[inline(always)]
-    fn add_columns<T: Element, const L: usize>(
+    fn columns<T: Element, const L: usize>(
         &mut self,
         values: &[T],
         column: usize,

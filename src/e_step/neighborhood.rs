@@ -205,9 +205,9 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
                 let from = block.support(i)[0];
                 let weight = rows.weight(i);
                 if from == last_best {
-                    pairs.add_in_order(from, weight, ids, costs)
+                    pairs.push_in_order(from, weight, ids, costs)
                 } else {
-                    pairs.add(from, weight, ids, costs)
+                    pairs.push(from, weight, ids, costs)
                 }
                 evaluations += ids.len();
             }

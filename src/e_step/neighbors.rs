@@ -86,7 +86,7 @@ mod tests {
             ids.push(best);
             let costs: Vec<f64> = ids.iter().map(|_| rng.uniform()).collect();
             let weight = rng.below(4) as f64;
-            workers[n / 300].add(best, weight, &ids, &costs);
+            workers[n / 300].push(best, weight, &ids, &costs);
             for (&to, &cost) in ids.iter().zip(&costs) {
                 let entry = table.entry((best, to)).or_default();
                 entry.0 += weight * cost;

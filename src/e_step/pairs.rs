@@ -69,7 +69,7 @@ impl PairSums {
 
     /// Adds the values from one component to others, with this weight.
     #[inline]
-    pub(super) fn add<F: Float>(&mut self, from: u32, weight: f64, ids: &[u32], values: &[F]) {
+    pub(super) fn push<F: Float>(&mut self, from: u32, weight: f64, ids: &[u32], values: &[F]) {
         if weight <= 0.0 {
             return;
         }
@@ -87,10 +87,10 @@ impl PairSums {
         }
     }
 
-    /// As [`add`](Self::add), for rows that mostly come in the order of `from`: consecutive rows of one component are summed up
+    /// As [`push`](Self::push), for rows that mostly come in the order of `from`: consecutive rows of one component are summed up
     /// as they come.
     #[inline(always)]
-    pub(super) fn add_in_order<F: Float>(
+    pub(super) fn push_in_order<F: Float>(
         &mut self,
         from: u32,
         weight: f64,

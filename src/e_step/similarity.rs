@@ -236,7 +236,7 @@ mod tests {
         let mut sums = PairSums::new(k, least_shared);
         let ids: Vec<u32> = entries.iter().map(|e| e.0).collect();
         let values: Vec<f64> = entries.iter().map(|e| e.1).collect();
-        sums.add(0, 1.0, &ids, &values);
+        sums.push(0, 1.0, &ids, &values);
         Similarity::of(vec![sums])
     }
 

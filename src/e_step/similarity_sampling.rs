@@ -179,7 +179,7 @@ impl<F: Float> Shard<F> {
         for i in 0..support.len() - 1 {
             let others = &support[i + 1..];
             let shares = &q[i + 1..];
-            self.pairs.add(support[i], weight * q[i], others, shares);
+            self.pairs.push(support[i], weight * q[i], others, shares);
         }
     }
 }

@@ -55,7 +55,7 @@ impl<F: Float> ByComponent<F> {
                     Assignment::first(view, centres, near)?
                 };
                 let (assignment, evaluations, seconds) = first;
-                report.add_evaluations(evaluations);
+                report.count(evaluations);
                 searched = seconds;
                 assignment
             }
@@ -98,15 +98,15 @@ impl<F: Float> ByComponent<F> {
                     self.assignment.forget();
                 }
                 let (lists, evaluations) = NeighbourLists::new(centres, self.near);
-                report.add_evaluations(evaluations);
+                report.count(evaluations);
                 lists
             }
         };
-        report.add_evaluations(lists.follow(before, centres));
+        report.count(lists.follow(before, centres));
         let beyond = self.lists_miss(phase, sums, &lists, report)?;
         let assignment = &mut self.assignment;
         let (changes, evaluations) = assignment.search(phase.view(), centres, &lists, beyond)?;
-        report.add_evaluations(evaluations);
+        report.count(evaluations);
         self.assignment.apply(&changes);
         sums.apply(phase.view(), centres, &self.assignment, &changes)?;
         self.exactly = changes.is_empty();
@@ -154,7 +154,7 @@ impl<F: Float> ByComponent<F> {
         }
         let turn = report.steps();
         let (missed, evaluations) = assignment.missed(view, centres, lists, open, turn)?;
-        report.add_evaluations(evaluations);
+        report.count(evaluations);
         let gain = 2.0 * (last - before) / likelihood.entries * likelihood.best;
         let by_lists = LIMITS.soon * gain * (times_as_long(open) - 1.0);
         let pays = missed > by_lists.max(rule.tolerance.of(likelihood.best));
@@ -194,7 +194,7 @@ impl<F: Float> ByComponent<F> {
         let assignment = &mut self.assignment;
         let turn = report.steps();
         let searched = assignment.search_beyond(view, centres, lists, error, turn, price)?;
-        report.add_evaluations(searched.evaluations);
+        report.count(searched.evaluations);
         self.assignment.apply(&searched.changes);
         sums.apply(view, centres, &self.assignment, &searched.changes)?;
         self.exactly &= searched.changes.is_empty();
@@ -264,7 +264,7 @@ impl<F: Float> ByComponent<F> {
         let moved = if let Some(candidates) = self.candidates.take() {
             // Rounds end with one that gained less than the phase would stop for (E50).
             let made = candidates.transfer(phase.view(), sums)?;
-            report.add_evaluations(made.evaluations);
+            report.count(made.evaluations);
             let over = made.gain <= phase.rule.tolerance.of(phase.squared(sums));
             self.transfers = if over { 0 } else { self.transfers - 1 };
             self.assignment.forget_some(&made.changes);

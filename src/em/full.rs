@@ -81,7 +81,7 @@ impl<'a, F: Float> FullPass<'a, F> {
     ) -> Result<Self> {
         let mut pass = Self::before(phase);
         let search = &pass.phase.stages.search;
-        report.add_evaluations(search.evaluations());
+        report.count(search.evaluations());
         // A model that is known is no start to be made better.
         let warm_up = if stopped || pass.phase.calibrated {
             0
@@ -235,7 +235,7 @@ impl<'a, F: Float> FullPass<'a, F> {
         };
         let sink = (mode != Mode::Search).then_some(&accumulate as _);
         let totals = pass.run(&mut self.supports, sink)?;
-        report.add_evaluations(totals.evaluations);
+        report.count(totals.evaluations);
         self.probes = probes.into_values();
         let mut parts = sums.into_values();
         if !parts.is_empty() {
@@ -300,7 +300,7 @@ impl<'a, F: Float> FullPass<'a, F> {
             return Ok(None);
         };
         let view = self.phase.view();
-        report.add_evaluations(view.len() as u64);
+        report.count(view.len() as u64);
         let mass = |c| sums.mass(c);
         let to_means = |centres: &mut Centres<F>| sums.move_centres(centres, |_, _, _| ());
         let (labels, order) = self.supports.places();
@@ -326,14 +326,14 @@ impl<'a, F: Float> FullPass<'a, F> {
         let mut in_cells = false;
         if self.wanted || report.steps() == self.restricted + 1 {
             let (pay, spent) = cells_pay(view, centres)?;
-            report.add_evaluations(spent);
+            report.count(spent);
             in_cells = pay;
         }
         if !self.wanted && !in_cells {
             let mut means = centres.clone();
             sums.move_centres(&mut means, |_, _, _| ());
             let (moved, spent) = moves(centres, &means, n);
-            report.add_evaluations(spent);
+            report.count(spent);
             let open = |row: &mut Bounds<F>| {
                 let first = row.follow(&moved);
                 usize::from(first || row.follow(&moved))
@@ -417,7 +417,7 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
             let view = self.phase.view();
             let centres = self.phase.centres();
             let (assignment, evaluations, _) = Assignment::exhaustive(view, centres)?;
-            report.add_evaluations(evaluations);
+            report.count(evaluations);
             self.supports = Supports::of_labels(assignment.labels(), centres.len());
             self.assignment = Some(assignment);
         }

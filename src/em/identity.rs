@@ -15,21 +15,21 @@ const ROWS: usize = 64;
 
 impl Identity {
     /// Something else that must be the same. Its text is kept on one line.
-    pub(crate) fn add(&mut self, name: impl Display, value: impl Display) {
+    pub(crate) fn push(&mut self, name: impl Display, value: impl Display) {
         let value = value.to_string();
         let value = value.split(char::is_control).collect::<Vec<_>>().join(" ");
         self.0.push((name.to_string(), value));
     }
 
     /// Shape, weight, summary and some rows of the data.
-    pub(crate) fn add_data<F: Float>(&mut self, data: &dyn Data<F>) -> Result<()> {
+    pub(crate) fn push_data<F: Float>(&mut self, data: &dyn Data<F>) -> Result<()> {
         let summary = data.summary();
-        self.add("rows", data.len());
-        self.add("columns", data.dim());
-        self.add("total weight", summary.total_weight);
+        self.push("rows", data.len());
+        self.push("columns", data.dim());
+        self.push("total weight", summary.total_weight);
         let ranges = summary.range.iter().flat_map(|(low, high)| [low, high]);
         let columns = summary.mean.iter().chain(&summary.variance).chain(ranges);
-        self.add("summary", hash_of(columns.copied()));
+        self.push("summary", hash_of(columns.copied()));
         let step = data.len().div_ceil(ROWS).max(1);
         let some: Vec<usize> = (0..data.len()).step_by(step).collect();
         let mut rows = Rows::default();
@@ -39,7 +39,7 @@ impl Identity {
             numbers.extend(rows.coordinates(i).iter().map(|x| x.to_f64()));
             numbers.push(data.weight(row));
         }
-        self.add("some rows", hash_of(numbers));
+        self.push("some rows", hash_of(numbers));
         Ok(())
     }
 
@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn the_first_difference_is_named() {
         let mut own = Identity::default();
-        own.add("a", 1);
-        own.add("b", 2);
+        own.push("a", 1);
+        own.push("b", 2);
         let other = |found: &str| match own.check(found) {
             Err(FileFault::OtherFit {
                 what,
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(other("a: 1\nb: 2\nc: 3\n"), "c not there 3");
         assert!(own.check("b: 2\na: 1\n").is_err());
         assert!(own.check("{}").is_err());
-        own.add("text", "of several\r\nlines");
+        own.push("text", "of several\r\nlines");
         assert_eq!(own.check(&own.text()), Ok(()));
     }
 }

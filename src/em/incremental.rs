@@ -79,7 +79,7 @@ impl<'a, F: Float> IncrementalPass<'a, F> {
     fn vacant(&self, report: &mut PhaseReport) -> Result<Option<Filled<F>>> {
         let view = self.phase.view();
         let Kept { sums, rows, .. } = &self.kept;
-        report.add_evaluations(view.len() as u64);
+        report.count(view.len() as u64);
         let mass = |c| sums.mass(c);
         let to_means = |centres: &mut Centres<F>| sums.move_centres(centres);
         let labels = rows.labels();
@@ -95,7 +95,7 @@ impl<'a, F: Float> Pass<'a, F> for IncrementalPass<'a, F> {
             match rows {
                 KeptRows::InOrder(rows) => {
                     let evaluations = rows.search(phase.view(), &before, phase.centres(), sums)?;
-                    report.add_evaluations(evaluations);
+                    report.count(evaluations);
                 }
                 KeptRows::ByComponent(rows) => rows.follow(phase, sums, &before, report)?,
             }

@@ -88,7 +88,7 @@ pub(crate) fn maximise<'a, F: Float>(
         let started = Instant::now();
         let search = pass.search(report)?;
         pass.stages().check(search.free_energy)?;
-        report.add_search(search.free_energy, started);
+        report.record(search.free_energy, started);
         let stopped = monitor.iteration(pass, report, rule.max_iterations);
         if monitor.is_cancellable() {
             // One copy at a time.

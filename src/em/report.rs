@@ -140,7 +140,7 @@ impl PhaseReport {
         Ok(self)
     }
 
-    pub(crate) fn add_search(&mut self, free_energy: f64, started: Instant) {
+    pub(crate) fn record(&mut self, free_energy: f64, started: Instant) {
         self.iterations = self.free_energies.len();
         self.free_energies.push(free_energy);
         self.timings.search += started.elapsed();
@@ -152,8 +152,8 @@ impl PhaseReport {
         self.free_energies.len()
     }
 
-    /// Adds distance evaluations. A stage from outside may have said any number.
-    pub(crate) fn add_evaluations(&mut self, evaluations: u64) {
+    /// Counts distance evaluations. A stage from outside may have said any number.
+    pub(crate) fn count(&mut self, evaluations: u64) {
         self.evaluations = self.evaluations.saturating_add(evaluations);
     }
 }
@@ -179,18 +179,6 @@ impl Evaluations {
     pub fn total(&self) -> u64 {
         let others = [self.seeding, self.search, self.scoring].into_iter();
         others.fold(self.coreset, u64::saturating_add)
-    }
-
-    /// Adds others. A stage from outside may have said any number.
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (own, other) in [
-            (&mut self.coreset, other.coreset),
-            (&mut self.seeding, other.seeding),
-            (&mut self.search, other.search),
-            (&mut self.scoring, other.scoring),
-        ] {
-            *own = own.saturating_add(other);
-        }
     }
 }
 
@@ -233,15 +221,6 @@ impl Timings {
 
     pub(crate) fn is_sound(&self) -> bool {
         self.stages().into_iter().all(is_sound)
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.coreset += other.coreset;
-        self.projection += other.projection;
-        self.seeding += other.seeding;
-        self.search += other.search;
-        self.update += other.update;
-        self.scoring += other.scoring;
     }
 }
 

@@ -98,7 +98,7 @@ impl<F: Float> SetUp<'_, F> {
         let rng = |c| self.streams.at(Purpose::Moves, report.iterations, c);
         let made = split_merge::split_and_merge(self.view(), centres, assignment, offsets, &rng)?;
         assignment.apply(&made.changes);
-        report.add_evaluations(made.evaluations);
+        report.count(made.evaluations);
         // While means are still on their way, most merges cannot be sure to pay.
         let over = made.gain <= little && made.settled <= little;
         Ok((made, over))

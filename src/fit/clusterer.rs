@@ -79,26 +79,26 @@ impl<F: Float> Pipeline<F> {
             ..
         } = self.settings;
         let mut identity = Identity::default();
-        identity.add("crate version", env!("CARGO_PKG_VERSION"));
-        identity.add("sketch", data.is_ragged());
-        identity.add("number type", F::NAME);
-        identity.add("clusters", clusters);
-        identity.add("coreset", format_args!("{:?}", self.coreset));
-        identity.add("seeder", seeder);
+        identity.push("crate version", env!("CARGO_PKG_VERSION"));
+        identity.push("sketch", data.is_ragged());
+        identity.push("number type", F::NAME);
+        identity.push("clusters", clusters);
+        identity.push("coreset", format_args!("{:?}", self.coreset));
+        identity.push("seeder", seeder);
         for (number, phase) in phases.iter().enumerate() {
-            identity.add(format_args!("phase {number}"), format_args!("{phase:?}"));
+            identity.push(format_args!("phase {number}"), format_args!("{phase:?}"));
         }
-        identity.add("family", family);
+        identity.push("family", family);
         let start = warm.as_ref().map(WarmStart::fingerprint);
-        identity.add("start", start.as_deref().unwrap_or("seeds"));
-        identity.add("tolerance", format_args!("{:?}", rule.tolerance.share()));
-        identity.add("stop rule", format_args!("{:?}", rule.rule));
-        identity.add("max iterations", rule.max_iterations);
-        identity.add("restarts", restarts);
-        identity.add("standardise", standardise);
-        identity.add("directions", directions);
-        identity.add("seed", seed);
-        identity.add_data(data)?;
+        identity.push("start", start.as_deref().unwrap_or("seeds"));
+        identity.push("tolerance", format_args!("{:?}", rule.tolerance.share()));
+        identity.push("stop rule", format_args!("{:?}", rule.rule));
+        identity.push("max iterations", rule.max_iterations);
+        identity.push("restarts", restarts);
+        identity.push("standardise", standardise);
+        identity.push("directions", directions);
+        identity.push("seed", seed);
+        identity.push_data(data)?;
         Ok(identity)
     }
 }

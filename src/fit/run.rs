@@ -197,7 +197,7 @@ impl<F: Float> Run<'_, F> {
                 (outcome, course.cut, context.spent)
             });
             for (outcome, cut, restart_spent) in restarts {
-                spent.add(&restart_spent);
+                *spent += restart_spent;
                 course.cut |= cut;
                 course.keep(outcome)?;
             }
@@ -464,7 +464,7 @@ impl<F: Float> Run<'_, F> {
         report.timings.search += started.elapsed();
         let ended = em::maximise(pass, &rule, &mut context.monitor, &mut report)?;
         report.elapsed = report.began.elapsed();
-        context.spent.add_phase(&report);
+        context.spent += Spent::of(&report);
         candidate.phases.push(report);
         Ok(Outcome {
             model: ended.model,

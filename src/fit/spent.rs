@@ -3,6 +3,7 @@
 use crate::base::float::Float;
 use crate::em::{Evaluations, Monitor, PhaseReport, Timings};
 use crate::io::{FileFault, all_counts, rule};
+use std::ops::AddAssign;
 use std::time::Instant;
 
 /// The observer of a fit or of one of its restarts, and its evaluations and times so far.
@@ -19,22 +20,43 @@ pub(super) struct Spent {
     pub(super) timings: Timings,
 }
 
+/// A stage from outside may have said any number of evaluations.
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        let own = &mut self.evaluations;
+        let others = other.evaluations;
+        for (own, other) in [
+            (&mut own.coreset, others.coreset),
+            (&mut own.seeding, others.seeding),
+            (&mut own.search, others.search),
+            (&mut own.scoring, others.scoring),
+        ] {
+            *own = own.saturating_add(other);
+        }
+        self.timings.coreset += other.timings.coreset;
+        self.timings.projection += other.timings.projection;
+        self.timings.seeding += other.timings.seeding;
+        self.timings.search += other.timings.search;
+        self.timings.update += other.timings.update;
+        self.timings.scoring += other.timings.scoring;
+    }
+}
+
 impl Spent {
-    pub(super) fn add_phase(&mut self, phase: &PhaseReport) {
-        let search = &mut self.evaluations.search;
-        *search = search.saturating_add(phase.evaluations);
-        self.timings.add(&phase.timings);
+    pub(super) fn of(phase: &PhaseReport) -> Self {
+        Self {
+            evaluations: Evaluations {
+                search: phase.evaluations,
+                ..Evaluations::default()
+            },
+            timings: phase.timings,
+        }
     }
 
     pub(super) fn seeding(&mut self, evaluations: u64, started: Instant) {
         let seeding = &mut self.evaluations.seeding;
         *seeding = seeding.saturating_add(evaluations);
         self.timings.seeding += started.elapsed();
-    }
-
-    pub(super) fn add(&mut self, restart: &Self) {
-        self.evaluations.add(&restart.evaluations);
-        self.timings.add(&restart.timings);
     }
 
     pub(super) fn check(&self) -> std::result::Result<(), FileFault> {

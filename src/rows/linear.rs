@@ -92,7 +92,7 @@ impl<F: Float> Linear<F> {
         for (c, mean) in means.rows().enumerate() {
             let part = part(c);
             let square = [F::from_f64(part.factor)];
-            forms.add(mean, |_| part.factor, &square, part.added);
+            forms.push(mean, |_| part.factor, &square, part.added);
             parts.push(part);
         }
         Self::of(forms, &means, parts)
@@ -109,7 +109,7 @@ impl<F: Float> Linear<F> {
         let factors = factors.chunks_exact(stride(dim));
         for (c, (mean, factors)) in means.rows().zip(factors).enumerate() {
             let factor = |j: usize| factors[j].to_f64();
-            forms.add(mean, factor, &factors[..dim], added(c));
+            forms.push(mean, factor, &factors[..dim], added(c));
         }
         Self::of(forms, &means, Vec::new())
     }
@@ -214,7 +214,7 @@ impl<F: Float> Forms<F> {
 
     /// A component with a factor for each coordinate, the factors for squares, and what is added to its constant: infinity for
     /// one that was discarded.
-    fn add(&mut self, mean: &[F], factor: impl Fn(usize) -> f64, squares: &[F], added: f64) {
+    fn push(&mut self, mean: &[F], factor: impl Fn(usize) -> f64, squares: &[F], added: f64) {
         let mut square = 0.0;
         let mut farness = 0.0f64;
         for (j, mu) in mean.iter().enumerate() {

@@ -146,12 +146,12 @@ impl<'a, F: Float> Cells<'a, F> {
             evaluations: 0,
         };
         let centre = Seeds::at_rows(view, &[first], 0)?.centres;
-        cells.add(first, centre.row(0), 0);
+        cells.push(first, centre.row(0), 0);
         Ok(cells)
     }
 
     /// A seed in a cell that is not cut yet.
-    fn add(&mut self, row: usize, centre: &[F], cell: u32) {
+    fn push(&mut self, row: usize, centre: &[F], cell: u32) {
         let seed = self.seeds.len() as u32;
         self.seeds.push(row);
         self.centres.push(centre);
@@ -264,7 +264,7 @@ impl<'a, F: Float> Cells<'a, F> {
                 for (i, (&(n, u), near)) in proposals.iter().zip(near).enumerate() {
                     let near = self.follow(&rows, i, near, &mut distances, &mut evaluations);
                     if u * self.near[n].squared.to_f64() < near.squared.to_f64() {
-                        self.add(n, &rows.coordinates(i), near.cell);
+                        self.push(n, &rows.coordinates(i), near.cell);
                         if self.seeds.len() == wanted {
                             self.view.done(left);
                             self.evaluations += evaluations;
