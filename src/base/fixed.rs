@@ -48,6 +48,13 @@ impl Fixed {
         (scaled.abs() <= LARGEST).then_some(scaled as i128)
     }
 
+    /// Takes a number into a sum of such integers; `None` if either is too large.
+    #[inline(always)]
+    pub(crate) fn count(self, x: f64, sum: &mut i128) -> Option<()> {
+        *sum = sum.checked_add(self.cut(x)?)?;
+        Some(())
+    }
+
     /// The nearest number to a sum of such integers.
     #[must_use]
     pub fn value(self, sum: i128) -> f64 {

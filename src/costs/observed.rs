@@ -4,7 +4,7 @@
 //! is that of what is known.
 
 use super::lanes::{self, GROUP, Lanes, ROWS};
-use super::patterns::{Expects, Group, Pattern, Scale, Waiting};
+use super::patterns::{Expects, Group, Pattern, Scale, Sums, Waiting};
 use super::whitening::{Transforms, Whitening};
 use crate::base::cached::Cached;
 use crate::kernels::sparse::Known;
@@ -119,16 +119,6 @@ impl Given {
     }
 }
 
-/// Sums of a group about points of its components.
-pub(crate) struct Sums {
-    /// The differences of the means from these points (d).
-    pub(crate) steps: Vec<Lanes>,
-    /// (d).
-    pub(crate) first: Vec<Lanes>,
-    /// The lower halves of (d, d).
-    pub(crate) second: Vec<Lanes>,
-}
-
 impl Observed<'_> {
     fn transform(&self, c: usize) -> &Whitening {
         self.transforms.transform(c % self.precisions.len())
@@ -187,7 +177,6 @@ impl<'m> Expects for Observed<'m> {
 
 impl Group for Conditional<'_> {
     type Given = Given;
-    type Sums = Sums;
 
     #[inline(always)]
     fn give<S: Simd>(&self, simd: S, pattern: Pattern<'_>, given: &mut Given) {
@@ -278,6 +267,11 @@ impl Group for Conditional<'_> {
         forms
     }
 
+    fn sums(&self) -> Sums {
+        let dim = self.means.len();
+        Sums::zeros(dim, dim * dim, 0)
+    }
+
     #[inline(always)]
     fn add_rows<S: Simd>(
         &self,
@@ -286,7 +280,7 @@ impl Group for Conditional<'_> {
         shares: &[Lanes; ROWS],
         sums: &mut Sums,
     ) {
-        for row in waiting.apart.chunks_exact_mut(sums.steps.len()) {
+        for row in waiting.apart.chunks_exact_mut(self.means.len()) {
             for (u, step) in row.iter_mut().zip(&sums.steps) {
                 *u = u.plus(simd, step);
             }

@@ -3,7 +3,7 @@
 
 use super::lanes::{self, Lanes, ROWS};
 use super::low_rank::LowRank;
-use super::patterns::{Expects, Group, Pattern, Scale, Waiting};
+use super::patterns::{Expects, Group, Pattern, Scale, Sums, Waiting};
 use crate::base::float::Float;
 use crate::kernels::sparse::Known;
 use crate::kernels::stride;
@@ -50,6 +50,29 @@ impl Analysers<'_> {
             apart[j as usize] = lanes::product(simd, self.loadings_of(j), z);
         }
     }
+
+    /// Adds a row to all but first moments; `along` is scratch.
+    #[inline(always)]
+    fn add_apart<S: Simd>(
+        &self,
+        simd: S,
+        apart: &[Lanes],
+        shares: &Lanes,
+        sums: &mut Sums,
+        along: &mut Vec<Lanes>,
+    ) {
+        let q = self.factors();
+        along.clear();
+        along.resize(q, Lanes::default());
+        for (u, map) in apart.iter().zip(self.map.chunks_exact(q)) {
+            lanes::add(simd, along, u, map);
+        }
+        for (j, u) in apart.iter().enumerate() {
+            let shared = u.times(simd, shares);
+            lanes::add(simd, &mut sums.second[j..=j], &shared, &[*u]);
+            lanes::add(simd, &mut sums.products[j * q..][..q], &shared, along);
+        }
+    }
 }
 
 impl KnownFactors {
@@ -87,47 +110,6 @@ impl KnownFactors {
         lanes::forward(simd, &self.upper, z);
         lanes::scale(simd, z, &self.inverse);
         lanes::backward(simd, &self.upper, z);
-    }
-}
-
-/// Sums of a group of components, about their means: first and second moments of columns (d), and the products of rows with the
-/// coordinates of their expected factors (d, q).
-pub(crate) struct GroupSums {
-    pub(crate) first: Vec<Lanes>,
-    pub(crate) second: Vec<Lanes>,
-    pub(crate) products: Vec<Lanes>,
-}
-
-impl GroupSums {
-    pub(crate) fn new(group: &Analysers<'_>) -> Self {
-        Self {
-            first: vec![Lanes::default(); group.means.len()],
-            second: vec![Lanes::default(); group.means.len()],
-            products: vec![Lanes::default(); group.loadings.len()],
-        }
-    }
-
-    /// All but first moments; `along` is scratch.
-    #[inline(always)]
-    fn add<S: Simd>(
-        &mut self,
-        simd: S,
-        group: &Analysers<'_>,
-        apart: &[Lanes],
-        shares: &Lanes,
-        along: &mut Vec<Lanes>,
-    ) {
-        let q = group.factors();
-        along.clear();
-        along.resize(q, Lanes::default());
-        for (u, map) in apart.iter().zip(group.map.chunks_exact(q)) {
-            lanes::add(simd, along, u, map);
-        }
-        for (j, u) in apart.iter().enumerate() {
-            let shared = u.times(simd, shares);
-            lanes::add(simd, &mut self.second[j..=j], &shared, &[*u]);
-            lanes::add(simd, &mut self.products[j * q..][..q], &shared, along);
-        }
     }
 }
 
@@ -176,7 +158,6 @@ impl<'m, F: Float> Expects for LowRank<'m, F> {
 
 impl Group for Analysers<'_> {
     type Given = KnownFactors;
-    type Sums = GroupSums;
 
     #[inline(always)]
     fn give<S: Simd>(&self, simd: S, pattern: Pattern<'_>, given: &mut KnownFactors) {
@@ -277,18 +258,23 @@ impl Group for Analysers<'_> {
         waiting.forms
     }
 
+    fn sums(&self) -> Sums {
+        let dim = self.means.len();
+        Sums::zeros(dim, dim, self.loadings.len())
+    }
+
     #[inline(always)]
     fn add_rows<S: Simd>(
         &self,
         simd: S,
         waiting: &mut Waiting,
         shares: &[Lanes; ROWS],
-        sums: &mut GroupSums,
+        sums: &mut Sums,
     ) {
         let rows = waiting.apart.chunks_exact(self.means.len());
         for (apart, share) in rows.zip(shares) {
             lanes::add(simd, &mut sums.first, share, apart);
-            sums.add(simd, self, apart, share, &mut waiting.rest);
+            self.add_apart(simd, apart, share, sums, &mut waiting.rest);
         }
     }
 
@@ -300,7 +286,7 @@ impl Group for Analysers<'_> {
         simd: S,
         (pattern, given): (Pattern<'_>, &KnownFactors),
         shares: &Lanes,
-        sums: &mut GroupSums,
+        sums: &mut Sums,
         scratch: &mut Vec<Lanes>,
     ) {
         let q = self.factors();
@@ -318,7 +304,7 @@ impl Group for Analysers<'_> {
             apart.resize(self.means.len(), Lanes::default());
             self.fill(simd, pattern.missing, &z, &mut apart);
             apart[j as usize] = deviation;
-            sums.add(simd, self, &apart, shares, scratch);
+            self.add_apart(simd, &apart, shares, sums, scratch);
         }
         // The products of the rows of V, over D, with those of the map (q, q), then the products of a column.
         scratch.clear();

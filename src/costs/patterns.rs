@@ -128,6 +128,30 @@ impl Waiting {
     }
 }
 
+/// Sums over rows, side by side: about the means of a group, or points of its components.
+pub(crate) struct Sums {
+    /// The differences of the means from these points (d); none where sums are about the means.
+    pub(crate) steps: Vec<Lanes>,
+    /// (d).
+    pub(crate) first: Vec<Lanes>,
+    /// The squares of columns (d), or the lower halves of the products of pairs (d, d).
+    pub(crate) second: Vec<Lanes>,
+    /// The products of rows with the coordinates of their expected factors (d, q), if there are any.
+    pub(crate) products: Vec<Lanes>,
+}
+
+impl Sums {
+    /// As many numbers of each kind, all 0.
+    pub(super) fn zeros(first: usize, second: usize, products: usize) -> Self {
+        Self {
+            steps: Vec::new(),
+            first: vec![Lanes::default(); first],
+            second: vec![Lanes::default(); second],
+            products: vec![Lanes::default(); products],
+        }
+    }
+}
+
 /// The numbers that costs of components have besides forms.
 pub(crate) struct Scale<'a> {
     /// The number of coordinates.
@@ -141,8 +165,6 @@ pub(crate) struct Scale<'a> {
 pub(crate) trait Group {
     /// All that follows from a pattern under them.
     type Given: Default;
-    /// Sums over rows, about their means.
-    type Sums;
 
     /// Into `given`, whatever it was.
     fn give<S: Simd>(&self, simd: S, pattern: Pattern<'_>, given: &mut Self::Given);
@@ -185,13 +207,16 @@ pub(crate) trait Group {
     /// The squared Mahalanobis distances of what is known of the rows that wait, in the unit of costs.
     fn forms<S: Simd>(&self, simd: S, waiting: &Waiting) -> [Lanes; ROWS];
 
+    /// Sums of no rows.
+    fn sums(&self) -> Sums;
+
     /// Adds the rows that wait.
     fn add_rows<S: Simd>(
         &self,
         simd: S,
         waiting: &mut Waiting,
         shares: &[Lanes; ROWS],
-        sums: &mut Self::Sums,
+        sums: &mut Sums,
     );
 
     /// Adds what rows of a pattern with these shares have besides the rows as they are completed: the covariance of what is missing
@@ -201,7 +226,7 @@ pub(crate) trait Group {
         simd: S,
         given: (Pattern<'_>, &Self::Given),
         shares: &Lanes,
-        sums: &mut Self::Sums,
+        sums: &mut Sums,
         scratch: &mut Vec<Lanes>,
     );
 }
@@ -368,17 +393,17 @@ kernel! {
         group: &G,
         patterns: &Patterns<'_>,
         shares: &[Lanes],
-        sums: &mut G::Sums,
-    ) = added_to
+        sums: &mut Sums,
+    ) = shared_out
 }
 
 #[inline(always)]
-fn added_to<G: Group, S: Simd>(
+fn shared_out<G: Group, S: Simd>(
     simd: S,
     group: &G,
     patterns: &Patterns<'_>,
     shares: &[Lanes],
-    sums: &mut G::Sums,
+    sums: &mut Sums,
 ) {
     let zero = Lanes::default();
     let waiting = &mut Waiting::new(group.means().len());

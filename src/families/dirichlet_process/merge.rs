@@ -106,15 +106,17 @@ struct Merge {
 /// `origins` are the points (T, d) that the sums are about.
 pub(super) fn merge(
     sums: &mut Moments,
-    origins: &[Vec<f64>],
+    origins: &[f64],
     priors: &[Prior],
     pairs: &[Pair],
     watch: Watch<'_>,
 ) -> Result<usize> {
+    let dim = sums.dim;
+    let origin = |t: usize| &origins[t * dim..][..dim];
     let mut merges = merges(sums, origins, priors, pairs, watch)?;
     merges.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     let mut emptied = 0;
-    let mut touched = vec![false; origins.len()];
+    let mut touched = vec![false; sums.mass.len()];
     for merge in merges {
         let into = merge.into;
         let from = merge.from;
@@ -124,7 +126,7 @@ pub(super) fn merge(
         // Other merges have changed the sticks.
         let of_sticks = gain_of_sticks(&sums.mass, &priors[0], into, from);
         if merge.evidence + of_sticks > merge.worth {
-            sums.join(into, from, &step(origins, into, from));
+            sums.join(into, from, &step(&origin, into, from));
             touched[into] = true;
             touched[from] = true;
             emptied += 1;
@@ -136,11 +138,12 @@ pub(super) fn merge(
 /// The gain of each pair by itself, where that can be said.
 fn merges(
     sums: &Moments,
-    origins: &[Vec<f64>],
+    origins: &[f64],
     priors: &[Prior],
     pairs: &[Pair],
     watch: Watch<'_>,
 ) -> Result<Vec<Merge>> {
+    let origin = |t: usize| &origins[t * sums.dim..][..sums.dim];
     // Rounding decides what the evidence of nearly singular components is.
     let evidence = |sums: &Moments, t: usize, origin: &[f64]| {
         let under = priors.iter().map(|prior| {
@@ -151,7 +154,7 @@ fn merges(
         });
         under.collect::<Result<Option<Vec<f64>>>>()
     };
-    let apart = parallel::map(origins.len(), |t| evidence(sums, t, &origins[t]));
+    let apart = parallel::map(sums.mass.len(), |t| evidence(sums, t, origin(t)));
     let apart = parallel::all(apart)?;
     let merges = parallel::map(pairs.len(), |place| {
         let Pair { a, b } = pairs[place];
@@ -165,8 +168,8 @@ fn merges(
             (first, a, b)
         };
         let mut both = sums.pair(into, from);
-        both.join(0, 1, &step(origins, into, from));
-        let together = evidence(&both, 0, &origins[into])?;
+        both.join(0, 1, &step(&origin, into, from));
+        let together = evidence(&both, 0, origin(into))?;
         let (Some(together), Some(a), Some(b)) = (&together, &apart[a], &apart[b]) else {
             return Ok(None);
         };
@@ -196,8 +199,8 @@ fn gain_of_sticks(masses: &[f64], prior: &Prior, into: usize, from: usize) -> f6
 }
 
 /// From the origin of one component to that of another (d).
-fn step(origins: &[Vec<f64>], into: usize, from: usize) -> Vec<f64> {
-    let both = origins[from].iter().zip(&origins[into]);
+fn step<'a>(origin: &impl Fn(usize) -> &'a [f64], into: usize, from: usize) -> Vec<f64> {
+    let both = origin(from).iter().zip(origin(into));
     both.map(|(from, into)| from - into).collect()
 }
 

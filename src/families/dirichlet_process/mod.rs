@@ -17,6 +17,8 @@ use crate::base::float::Float;
 use crate::base::parallel;
 use crate::data::{Data, RowKind};
 use crate::families::variances::{STEPS_WITH_ONE_VARIANCE, variance_floors, variance_of};
+use crate::m_step::sums::accumulate::About;
+use crate::m_step::sums::outer::Pairs;
 use crate::m_step::{MStep, Merges, Moments, Needs, Started, Variances};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
@@ -139,16 +141,17 @@ impl<F: Float> MStep<F> for DirichletProcess {
         sums: &mut Moments,
     ) {
         merge::add_lost(rows, block, &model.pairs, sums.own_mut());
-        let about = |t: usize| &model.origins[t][..];
-        if let Some(entries) = rows.entries() {
-            return sums.add_completed(rows, entries, block, &model.observed(), about);
-        }
         // The gain of a merge is a small difference of large logarithms.
         let component = |t: usize| &model.q.components[t].whitening;
         // Before there are covariances, nothing says how many digits they need.
         let is_anchor = |t: &usize| model.pairs.is_empty() && !component(*t).is_diagonal();
         let anchor = |t: usize| Some(t).filter(is_anchor).map(component);
-        sums.add_pairs(rows, block, about, anchor, &[]);
+        let pairs = Pairs {
+            observed: Some(model.observed()),
+            anchors: (0..model.q.components.len()).map(anchor).collect(),
+            ..Pairs::about(&model.origins)
+        };
+        sums.add_about(rows, block, &About::Pairs(pairs));
     }
 
     fn update(
@@ -161,14 +164,14 @@ impl<F: Float> MStep<F> for DirichletProcess {
         model.pairs.clear();
         let prior = &model.q.prior;
         let old = &model.q.components;
-        let origins = &model.origins;
-        let updated = |t: usize| Updated::new(prior, &sums, t, &origins[t]);
+        let origin = |t: usize| &model.origins[t * sums.dim..][..sums.dim];
+        let updated = |t: usize| Updated::new(prior, &sums, t, origin(t));
         // The mean alone, of components whose variances are not known yet, or whose sums are not finite because the mean is
         // far outside the data.
         let moved = |t: usize| {
             let mut moved = old[t].clone();
             if sums.mass(t) > 0.0 {
-                let means = moved.whitening.mean.iter_mut().zip(&origins[t]);
+                let means = moved.whitening.mean.iter_mut().zip(origin(t));
                 for ((m, origin), f) in means.zip(sums.first(t)) {
                     *m = origin + f / sums.mass(t);
                 }

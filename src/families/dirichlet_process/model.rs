@@ -47,8 +47,8 @@ pub struct DirichletProcessMixture<F> {
     prior_terms: f64,
     /// Components that may merge after the next search.
     pub(super) pairs: Vec<Pair>,
-    /// The points near the rows of each component that sums are about.
-    pub(super) origins: Vec<Vec<f64>>,
+    /// The points (T, d) near the rows of each component that sums are about.
+    pub(super) origins: Vec<f64>,
     means: Array2<F>,
 }
 
@@ -88,7 +88,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// Recomputes all that follows from the distributions: costs, divergences and rounded means.
     pub(super) fn renew(&mut self, watch: Watch<'_>) -> Result<()> {
         let components = &self.q.components;
-        let origins = components.iter().map(|q| q.near_rows(&self.q.prior));
+        let origins = components.iter().flat_map(|q| q.near_rows(&self.q.prior));
         self.origins = origins.collect();
         self.centres.update(|c, row| {
             for (z, &m) in row.iter_mut().zip(&components[c].whitening.mean) {

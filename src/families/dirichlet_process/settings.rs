@@ -13,6 +13,8 @@ use crate::families::variances::{is_proper, variance_floors, variances_of};
 use crate::io::hash_of;
 use crate::kernels::stride;
 use crate::m_step::Moments;
+use crate::m_step::sums::accumulate::About;
+use crate::m_step::sums::outer::Pairs;
 use crate::model::block::Block;
 use crate::model::search::block_rows;
 use crate::rows::{Frame, Rows};
@@ -401,7 +403,7 @@ fn moments<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Gaussian> {
             block.reset(rows.len(), &[]);
             block.make_room();
             block.responsibilities.fill(F::one());
-            sums.add_pairs(&rows, &block, |_| &centre, |_| None, &[]);
+            sums.add_about(&rows, &block, &About::Pairs(Pairs::about(&centre)));
         }
         Ok(sums)
     });

@@ -245,14 +245,15 @@ impl ExactSums {
         let too_large = || Error::parameter("sums", "too large", rule);
         let rows = self.rows.checked_add(other.rows);
         self.rows = rows.ok_or_else(too_large)?;
-        add(&mut self.weight, other.weight).ok_or_else(too_large)?;
-        add(&mut self.free_energy, other.free_energy).ok_or_else(too_large)?;
-        add(&mut self.squared, other.squared).ok_or_else(too_large)?;
+        let sum = |a: i128, b: i128| a.checked_add(b).ok_or_else(too_large);
+        self.weight = sum(self.weight, other.weight)?;
+        self.free_energy = sum(self.free_energy, other.free_energy)?;
+        self.squared = sum(self.squared, other.squared)?;
         for (totals, parts) in self.components.iter_mut().zip(other.components) {
             totals.resize(totals.len().max(parts.len()), 0);
-            let mut pairs = totals.iter_mut().zip(parts);
-            let added = pairs.try_for_each(|(total, part)| add(total, part));
-            added.ok_or_else(too_large)?;
+            for (total, part) in totals.iter_mut().zip(parts) {
+                *total = sum(*total, part)?;
+            }
         }
         Ok(self)
     }
@@ -343,12 +344,6 @@ impl ExactSums {
     }
 }
 
-/// Adds, if the sum stays within its type.
-fn add(total: &mut i128, part: i128) -> Option<()> {
-    *total = total.checked_add(part)?;
-    Some(())
-}
-
 impl<F: Float> Pass<'_, F> {
     /// Adds row `i`, with the component of the nearest mean where that is not the likeliest. The sums of a row depend on it alone,
     /// never on the rows next to it. `None` if it is too far away.
@@ -373,13 +368,13 @@ impl<F: Float> Pass<'_, F> {
         let known = log_joint.alpha + dim as f64 * log_joint.gamma;
         let density = known - log_joint.beta * best + sum.ln();
         sums.rows += 1;
-        add(&mut sums.weight, WEIGHT.cut(weight)?)?;
-        add(&mut sums.free_energy, NATS.cut(weight * density)?)?;
+        WEIGHT.count(weight, &mut sums.weight)?;
+        NATS.count(weight * density, &mut sums.free_energy)?;
         let mut apart = vec![0.0; dim];
         let nearest = nearest.unwrap_or(support[place]);
         let squared = self.apart(rows.row(i), nearest, &mut apart)?;
         let unit = self.units.squared;
-        add(&mut sums.squared, unit.cut(weight * squared)?)?;
+        unit.count(weight * squared, &mut sums.squared)?;
         if !self.moments || weight == 0.0 {
             return Some(());
         }
@@ -390,18 +385,18 @@ impl<F: Float> Pass<'_, F> {
             let own = &mut sums.components[*c as usize];
             own.resize(1 + dim + self.second.len(), 0);
             let (first, second) = own.split_at_mut(1 + dim);
-            add(&mut first[0], WEIGHT.cut(mass)?)?;
+            WEIGHT.count(mass, &mut first[0])?;
             let columns = first[1..].iter_mut().zip(&self.units.columns);
             for ((total, unit), x) in columns.zip(&apart) {
-                add(total, unit.cut(mass * x)?)?;
+                unit.count(mass * x, total)?;
             }
             match second {
                 [total] if !self.model.theta.covariance().is_by_column() => {
-                    add(total, unit.cut(mass * squared)?)?;
+                    unit.count(mass * squared, total)?;
                 }
                 totals => {
                     for ((total, unit), x) in totals.iter_mut().zip(&self.second).zip(&apart) {
-                        add(total, unit.cut(mass * x * x)?)?;
+                        unit.count(mass * x * x, total)?;
                     }
                 }
             }

@@ -3,7 +3,6 @@
 use super::common::Common;
 use super::costs::{Costs, Form};
 use super::diagonal::Diagonal;
-use super::factor_sums;
 use super::floors::LEAST_SHARE;
 use super::kind::{Kind, Scales, Step, is_number};
 use crate::base::cancel::{Watch, check};
@@ -16,10 +15,9 @@ use crate::costs::Cost;
 use crate::costs::low_rank::Factored;
 use crate::io::{all_finite, rule};
 use crate::kernels::stride;
+use crate::m_step::sums::accumulate::About;
 use crate::m_step::sums::moments::{Moments, OfKind};
 use crate::m_step::sums::products::Products;
-use crate::model::block::Block;
-use crate::rows::Rows;
 use ndarray::{Array1, Array2, Axis};
 
 /// The variance along a factor that starts, and along one that vanished, as parts of the variance besides factors.
@@ -153,17 +151,10 @@ impl<F: Float> Kind<F> for Factors<F> {
         Some(OfKind::Products(Products::new(k, self.factors)))
     }
 
-    fn accumulate(
-        &self,
-        common: &Common<F>,
-        costs: &Costs<F>,
-        rows: &Rows<F>,
-        block: &Block<F>,
-        sums: &mut Moments,
-    ) {
+    fn about<'m>(&'m self, common: &'m Common<F>, costs: &'m Costs<F>) -> About<'m, F> {
         match self.cost(common, costs) {
-            Cost::LowRank(low_rank) => factor_sums::accumulate(rows, block, low_rank, sums),
-            _ => sums.add(rows, block, &common.centres),
+            Cost::LowRank(low_rank) => About::Factors(low_rank),
+            _ => About::Centres(&common.centres),
         }
     }
 

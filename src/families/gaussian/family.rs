@@ -292,7 +292,8 @@ impl<F: Float> MStep<F> for Gaussian {
     ) {
         let theta = &model.theta;
         let kind = theta.covariances.kind();
-        kind.accumulate(&theta.common, &model.costs, rows, block, sums);
+        let about = kind.about(&theta.common, &model.costs);
+        sums.add_about(rows, block, &about);
     }
 
     fn update(

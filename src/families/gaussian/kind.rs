@@ -12,9 +12,9 @@ use crate::costs::{Cost, LowRank, Whitened};
 use crate::families::variances::ROUNDING;
 use crate::io::rule;
 use crate::kernels::stride;
+use crate::m_step::sums::accumulate::About;
 use crate::m_step::sums::moments::{Moments, OfKind};
-use crate::model::block::Block;
-use crate::rows::{FARTHEST, Rows};
+use crate::rows::FARTHEST;
 use ndarray::Array2;
 use std::slice::ChunksExact;
 
@@ -196,15 +196,9 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         None
     }
 
-    fn accumulate(
-        &self,
-        common: &Common<F>,
-        _costs: &Costs<F>,
-        rows: &Rows<F>,
-        block: &Block<F>,
-        sums: &mut Moments,
-    ) {
-        sums.add(rows, block, &common.centres);
+    /// The points that its sums are about.
+    fn about<'m>(&'m self, common: &'m Common<F>, _costs: &'m Costs<F>) -> About<'m, F> {
+        About::Centres(&common.centres)
     }
 
     /// One variance for all, from a sum of squares and the mass that it is over, with the rows of the prior. Where components begin with

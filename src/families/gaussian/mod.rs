@@ -9,7 +9,6 @@ pub(super) mod covariances;
 pub(super) mod diagonal;
 #[cfg(feature = "files")]
 pub(super) mod exact_sums;
-mod factor_sums;
 pub(super) mod factors;
 pub(super) mod family;
 mod floors;

@@ -14,9 +14,8 @@ use crate::costs::whitened::Shared;
 use crate::costs::whitening::Whitening;
 use crate::families::variances::ROUNDING;
 use crate::io::{all_finite, all_positive, rule};
-use crate::m_step::Moments;
-use crate::model::block::Block;
-use crate::rows::Rows;
+use crate::m_step::sums::accumulate::About;
+use crate::m_step::sums::outer::Pairs;
 use ndarray::Array2;
 use std::cmp::Ordering;
 
@@ -405,26 +404,15 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         Ok(Costs::new(whitenings, penalties, form))
     }
 
-    fn accumulate(
-        &self,
-        common: &Common<F>,
-        costs: &Costs<F>,
-        rows: &Rows<F>,
-        block: &Block<F>,
-        sums: &mut Moments,
-    ) {
-        let mean = |c: usize| self.mean(c);
-        if let Some(entries) = rows.entries() {
-            let observed = costs.observed(common, ONE.then_some(&self.means));
-            return sums.add_completed(rows, entries, block, &observed, mean);
-        }
+    fn about<'m>(&'m self, common: &'m Common<F>, costs: &'m Costs<F>) -> About<'m, F> {
         let (origin, stay) = self.shared_origin(common);
-        match costs.shared() {
-            Some(shared) if block.is_full() && !origin.is_empty() => {
-                sums.add_whitened(rows, block, shared, &origin, stay);
-            }
-            _ => sums.add_pairs(rows, block, mean, |_| None, &origin),
-        }
+        About::Pairs(Pairs {
+            observed: Some(costs.observed(common, ONE.then_some(&self.means))),
+            origin,
+            shared: costs.shared(),
+            stay,
+            ..Pairs::about(&self.means)
+        })
     }
 
     fn update(&mut self, common: &mut Common<F>, step: Step<'_, F>) -> Result<()> {

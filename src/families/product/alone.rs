@@ -16,7 +16,7 @@ use ndarray::{Array1, Array2, ArrayView1};
 
 impl Column {
     /// The distribution of a column of this kind.
-    fn law(self) -> &'static dyn Law {
+    pub(super) fn law(self) -> &'static dyn Law {
         match self {
             Self::Number => &Normal,
             Self::Count => &Poisson,
@@ -67,7 +67,7 @@ impl Alone {
     }
 
     /// The place of a code; any other number stays as it is.
-    fn see(&self, x: f64) -> f64 {
+    pub(super) fn see(&self, x: f64) -> f64 {
         match self.kind {
             Column::Category(_) => place(&self.codes, x).map_or(NONE, |l| l as f64),
             _ => x,
@@ -138,21 +138,9 @@ impl Alone {
         labels.iter().map(|c| self.show(draw(c))).collect()
     }
 
-    /// Adds the costs of a number under components `ids` to their totals.
-    pub(super) fn add_costs(&self, x: f64, ids: &[u32], totals: &mut [f64]) {
-        let law = self.kind.law();
-        law.add_costs(self, self.see(x), ids, totals);
-    }
-
     /// How many sums there are: for each component its mass, and one for each parameter.
     pub(super) fn sums(&self) -> usize {
         self.parameters.len() / self.whole.parameters.len() + self.parameters.len()
-    }
-
-    /// Adds a number of this weight to the sums of components by their shares.
-    pub(super) fn accumulate(&self, x: f64, weight: f64, shares: &[(u32, f64)], sums: &mut [f64]) {
-        let law = self.kind.law();
-        law.accumulate(self, self.see(x), weight, shares, sums);
     }
 
     pub(super) fn update(&mut self, sums: &[f64]) {

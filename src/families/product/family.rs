@@ -302,7 +302,13 @@ impl<F: Float> MStep<F> for Product {
             let all = sums.own_mut();
             rows.each_known(i, |j, x| {
                 if let Some(own) = &alone[j] {
-                    own.accumulate(x.to_f64(), weight, &shares, &mut all[starts[j]..]);
+                    own.kind.law().add_number(
+                        own,
+                        x.to_f64(),
+                        weight,
+                        &shares,
+                        &mut all[starts[j]..],
+                    );
                 }
             });
         }

@@ -105,8 +105,9 @@ pub(super) trait Law {
         all.chunks_exact(n).map(nats).collect()
     }
 
-    /// Adds the costs of a number under components `ids` to their totals.
+    /// Adds the costs of a number of `of` under components `ids` to their totals.
     fn add_costs(&self, of: &Alone, x: f64, ids: &[u32], totals: &mut [f64]) {
+        let x = of.see(x);
         let n = of.whole.parameters.len();
         let logs = of
             .logs
@@ -119,8 +120,9 @@ pub(super) trait Law {
         }
     }
 
-    /// Adds a number of this weight to the masses and sums (k, 1 + n) of components by their shares.
-    fn accumulate(&self, of: &Alone, x: f64, weight: f64, shares: &[(u32, f64)], sums: &mut [f64]) {
+    /// Adds a number of `of`, with this weight, to the masses and sums (k, 1 + n) of components by their shares.
+    fn add_number(&self, of: &Alone, x: f64, weight: f64, shares: &[(u32, f64)], sums: &mut [f64]) {
+        let x = of.see(x);
         let n = of.whole.parameters.len();
         for (c, q) in shares {
             let c = *c as usize;

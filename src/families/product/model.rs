@@ -258,7 +258,7 @@ impl<F: Float> ProductMixture<F> {
         for (i, totals) in some.clone().zip(totals.chunks_exact_mut(width)) {
             rows.each_known(i, |j, x| {
                 if let Some(own) = &self.theta.alone[j] {
-                    own.add_costs(x.to_f64(), ids, totals);
+                    own.kind.law().add_costs(own, x.to_f64(), ids, totals);
                 }
             });
         }

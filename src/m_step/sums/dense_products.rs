@@ -28,7 +28,7 @@ impl<R: Float> Rows<R> {
 
     /// Adds all rows, in the type of the responsibilities. `false`, and nothing done, where sums of
     /// products would not be exact enough.
-    pub(super) fn add_products<B: Float>(
+    pub(super) fn sum_products<B: Float>(
         &self,
         block: &Block<B>,
         terms: &Terms,

@@ -5,6 +5,7 @@ use crate::base::float::Float;
 use crate::base::simd::vectorised;
 use crate::kernels::accumulate::{Share, add_rows};
 use crate::kernels::columns::{Columns, ROWS};
+use crate::kernels::stride;
 use crate::model::block::Block;
 use crate::rows::{Centres, Rows};
 
@@ -13,16 +14,29 @@ use crate::rows::{Centres, Rows};
 const FEW: usize = 4;
 
 impl<F: Float> Rows<F> {
+    /// Adds dense rows about centres.
+    pub(super) fn sum_dense(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
+        let listed = moments.has_totals() && !block.is_full();
+        match stride(self.dim) {
+            4 if listed => self.sum_short::<4>(block, centres, moments),
+            8 if listed => self.sum_short::<8>(block, centres, moments),
+            _ if listed && block.components() <= 16 * self.len() => {
+                self.sum_by_component(block, centres, moments);
+            }
+            _ => self.sum_by_row(block, centres, moments),
+        }
+    }
+
     /// Adds dense rows to all components of their supports: as products, or row by row. Rows may have another type than their
     /// shares.
-    pub(super) fn add_each<B: Float>(
+    pub(super) fn sum_by_row<B: Float>(
         &self,
         block: &Block<B>,
         centres: &Centres<F>,
         moments: &mut Moments,
     ) {
         if let Some(terms) = &block.terms
-            && self.add_products(block, terms, centres, moments)
+            && self.sum_products(block, terms, centres, moments)
         {
             return;
         }
@@ -63,7 +77,7 @@ impl<F: Float> Rows<F> {
 
     /// Masses and first moments row by row, of rows of `D` numbers with their padding: so few that nothing is gained by an
     /// order.
-    pub(super) fn accumulate_short<const D: usize>(
+    fn sum_short<const D: usize>(
         &self,
         block: &Block<F>,
         centres: &Centres<F>,
@@ -86,7 +100,7 @@ impl<F: Float> Rows<F> {
         vectorised!({
             if width == 1 && k <= FEW {
                 let mut sums = [Abreast::new(); FEW];
-                self.add_abreast(block, rows, centres, &mut sums);
+                self.sum_abreast(block, rows, centres, &mut sums);
                 for (c, sums) in sums[..k].iter().enumerate() {
                     mass[c] += sums.mass.iter().sum::<f64>();
                     let first = &mut first[places[c] as usize];
@@ -117,7 +131,7 @@ impl<F: Float> Rows<F> {
 
     /// Masses and first moments of few components: every row adds to each, to most with a share of 0.
     #[inline(always)]
-    fn add_abreast<const D: usize>(
+    fn sum_abreast<const D: usize>(
         &self,
         block: &Block<F>,
         rows: &[[F; D]],
@@ -147,12 +161,7 @@ impl<F: Float> Rows<F> {
     }
 
     /// First moments component by component: its sums stay in registers while all of its rows add to them.
-    pub(super) fn accumulate_by_component(
-        &self,
-        block: &Block<F>,
-        centres: &Centres<F>,
-        moments: &mut Moments,
-    ) {
+    fn sum_by_component(&self, block: &Block<F>, centres: &Centres<F>, moments: &mut Moments) {
         let width = block.width();
         let shares = self.shares(block, moments);
         let mut starts = vec![0u32; block.components() + 1];

@@ -1,13 +1,16 @@
 //! Sums over blocks of rows.
 
-mod accumulate;
-pub(crate) mod completed;
+pub(crate) mod accumulate;
+mod completed;
 mod dense_products;
 mod dense_sums;
+mod factors;
+mod known_sums;
+mod members;
 mod merge;
 pub(crate) mod moments;
 mod moved;
-mod outer;
+pub(crate) mod outer;
 pub(crate) mod products;
 pub(crate) mod scatter;
 mod sparse;
@@ -16,7 +19,9 @@ mod sparse_sums;
 /// All ways of adding up rows against the naive sums.
 #[cfg(test)]
 mod tests {
+    use super::accumulate::About;
     use super::moments::{Moments, OfKind, SecondMoments};
+    use super::outer::Pairs;
     use crate::base::cached::Cached;
     use crate::base::float::Float;
     use crate::base::rng::Rng;
@@ -232,13 +237,17 @@ mod tests {
         let case = Case::<F>::new(n, d, 0, 3, 2);
         let component = |c| Whitening::spherical(case.mean(c), variance);
         let components = [0, 1, 2].map(component);
+        let points: Vec<f64> = (0..3).flat_map(|c| case.mean(c)).collect();
         let origin = vec![0.1; d];
         let [mut sums, mut shared] =
             [SecondMoments::PerPair, SecondMoments::Pairs].map(|kind| case.moments(kind));
         for sums in [&mut sums, &mut shared] {
-            let mean = |c: usize| &components[c].mean[..];
-            let anchor = |c: usize| Some(&components[c]);
-            sums.add_pairs(&case.rows, &case.block, mean, anchor, &origin);
+            let pairs = Pairs {
+                anchors: components.iter().map(Some).collect(),
+                origin: origin.clone(),
+                ..Pairs::about(&points)
+            };
+            sums.add_about(&case.rows, &case.block, &About::Pairs(pairs));
         }
         case.check(&sums, within);
         let of_all = |about: &[f64]| [0, 1, 2].map(|c| case.naive(c, about));
@@ -352,7 +361,13 @@ mod tests {
             }
             let mut sums = case.moments(SecondMoments::Pairs);
             sums.know_scatter(known);
-            sums.add_whitened(&case.rows, &case.block, &shared, &origin, stay);
+            let pairs = Pairs {
+                origin: origin.clone(),
+                shared: Some(&shared),
+                stay,
+                ..Pairs::about(&means)
+            };
+            sums.add_about(&case.rows, &case.block, &About::Pairs(pairs));
             let mut pairs = vec![0.0; d * d];
             let mut total = 0.0;
             for c in 0..K {

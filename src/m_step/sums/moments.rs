@@ -78,7 +78,7 @@ impl SecondMoments {
 ///
 /// About the mean nothing cancels in the new variance. Rows that know only some of their coordinates (a
 /// [`Sketch`](crate::data::Sketch)) add to those alone: then every coordinate has a mass of its own (E28). Moments of disjoint
-/// blocks add up ([`merge`](Self::merge)): of rows, of blocks from disk, of partitions of a cluster.
+/// blocks add up: of rows, of blocks from disk, of partitions of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
     pub(crate) dim: usize,
@@ -324,9 +324,12 @@ impl Moments {
         self.add_total(second.iter().sum(), entries);
     }
 
-    /// The sums over pairs of coordinates of component `c`, or of all, to be added to.
-    pub(crate) fn pairs_mut(&mut self, c: usize) -> &mut [f64] {
-        let size = self.dim * self.dim;
+    /// The second moments of coordinates, or of their pairs, of component `c` or of all, to be added to.
+    pub(crate) fn second_mut(&mut self, c: usize) -> &mut [f64] {
+        let size = match self.kind.of_component(self.dim) {
+            0 => self.dim * self.dim,
+            size => size,
+        };
         let place = c * size % self.second.len();
         &mut self.second[place..][..size]
     }

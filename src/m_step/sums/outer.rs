@@ -1,10 +1,11 @@
 //! Weighted moments with the products of all pairs of columns: what full covariances, with a prior or without, follow from.
 
-use super::completed::members;
+use super::members::members;
 use super::moments::Moments;
 use crate::base::float::Float;
 use crate::base::simd::{LANES, vectorised};
 use crate::base::sort;
+use crate::costs::observed::Observed;
 use crate::costs::whitened::Shared;
 use crate::costs::whitening::{MOST_INFLATION, Whitening};
 use crate::kernels::quadratic::{COLUMN, Columns};
@@ -21,6 +22,37 @@ fn keep_rounding(moved: &mut [f64], old: &[f64], dim: usize, (weight, ridge): (f
     }
 }
 
+/// Points that second moments of pairs of coordinates are about, and all that these follow from.
+pub(crate) struct Pairs<'a, F> {
+    /// (k, d).
+    pub(crate) points: &'a [f64],
+    /// Completes rows that know some of their coordinates.
+    pub(crate) observed: Option<Observed<'a>>,
+    /// (k), or none: sums of dense rows have the digits of the type of the data where the covariance of a component is here, and these
+    /// are enough for it, and else all of `f64`.
+    pub(crate) anchors: Vec<Option<&'a Whitening>>,
+    /// The point (d), if there is one, that second moments of dense rows are about where all components share them.
+    pub(crate) origin: Vec<f64>,
+    /// The one transform that whitens the rows of all components, if there is one.
+    pub(crate) shared: Option<&'a Shared<F>>,
+    /// Whether second moments about the origin may stay as they are whatever the responsibilities.
+    pub(crate) stay: bool,
+}
+
+impl<'a, F> Pairs<'a, F> {
+    /// About these points (k, d), all in `f64`.
+    pub(crate) fn about(points: &'a [f64]) -> Self {
+        Self {
+            points,
+            observed: None,
+            anchors: Vec::new(),
+            origin: Vec::new(),
+            shared: None,
+            stay: false,
+        }
+    }
+}
+
 /// Second moments of pairs of coordinates, about the current means:
 ///
 /// $$S_c = \sum_n w_n q_{nc} u_{nc} u_{nc}^T, \qquad u_{nc} = z_n - \mu_c$$
@@ -31,17 +63,17 @@ impl Moments {
         &self.second()[c * size..][..size]
     }
 
-    /// Adds a block of rows, shared out by its responsibilities, about the means of the components; second moments that they
-    /// share are about `origin` (d), if there is one. The sums of a component have the digits of the type of the data where `anchor`
-    /// gives its covariance and these are enough for it, and else all of `f64`.
-    pub(crate) fn add_pairs<'a, F: Float>(
+    /// Adds a block of dense rows, shared out by its responsibilities.
+    pub(super) fn sum_pairs<F: Float>(
         &mut self,
         rows: &Rows<F>,
         block: &Block<F>,
-        mean: impl Fn(usize) -> &'a [f64],
-        anchor: impl Fn(usize) -> Option<&'a Whitening>,
-        origin: &[f64],
+        pairs: &Pairs<'_, F>,
     ) {
+        let dim = self.dim;
+        let origin = &pairs.origin[..];
+        let mean = |c: usize| &pairs.points[c * dim..][..dim];
+        let anchor = |c: usize| pairs.anchors.get(c).copied().flatten();
         let k = block.components();
         let n = rows.len();
         let shared = self.is_shared() && !origin.is_empty();
@@ -82,16 +114,18 @@ impl Moments {
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
             if !shared {
-                let (mut some, shares) = ByColumn::of_members(rows, members.iter().copied());
+                let some = members.iter().map(|own| (own.row as usize, own.share));
+                let (mut some, shares) = ByColumn::of_members(rows, some);
                 self.add_columns(c, mean(c), anchor(c), &shares, &mut some);
                 continue;
             }
-            self.mass[c] += members.iter().map(|member| member.1).sum::<f64>();
+            self.mass[c] += members.iter().map(|own| own.share).sum::<f64>();
             let first = self.first_mut(c);
             vectorised!({
-                for &(i, share) in members {
-                    for ((first, z), m) in first.iter_mut().zip(rows.row(i)).zip(mean(c)) {
-                        *first += share * (z.to_f64() - m);
+                for own in members {
+                    let row = rows.row(own.row as usize);
+                    for ((first, z), m) in first.iter_mut().zip(row).zip(mean(c)) {
+                        *first += own.share * (z.to_f64() - m);
                     }
                 }
             });
@@ -151,20 +185,19 @@ impl Moments {
             sums.iter_mut().zip(parts).for_each(|(sum, x)| *sum += x);
         };
         add(self.first_mut(c), &first);
-        add(self.pairs_mut(c), &second);
+        add(self.second_mut(c), &second);
     }
 
     /// Adds a block of rows, shared out by its responsibilities, all components in each support: masses and first moments of rows
-    /// that `shared` whitens, about its centres, and second moments about `origin`. If these `stay` as they are whatever the
-    /// responsibilities, they may be known.
-    pub(crate) fn add_whitened<F: Float>(
+    /// that `shared` whitens, about its centres, and second moments about the origin. If these stay, they may be known.
+    pub(super) fn sum_whitened<F: Float>(
         &mut self,
         rows: &Rows<F>,
         block: &Block<F>,
         shared: &Shared<F>,
-        origin: &[f64],
-        stay: bool,
+        Pairs { origin, stay, .. }: &Pairs<'_, F>,
     ) {
+        let stay = *stay;
         let Some(scatter) = self.of_kind.scatter() else {
             return;
         };
@@ -181,7 +214,7 @@ impl Moments {
             shared.enter(rows, &mut Vec::new(), &mut entered);
             &entered
         };
-        seen.add_each(block, shared.centres(), self);
+        seen.sum_by_row(block, shared.centres(), self);
         if !stay {
             self.add_scatter(rows, shares_of_all(rows, block), origin);
         } else if !known {
@@ -299,10 +332,10 @@ impl Moments {
         let first = sums.map(|((into, from), step)| into + from + mass * step);
         let first: Vec<f64> = first.collect();
         self.set(into, self.mass(into) + mass, first.into_iter());
-        let into = self.pairs_mut(into).iter_mut().zip(&second);
+        let into = self.second_mut(into).iter_mut().zip(&second);
         into.for_each(|(total, x)| *total += x);
         self.set(from, 0.0, std::iter::repeat(0.0));
-        self.pairs_mut(from).fill(0.0);
+        self.second_mut(from).fill(0.0);
     }
 
     pub(crate) fn pair(&self, a: usize, b: usize) -> Self {

@@ -1,5 +1,7 @@
 //! Sparse rows that wait to be added to sums.
 
+use crate::base::float::Float;
+use crate::kernels::sparse::Known;
 use std::ops::Range;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +19,28 @@ pub(super) struct Waiting {
     pub(super) values: Vec<f64>,
     /// Component, share, and where the entries of the row are.
     pub(super) shares: Vec<(u32, f64, Range<usize>)>,
+}
+
+impl Sparse {
+    /// A row more that waits, with its shares of components. Returns how many numbers of 8 bytes those that wait take.
+    pub(super) fn push<F: Float>(
+        &mut self,
+        row: Known<'_, F>,
+        shares: impl Iterator<Item = (u32, f64)>,
+    ) -> usize {
+        self.waiting.resize_with(1, Waiting::default);
+        let Waiting {
+            ids,
+            values,
+            shares: all,
+        } = &mut self.waiting[0];
+        let start = ids.len();
+        ids.extend_from_slice(row.ids);
+        values.extend(row.values.iter().map(|x| x.to_f64()));
+        let entries = start..ids.len();
+        all.extend(shares.map(|(c, share)| (c, share, entries.clone())));
+        3 * ids.len() / 2 + 4 * all.len()
+    }
 }
 
 impl Waiting {

@@ -1,45 +1,43 @@
 //! Sums of sparse rows (E5): their zeros come at last, all together.
 
 use super::moments::Moments;
-use super::sparse::Waiting;
 use crate::base::float::Float;
 use crate::base::{parallel, sort};
-use crate::kernels::sparse::Known;
+use crate::kernels::sparse::Entries;
 use crate::kernels::stride;
-use crate::rows::Centres;
+use crate::model::block::Block;
+use crate::rows::{Centres, Rows};
 
-impl Moments {
-    /// Adds a row whose coordinates are 0 where they are not there, with its shares of components. The zeros come
-    /// [at last](Self::settle).
-    pub(crate) fn add_sparse<F: Float>(
-        &mut self,
-        row: Known<'_, F>,
-        shares: impl Iterator<Item = (u32, f64)>,
+impl<F: Float> Rows<F> {
+    /// Adds rows whose coordinates are 0 where they are not there about centres. The zeros come [at last](Moments::settle).
+    pub(super) fn sum_sparse(
+        &self,
+        known: Entries<'_, F>,
+        block: &Block<F>,
         centres: &Centres<F>,
+        moments: &mut Moments,
     ) {
-        self.sparse.zeros_wait = true;
-        if !self.observed.is_empty() {
-            return shares
-                .for_each(|(c, share)| self.add_known(c as usize, share, row.entries(), centres));
-        }
-        self.sparse.waiting.resize_with(1, Waiting::default);
-        let waiting = &mut self.sparse.waiting[0];
-        let start = waiting.ids.len();
-        waiting.ids.extend_from_slice(row.ids);
-        waiting.values.extend(row.values.iter().map(|x| x.to_f64()));
-        let entries = start..waiting.ids.len();
-        (waiting.shares).extend(shares.map(|(c, share)| (c, share, entries.clone())));
-        // In numbers of 8 bytes.
-        let numbers = 3 * waiting.ids.len() / 2 + 4 * waiting.shares.len();
-        if numbers > 2 * self.mass.len() * stride(self.dim) {
-            for waiting in std::mem::take(&mut self.sparse.waiting) {
-                for (c, share, entries) in &waiting.shares {
-                    self.add_known(*c as usize, *share, waiting.row(entries), centres);
+        moments.sparse.zeros_wait = true;
+        let most = 2 * moments.mass.len() * stride(self.dim);
+        for (i, row) in known.rows().enumerate() {
+            let shares = block.members(i).map(|(c, q)| (c, self.weights[i] * q));
+            let shares = shares.filter(|(_, share)| *share > 0.0);
+            if !moments.observed.is_empty() {
+                shares.for_each(|(c, share)| {
+                    moments.add_known(c as usize, share, row.entries(), centres);
+                });
+            } else if moments.sparse.push(row, shares) > most {
+                for waiting in std::mem::take(&mut moments.sparse.waiting) {
+                    for (c, share, entries) in &waiting.shares {
+                        moments.add_known(*c as usize, *share, waiting.row(entries), centres);
+                    }
                 }
             }
         }
     }
+}
 
+impl Moments {
     /// Adds the rows that wait, and the zeros of all, about these centres.
     ///
     /// The mass of the rows that lack a coordinate is a difference. Where none does, both masses are sums of the same numbers in the
