@@ -13,11 +13,11 @@ mod scaled;
 pub(crate) mod whitened;
 pub(crate) mod whitening;
 
-pub use low_rank::LowRank;
+pub(crate) use low_rank::LowRank;
 use patterns::Expects;
 pub(crate) use scaled::penalised;
 pub use scaled::{Factor, Scaled};
-pub use whitened::Whitened;
+pub(crate) use whitened::Whitened;
 
 use crate::base::error::{Result, require};
 use crate::base::float::Float;

@@ -23,7 +23,7 @@ pub(crate) use guarded::Guarded;
 pub(crate) use missing::load_row;
 pub(crate) use of_columns::OfColumns;
 pub(crate) use projected::Residual;
-pub use projected::Subspace;
+pub(crate) use projected::Subspace;
 pub use sketch::Sketch;
 pub use sketch_builder::SketchBuilder;
 pub use sparse::Sparse;

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// Coordinates in which the rows of a data set vary most (E39): p orthonormal directions in those of a frame.
 #[derive(Clone, Debug)]
-pub struct Subspace<F> {
+pub(crate) struct Subspace<F> {
     /// (p, d): the directions.
     directions: Array2<F>,
     /// The frame of all coordinates.

@@ -256,8 +256,7 @@ impl<F: Float> Block<F> {
     }
 
     /// Distance evaluations of the search so far.
-    #[must_use]
-    pub fn evaluations(&self) -> u64 {
+    pub(crate) fn evaluations(&self) -> u64 {
         self.evaluations
     }
 
@@ -268,8 +267,7 @@ impl<F: Float> Block<F> {
     }
 
     /// Members of a support, C'.
-    #[must_use]
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.width
     }
 
@@ -319,15 +317,13 @@ impl<F: Float> Block<F> {
 
     /// The costs of the members of the support of row `i` (C'): the lower, the better.
     #[inline(always)]
-    #[must_use]
-    pub fn costs(&self, i: usize) -> &[F] {
+    pub(crate) fn costs(&self, i: usize) -> &[F] {
         &self.costs[i * self.stride..][..self.width]
     }
 
     /// The responsibilities of the members of the support of row `i` (C'); they sum to 1 ([E2](crate::equations#e2)).
     #[inline(always)]
-    #[must_use]
-    pub fn responsibilities(&self, i: usize) -> &[F] {
+    pub(crate) fn responsibilities(&self, i: usize) -> &[F] {
         &self.responsibilities[i * self.stride..][..self.width]
     }
 

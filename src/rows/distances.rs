@@ -48,7 +48,7 @@ impl<F: Float> Rows<F> {
     /// Squared distances of all rows to all centres by expansion about a point near most of the centres (E21): (len, k) into
     /// `out`. Fast, and good enough to rank; in the unit of the frame, squared, as are all distances here.
     #[inline(never)]
-    pub fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
+    pub(crate) fn distances(&self, centres: &Centres<F>, out: &mut Vec<F>) {
         if let Some(known) = self.entries() {
             let turned = || centres.by_coordinate();
             return match known.absent {
@@ -78,7 +78,7 @@ impl<F: Float> Rows<F> {
     /// Bound on the rounding error of row `i` in [`distances`](Self::distances) (E21), for the centres that could be as near as
     /// the squared distance `reach` (all of them, for infinity). It is 0 for ragged rows, whose distances are direct.
     #[inline(never)]
-    pub fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
+    pub(crate) fn margin(&self, i: usize, centres: &Centres<F>, reach: F) -> F {
         if self.entries().is_some() {
             return F::zero();
         }
@@ -97,7 +97,7 @@ impl<F: Float> Rows<F> {
     /// several are as near. `false`, and nothing done, where that is no faster than to go through
     /// [`distances`](Self::distances): for ragged rows.
     #[inline(never)]
-    pub fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
+    pub(crate) fn nearest(&self, centres: &Centres<F>, ids: &mut [u32], squared: &mut [F]) -> bool {
         self.nearest_and_others(centres, ids, squared, &mut [])
     }
 

@@ -231,8 +231,7 @@ impl<F: Float> Frame<F> {
     }
 
     /// The length of one unit of the frame in a column, in the data's unit.
-    #[must_use]
-    pub fn unit_of(&self, column: usize) -> f64 {
+    pub(crate) fn unit_of(&self, column: usize) -> f64 {
         1.0 / self.scale[column].to_f64()
     }
 
@@ -244,8 +243,7 @@ impl<F: Float> Frame<F> {
     }
 
     /// A covariance of two columns from the data's own unit into that of the frame.
-    #[must_use]
-    pub fn enter_product(&self, i: usize, j: usize, product: f64) -> f64 {
+    pub(crate) fn enter_product(&self, i: usize, j: usize, product: f64) -> f64 {
         product * self.scale[i].to_f64() * self.scale[j].to_f64()
     }
 

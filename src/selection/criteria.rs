@@ -53,7 +53,7 @@ pub struct Criteria {
     /// The mean log-likelihood of rows together with their likeliest components, in nats:
     ///
     /// $$\frac 1W \sum_n w_n \max_c \ln p(c, y_n \mid \theta)$$
-    pub complete_log_likelihood: f64,
+    pub(crate) complete_log_likelihood: f64,
     /// Components that are the likeliest of at least one row of positive weight.
     pub in_use: usize,
 }

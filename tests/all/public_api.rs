@@ -11,8 +11,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Field, Fields, FnArg, ImplItem, Item, ItemImpl, Pat, Signature, TraitItem, Type,
-    Visibility,
+    Attribute, Field, Fields, FnArg, GenericArgument, ImplItem, Item, ItemImpl, Pat, PathArguments,
+    Signature, TraitItem, Type, Visibility,
 };
 
 /// Tokens on one line, with the spaces that rustfmt leaves, mostly.
@@ -96,12 +96,27 @@ fn last_name(path: &syn::Path) -> String {
         .map_or_else(String::new, |last| last.ident.to_string())
 }
 
+/// The last name of the path of a trait, and of the types that it takes.
+fn names(path: &syn::Path) -> Vec<String> {
+    let arguments = path.segments.last().map(|last| &last.arguments);
+    let types = match arguments {
+        Some(PathArguments::AngleBracketed(all)) => all.args.iter().collect(),
+        _ => Vec::new(),
+    };
+    let of_type = |argument: &GenericArgument| match argument {
+        GenericArgument::Type(Type::Path(path)) => Some(last_name(&path.path)),
+        _ => None,
+    };
+    let types = types.into_iter().filter_map(of_type);
+    [last_name(path)].into_iter().chain(types).collect()
+}
+
 struct Line {
     module: String,
     /// The subject of a line: an item, or the type of an `impl` block.
     about: String,
-    /// The trait of an `impl` block, or none.
-    of_trait: String,
+    /// The trait of an `impl` block and the types that it takes, or none.
+    of_trait: Vec<String>,
     in_impl: bool,
     text: String,
 }
@@ -131,7 +146,7 @@ impl Surface {
         self.lines.push(Line {
             module: module.to_string(),
             about: about.to_string(),
-            of_trait: String::new(),
+            of_trait: Vec::new(),
             in_impl: false,
             text,
         });
@@ -272,7 +287,7 @@ impl Surface {
         let of_trait = item
             .trait_
             .as_ref()
-            .map_or_else(String::new, |(_, path, _)| last_name(path));
+            .map_or_else(Vec::new, |(_, path, _)| names(path));
         for text in texts {
             self.lines.push(Line {
                 module: module.to_string(),
@@ -296,7 +311,7 @@ impl Surface {
         let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for line in self.lines {
             let reached = match line.in_impl {
-                true => known(&line.about) && known(&line.of_trait),
+                true => known(&line.about) && line.of_trait.iter().all(|name| known(name)),
                 false if line.about.is_empty() => self.modules.contains(&line.module),
                 false => self.names.contains(&line.about),
             };

@@ -442,8 +442,7 @@ impl Moments {
     }
 
     /// Number of components without mass.
-    #[must_use]
-    pub fn zero_mass(&self) -> usize {
+    pub(crate) fn zero_mass(&self) -> usize {
         self.mass.iter().filter(|mass| **mass <= 0.0).count()
     }
 
@@ -463,8 +462,7 @@ impl Moments {
     }
 
     /// Number of coordinates that no point knows, over all components with mass.
-    #[must_use]
-    pub fn unobserved(&self) -> usize {
+    pub(crate) fn unobserved(&self) -> usize {
         let with_mass = (0..self.mass.len()).filter(|&c| self.mass[c] > 0.0);
         let of = |c| (0..self.dim).filter(move |&j| self.observed(c, j) <= 0.0);
         let of_parts = match &self.of_kind {
@@ -476,8 +474,7 @@ impl Moments {
 
     /// The moments of all rows from the moments of some (at least one of these), added up in their order. The parts
     /// become moments of no rows, which keep their memory.
-    #[must_use]
-    pub fn merge<'a>(parts: impl Iterator<Item = &'a mut Self>) -> Self {
+    pub(crate) fn merge<'a>(parts: impl Iterator<Item = &'a mut Self>) -> Self {
         Self::merge_all(parts.collect())
     }
 }
