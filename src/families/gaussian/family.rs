@@ -43,8 +43,8 @@ use crate::rows::{Centres, Frame, Rows};
 /// energy monotone, where an added ridge would not; a [prior](Self::prior) does as well. The report counts components that this
 /// [holds](crate::Report::at_floor).
 ///
-/// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
-/// proportions. A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and
+/// **Start**: the same variances for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
+/// proportions. Where columns have variances of their own, these begin as shares of the data's, so that units do not matter. A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and
 /// so would be the variances of the components.
 ///
 /// A component without mass is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
