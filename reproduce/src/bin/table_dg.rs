@@ -1,4 +1,4 @@
-//! The experiments of \[DG\] on the data in `../shared/data`, beside what the paper prints.
+//! The experiments of \[DG\] on the data in `../shared/data` next to the figures of the paper.
 //!
 //! `cargo run --release -p reproduce --bin table_dg -- [PART ..]` with the parts `table` (Table 1), `small` (Fig. 1 and stability, on S1
 //! to S4), `growth` (Fig. 4: evaluations and iterations over k), `members` (Fig. 5: H and R) and `coresets` (the share of evaluations

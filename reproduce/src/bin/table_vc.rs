@@ -1,7 +1,7 @@
-//! The experiments of \[VC\] on the data in `../shared/data`, beside what the paper prints.
+//! The experiments of \[VC\] on the data in `../shared/data` next to the figures of the paper.
 //!
 //! `cargo run --release -p reproduce --bin table_vc -- [PART ..]` with the parts `table` (Table 1), `warm` (Supplement F: searches
-//! before the first M-step), `strict` (a stop at 1e-5), `nmi` (Fig. S.3), `kinds` (other covariances) and `large` (a run laid beside
+//! before the first M-step), `strict` (a stop at 1e-5), `nmi` (Fig. S.3), `kinds` (other covariances) and `large` (a run as in
 //! Table 2: 2.5 GB, 10 minutes); default: all but `large`. `none` is a small version of `large`. Errors are relative to k-means on all
 //! rows, figures are means over five seeds with standard errors in brackets, times are medians. Run it on an otherwise idle machine.
 
@@ -29,7 +29,7 @@ struct Case {
     g: usize,
     random: usize,
     chain: usize,
-    /// Of k-means++, var-GMM-S, LWCS and vc-GMM; none where the paper has another set.
+    /// One for each of k-means++, var-GMM-S, LWCS and vc-GMM; none where the paper has another set.
     published: [[&'static str; 5]; 4],
     /// Errors of the authors' C++ for var-GMM-S and vc-GMM in percent of scikit-learn's, whose error is the first number.
     authors: (f64, [&'static str; 2]),

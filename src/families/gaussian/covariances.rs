@@ -115,7 +115,7 @@ impl<F: Float> Parameters<F> {
         }
     }
 
-    /// The same variances of columns (d), or one for all columns, in all components, and the unit of costs.
+    /// Gives all components these variances of columns (d), or one for all columns, and costs their unit.
     pub(super) fn set_all(&mut self, variances: &[f64], unit: f64) {
         self.covariances.kind_mut().set_all(variances);
         self.common.unit = unit;
