@@ -5,7 +5,7 @@ use crate::choice::{self, Column, Columns, Holds};
 use crate::fault::{at, invalid};
 use crate::numbers::{Kind, NULL, Number, UNSOUND, nothing, put_bytes, readable};
 use crate::options::Options;
-use crate::texts::Texts;
+use crate::texts::{Texts, not_texts};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
@@ -42,12 +42,13 @@ impl Conversion {
         let each = each.map(|place| {
             let column = columns.each[place].clone();
             let texts = options.texts.get(&column.name).cloned();
-            if texts.is_some() && !matches!(column.holds, Holds::Words | Holds::Cells(_)) {
-                let name = column.name;
-                let words = column.words;
-                let what =
-                    format!("column {name:?} holds {words}, where others, or a model, have texts");
-                return Err(invalid(what));
+            // A column of the type of nulls has no value at all.
+            let may_be = matches!(
+                column.holds,
+                Holds::Words | Holds::Cells(_) | Holds::Asked(Kind::U8)
+            );
+            if texts.is_some() && !may_be {
+                return Err(invalid(not_texts(&column.name, &column.words)));
             }
             let kind = match texts {
                 Some(_) => Some(Kind::F64),

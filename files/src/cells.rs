@@ -1,10 +1,10 @@
 //! Cells that are no numbers, and the numbers that they say: true and false, times, money. Other text can be a category.
 
+use crate::times::{self, Moment};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_cast::cast;
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::DataType;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -32,8 +32,6 @@ pub(crate) struct Signs {
 const CURRENCIES: &str = "$€£¥₹₽₩₺₫₴₦₪₱฿₡₲₵₸₼₾";
 /// Signs that stand for a minus.
 const MINUS: [char; 2] = ['-', '\u{2212}'];
-/// Nanoseconds of a day.
-const DAY: i64 = 86_400_000_000_000;
 
 impl Signs {
     /// Whether a text stands for a missing value.
@@ -140,7 +138,7 @@ impl Cells {
             let mut texts = texts.clone();
             texts.all(|text| cells.number(text, signs).is_some())
         };
-        if days(first).is_some() {
+        if Moment::of(first).is_some() {
             return Some(Self::Days).filter(|days| fits(*days));
         }
         let is_word = |text: &str| truth(text).is_some() && !text.starts_with(['0', '1']);
@@ -155,7 +153,7 @@ impl Cells {
     pub(crate) fn number(self, text: &str, signs: &Signs) -> Option<f64> {
         match self {
             Self::Truths => truth(text),
-            Self::Days => days(text),
+            Self::Days => Moment::of(text).map(Moment::days),
             Self::Money(sign) => {
                 let (amount, currency) = signs.amount(text)?;
                 currency.is_none_or(|other| other == sign).then_some(amount)
@@ -174,28 +172,12 @@ impl Cells {
             DataType::Dictionary(_, values) => cast(array, values).map_err(wrong)?,
             _ => array.slice(0, array.len()),
         };
-        let units = match array.data_type() {
-            DataType::Boolean => return cast(&*array, &DataType::UInt8).map_err(wrong),
-            DataType::Date32 => Some(1),
-            DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => Some(86_400_000),
-            DataType::Timestamp(TimeUnit::Second, _) => Some(86_400),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => Some(86_400_000_000),
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => Some(DAY),
-            _ => None,
-        };
-        if let Some(units) = units {
-            let whole = match array.data_type() {
-                DataType::Date32 => cast(&*array, &DataType::Int32).map_err(wrong)?,
-                _ => array,
-            };
-            let whole = cast(&*whole, &DataType::Int64).map_err(wrong)?;
-            let times = whole.as_primitive::<Int64Type>().iter();
-            let in_days = |time: i64| {
-                let part = time.rem_euclid(units) * (DAY / units);
-                time.div_euclid(units) as f64 + part as f64 / DAY as f64
-            };
-            let days: Float64Array = times.map(|time| time.map(in_days)).collect();
-            return Ok(Arc::new(days));
+        if *array.data_type() == DataType::Boolean {
+            return cast(&*array, &DataType::UInt8).map_err(wrong);
+        }
+        if let Some(moments) = times::of_column(&*array).map_err(wrong)? {
+            let days = moments.iter().map(|moment| moment.map(Moment::days));
+            return Ok(Arc::new(days.collect::<Float64Array>()));
         }
         let text = cast(&*array, &DataType::Utf8).map_err(wrong)?;
         let texts = text.as_string::<i32>().iter().enumerate();
@@ -252,84 +234,6 @@ fn truth(text: &str) -> Option<f64> {
         _ if text.eq_ignore_ascii_case("false") => Some(0.0),
         _ => None,
     }
-}
-
-/// A number of some digits.
-fn digits(text: &str, least: usize, most: usize) -> Option<i64> {
-    let fits =
-        (least..=most).contains(&text.len()) && text.bytes().all(|sign| sign.is_ascii_digit());
-    if fits { text.parse().ok() } else { None }
-}
-
-/// Days from 1970-01-01 to a date, or a date and a time, with its distance from UTC.
-fn days(text: &str) -> Option<f64> {
-    let (date, rest) = text.split_at_checked(10)?;
-    let mut parts = date.split('-');
-    let year = digits(parts.next()?, 4, 4)?;
-    let month = digits(parts.next()?, 2, 2)?;
-    let day = digits(parts.next()?, 2, 2)?;
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let last = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    if parts.next().is_some() || !(1..=12).contains(&month) || !(1..=last).contains(&day) {
-        return None;
-    }
-    // Years that begin in March, in spans of 400 years.
-    let year = if month > 2 { year } else { year - 1 };
-    let span = year.div_euclid(400);
-    let of_span = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let date = span * 146_097 + of_span * 365 + of_span / 4 - of_span / 100 + of_year - 719_468;
-    if rest.is_empty() {
-        return Some(date as f64);
-    }
-    let time = nanoseconds(rest.strip_prefix(['T', 't', ' '])?)?;
-    let date = date + time.div_euclid(DAY);
-    Some(date as f64 + time.rem_euclid(DAY) as f64 / DAY as f64)
-}
-
-/// Nanoseconds from midnight in UTC to a time of the day.
-fn nanoseconds(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let zone = text.find(['Z', 'z', '+', '-']).unwrap_or(text.len());
-    let (time, zone) = text.split_at(zone);
-    let mut parts = time.trim_end().split(':');
-    let hours = digits(parts.next()?, 2, 2).filter(|hours| *hours < 24)?;
-    let minutes = digits(parts.next()?, 2, 2).filter(|minutes| *minutes < 60)?;
-    let seconds = parts.next().unwrap_or("00");
-    let (seconds, part) = seconds.split_once('.').unwrap_or((seconds, "0"));
-    let part = Some(part).filter(|part| !part.is_empty())?;
-    let seconds = digits(seconds, 2, 2).filter(|seconds| *seconds < 60)?;
-    let part = format!("{part:0<9}");
-    let part =
-        digits(part.get(..9)?, 9, 9).filter(|_| part.bytes().all(|sign| sign.is_ascii_digit()))?;
-    if parts.next().is_some() {
-        return None;
-    }
-    let offset = match zone {
-        "" | "Z" | "z" => 0,
-        zone => {
-            let clock = zone.strip_prefix(['+', '-'])?;
-            let hours = digits(clock.get(..2)?, 2, 2).filter(|hours| *hours < 24)?;
-            let rest = clock.get(2..)?;
-            let minutes = match rest.strip_prefix(':').unwrap_or(rest) {
-                "" if rest.is_empty() => 0,
-                minutes => digits(minutes, 2, 2).filter(|minutes| *minutes < 60)?,
-            };
-            let offset = 60 * hours + minutes;
-            if zone.starts_with('-') {
-                -offset
-            } else {
-                offset
-            }
-        }
-    };
-    let minutes = 60 * hours + minutes - offset;
-    Some((60 * minutes + seconds) * 1_000_000_000 + part)
 }
 
 /// Whether this is how a program writes a value that is missing.
@@ -407,57 +311,6 @@ mod tests {
         assert_eq!(euros.number("1.234,50 €", &comma), Some(1234.5));
         assert_eq!(euros.number("1,234.50 €", &comma), None);
         assert_eq!(money(&format!("${}", "9".repeat(400))), None);
-    }
-
-    #[test]
-    fn dates_are_days() {
-        for (text, expected) in [
-            ("1970-01-01", 0.0),
-            ("1969-12-31", -1.0),
-            ("2000-02-29", 11_016.0),
-            ("1600-02-29", -135_081.0),
-            ("0001-01-01", -719_162.0),
-            ("9999-12-31", 2_932_896.0),
-            ("1970-01-02T12:00", 1.5),
-            ("1970-01-02 12:00:00.000", 1.5),
-            ("1970-01-02T12:00:00Z", 1.5),
-            ("1970-01-02T14:00:00+02:00", 1.5),
-            ("1970-01-02 14:00:00+0200", 1.5),
-            ("1970-01-02 08:30:00-03:30", 1.5),
-            ("1970-01-01T00:00:00+12", -0.5),
-        ] {
-            assert_eq!(days(text), Some(expected), "{text}");
-        }
-        for text in [
-            "",
-            "2024",
-            "2024-5-1",
-            "2024-13-01",
-            "2024-00-10",
-            "2023-02-29",
-            "1900-02-29",
-            "2024-04-31",
-            "2024-04-00",
-            "24-04-2024",
-            "2024/04/01",
-            "2024-04-01T",
-            "2024-04-01T24:00",
-            "2024-04-01T12:60",
-            "2024-04-01T12:00:61",
-            "2024-04-01T12",
-            "2024-04-01x12:00",
-            "2024-04-01T12:00:00.",
-            "2024-04-01T12:00 PM",
-            "2024-04-01T12:00+x",
-            "2024-04-01T12:00+05:99",
-            "2024-04-01T12:00+05:",
-            "2024-04-01T12:00+:05",
-            "2024-04-01T12:00Z05",
-            "２０２４-04-01",
-            "2024-04-01T12:00:00.1x",
-        ] {
-            assert_eq!(days(text), None, "{text}");
-        }
     }
 
     #[test]

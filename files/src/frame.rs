@@ -4,7 +4,7 @@ use crate::choice::{AS_CATEGORY, Columns, Holds};
 use crate::fault::{at, fault};
 use crate::numbers::{Kind, UNSOUND};
 use crate::options::Options;
-use crate::texts::Distinct;
+use crate::texts::{Distinct, not_texts};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -78,7 +78,15 @@ impl Frame {
                     .texts
                     .extend(coded.map(|texts| (one.name.clone(), texts)));
             }
-            let codes = options.texts.get(&one.name).filter(|_| may_be);
+            let codes = options.texts.get(&one.name);
+            // Numbers are no texts; a column without any value may have any type.
+            let has_values = |batch: &RecordBatch| {
+                let nulls = batch.column(place).logical_nulls();
+                nulls.map_or(0, |nulls| nulls.null_count()) < batch.num_rows()
+            };
+            if codes.is_some() && !may_be && batches.iter().any(has_values) {
+                return Err(named(not_texts(&one.name, &one.words)));
+            }
             if let Some(codes) = codes {
                 texts.push((one.name.clone(), codes.in_order()));
             }

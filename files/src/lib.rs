@@ -47,6 +47,7 @@ mod spool;
 mod svmlight;
 mod table;
 mod texts;
+mod times;
 mod vectors;
 mod write;
 

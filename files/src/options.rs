@@ -107,7 +107,8 @@ impl Options {
 
     /// Columns that are categories: where they hold text, true and false, or times, these are read as codes, 0, 1 and so on, in the
     /// order of the texts of all files, which [`open`](crate::open) goes through for it: [`Opened::texts`](crate::Opened::texts).
-    /// Blanks around a text do not count, nor do capitals of true and false. Numbers are read as they are.
+    /// Blanks around a text do not count, nor do capitals of true and false. A time has one text however it was stored, in UTC:
+    /// `2024-05-31` at midnight, else `2024-05-31T08:30:00`. Numbers are read as they are.
     #[must_use]
     pub fn categories<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
         self.categories = columns.into_iter().map(Into::into).collect();

@@ -2,11 +2,13 @@
 
 use crate::cells::Signs;
 use crate::fault::fault;
+use crate::times::{self, Moment};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, Float64Array, RecordBatch};
+use arrow_array::{Array, Float64Array, RecordBatch, StringArray};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType};
 use coremix::Result;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -14,12 +16,33 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Texts(Arc<HashMap<String, u32>>);
 
-/// A text as categories have it: without blanks around it. Programs write true and false in several ways.
-fn plain(text: &str) -> &str {
+/// A text as categories have it: without blanks around it. Programs write true and false, and the same time, in several ways.
+fn plain(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     let mut truths = ["true", "false"].into_iter();
-    let truth = truths.find(|truth| text.eq_ignore_ascii_case(truth));
-    truth.unwrap_or(text)
+    if let Some(truth) = truths.find(|truth| text.eq_ignore_ascii_case(truth)) {
+        return truth.into();
+    }
+    match Moment::of(text) {
+        Some(moment) => moment.text().into(),
+        None => text.into(),
+    }
+}
+
+/// The values of a column as text: times as ISO 8601 has them, in UTC.
+fn texts_of(array: &dyn Array) -> std::result::Result<StringArray, ArrowError> {
+    match times::of_column(array)? {
+        Some(moments) => {
+            let texts = moments.into_iter().map(|one| one.map(Moment::text));
+            Ok(texts.collect())
+        }
+        None => Ok(cast(array, &DataType::Utf8)?.as_string::<i32>().clone()),
+    }
+}
+
+/// Says that a column holds no texts, where they are needed.
+pub(crate) fn not_texts(name: &str, words: &str) -> String {
+    format!("column {name:?} holds {words}, where others, or a model, have texts")
 }
 
 impl Texts {
@@ -27,14 +50,14 @@ impl Texts {
         let mut codes = HashMap::new();
         for text in texts {
             let next = codes.len() as u32;
-            codes.entry(plain(&text).to_owned()).or_insert(next);
+            codes.entry(plain(&text).into_owned()).or_insert(next);
         }
         Self(Arc::new(codes))
     }
 
     /// The code of a text; for others the first number that is no code.
     pub(crate) fn code(&self, text: &str) -> f64 {
-        let code = self.0.get(plain(text)).copied();
+        let code = self.0.get(&*plain(text)).copied();
         code.map_or(self.0.len() as f64, f64::from)
     }
 
@@ -44,13 +67,12 @@ impl Texts {
         array: &dyn Array,
         signs: &Signs,
     ) -> std::result::Result<Float64Array, ArrowError> {
-        let text = cast(array, &DataType::Utf8)?;
-        let texts = text.as_string::<i32>().iter();
+        let texts = texts_of(array)?;
         let code = |text: &str| {
             let is_there = !signs.is_missing(text.trim());
             is_there.then(|| self.code(text))
         };
-        Ok(texts.map(|text| code(text?)).collect())
+        Ok(texts.iter().map(|text| code(text?)).collect())
     }
 
     /// The texts in the order of their codes.
@@ -87,16 +109,16 @@ impl Distinct {
         memory: u64,
     ) -> Result<()> {
         let field = batch.schema_ref().field(place).name();
-        let text =
-            cast(batch.column(place), &DataType::Utf8).map_err(|error| fault(field, error))?;
-        for text in text.as_string::<i32>().iter().flatten().map(plain) {
-            if is_missing(text) {
+        let texts = texts_of(batch.column(place)).map_err(|error| fault(field, error))?;
+        for text in texts.iter().flatten() {
+            if is_missing(text.trim()) {
                 continue;
             }
+            let text = plain(text);
             self.is_text |= text.parse::<f64>().is_err();
-            if !self.more && !self.texts.contains(text) {
+            if !self.more && !self.texts.contains(&*text) {
                 self.bytes += text.len() as u64 + EACH;
-                self.texts.insert(text.to_owned());
+                self.texts.insert(text.into_owned());
             }
             if self.texts.len() > MOST || self.bytes > memory {
                 self.more = true;

@@ -2,13 +2,16 @@
 
 use crate::common::{all, seeded};
 use crate::samples::{Arrow, Parquet};
-use arrow_array::types::Int32Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array,
-    Int64Array, RecordBatch, StringArray, StringViewArray, TimestampMicrosecondArray,
-    TimestampNanosecondArray,
+    Int32Array, Int64Array, NullArray, RecordBatch, StringArray, StringViewArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    TimestampSecondArray,
 };
 use arrow_cast::display::array_value_to_string;
+use arrow_schema::DataType;
 use coremix_files::{AnySource, Batches, Frame, Missing, Opened, Options, open};
 use ndarray::Array2;
 use std::cell::OnceCell;
@@ -438,4 +441,90 @@ fn categories_of_any_kind() {
     let twice = put(folder.path(), "d.csv", "x,c,c\n1,a,b\n2,b,a\n");
     let error = open(&twice, &keep).unwrap_err().to_string();
     assert!(error.contains("both called \"c\""), "{error}");
+}
+
+/// A date or a time is one category, whatever the format and the type that it is stored in.
+#[test]
+fn times_have_one_text_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let midnight = 1_704_067_200;
+    let times = [midnight, midnight + 36_000, midnight];
+    let of = |unit: i64| times.map(|time| time * unit).to_vec();
+    let zone = "Europe/Berlin";
+    let days = Date32Array::from(vec![19_723, 19_724, 19_723]);
+    let arrays: [ArrayRef; 6] = [
+        Arc::new(TimestampSecondArray::from(of(1))),
+        Arc::new(TimestampMillisecondArray::from(of(1_000)).with_timezone("UTC")),
+        Arc::new(TimestampMicrosecondArray::from(of(1_000_000)).with_timezone(zone)),
+        Arc::new(TimestampNanosecondArray::from(of(1_000_000_000))),
+        Arc::new(StringArray::from(vec![
+            "2024-01-01 00:00:00",
+            "2024-01-01T11:00+01:00",
+            " 2024-01-01",
+        ])),
+        Arc::new(days),
+    ];
+    let options = Options::new().columns(["c"]).categories(["c"]);
+    for array in arrays {
+        let second = match array.data_type() {
+            DataType::Date32 => "2024-01-02",
+            _ => "2024-01-01T10:00:00",
+        };
+        let texts = [("c".to_owned(), vec!["2024-01-01".into(), second.into()])];
+        let table = RecordBatch::try_from_iter([("c", array)]).unwrap();
+        let arrow = Arrow {
+            compression: None,
+            stream: false,
+            batch: 100,
+        };
+        let mut paths = vec![put(folder.path(), "t.arrow", arrow.write(&table))];
+        let with_zone = matches!(table.column(0).data_type(), DataType::Timestamp(_, Some(_)));
+        if !with_zone {
+            paths.push(put(folder.path(), "t.csv", text(&table, "")));
+        }
+        for path in paths {
+            let opened = open(&path, &options).unwrap();
+            assert_eq!(opened.texts, texts, "{path:?}: {table:?}");
+            assert_eq!(rows(opened).into_raw_vec_and_offset().0, [0.0, 1.0, 0.0]);
+        }
+        let frame = Frame::of("X", &table.schema(), vec![table.clone()], &options).unwrap();
+        assert_eq!(frame.texts, texts, "{table:?}");
+        // Texts of a model that was written before they were one.
+        let own = Options::new().texts("c", ["2024-01-01T00:00:00", "2024-01-09"]);
+        let frame = Frame::of("X", &table.schema(), vec![table], &own).unwrap();
+        let codes = frame.batches[0].column(0).as_primitive::<Float64Type>();
+        assert_eq!(codes.values()[..], [0.0, 2.0, 0.0]);
+    }
+}
+
+/// Numbers are no texts, in memory as in files; a column without any value may be of any type.
+#[test]
+fn numbers_are_no_texts() {
+    let known = Options::new().texts("c", ["1", "2"]);
+    let of = |array: ArrayRef| {
+        let table = RecordBatch::try_from_iter([("c", array)]).unwrap();
+        Frame::of("X", &table.schema(), vec![table], &known)
+    };
+    let coded = DictionaryArray::new(
+        Int32Array::from(vec![0, 1]),
+        Arc::new(Int64Array::from(vec![1, 2])),
+    );
+    let columns: [ArrayRef; 3] = [
+        Arc::new(Int64Array::from(vec![1, 2])),
+        Arc::new(Float64Array::from(vec![Some(1.0), None])),
+        Arc::new(coded),
+    ];
+    for column in columns {
+        let error = of(column).unwrap_err().to_string();
+        let told = "column \"c\" holds numbers, where others, or a model, have texts";
+        assert!(error.contains(told), "{error}");
+    }
+    let none: [ArrayRef; 2] = [
+        Arc::new(Float64Array::from(vec![None, None])),
+        Arc::new(NullArray::new(2)),
+    ];
+    for column in none {
+        let frame = of(column).unwrap();
+        assert_eq!(frame.batches[0].column(0).null_count(), 2);
+    }
 }
