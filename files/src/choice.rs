@@ -304,6 +304,9 @@ impl Columns {
                 first + 1,
                 second + 1
             )),
+            _ if self.each.is_empty() => Err(format!(
+                "is empty: it has no columns, and so no column {name:?}"
+            )),
             _ if !self.named => Err(format!(
                 "has no column {name:?}, for its first line does not name its {} columns: put a line with their names before it",
                 self.each.len()

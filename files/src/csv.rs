@@ -164,6 +164,14 @@ impl Dialect {
     fn number<T: Number>(&self, field: &[u8], read: &Field) -> std::result::Result<T, String> {
         let text = text(field).ok_or(NOT_UTF_8)?;
         let is_finite = |number: &T| coremix::Float::is_finite(number.widen());
+        if let (None, None, Some(number)) = (&read.texts, read.cells, self.signs.plain(text))
+            && is_inexact(&number)
+            && !self.is_missing(text)
+        {
+            return Err(format!(
+                "{text} is an integer beyond 2^53, which f64 does not hold: mend it, or leave the column out"
+            ));
+        }
         let parsed = match (&read.texts, read.cells) {
             (Some(texts), _) => Some(Ok(T::nearest(texts.code(text)))),
             (None, Some(cells)) => {
@@ -239,6 +247,18 @@ const NOT_UTF_8: &str = "not text in UTF-8: give its encoding, such as windows-1
 /// A field as it is, without blanks around it.
 fn text(field: &[u8]) -> Option<&str> {
     std::str::from_utf8(field).ok().map(str::trim)
+}
+
+/// Whether a number that is written as an integer is none of type `f64`.
+fn is_inexact(number: &str) -> bool {
+    let digits = number.trim_start_matches(['+', '-']);
+    let digits = digits.trim_start_matches('0');
+    // All integers of up to fifteen digits are.
+    if digits.len() <= 15 || !digits.bytes().all(|sign| sign.is_ascii_digit()) {
+        return false;
+    }
+    let nearest = digits.parse::<f64>();
+    nearest.is_ok_and(|x| x.is_finite() && format!("{x:.0}") != digits)
 }
 
 fn is_whole(field: &[u8]) -> bool {

@@ -797,6 +797,49 @@ fn folders_are_columns() {
     assert_eq!(rows(opened)[(3, 0)], 7.0);
 }
 
+/// An integer that no f64 is, is an error in text as in other formats, unless it is written as a number with digits after the point.
+#[test]
+fn large_integers_are_not_rounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let read = |number: &str, options: &Options| {
+        std::fs::write(&path, format!("x,y\n1,2\n{number},3\n")).unwrap();
+        match open(&path, options).unwrap().rows {
+            AnySource::F64(rows) => all(&*rows, 2),
+            other => panic!("{other:?}"),
+        }
+    };
+    let options = Options::new();
+    for wrong in [
+        "9007199254740993",
+        "-9007199254740993",
+        "+1152921504606846977",
+        "0010000000000000000000001",
+    ] {
+        let error = read(wrong, &options).unwrap_err().to_string();
+        let told =
+            error.contains("column \"x\", line 3") && error.contains("is an integer beyond 2^53");
+        assert!(told, "{error}");
+    }
+    for right in [
+        "9007199254740992",
+        "-1152921504606846976",
+        "9007199254740993.0",
+        "9007199254740993e0",
+        "0000000000000000000000",
+        "100000000000000000000",
+    ] {
+        let expected: f64 = right.parse().unwrap();
+        assert_eq!(read(right, &options).unwrap()[(1, 0)], expected);
+    }
+    // One that stands for a missing value is none.
+    let missing = "-9223372036854775807";
+    let keep = Options::new()
+        .missing(Missing::Keep)
+        .missing_texts([missing]);
+    assert!(read(missing, &keep).unwrap()[(1, 0)].is_nan());
+}
+
 /// Text of categories becomes the place of each text among all of them in order, in files and folders alike.
 #[test]
 fn texts_are_codes() {
