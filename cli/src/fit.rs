@@ -213,7 +213,8 @@ fn warn_of_few_rows<F: Float>(fitted: &Fitted<F>) {
     let few = match found::covariances(&*fitted.model) {
         _ if fitted.model.at_floor().is_empty() => return,
         Some(Covariance::Full) => fitted.model.means().ncols(),
-        Some(Covariance::Diagonal | Covariance::Spherical | Covariance::Factors(_)) => 1,
+        Some(Covariance::Factors(factors)) => factors + 1,
+        Some(Covariance::Diagonal | Covariance::Spherical) => 1,
         _ => return,
     };
     let rows = fitted.report.phases.last().map_or(0, |phase| phase.rows);
@@ -229,6 +230,9 @@ fn warn_of_few_rows<F: Float>(fitted: &Fitted<F>) {
     if least < few as f64 + 0.5 {
         let has = match few {
             1 => "a component has a single row",
+            _ if few < found.model.means().ncols() => {
+                "a component has so few rows that its factors go through all of them"
+            }
             _ => "a component has no more rows than columns",
         };
         warn(&format!(

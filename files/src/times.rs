@@ -155,7 +155,11 @@ fn nanoseconds(text: &str) -> Option<i64> {
                 minutes => digits(minutes, 2, 2).filter(|minutes| *minutes < 60)?,
             };
             let offset = 60 * hours + minutes;
-            if zone.starts_with('-') { -offset } else { offset }
+            if zone.starts_with('-') {
+                -offset
+            } else {
+                offset
+            }
         }
     };
     let minutes = 60 * hours + minutes - offset;

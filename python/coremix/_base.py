@@ -678,7 +678,10 @@ class CoremixEstimator(Parameters, Estimator):
     def _of_model(cls, model: _coremix.Model, parameters: dict[str, Any] | None = None) -> Self:
         """An estimator with a fitted model, and those of the parameters that it knows; without any, those of the model."""
         if parameters is None:
-            kind = {"metric": "cosine"} if model.family == "von-mises-fisher" else {"covariance_type": model.family}
+            kind = {"covariance_type": model.family}
+            if model.family == "von-mises-fisher":
+                each = model.parameters()["concentrations"].size > 1
+                kind = {"metric": "cosine"} | ({"covariance_type": "spherical"} if each else {})
             parameters = {cls._clusters: model.components} | kind
             if model.family == "factors":
                 parameters["n_factors"] = model.parameters()["loadings"].shape[2]

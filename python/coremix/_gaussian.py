@@ -37,9 +37,9 @@ class GaussianMixture(OfMetric, OfProportions, CarefulMixture):
         this variance, so that the lower bound does not fall: ``predict`` and ``predict_proba`` follow from the expected costs of the
         fit, ``score`` and ``score_samples`` from the parameters.
     metric : {"euclidean", "cosine"}, default="euclidean"
-        With ``"cosine"`` rows are brought to length 1, in ``fit`` and in every question, and components are directions with one
-        concentration: a von Mises-Fisher mixture. It has neither a ``covariance_type`` nor rows in advance, and densities are those on
-        the sphere.
+        With ``"cosine"`` rows are brought to length 1, in ``fit`` and in every question, and components are directions: a von
+        Mises-Fisher mixture, whose densities are those on the sphere. All have one concentration, or with ``covariance_type="spherical"``
+        each has its own. There are no rows in advance.
     n_init : int or "auto", default=1
         Restarts; the best one is kept. "auto": 1.
     max_iter : int or None, default=None
@@ -70,7 +70,7 @@ class GaussianMixture(OfMetric, OfProportions, CarefulMixture):
     loadings_, noise_variance_ : ndarray
         Of ``"factors"`` alone: shapes (n_components, n_features, n_factors) and (n_components, n_features). The covariance of a
         component is its loadings times themselves transposed, and the variances on the diagonal.
-    concentrations_ : ndarray of shape (1,)
+    concentrations_ : ndarray of shape (1,) or (n_components,)
         With ``metric="cosine"``, in place of covariances.
     precisions_, precisions_cholesky_ : ndarray
         The inverses of ``covariances_``, and their roots, in the same shape.

@@ -84,11 +84,14 @@ class CoremixMixture(OfMixture, CoremixEstimator):
         prior = self._rows_in_advance()
         if self._of_directions():
             default = type(self)()
-            given = {name: getattr(self, name) for name in ("covariance_type", *self._names_of_prior) if hasattr(self, name)}
-            for name, value in given.items():
-                if value != getattr(default, name):
-                    raise ValueError(f"{name} = {value!r}: must be left out with metric='cosine', whose components have one concentration")
-            return found | {"covariance": None}
+            kinds = (default.covariance_type, "tied-spherical", "spherical")
+            if self.covariance_type not in kinds:
+                rule = "must be left out with metric='cosine', or 'spherical' for a concentration of each component"
+                raise ValueError(f"covariance_type = {self.covariance_type!r}: {rule}")
+            for name in self._names_of_prior:
+                if getattr(self, name) != getattr(default, name):
+                    raise ValueError(f"{name} = {getattr(self, name)!r}: must be left out with metric='cosine'")
+            return found | {"covariance": "spherical" if self.covariance_type == "spherical" else None}
         return found | {"prior": prior} if prior else found
 
     # Parameters of rows in advance.

@@ -158,7 +158,7 @@ def test_what_mixtures_of_directions_have_not_is_told(rays):
     for name in ("covariances_", "precisions_"):
         with pytest.raises(AttributeError, match=f"{name}.*concentrations_"):
             getattr(fit, name)
-    with pytest.raises(ValueError, match="covariance_type = 'full': must be left out with metric='cosine'"):
+    with pytest.raises(ValueError, match="covariance_type = 'full': must be left out with metric='cosine', or 'spherical'"):
         GaussianMixture(6, metric="cosine", covariance_type="full").fit(X)
     with pytest.raises(ValueError, match="prior_rows = 1: must be left out with metric='cosine'"):
         VcGmm(6, metric="cosine", prior_rows=1).fit(X)
@@ -170,3 +170,31 @@ def test_what_mixtures_of_directions_have_not_is_told(rays):
         GaussianMixture(6, metric="cosine", allow_missing=True).fit(np.where(X > X.max() / 2, np.nan, X))
     euclidean = fit.set_params(metric="euclidean").fit(X)
     assert euclidean.covariances_.shape == (6, 20) and not hasattr(euclidean, "concentrations_")
+
+
+@pytest.mark.parametrize("kind", [GaussianMixture, VcGmm, DGmm])
+def test_each_direction_may_have_a_concentration(kind, tmp_path):
+    """In three columns each constant is kappa / (4 pi sinh kappa), and each mean cosine is coth kappa - 1 / kappa."""
+    rng = np.random.default_rng(0)
+    widths = np.repeat([0.1, 0.3, 0.5], [200, 300, 400])[:, None]
+    X = normalize(np.repeat(np.eye(3), [200, 300, 400], axis=0) + widths * rng.normal(size=(900, 3)))
+    own = {"coreset_size": "all"} if kind is VcGmm else {}
+    fit = kind(3, metric="cosine", covariance_type="spherical", means_init=np.eye(3), random_state=0, tol=1e-9, max_iter=2_000, **own).fit(X)
+    kappa = fit.concentrations_
+    assert kappa.shape == (3,) and (np.diff(kappa) < 0).all()
+    constants = np.log(kappa) - np.log(2 * np.pi) - kappa - np.log1p(-np.exp(-2 * kappa))
+    logs = np.log(fit.weights_) + constants + kappa * (X @ fit.means_.T)
+    np.testing.assert_allclose(fit.score_samples(X), np.log(np.exp(logs).sum(axis=1)), rtol=1e-9, atol=1e-9)
+    shares = fit.predict_proba(X)
+    np.testing.assert_allclose(fit.weights_, shares.mean(axis=0), rtol=1e-3)
+    cosines = (shares * (X @ fit.means_.T)).sum(axis=0) / shares.sum(axis=0)
+    np.testing.assert_allclose(1 / np.tanh(kappa) - 1 / kappa, cosines, rtol=1e-3)
+    # Two numbers of each direction, a concentration, and two free proportions.
+    assert fit.aic(X) == pytest.approx(2 * (3 * 3 + 2) - 2 * fit.score_samples(X).sum())
+    drawn, of = fit.sample(30_000)
+    for c in range(3):
+        assert (drawn[of == c] @ fit.means_[c]).mean() == pytest.approx(cosines[c], abs=0.01)
+    fit.save(tmp_path / "m.cmx")
+    loaded = kind.load(tmp_path / "m.cmx")
+    assert (loaded.metric, loaded.covariance_type) == ("cosine", "spherical")
+    np.testing.assert_array_equal(loaded.score_samples(X), fit.score_samples(X))
