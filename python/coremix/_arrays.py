@@ -113,20 +113,23 @@ def table_of(
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise TypeError(f"a {type(X).__name__} has no rows before they are collected: give X.collect()")
     if type(X).__module__.partition(".")[0] == "pandas":
-        X = _arrow_of(X, categories)
+        X = _arrow_of(X, categories, texts or {})
     X = narrow(X)
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         return _coremix.Table(X, columns, missing, list(categories), texts or {})
     return None
 
 
-def _arrow_of(X: Any, categories: Iterable[int | str]) -> Any:
-    """A frame of pandas as a table of Arrow, if it has text, times or lists, or categories that are no numbers; else None."""
-    if getattr(X, "ndim", 0) != 2 or not X.shape[1] or not X.columns.is_unique:
+def _arrow_of(X: Any, categories: Iterable[int | str], texts: Iterable[str] = ()) -> Any:
+    """A frame of pandas as a table of Arrow, if it has text, times or lists, or categories that are no numbers, or columns ``texts``
+    that were text in the fit; else None."""
+    if getattr(X, "ndim", 0) != 2 or not X.shape[1]:
         return None
-    named = set(categories)
+    named, coded = set(categories), set(texts)
 
     def is_number(place: int, name: Any, kind: Any) -> bool:
+        if name in coded:
+            return False
         if getattr(kind, "kind", "O") in ("iuf" if named & {place, name} else "biufc") or type(kind).__name__ == "SparseDtype":
             return True
         if named & {place, name} or getattr(kind, "kind", "O") == "M":
@@ -142,10 +145,16 @@ def _arrow_of(X: Any, categories: Iterable[int | str]) -> Any:
     numeric = [is_number(place, name, kind) for place, (name, kind) in enumerate(X.dtypes.items())]
     if all(numeric):
         return None
+    if not X.columns.is_unique:
+        if not any(getattr(kind, "kind", "O") == "M" for kind in X.dtypes):
+            return None
+        raise ValueError(f"X has several columns {X.columns[X.columns.duplicated()][0]!r}: rename one, or leave it out")
     plain = {name for name, own in zip(X.columns, numeric, strict=True) if own and X[name].dtype == object}
     try:
         import pyarrow
     except ImportError:
+        if coded.intersection(X.columns):
+            raise ImportError("a frame of pandas with text needs pyarrow: pip install pyarrow, or give a frame of polars") from None
         return None
     try:
         # Objects that are numbers may be of several kinds.
@@ -164,16 +173,22 @@ def sparse_columns(X: Any) -> list[Any]:
 
 
 def with_zeros(X: Any) -> Any:
-    """X, with all values of sparse columns if it is a frame of pandas that has some."""
+    """X, with all values of sparse columns if it is a frame of pandas that has some. Spans of time are an error: Arrow has none."""
+    if type(X).__module__.partition(".")[0] == "pandas" and hasattr(X, "dtypes") and hasattr(X, "columns"):
+        spans = [name for name, kind in X.dtypes.items() if type(kind).__name__ == "PeriodDtype"]
+        if spans:
+            raise ValueError(f"X: the column {spans[0]!r} holds periods of pandas: give X[{spans[0]!r}].dt.to_timestamp()")
     if not sparse_columns(X):
         return X
     return X.apply(lambda column: column.sparse.to_dense() if sparse_columns(column.to_frame()) else column)
 
 
 def narrow(X: Any) -> Any:
-    """X, with integers of 128 bits as those of 64 bits, if it is a frame of polars: Arrow has no such type."""
+    """X as Arrow has it, if it is a frame of polars: integers of 128 bits as those of 64 bits, columns of the type of nulls as truths."""
     kinds = getattr(X, "schema", None) if type(X).__module__.partition(".")[0] == "polars" else None
     wide = {name: str(kind).replace("128", "64") for name, kind in (kinds or {}).items() if str(kind) in ("Int128", "UInt128")}
+    # Arrow has no buffer for nulls alone, and polars gives one.
+    wide |= {name: "Boolean" for name, kind in (kinds or {}).items() if str(kind) == "Null"}
     if not wide:
         return X
     import polars

@@ -22,7 +22,7 @@ from ._arrays import unmasked
 from ._checks import check_fitted, finite, rows_of_array
 from ._coremix import Scan
 from ._estimator import Estimator
-from ._input import Rows, batch_weights, rows_of, weights_of
+from ._input import Rows, batch_weights, rows_of, sound_weights, weights_of
 from ._parameters import Callback, Parameters, RandomState
 from ._progress import Line
 from ._report import Report
@@ -502,8 +502,8 @@ class CoremixEstimator(Parameters, Estimator):
         X : array-like of shape (n_samples, n_features), Arrow table, or Scan
         m : int, default=5
         return_distance : bool, default=False
-            Whether the distances of the row to the means of these components come, too, in the unit of ``X``. The likeliest
-            component of a mixture need not be the nearest.
+            Whether the distances of the row to the means of these components come, too, in the unit of ``X``; with ``standardise``, in
+            standardised columns. The likeliest component of a mixture need not be the nearest.
 
         Returns
         -------
@@ -532,7 +532,8 @@ class CoremixEstimator(Parameters, Estimator):
     def sizes(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
         """The sum of ``sample_weight`` over the rows of ``X`` in each cluster, or their number: shape (n_clusters,)."""
         rows = self._ask(X)
-        return self._model.sizes(rows, batch_weights(sample_weight, rows), threads_of(self.n_jobs))
+        weights = sound_weights(batch_weights(sample_weight, rows))
+        return self._model.sizes(rows, weights, threads_of(self.n_jobs))
 
     def assign(self, X: Rows, path: str | PathLike[str], *, log_density: bool = False, force: bool = False) -> None:
         """Writes the likeliest component of each row to a file: a block of rows is in memory at a time.

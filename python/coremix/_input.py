@@ -101,12 +101,17 @@ def rows_of(estimator: Any, X: Rows, *, reset: bool) -> Any:
             X = with_all_zeros(X)
     if isinstance(X, Scan) and texts and X.texts != texts:
         # The codes are those of the fit.
+        _check_coded(X.texts, texts, categories, X.names)
         X = X.again(categories=texts)
     table = table_of(X, None, bool(missing), categories, texts)
     if table is not None:
+        if not reset:
+            _check_coded(getattr(table, "texts", {}), texts, categories, table.names)
         _check_texts(estimator, getattr(table, "texts", {}), categories, table.names)
         _check_table(estimator, table, reset, names or table.names)
         return table
+    if texts:
+        _check_array(X, texts)
     found = numbers_of(X, partial(check_rows, estimator, reset=reset), bool(missing))
     return _coremix.Missing(found) if missing else found
 
@@ -172,9 +177,47 @@ def _check_categories(X: Any, categories: list[int | str]) -> None:
         raise ValueError(f"categories: no column {absent[0]!r}; they are {[str(name) for name in names]}")
 
 
+def sound_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """These weights, all of which are finite and not negative."""
+    if weights is not None and not (found := np.isfinite(weights) & (weights >= 0)).all():
+        row = int(np.argmin(found))
+        weight = "NaN" if np.isnan(weights[row]) else f"{weights[row]:g}"
+        raise ValueError(f"weight of row {row} is {weight}; weights must be finite and not negative")
+    return weights
+
+
+def _known(categories: list[int | str], names: list[str] | None) -> list[str]:
+    """The names of the columns that are categories, where columns have names."""
+    own = names or []
+    return [own[name] if isinstance(name, int) else name for name in categories if isinstance(name, str) or name < len(own)]
+
+
+def _check_coded(found: dict[str, list[str]], texts: dict[str, list[str]], categories: list[int | str], names: list[str] | None) -> None:
+    """An error if a category is text here, and was numbers in the fit, whose codes are these numbers and no places of texts."""
+    for name in _known(categories, names):
+        if found.get(name) and name not in texts:
+            rule = "give numbers, or fit to text"
+            raise ValueError(f"X: the column {name!r} holds text such as {found[name][0]!r}, where the fit had numbers: {rule}")
+
+
+def _check_array(X: Any, texts: dict[str, list[str]]) -> None:
+    """An error if an array or a list of rows holds text: its numbers are codes, and text would become a number, not its code."""
+    if isinstance(X, np.ndarray) and X.dtype.kind not in "OUS":
+        return
+    try:
+        values = np.asarray(X, dtype=object)
+    except (TypeError, ValueError):
+        # The checks that follow say why it is no array.
+        return
+    said = next((value for value in values.flat if isinstance(value, (str, bytes))), None)
+    if said is not None:
+        rule = f"give a frame with the names of the columns, or codes, the places of texts in categories_ of {list(texts)}"
+        raise ValueError(f"X: text such as {said!r} in rows without names of columns: {rule}")
+
+
 def _check_texts(estimator: Any, texts: dict[str, list[str]], categories: list[int | str], names: list[str] | None) -> None:
     """An error if a scan has categories that the estimator does not take as such."""
-    known = {name if isinstance(name, str) else (names or [])[name] for name in categories if isinstance(name, str) or name < len(names or [])}
+    known = _known(categories, names)
     others = [name for name in texts if name not in known]
     if others:
         way = f"name it in its categories={[*categories, *others]}"

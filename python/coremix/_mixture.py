@@ -14,7 +14,7 @@ from . import _coremix
 from ._arrays import unmasked
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._checks import check_fitted
-from ._input import Rows, kept, weights_of
+from ._input import Rows, kept, sound_weights, weights_of
 from ._parameters import OfMixture, OfStart
 from ._precisions import precision_roots, precisions_of
 from ._sklearn import issparse
@@ -207,7 +207,7 @@ class CoremixMixture(OfMixture, CoremixEstimator):
         if not 0 < share < 1:
             raise ValueError(f"share = {share!r}: must be more than 0 and less than 1")
         rows = self._ask(X)
-        weights = weights_of(sample_weight, rows)
+        weights = sound_weights(weights_of(sample_weight, rows))
         densities = self._model.log_densities(rows, threads_of(self.n_jobs))
         order = np.argsort(densities, kind="stable")
         reached = np.cumsum(np.ones(len(order)) if weights is None else weights[order])
@@ -285,7 +285,13 @@ class CoremixMixture(OfMixture, CoremixEstimator):
         """The code of a category that is given as text."""
         name = (self._model.names or {column: None})[column]
         texts = self._model.texts.get(name) if isinstance(name, str) else None
-        if not isinstance(value, str) or texts is None:
+        if texts is None:
+            return value
+        if not isinstance(value, str):
+            # A code, unless it may be meant as the text of another category.
+            said = f"{value:g}" if isinstance(value, numbers.Real) else str(value)
+            if said in texts and texts.index(said) != value:
+                raise ValueError(f"values: {value!r} is a code of the column {name!r}, which has the text {said!r}, too: give text")
             return value
         if value not in texts:
             raise ValueError(f"values: no category {value!r} of the column {name!r}; they are {texts}")

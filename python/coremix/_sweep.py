@@ -21,6 +21,9 @@ from .exceptions import ConvergenceWarning, as_raised
 
 Criterion: TypeAlias = Literal["bic", "aic", "icl", "held_out", "silhouette"]
 
+# Rows that are read at a time.
+BLOCK = 1 << 16
+
 # Criteria, as the core names them, and whether a larger value is better.
 CRITERIA: dict[str, tuple[str, bool]] = {
     "bic": ("BIC", False),
@@ -131,8 +134,8 @@ def sweep(
         Whether each number of clusters is also tried from the model with fewer ones, which evens out local optima for twice
         the time.
     silhouette : int or None, default=None
-        The number of rows, drawn at random, for the mean silhouette of scikit-learn; its time grows with their square. None: not
-        computed.
+        The number of rows, drawn at random from those of weight, for the mean silhouette of scikit-learn by the distances of the fit: of
+        standardised columns, or of unit rows. Its time grows with the square of their number. None: not computed.
     random_state : int, default=0
         The seed of the held-out rows, of the coreset, and of the sample for the silhouette.
 
@@ -206,7 +209,7 @@ def sweep(
     best = {core[label]: k for k, line in zip(numbers, lines, strict=True) for label in line["best_by"]}
     table["silhouette"] = np.full(len(numbers), np.nan)
     if silhouette is not None:
-        table["silhouette"] = _silhouettes(silhouette_score, rows, estimators, int(silhouette), seed)
+        table["silhouette"] = _silhouettes(silhouette_score, rows, weights, estimators, int(silhouette), seed)
         if not np.isnan(table["silhouette"]).all():
             best["silhouette"] = numbers[int(np.nanargmax(table["silhouette"]))]
     models = {k: one._model for k, one in zip(numbers, estimators, strict=True)}
@@ -222,18 +225,51 @@ def sweep(
     return Sweep(table, estimators, best)
 
 
-def _silhouettes(mean: Any, rows: Any, estimators: list[Any], size: int, seed: int) -> NDArray[np.float64]:
-    """The mean silhouette of the same sample under each model; NaN where it has fewer than two clusters."""
+def _silhouettes(
+    mean: Any, rows: Any, weights: NDArray[np.float64] | None, estimators: list[Any], size: int, seed: int
+) -> NDArray[np.float64]:
+    """The mean silhouette of the same sample under each model, by the distances of the fit; NaN where it has fewer than two clusters."""
     if size < 2:
         raise ValueError(f"silhouette = {size}: must be at least 2 rows")
-    n = len(rows)
-    chosen = np.sort(np.random.default_rng(seed).choice(n, min(size, n), replace=False))
-    sample = rows[chosen] if isinstance(rows, np.ndarray) else _coremix.take(rows, chosen.tolist())
+    # A row of weight 0 counts as absent.
+    there = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
+    chosen = np.sort(np.random.default_rng(seed).choice(there, min(size, len(there)), replace=False))
+    sample = _some(rows, chosen)
     if np.isnan(sample).any():
         raise ValueError("silhouette: scikit-learn has none of rows with missing values: leave it out")
+    own, seen = estimators[0], sample
+    if getattr(own, "standardise", False):
+        seen = sample / _deviations(rows, weights)
+    if getattr(own, "metric", None) == "cosine":
+        lengths = np.linalg.norm(sample, axis=1, keepdims=True)
+        seen = np.divide(sample, lengths, out=np.zeros_like(sample), where=lengths > 0)
     scores = []
     for one in estimators:
         labels = one._model.predict(sample)
         some = 1 < len(np.unique(labels)) < len(labels)
-        scores.append(mean(sample, labels) if some else np.nan)
+        scores.append(mean(seen, labels) if some else np.nan)
     return np.array(scores)
+
+
+def _some(rows: Any, places: NDArray[np.int64]) -> NDArray[Any]:
+    """The rows at these places."""
+    return rows[places] if isinstance(rows, np.ndarray) else _coremix.take(rows, places.tolist())
+
+
+def _deviations(rows: Any, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """The standard deviations of the columns, 1 for a column of one value: a block of rows is in memory at a time."""
+    total, mean, squares = 0.0, 0.0, 0.0
+    for first in range(0, len(rows), BLOCK):
+        places = np.arange(first, min(first + BLOCK, len(rows)))
+        block = _some(rows, places).astype(np.float64)
+        own = np.where(np.isnan(block), 0.0, (np.ones(len(block)) if weights is None else weights[places])[:, np.newaxis])
+        mass = own.sum(axis=0)
+        known = np.where(mass > 0, mass, 1.0)
+        block = np.nan_to_num(block)
+        middle = (own * block).sum(axis=0) / known
+        step, whole = middle - mean, total + mass
+        part = np.where(whole > 0, mass / np.where(whole > 0, whole, 1.0), 0.0)
+        squares = squares + (own * (block - middle) ** 2).sum(axis=0) + step**2 * total * part
+        mean, total = mean + step * part, whole
+    deviations = np.sqrt(squares / np.where(total > 0, total, 1.0))
+    return np.where(deviations > 0, deviations, 1.0)

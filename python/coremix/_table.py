@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar, Literal, NoReturn, Self
@@ -55,8 +55,9 @@ class TableMixture(OfPrior, CoremixTable):
         The columns that are counts, 0, 1, 2 and so on: by their numbers, or by their names.
     categories : sequence of int or str, default=()
         The columns that are categories: text, true and false, dates, or whole numbers from 0 on as codes. Text is kept in the order of
-        its letters, with the code 0 for the first, and blanks around it do not count. A category that no row of the fit had is as
-        unlikely in all components, one in 10^12. All other columns are numbers.
+        its letters, with the code 0 for the first, and blanks around it do not count. Rows that are asked about later must have text where
+        the fit had text, and numbers where it had numbers. A category that no row of the fit had is as unlikely in all components, one in
+        10^12. All other columns are numbers.
     covariance_type : {"full", "tied", "diag", "spherical", "factors"} or None, default=None
         The covariance of the numbers, as in :class:`GaussianMixture`. None: each number has a variance of its own.
     n_factors : int or None, default=None
@@ -150,6 +151,10 @@ class TableMixture(OfPrior, CoremixTable):
         return super()._settings() | {"columns": kinds}
 
     def _category_columns(self) -> list[int | str]:
+        # A generator gives its columns once.
+        for name in ("counts", "categories"):
+            if isinstance(given := getattr(self, name), Iterator):
+                setattr(self, name, list(given))
         if isinstance(self.categories, (str, numbers.Number)) or not hasattr(self.categories, "__iter__"):
             raise TypeError(f"categories = {self.categories!r}: must be a list of columns")
         known = (c for c in self.categories if isinstance(c, str) or isinstance(c, numbers.Integral) and c >= 0)
@@ -220,10 +225,11 @@ class TableMixture(OfPrior, CoremixTable):
         return texts[int(value)] if texts and 0 <= value < len(texts) else value
 
     def divergences(self) -> NDArray[np.float64]:
-        """How much each column sets each component apart from the whole mixture, in nats: shape (n_components, n_features).
+        """How much each column sets each component apart from all rows, in nats: shape (n_components, n_features).
 
-        It is the mean over the rows of a component of how much likelier their value is there than in the whole mixture, as a
-        logarithm: 0 for a column that says nothing.
+        It is the divergence of Kullback and Leibler of the component from one distribution of the same kind for all rows: for numbers the
+        normal one with the mean and the variance of the whole mixture, for counts the Poisson one with its mean, and for categories its
+        probabilities. 0 for a column that says nothing.
         """
         check_fitted(self)
         return self._model.parameters()["explain"]

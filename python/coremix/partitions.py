@@ -74,7 +74,8 @@ def update(model: Model | CoremixEstimator, statistics: bytes) -> Model:
 
 def describe(statistics: bytes) -> dict[str, Any]:
     """Numbers of ``statistics``: ``rows``, ``weight`` (the sum of the weights), ``free_energy`` (in nats; the log-likelihood where
-    all components share a row) and ``masses`` (of the components: one of mass 0 has no rows, and keeps its mean)."""
+    all components share a row, and less with ``reg_covar``, as rows are then known with this variance) and ``masses`` (of the
+    components: one of mass 0 has no rows, and keeps its mean)."""
     return _coremix.describe(statistics)
 
 

@@ -421,7 +421,7 @@ impl Model {
             .metadata()
             .is_ok_and(|there| !there.is_file() || there.len() > 0);
         if there && !force && !LabelWriter::wrote(&path, &others) {
-            let what = "is there, and is no file of labels of coremix: choose another name, or replace it with force=True";
+            let what = "is there, and nothing in it says that it is a file of labels of coremix: choose another name, or replace it with force=True";
             return Err(PyFileExistsError::new_err(format!(
                 "{}: {what}",
                 path.display()

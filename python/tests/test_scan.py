@@ -380,7 +380,7 @@ def test_labels_go_to_files(tmp_path, ending):
         assert list(read(path).columns) == ["label"]
     # A file that is there and holds no labels stays.
     path.write_bytes(b"important")
-    with pytest.raises(FileExistsError, match="no file of labels of coremix: choose another name, or replace it with force=True"):
+    with pytest.raises(FileExistsError, match="nothing in it says that it is a file of labels of coremix: choose another name, or replace it with force=True"):
         model.assign(rows, path)
     assert path.read_bytes() == b"important"
     model.assign(rows, path, force=True)
