@@ -2,6 +2,7 @@
 
 use crate::arguments::Explain;
 use crate::failure::Result;
+use crate::fit::SIZES;
 use crate::messages::{item, say, short};
 use crate::rows;
 use coremix::families::{Family, ProductMixture};
@@ -15,17 +16,23 @@ struct Contrast {
     /// In nats, or in standard deviations.
     by: f64,
     mean: f64,
-    /// The mean of the whole mixture, or the share of the likeliest category.
+    /// The mean of all rows, or the share of the likeliest category.
     other: f64,
     is_category: bool,
 }
 
 pub(crate) fn run(explain: &Explain) -> Result<()> {
     let info = rows::model(&explain.model)?;
-    let (clusters, in_nats) = match &*info.number {
-        "f64" => of_model(&*<BoxedMixture<f64> as Save>::load(&explain.model)?),
-        _ => of_model(&*<BoxedMixture<f32> as Save>::load(&explain.model)?),
+    let sizes = info.note(SIZES).and_then(shares);
+    let found = match &*info.number {
+        "f64" => of_model(&*<BoxedMixture<f64> as Save>::load(&explain.model)?, sizes),
+        _ => of_model(&*<BoxedMixture<f32> as Save>::load(&explain.model)?, sizes),
     };
+    let Explained {
+        clusters,
+        in_nats,
+        count_alike,
+    } = found;
     let names = rows::column_names(&info).filter(|names| names.len() == info.columns);
     let name = |column: usize| match &names {
         Some(names) => names[column].clone(),
@@ -78,13 +85,41 @@ pub(crate) fn run(explain: &Explain) -> Result<()> {
             in_words.collect::<Vec<_>>().join(", "),
         )?;
     }
+    if count_alike {
+        item(
+            "overall",
+            "each cluster counts alike, for the model's file does not say their sizes",
+        )?;
+    }
     Ok(())
 }
 
-/// The columns of each cluster, the one that sets it apart most first, and whether they are told apart in nats.
-fn of_model<F: Float>(model: &dyn Mixture<F>) -> (Vec<Vec<Contrast>>, bool) {
+/// The columns that set the clusters of a model apart.
+struct Explained {
+    /// The columns of each cluster, the one that sets it apart most first.
+    clusters: Vec<Vec<Contrast>>,
+    in_nats: bool,
+    /// The shares of the clusters in all rows are not known.
+    count_alike: bool,
+}
+
+/// The shares of clusters of these sizes; `None` where they are no numbers.
+fn shares(sizes: &str) -> Option<Vec<f64>> {
+    let sizes = sizes.split(' ').map(str::parse::<f64>);
+    let sizes = sizes.collect::<std::result::Result<Vec<_>, _>>().ok()?;
+    let total: f64 = sizes.iter().sum();
+    let sound = total > 0.0 && sizes.iter().all(|size| (0.0..=total).contains(size));
+    sound.then(|| sizes.iter().map(|size| size / total).collect())
+}
+
+/// Explains a model whose clusters have these shares in all rows, if they are known: k-means has no proportions that say them.
+fn of_model<F: Float>(model: &dyn Mixture<F>, sizes: Option<Vec<f64>>) -> Explained {
     let means = model.means().mapv(F::to_f64);
-    let shares = model.proportions();
+    let own = model.proportions();
+    let is_equal = own.len() > 1 && own.iter().all(|share| *share == own[0]);
+    let sizes = sizes.filter(|sizes| is_equal && sizes.len() == own.len());
+    let count_alike = is_equal && sizes.is_none();
+    let shares = sizes.map_or(own, Into::into);
     let variances = model.variances();
     let table = match Family::of(model) {
         Some(Family::Product(table)) => Some(table),
@@ -126,5 +161,9 @@ fn of_model<F: Float>(model: &dyn Mixture<F>) -> (Vec<Vec<Contrast>>, bool) {
     for contrasts in &mut clusters {
         contrasts.sort_by(|one, other| other.by.abs().total_cmp(&one.by.abs()));
     }
-    (clusters, nats.is_some())
+    Explained {
+        clusters,
+        in_nats: nats.is_some(),
+        count_alike,
+    }
 }

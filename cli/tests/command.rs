@@ -2596,6 +2596,15 @@ fn clusters_are_explained_and_shared() {
         assert!(by.is_sorted_by(|one, other| one >= other), "{by:?}");
         assert!(cluster.iter().any(|one| one["column"] == "paid"));
     }
+    // The mean of all rows, also where clusters of k-means are of other sizes: 990 rows at 0, and 10 at 100.
+    let rows: String = (0..1000)
+        .map(|row| format!("{},{}\n", if row < 990 { 0 } else { 100 }, row % 3))
+        .collect();
+    fs::write(folder.at("sizes.csv"), format!("x,y\n{rows}")).unwrap();
+    folder.done(&["fit", "sizes.csv", "-k", "2", "-m", "k.cmx", "-q"]);
+    let said = folder.done(&["explain", "k.cmx"]);
+    assert_eq!(said.matches("(overall 1, ").count(), 2, "{said}");
+    assert!(!said.contains("counts alike"), "{said}");
     // Tables are told in nats, and categories by their names.
     fit(
         "t.cmx",

@@ -1,4 +1,4 @@
-"""The same columns, however they are stored: text and numbers, dates and times."""
+"""Columns are the same, however they are stored: text and numbers, dates and times."""
 
 import datetime
 import warnings
