@@ -164,14 +164,6 @@ impl Dialect {
     fn number<T: Number>(&self, field: &[u8], read: &Field) -> std::result::Result<T, String> {
         let text = text(field).ok_or(NOT_UTF_8)?;
         let is_finite = |number: &T| coremix::Float::is_finite(number.widen());
-        if let (None, None, Some(number)) = (&read.texts, read.cells, self.signs.plain(text))
-            && is_inexact(&number)
-            && !self.is_missing(text)
-        {
-            return Err(format!(
-                "{text} is an integer beyond 2^53, which f64 does not hold: mend it, or leave the column out"
-            ));
-        }
         let parsed = match (&read.texts, read.cells) {
             (Some(texts), _) => Some(Ok(T::nearest(texts.code(text)))),
             (None, Some(cells)) => {
@@ -180,6 +172,12 @@ impl Dialect {
             }
             (None, None) => {
                 let number = self.signs.plain(text);
+                let is_inexact = number.as_deref().is_some_and(is_inexact);
+                if is_inexact && !self.is_missing(text) {
+                    return Err(format!(
+                        "{text} is an integer beyond 2^53, which f64 does not hold: mend it, or leave the column out"
+                    ));
+                }
                 number.map(|number| T::from_str(&number))
             }
         };
@@ -251,9 +249,12 @@ fn text(field: &[u8]) -> Option<&str> {
 
 /// Whether a number that is written as an integer is none of type `f64`.
 fn is_inexact(number: &str) -> bool {
+    // All integers of up to fifteen digits are.
+    if number.len() <= 15 {
+        return false;
+    }
     let digits = number.trim_start_matches(['+', '-']);
     let digits = digits.trim_start_matches('0');
-    // All integers of up to fifteen digits are.
     if digits.len() <= 15 || !digits.bytes().all(|sign| sign.is_ascii_digit()) {
         return false;
     }
