@@ -2603,8 +2603,21 @@ fn clusters_are_explained_and_shared() {
     fs::write(folder.at("sizes.csv"), format!("x,y\n{rows}")).unwrap();
     folder.done(&["fit", "sizes.csv", "-k", "2", "-m", "k.cmx", "-q"]);
     let said = folder.done(&["explain", "k.cmx"]);
-    assert_eq!(said.matches("(overall 1, ").count(), 2, "{said}");
+    assert_eq!(said.matches("(overall 1.00000, ").count(), 2, "{said}");
     assert!(!said.contains("counts alike"), "{said}");
+    // A model that does not say the sizes of its clusters.
+    let means = ndarray::array![[0.0, 1.0], [9.0, 2.0]];
+    let model = coremix::families::GaussianMixture::tied_spherical(means.view(), 1.0).unwrap();
+    fs::write(
+        folder.at("p.cmx"),
+        coremix::Save::to_bytes(&model, &[]).unwrap(),
+    )
+    .unwrap();
+    let said = folder.done(&["explain", "p.cmx"]);
+    assert!(
+        said.contains("overall 4.50000") && said.contains("counts alike"),
+        "{said}"
+    );
     // Tables are told in nats, and categories by their names.
     fit(
         "t.cmx",
