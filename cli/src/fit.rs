@@ -230,7 +230,7 @@ fn warn_of_few_rows<F: Float>(fitted: &Fitted<F>) {
     if least < few as f64 + 0.5 {
         let has = match few {
             1 => "a component has a single row",
-            _ if few < found.model.means().ncols() => {
+            _ if few < fitted.model.means().ncols() => {
                 "a component has so few rows that its factors go through all of them"
             }
             _ => "a component has no more rows than columns",

@@ -1438,7 +1438,7 @@ fn files_that_are_no_results_are_not_written_over() {
     }
     let (code, said) = folder.fails(&["info", "m", "--parameters", "mine.npz"]);
     assert!(
-        code == 2 && said.contains("no file of parameters"),
+        code == 2 && said.contains("file of parameters of coremix"),
         "{said}"
     );
     put("data.csv", "x,y\n1,2\n3,4\n");
