@@ -11,6 +11,7 @@ use crate::e_step::Exhaustive;
 use crate::families::Covariance;
 use crate::fit::{Clusterer, Fit};
 use crate::m_step::{Coordinates, Needs, Variances};
+use crate::model::Mixture;
 use crate::seed::{Given, KMeansPlusPlus, Seeder, Seeds};
 use ndarray::Array2;
 use std::sync::Arc;
@@ -67,36 +68,47 @@ impl<F: Float> Seeder<F> for Refined {
             let Fit { model, report, .. } = fast.unchecked().fit(data)?;
             evaluations += report.evaluations.total();
             view.done(1);
-            Ok(model.means().to_owned())
+            Ok((model.means().to_owned(), model.variances().row(0).to_vec()))
         };
         let has_units = !is_standardised && !frame.has_directions() && frame.basis().is_none();
         let twice = self.in_all_units && has_units && data.dim() > 1;
         view.expect(1 + usize::from(twice));
-        let mut means = fitted(is_standardised)?;
+        let (means, _) = fitted(is_standardised)?;
+        let mut centres = Centres::enter(means.view(), frame);
         if twice {
-            let others = fitted(true)?;
-            let (one, of_one) = judged(data, &means)?;
-            let (other, of_other) = judged(data, &others)?;
+            let (others, variances) = fitted(true)?;
+            let (one, of_one) = judged(data, &means, false)?;
+            let (other, of_other) = judged(data, &others, true)?;
             evaluations += of_one + of_other;
             if other > one + SURELY * data.summary().total_weight {
-                means = others;
+                // One variance for all columns would merge groups that differ in narrow ones.
+                let entered = variances.iter().enumerate();
+                let spread = entered
+                    .map(|(j, v)| frame.enter_product(j, j, *v))
+                    .collect();
+                centres = Centres::enter(others.view(), frame).with_spread(spread);
             }
         }
         Ok(Seeds {
-            centres: Centres::enter(means.view(), frame),
+            centres,
             evaluations,
         })
     }
 }
 
 /// The free energy at these means after an iteration, and the evaluations of both.
-fn judged<F: Float>(data: &dyn Data<F>, means: &Array2<F>) -> Result<(f64, u64)> {
+fn judged<F: Float>(
+    data: &dyn Data<F>,
+    means: &Array2<F>,
+    standardise: bool,
+) -> Result<(f64, u64)> {
     // EM with a variance for each component and column.
     let once = Clusterer::builder()
         .clusters(means.nrows())
         .e_step(Exhaustive::all())
         .covariance(Covariance::Diagonal)
         .seeder(Given::new(means.view()))
+        .standardise(standardise)
         .max_iterations(1);
     let report = once.unchecked().fit(data)?.report;
     let last = report.free_energies.last().copied();

@@ -151,7 +151,6 @@ impl KnownSums {
             summary.mean.push(pivot + mean);
             summary.variance.push(variance);
             summary.range.push((pivot + low, pivot + high));
-            summary.known.push(known.weight);
         }
         Ok(summary)
     }

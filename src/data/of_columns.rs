@@ -30,11 +30,6 @@ impl<'a, F: Float> OfColumns<'a, F> {
                 variance: of(&whole.variance),
                 range: columns.iter().map(|j| whole.range[*j]).collect(),
                 range_of_few: 0.0,
-                known: if whole.known.is_empty() {
-                    Vec::new()
-                } else {
-                    of(&whole.known)
-                },
             },
             may_miss: data.kind() == RowKind::Partial,
         }

@@ -27,8 +27,6 @@ pub struct Summary {
     /// where it is not known, or all neighbours are equal. A fit is refused if its type cannot resolve this range within the
     /// widest one.
     pub range_of_few: f64,
-    /// The weight of the rows that know each column (d), where rows may lack some; else none.
-    pub known: Vec<f64>,
 }
 
 impl Summary {
@@ -466,7 +464,6 @@ impl Partial {
             variance,
             range,
             range_of_few: median(self.widths).unwrap_or(0.0),
-            known: Vec::new(),
         })
     }
 }

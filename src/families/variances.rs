@@ -5,7 +5,6 @@ use crate::base::float::Float;
 use crate::base::linalg::Cholesky;
 use crate::data::Summary;
 use crate::rows::Frame;
-use std::iter::repeat;
 
 /// The least variances (d) that a prior leaves to columns, in the unit of the frame, squared: a constant column has that of the mean
 /// variance of all.
@@ -27,30 +26,6 @@ pub(super) fn relative_variances<F: Float>(frame: &Frame<F>, data: &Summary) -> 
     let mean = variance_of(frame, data);
     let share = |v: f64| if v > 0.0 { (v / mean).min(1.0) } else { 1.0 };
     variances_of(frame, data).map(share).collect()
-}
-
-/// The variances that columns (d) begin with, and their geometric mean, in the unit of the frame, squared: those of the data, with
-/// each column counted by the rows that know it. So the logarithms of their ratios to the mean add up to 0 over the data.
-pub(super) fn start_variances<F: Float>(
-    frame: &Frame<F>,
-    data: &Summary,
-    least: f64,
-) -> (Vec<f64>, f64) {
-    let weights = || data.known.iter().copied().chain(repeat(data.total_weight));
-    let variances: Vec<f64> = variances_of(frame, data).collect();
-    let varying = || variances.iter().zip(weights()).filter(|(v, _)| **v > 0.0);
-    let weight: f64 = varying().map(|(_, weight)| weight).sum();
-    let logarithms: f64 = varying()
-        .map(|(v, weight)| v.max(least).ln() * weight)
-        .sum();
-    // A constant column says nothing.
-    let mean = if weight > 0.0 {
-        (logarithms / weight).exp()
-    } else {
-        least
-    };
-    let of_column = |v: f64| if v > 0.0 { v.max(least) } else { mean };
-    (variances.into_iter().map(of_column).collect(), mean)
 }
 
 /// The least variance that is told from 0 where this one is ([E20](crate::equations#e20)), in the unit of the frame, squared.

@@ -16,6 +16,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 pub struct Centres<F> {
     dim: usize,
     pub(crate) values: Vec<F>,
+    /// The variances of columns (d) about seeds, where a seeder knows them, in the unit of the frame, squared.
+    spread: Vec<f64>,
     by_coordinate: Cached<Vec<F>>,
     non_zeros: Cached<Option<NonZeros<F>>>,
     origins: Cached<Vec<Origin>>,
@@ -126,6 +128,7 @@ impl<F: Float> Centres<F> {
         Self {
             dim,
             values,
+            spread: Vec::new(),
             by_coordinate: Cached::default(),
             non_zeros: Cached::default(),
             origins: Cached::default(),
@@ -143,6 +146,16 @@ impl<F: Float> Centres<F> {
             entered.push(&row);
         }
         entered
+    }
+
+    /// Seeds about which columns have these variances (d), in the unit of the frame, squared.
+    pub(crate) fn with_spread(self, spread: Vec<f64>) -> Self {
+        Self { spread, ..self }
+    }
+
+    /// Gives these variances away, or none.
+    pub(crate) fn take_spread(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.spread)
     }
 
     /// Centres (k, d) in the coordinates of a frame already.

@@ -73,10 +73,12 @@ fn sizes_and_medoids_are_those_of_the_labels() {
                 let c = *label as usize;
                 sizes[c] += w[n];
                 let lacks = row.iter().filter(|x| x.is_nan()).count() as f64;
+                let of_missing = row.iter().zip(variances.row(c));
+                let of_missing = of_missing.filter(|(x, _)| x.is_nan()).map(|(_, v)| v);
                 let known = row.iter().zip(fit.model.means().row(c).to_owned());
                 let known = known.filter(|(x, _)| !x.is_nan());
                 let squared: f64 = known.map(|(x, m)| (x - m).powi(2)).sum();
-                let squared = squared + lacks * variances.row(c).mean().unwrap();
+                let squared = squared + of_missing.sum::<f64>();
                 let is_nearer = medoids[c].is_none_or(|(_, least)| squared < least);
                 if w[n] > 0.0 && lacks < 4.0 && is_nearer {
                     medoids[c] = Some((n, squared));

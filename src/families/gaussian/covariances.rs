@@ -115,10 +115,23 @@ impl<F: Float> Parameters<F> {
         }
     }
 
-    /// Gives all components these variances of columns (d), or one for all columns, and costs their unit.
-    pub(super) fn set_all(&mut self, variances: &[f64], unit: f64) {
-        self.covariances.kind_mut().set_all(variances);
-        self.common.unit = unit;
+    /// One variance in every direction, which costs are in units of.
+    pub(super) fn set_all(&mut self, variance: f64) {
+        self.covariances.kind_mut().set_all(variance);
+        self.common.unit = variance;
+    }
+
+    /// The same variances of columns (d) for all components.
+    pub(super) fn set_columns(&mut self, variances: &[f64]) {
+        let common = &mut self.common;
+        let mean = variances.iter().sum::<f64>() / variances.len() as f64;
+        common.unit = mean.max(common.floors.least);
+        common.floors.least = common.floors.least.min(resolved_beside::<F>(mean));
+        let columns = variances.iter().enumerate();
+        let held = columns.map(|(j, v)| v.max(common.floors.of_column::<F>(j)));
+        let kind = self.covariances.kind_mut();
+        kind.set_columns(&held.collect::<Vec<_>>());
+        kind.start(common);
     }
 
     /// The mean variance, of components by their proportion.

@@ -59,8 +59,13 @@ impl<F: Float> Kind<F> for Factors<F> {
         self.noise.columns
     }
 
-    fn set_all(&mut self, variances: &[f64]) {
-        Kind::<F>::set_all(&mut self.noise, variances);
+    fn set_all(&mut self, variance: f64) {
+        self.noise.variances.fill(variance);
+        self.loadings = Vec::new();
+    }
+
+    fn set_columns(&mut self, variances: &[f64]) {
+        Kind::<F>::set_columns(&mut self.noise, variances);
         self.loadings = Vec::new();
     }
 
@@ -165,11 +170,6 @@ impl<F: Float> Kind<F> for Factors<F> {
         let mut sums = step.sums;
         let k = common.k();
         let dim = common.dim();
-        let shares = if step.restricted {
-            self.shares(common)
-        } else {
-            vec![1.0]
-        };
         // The mean variance of a column about the new means: of far seeds what is left is rounding.
         let about = |c: usize| {
             let mass = sums.mass(c).max(f64::MIN_POSITIVE);
@@ -177,12 +177,11 @@ impl<F: Float> Kind<F> for Factors<F> {
             let left = own
                 .zip(sums.first(c))
                 .map(|(s, f)| (s - f * (f / mass)).max(8.0 * f64::EPSILON * s));
-            let left = left.zip(shares.iter().cycle());
-            left.map(|(squared, share)| squared * share).sum::<f64>()
+            left.sum::<f64>()
         };
         let shared = (0..k).map(about).sum::<f64>() / (sums.mass.iter().sum::<f64>() * dim as f64);
         if step.restricted {
-            self.scale(common, factored, sums, &shares, shared);
+            self.scale(common, factored, sums, shared);
             return Ok(());
         }
         // Products may take most of the memory: each is given back once it is used.
@@ -412,7 +411,6 @@ impl<F: Float> Factors<F> {
         common: &mut Common<F>,
         factored: &Factored<F>,
         mut sums: Moments,
-        shares: &[f64],
         shared: f64,
     ) {
         let products = sums.take_products();
@@ -424,12 +422,11 @@ impl<F: Float> Factors<F> {
         });
         let explained = of.iter().sum::<f64>() / entries;
         sums.move_centres(&mut common.centres, |_, _, _| ());
-        let before = common.unit;
+        let before = self.noise.variances[0];
         let mut loadings = std::mem::take(&mut self.loadings);
-        let left = (shared - explained * before) * entries;
-        let variance = self.one_variance(common, shares, left, entries);
+        let variance = self.one_variance(common, (shared - explained * before) * entries, entries);
         let variance = variance.max(f64::MIN_POSITIVE);
-        self.update_one(common, shares, variance);
+        self.update_one(common, variance);
         let factor = (common.unit / before).sqrt();
         let scaled = loadings.iter_mut();
         scaled.for_each(|w| *w = F::from_f64(w.to_f64() * factor));

@@ -14,7 +14,7 @@ use crate::base::stage::Stage;
 use crate::data::{Data, RowKind};
 use crate::families::proportions::{Mixing, Proportions};
 use crate::families::variances::{
-    STEPS_WITH_ONE_VARIANCE, relative_variances, resolved_beside, start_variances, variance_of,
+    STEPS_WITH_ONE_VARIANCE, relative_variances, resolved_beside, variance_of,
 };
 use crate::m_step::{MStep, Moments, Needs, Started};
 use crate::model::block::Block;
@@ -43,9 +43,9 @@ use crate::rows::{Centres, Frame, Rows};
 /// energy monotone, where an added ridge would not; a [prior](Self::prior) does as well. The report counts components that this
 /// [holds](crate::Report::at_floor).
 ///
-/// **Start**: the same variances for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), and equal
-/// proportions. Where columns have variances of their own, these begin as shares of the data's, so that units do not matter. A truncated search keeps to them for the first two M-steps, as published: its first supports are random, and
-/// so would be the variances of the components.
+/// **Start**: one variance for all components, once, from the first search ([E8](crate::equations#e8); \[VC\] Eq. 8), or those of
+/// standardised columns where [`gmm`](crate::algorithms::gmm) begins at their means; and equal proportions. A truncated search keeps to
+/// one variance for the first two M-steps, as published: its first supports are random, and so would be the variances of the components.
 ///
 /// A component without mass is discarded: its proportion is 0, no point can choose it again, and its mean does not change. The
 /// report counts it. With [`equal_proportions`](Self::equal_proportions) it keeps mean and variance, and points can come
@@ -189,11 +189,12 @@ impl<F: Float> MStep<F> for Gaussian {
 
     fn start(
         &self,
-        seeds: Centres<F>,
+        mut seeds: Centres<F>,
         frame: Frame<F>,
         data: &dyn Data<F>,
         before: Option<&Self::Model>,
     ) -> Result<Started<Self::Model>> {
+        let spread = seeds.take_spread();
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
         let rule = "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows";
@@ -221,16 +222,15 @@ impl<F: Float> MStep<F> for Gaussian {
             common,
             covariances,
         };
-        // So far costs are squared distances, where columns differ in units of their deviations, and of rows with a ridge the expected ones.
-        let (variances, unit) = if by_column && !theta.common.frame.has_directions() {
-            start_variances(&theta.common.frame, data.summary(), least)
-        } else {
-            (vec![variance.max(least)], variance.max(least))
-        };
-        theta.set_all(&variances, unit);
+        // The unit is this variance itself: so far costs are exactly the squared distances, and of rows with a ridge the expected ones.
+        theta.set_all(variance.max(least));
         let at_seeds = theta.clone();
         let mut goes_on = match before {
             Some(before) => self.carry_over(&before.theta, &mut theta, data)?,
+            None if by_column && !spread.is_empty() => {
+                theta.set_columns(&spread);
+                true
+            }
             None => false,
         };
         // Under components that are narrower than a ridge allows no row would have a share.
@@ -266,15 +266,14 @@ impl<F: Float> MStep<F> for Gaussian {
             first.best
         };
         let kind = theta.covariances.kind_mut();
-        let shares = kind.shares(common);
-        let variance = kind.one_variance(common, &shares, squared, first.entries);
+        let variance = kind.one_variance(common, squared, first.entries);
         // The variance of the data may be that of one far value.
         if variance > 0.0 {
             common.floors.least = common.floors.least.min(resolved_beside::<F>(variance));
         }
-        let variance = variance.max(kind.floor_below(common, &shares, variance));
-        // No matrix is factored: it is diagonal.
-        kind.set_unit(common, &shares, variance);
+        common.unit = variance.max(kind.floor_below(common, variance));
+        // No matrix is factored: it is the same in every direction.
+        kind.set_all(common.unit);
         kind.start(common);
         unwatched(model.renew(None));
     }

@@ -46,11 +46,15 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         Ok(None)
     }
 
-    /// Takes over the same variances of columns (d) for all components; one number stands for all columns.
-    fn set_all(&mut self, variances: &[f64]) {
-        let numbers = self.numbers_mut().iter_mut();
-        for (v, given) in numbers.zip(variances.iter().cycle()) {
-            *v = *given;
+    /// Takes over one variance in every direction.
+    fn set_all(&mut self, variance: f64) {
+        self.numbers_mut().fill(variance);
+    }
+
+    /// Takes over the same variances of columns (d) for all components, of a kind that has some for columns.
+    fn set_columns(&mut self, variances: &[f64]) {
+        for numbers in self.numbers_mut().chunks_exact_mut(variances.len()) {
+            numbers.copy_from_slice(variances);
         }
     }
 
@@ -75,7 +79,7 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         self.loadings()[c * size..][..size].chunks_exact(stride(common.dim()))
     }
 
-    /// Starts what would never leave the same covariance for all.
+    /// Starts what would never leave one variance for all.
     fn start(&mut self, _common: &Common<F>) {}
 
     /// Carries over the parameters of another model of this kind.
@@ -201,32 +205,17 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         About::Centres(&common.centres)
     }
 
-    /// One variance for all, from a sum of squares and the mass that it is over, with the rows of the prior. Where components begin with
-    /// the same variances of columns, squares are shares of these, in units of the one that costs are in.
-    fn one_variance(&self, common: &Common<F>, shares: &[f64], squared: f64, mass: f64) -> f64 {
-        let (known, rows) = common.prior.of_all(self.number(), shares);
+    /// One variance for all, from a sum of squares and the mass that it is over, with the rows of the prior.
+    fn one_variance(&self, common: &Common<F>, squared: f64, mass: f64) -> f64 {
+        let (known, rows) = common.prior.of_all(self.number());
         (squared + known) / (mass + rows)
-    }
-
-    /// The unit of costs as a share of the variances of columns (d), which are those of all components, or 1 for all columns.
-    fn shares(&self, common: &Common<F>) -> Vec<f64> {
-        if self.size() == 1 {
-            return vec![1.0];
-        }
-        let precisions = self.precisions(0).into_iter();
-        precisions
-            .map(|precision| common.unit * precision)
-            .collect()
     }
 
     /// The floor of one variance for all coordinates of all components: the least there is, or any that is below `variance`
     /// and so does not hold it.
-    fn floor_below(&self, common: &Common<F>, shares: &[f64], variance: f64) -> f64 {
-        let floors = (0..common.k()).flat_map(|c| {
-            let floors = self.own_floors(common, c).into_iter();
-            floors.zip(shares.iter().cycle())
-        });
-        let mut floors = floors.map(|(floor, share)| (floor * share).max(common.floors.least));
+    fn floor_below(&self, common: &Common<F>, variance: f64) -> f64 {
+        let floors = (0..common.k()).flat_map(|c| self.own_floors(common, c));
+        let mut floors = floors.map(|floor| floor.max(common.floors.least));
         let mut least = f64::INFINITY;
         let below = floors.find(|floor| {
             least = least.min(*floor);
@@ -235,19 +224,13 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         below.unwrap_or(least)
     }
 
-    /// The M-step that keeps to one variance for all, which costs are in units of, or to one factor of those of the columns.
-    fn update_one(&mut self, common: &mut Common<F>, shares: &[f64], variance: f64) {
+    /// The M-step that keeps to one variance for all, which costs are in units of.
+    fn update_one(&mut self, common: &mut Common<F>, variance: f64) {
         // The unit is the variance before.
         let most = common.unit.max(common.floors.least);
-        let floor = self.floor_below(common, shares, variance).min(most);
-        self.set_unit(common, shares, variance.max(floor));
-    }
-
-    /// Sets this variance, which costs are then in units of, divided by the shares of the columns.
-    fn set_unit(&mut self, common: &mut Common<F>, shares: &[f64], variance: f64) {
-        common.unit = variance;
-        let variances = shares.iter().map(|share| variance / share);
-        self.set_all(&variances.collect::<Vec<_>>());
+        let floor = self.floor_below(common, variance).min(most);
+        common.unit = variance.max(floor);
+        self.set_all(common.unit);
     }
 
     /// The M-step: moves the means, and replaces the variances of the components (k) or (k, d) by those of their rows (E32, E34),
@@ -257,39 +240,26 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         let squared = sums.about_new_means(&mut common.centres);
         let size = self.size();
         let mut variances = self.numbers().to_vec();
-        let shares = if step.restricted {
-            self.shares(common)
-        } else {
-            vec![1.0]
-        };
         let mut noise = 0.0;
-        let mut of_columns = 0.0;
         for (place, variance) in variances.iter_mut().enumerate() {
             let j = place % size;
             let (squared, mass) = sums.second_of(&squared, place / size, j);
             let (known, rows) = if size == 1 {
-                common.prior.of_all(1, &[1.0])
+                common.prior.of_all(1)
             } else {
                 common.prior.of_column(j)
             };
             let of_ridge = mass * common.prior.ridge_of(j);
-            let share = shares[j % shares.len()];
-            noise += of_ridge * share;
-            of_columns += squared * share;
+            noise += of_ridge;
             if mass + rows > 0.0 {
                 *variance = (squared + of_ridge + known) / (mass + rows);
             }
         }
         let (squared, entries) = sums.squares_of_all(&squared);
-        let squared = if shares.len() > 1 {
-            of_columns
-        } else {
-            squared
-        };
         // The one that all would share.
-        let shared = self.one_variance(common, &shares, squared + noise, entries);
+        let shared = self.one_variance(common, squared + noise, entries);
         if step.restricted {
-            self.update_one(common, &shares, shared);
+            self.update_one(common, shared);
             return Ok(());
         }
         // The parameters there are must be among those allowed.
@@ -340,7 +310,7 @@ pub(in crate::families) struct Step<'a, F> {
     /// With which the sums were found.
     pub(super) costs: &'a Costs<F>,
     pub(super) sums: Moments,
-    /// To the variances that there were, times a factor.
+    /// To one variance in every direction, or to those that there were times a factor.
     pub(super) restricted: bool,
     pub(super) cancel: Watch<'a>,
 }

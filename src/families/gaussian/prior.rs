@@ -181,11 +181,10 @@ impl Advance {
         (self.rows * variance, self.rows)
     }
 
-    /// As above, in all coordinates together, to `number` covariances, whose columns have these shares in the sum.
-    pub(super) fn of_all(&self, number: usize, shares: &[f64]) -> (f64, f64) {
+    /// As above, in all coordinates together, to `number` covariances.
+    pub(super) fn of_all(&self, number: usize) -> (f64, f64) {
         let rows = number as f64 * self.rows;
-        let variances = self.variances.iter().zip(shares.iter().cycle());
-        let squares = rows * variances.map(|(v, share)| v * share).sum::<f64>();
+        let squares = rows * self.variances.iter().sum::<f64>();
         (squares, rows * self.variances.len() as f64)
     }
 

@@ -64,7 +64,7 @@ impl<const ONE: bool> Triangles<ONE> {
             means,
             least: vec![f64::MIN_POSITIVE; number * columns],
         };
-        new.spread(&[1.0]);
+        new.spread(1.0);
         new
     }
 
@@ -97,19 +97,14 @@ impl<const ONE: bool> Triangles<ONE> {
         Ok(Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers"))
     }
 
-    /// Takes over the same variances of columns (d) for all components; one number stands for all columns.
-    fn spread(&mut self, variances: &[f64]) {
-        let variances = variances.iter().cycle();
+    /// Takes over one variance in every direction.
+    fn spread(&mut self, variance: f64) {
         for triangle in self.triangles.chunks_exact_mut(self.columns * self.columns) {
             triangle.fill(0.0);
             let diagonal = triangle.iter_mut().step_by(self.columns + 1);
-            for (x, variance) in diagonal.zip(variances.clone()) {
-                *x = 1.0 / variance.sqrt();
-            }
+            diagonal.for_each(|x| *x = 1.0 / variance.sqrt());
         }
-        for (least, variance) in self.least.iter_mut().zip(variances) {
-            *least = *variance;
-        }
+        self.least.fill(variance);
     }
 
     /// Whether there is this variance in every direction.
@@ -262,8 +257,22 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         Ok(None)
     }
 
-    fn set_all(&mut self, variances: &[f64]) {
-        self.spread(variances);
+    fn set_all(&mut self, variance: f64) {
+        self.spread(variance);
+    }
+
+    fn set_columns(&mut self, variances: &[f64]) {
+        self.spread(1.0);
+        let wide = self.columns + 1;
+        for triangle in self.triangles.chunks_exact_mut(self.columns * self.columns) {
+            let diagonal = triangle.iter_mut().step_by(wide);
+            diagonal
+                .zip(variances)
+                .for_each(|(x, v)| *x = 1.0 / v.sqrt());
+        }
+        for least in self.least.chunks_exact_mut(self.columns) {
+            least.copy_from_slice(variances);
+        }
     }
 
     fn exact_means(&self) -> &[f64] {
@@ -420,22 +429,13 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         let mut scattered = self.scattered(common, &step);
         let dim = common.dim();
         let prior = &common.prior;
-        let shares = if step.restricted {
-            self.shares(common)
-        } else {
-            vec![1.0]
-        };
-        let trace = |matrix: &Vec<f64>| {
-            let diagonal = matrix.iter().step_by(dim + 1);
-            let weighed = diagonal.zip(shares.iter().cycle());
-            weighed.map(|(x, share)| x * share).sum::<f64>()
-        };
-        let squared = scattered.sums.iter().map(trace).sum();
+        let matrices = scattered.sums.iter();
+        let traces = matrices.flat_map(|matrix| matrix.iter().step_by(dim + 1));
         let total = sums.mass.iter().sum::<f64>() * dim as f64;
         // The one variance that all would share.
-        let shared = self.one_variance(common, &shares, squared, total);
+        let shared = self.one_variance(common, traces.sum(), total);
         if step.restricted {
-            self.update_one(common, &shares, shared);
+            self.update_one(common, shared);
             return Ok(());
         }
         let before = sums.second().chunks_exact(dim * dim);
