@@ -27,7 +27,7 @@ pub(crate) trait AnyFamily<F: Float>: fmt::Debug + Send + Sync {
         seeds: Centres<F>,
         frame: Frame<F>,
         data: &dyn Data<F>,
-    ) -> Result<AnyModel<F>>;
+    ) -> Result<Started<AnyModel<F>>>;
     /// A model of these bytes, which are [saved](SavedModel) ones.
     fn read(&self, bytes: &[u8]) -> std::result::Result<AnyModel<F>, FileFault>;
 }
@@ -50,9 +50,9 @@ impl<F: Float, M: MStep<F>> AnyFamily<F> for Arc<M> {
         seeds: Centres<F>,
         frame: Frame<F>,
         data: &dyn Data<F>,
-    ) -> Result<AnyModel<F>> {
+    ) -> Result<Started<AnyModel<F>>> {
         let started = (**self).start(seeds, frame, data, None)?;
-        Ok(of_family(self, started.model))
+        Ok(started.map(|model| of_family(self, model)))
     }
 
     fn read(&self, bytes: &[u8]) -> std::result::Result<AnyModel<F>, FileFault> {

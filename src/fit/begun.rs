@@ -87,7 +87,7 @@ impl<F: Float> Run<'_, F> {
         reached: usize,
     ) -> Result<Outcome<AnyModel<F>>> {
         Ok(Outcome {
-            model: self.model_at(centres)?,
+            model: self.model_at(centres)?.model,
             calibrated: false,
             found: None,
             exact: false,

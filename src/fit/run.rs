@@ -324,7 +324,7 @@ impl<F: Float> Run<'_, F> {
         let settings = &self.pipeline.settings;
         let started = Instant::now();
         let frame = plan.frame.clone();
-        let mut calibrated = false;
+        let calibrated;
         let mut evaluations = 0;
         let model = match &settings.warm {
             Some(warm) => {
@@ -351,7 +351,9 @@ impl<F: Float> Run<'_, F> {
                 let sound = seeds.check(settings.clusters, frame.dim());
                 sound.map_err(|what| Error::stage(self.seeder.name(), what))?;
                 evaluations = seeds.evaluations;
-                self.model_at(seeds.centres)?
+                let Started { model, goes_on } = self.model_at(seeds.centres)?;
+                calibrated = goes_on;
+                model
             }
         };
         context.spent.seeding(evaluations, started);
@@ -372,12 +374,13 @@ impl<F: Float> Run<'_, F> {
         })
     }
 
-    pub(super) fn model_at(&self, seeds: Centres<F>) -> Result<AnyModel<F>> {
+    pub(super) fn model_at(&self, seeds: Centres<F>) -> Result<Started<AnyModel<F>>> {
         let frame = self.plan.frame.clone();
         let k = seeds.len();
         let d = seeds.dim();
-        let model = self.family.at_seeds(seeds, frame, self.data)?;
-        let [components, centres, dim, about] = shape(&*model);
+        let started = self.family.at_seeds(seeds, frame, self.data)?;
+        let model = &started.model;
+        let [components, centres, dim, about] = shape(&**model);
         let in_frame = model.frame().dim();
         let sums = model.fitted().statistics();
         let summed = sums.mass.len();
@@ -390,7 +393,7 @@ impl<F: Float> Run<'_, F> {
             return Err(Error::stage(self.family.name(), what));
         }
         model.cost().check(self.data)?;
-        Ok(model)
+        Ok(started)
     }
 
     /// A candidate after the phase that the course is in: if the fit is cancelled, after the last search that was done.
