@@ -169,7 +169,8 @@ def batch_weights(weights: ArrayLike | None, rows: Any) -> NDArray[np.float64] |
 
 def _check_categories(X: Any, categories: list[int | str]) -> None:
     """An error if a frame has no column of one of these names."""
-    names: Any = getattr(X, "columns", None)
+    # The columns of an Arrow table are its arrays.
+    names: Any = getattr(X, "column_names", getattr(X, "columns", None))
     if not hasattr(names, "__iter__"):
         return
     absent = [name for name in categories if isinstance(name, str) and name not in list(names)]
