@@ -121,7 +121,7 @@ impl<F: Float> Parameters<F> {
         self.common.unit = variance;
     }
 
-    /// The same variances of columns (d) for all components.
+    /// Gives all components these variances of columns (d).
     pub(super) fn set_columns(&mut self, variances: &[f64]) {
         let common = &mut self.common;
         let mean = variances.iter().sum::<f64>() / variances.len() as f64;
