@@ -2,9 +2,10 @@
 
 use crate::base::error::{Error, Result, ensure, require, same_length};
 use crate::base::float::Float;
+use crate::base::linalg::{self, Cholesky};
 use crate::data::Dense;
 use crate::model::Mixture;
-use ndarray::Array2;
+use ndarray::{Array1, Array2, Axis};
 
 pub(super) const TOO_FAR: &str = "are too far from all components: none has a share of them";
 
@@ -44,4 +45,54 @@ pub(super) fn shares_under<F: Float>(model: &impl Mixture<F>, values: &[f64]) ->
     require(density > -0.5 * F::LARGEST_COST, "values", density, TOO_FAR)?;
     let shares = model.responsibilities(&row)?.mapv(Float::to_f64);
     Ok((&shares / shares.sum()).into_iter().collect())
+}
+
+/// The other columns of a component, given values of some.
+pub(super) struct Given {
+    /// $\delta^\top \Sigma_{bb}^{-1} \delta$, of the differences $\delta$ from the mean.
+    pub(super) squared: f64,
+    /// Half of the logarithm of the determinant of $\Sigma_{bb}$.
+    pub(super) volume: f64,
+    /// By how much the means of the others move: $\Sigma_{ab} \Sigma_{bb}^{-1} \delta$.
+    pub(super) step: Array1<f64>,
+    /// The covariances that are left: $\Sigma_{aa} - \Sigma_{ab} \Sigma_{bb}^{-1} \Sigma_{ba}$.
+    pub(super) rest: Array2<f64>,
+}
+
+/// The columns `others` of component `c`, with these covariances (d, d) of all columns, where the known ones have these differences from
+/// the mean.
+pub(super) fn given(
+    c: usize,
+    covariance: &Array2<f64>,
+    (columns, differences): (&[usize], &[f64]),
+    others: &[usize],
+) -> Result<Given> {
+    let known = columns.len();
+    let wide = 1 + others.len();
+    let flat: Vec<f64> = among(covariance, columns).into_iter().collect();
+    let Cholesky { factor, .. } = Cholesky::of(&flat, known, None)?.ok_or_else(|| {
+        let rule = "has no positive definite covariance of these columns";
+        Error::parameter("component", c, rule)
+    })?;
+    // L^-1 times the differences of the values, and times the covariances with the other columns.
+    let mut solved = Array2::from_shape_fn((known, wide), |(i, j)| match j {
+        0 => differences[i],
+        _ => covariance[[columns[i], others[j - 1]]],
+    });
+    let rows = solved.as_slice_mut().expect("rows one after the other");
+    linalg::forward(&factor, known, rows, wide);
+    let (moved, across) = solved.view().split_at(Axis(1), 1);
+    let logarithms = factor.iter().step_by(known + 1).map(|x| x.ln());
+    Ok(Given {
+        squared: moved.iter().map(|x| x * x).sum(),
+        volume: logarithms.collect::<Array1<f64>>().sum(),
+        step: across.t().dot(&moved).remove_axis(Axis(1)),
+        rest: among(covariance, others) - across.t().dot(&across),
+    })
+}
+
+/// The covariances of some columns among all.
+pub(super) fn among(covariance: &Array2<f64>, columns: &[usize]) -> Array2<f64> {
+    let rows = covariance.select(Axis(0), columns);
+    rows.select(Axis(1), columns)
 }

@@ -23,15 +23,15 @@ pub(super) struct Spent {
 /// A stage from outside may have said any number of evaluations.
 impl AddAssign for Spent {
     fn add_assign(&mut self, other: Self) {
-        let own = &mut self.evaluations;
+        let sums = &mut self.evaluations;
         let others = other.evaluations;
-        for (own, other) in [
-            (&mut own.coreset, others.coreset),
-            (&mut own.seeding, others.seeding),
-            (&mut own.search, others.search),
-            (&mut own.scoring, others.scoring),
+        for (sum, count) in [
+            (&mut sums.coreset, others.coreset),
+            (&mut sums.seeding, others.seeding),
+            (&mut sums.search, others.search),
+            (&mut sums.scoring, others.scoring),
         ] {
-            *own = own.saturating_add(other);
+            *sum = sum.saturating_add(count);
         }
         self.timings.coreset += other.timings.coreset;
         self.timings.projection += other.timings.projection;

@@ -5,11 +5,10 @@ use super::posterior::{NormalWishart, Prior};
 use super::sticks::{Sticks, log_sum_exp};
 use crate::base::error::{Error, Result, require};
 use crate::base::float::Float;
-use crate::base::linalg::{self, Cholesky};
 use crate::costs::whitening::Whitening;
-use crate::families::columns::{TOO_FAR, check_columns, other_columns};
+use crate::families::columns::{TOO_FAR, among, check_columns, given, other_columns};
 use crate::rows::Frame;
-use std::ops::Index;
+use ndarray::Array2;
 
 impl<F: Float> DirichletProcessMixture<F> {
     /// The mixture of these columns alone, in this order: the others are integrated out.
@@ -25,9 +24,7 @@ impl<F: Float> DirichletProcessMixture<F> {
         let left_out = (self.q.frame.dim() - columns.len()) as f64;
         let components = self.q.components.iter().enumerate().map(|(t, q)| {
             let degrees = q.degrees - left_out;
-            let all = Square::of(q.whitening.covariance(), q.whitening.mean.len());
-            let own = all.entries(columns, columns);
-            let covariance = own.iter().map(|x| x * (q.degrees / degrees)).collect();
+            let covariance = among(&covariance_of(q), columns) * (q.degrees / degrees);
             let mean = columns.iter().map(|j| q.whitening.mean[*j]).collect();
             Ok(NormalWishart {
                 mean_precision: q.mean_precision,
@@ -62,12 +59,24 @@ impl<F: Float> DirichletProcessMixture<F> {
         let mut logs = self.q.sticks.log_proportions();
         let mut components = Vec::with_capacity(logs.len());
         for (t, q) in self.q.components.iter().enumerate() {
-            let own = &marginal.q.components[t];
-            let form = own.whitening.form(&known, &mut Vec::new());
-            logs[t] += own.predictive(0, 0.0).log_density(form);
+            let known_columns = &marginal.q.components[t];
+            let form = known_columns.whitening.form(&known, &mut Vec::new());
+            logs[t] += known_columns.predictive(0, 0.0).log_density(form);
             let share = q.mean_precision / (1.0 + q.mean_precision);
-            let wider = 1.0 + share * form / own.degrees;
-            components.push(given(t, q, (columns, &known), &others, wider)?);
+            let wider = 1.0 + share * form / known_columns.degrees;
+            let mean = &q.whitening.mean;
+            let from_mean = columns.iter().zip(&known).map(|(j, y)| y - mean[*j]);
+            let differences: Vec<f64> = from_mean.collect();
+            let conditional = given(t, &covariance_of(q), (columns, &differences), &others)?;
+            let moved = others
+                .iter()
+                .zip(&conditional.step)
+                .map(|(j, step)| mean[*j] + step);
+            components.push(NormalWishart {
+                mean_precision: q.mean_precision,
+                degrees: q.degrees,
+                whitening: whitening(t, moved.collect(), conditional.rest * wider)?,
+            });
         }
         let total = log_sum_exp(&logs);
         require(total.is_finite(), "values", total, TOO_FAR)?;
@@ -88,10 +97,9 @@ impl<F: Float> DirichletProcessMixture<F> {
         sticks: Sticks,
     ) -> Result<Self> {
         let frame = self.q.frame.of_columns(columns);
-        let own = self.q.frame.own_scale();
-        let frame = match own {
-            Some(own) => {
-                let scale: Vec<F> = columns.iter().map(|j| own[*j]).collect();
+        let frame = match self.q.frame.own_scale() {
+            Some(factors) => {
+                let scale: Vec<F> = columns.iter().map(|j| factors[*j]).collect();
                 frame.with_scale(&scale)
             }
             None => frame,
@@ -112,11 +120,11 @@ impl Prior {
     /// The prior of these columns alone.
     fn of_columns(&self, columns: &[usize]) -> Result<Self> {
         let dim = self.mean.len();
-        let scale = Square::of(self.inverse_scale.clone(), dim);
+        let scale = symmetric(&self.inverse_scale, dim);
         let prior = Self {
             degrees: self.degrees - (dim - columns.len()) as f64,
             mean: columns.iter().map(|j| self.mean[*j]).collect(),
-            inverse_scale: scale.entries(columns, columns),
+            inverse_scale: among(&scale, columns).into_iter().collect(),
             ..self.clone()
         };
         let rule = "is not positive definite in these columns";
@@ -135,88 +143,32 @@ impl Sticks {
         let mut sticks = vec![[0.0; 2]; shares.len()];
         let mut after = beyond;
         for (stick, share) in sticks.iter_mut().zip(shares).rev() {
-            let own = (1.0 - beyond) * share;
-            let whole = (after + own).max(f64::MIN_POSITIVE);
+            let broken = (1.0 - beyond) * share;
+            let whole = (after + broken).max(f64::MIN_POSITIVE);
             let rows = |part: f64| (CERTAIN * (part / whole)).max(f64::MIN_POSITIVE);
-            *stick = [rows(own), rows(after)];
-            after += own;
+            *stick = [rows(broken), rows(after)];
+            after += broken;
         }
         Self(sticks)
     }
 }
 
-/// Component `t` of the other columns where the known ones have these values, and its covariance is so much wider.
-fn given(
-    t: usize,
-    q: &NormalWishart,
-    (columns, values): (&[usize], &[f64]),
-    others: &[usize],
-    wider: f64,
-) -> Result<NormalWishart> {
-    let known = columns.len();
-    let left = others.len();
-    let wide = 1 + left;
-    let mean = &q.whitening.mean;
-    let all = Square::of(q.whitening.covariance(), mean.len());
-    let singular = || Error::parameter("component", t, SINGULAR);
-    let Cholesky { factor, .. } =
-        Cholesky::of(&all.entries(columns, columns), known, None)?.ok_or_else(singular)?;
-    // L^-1 times the differences of the values, and times the covariances with the other columns.
-    let mut solved = Vec::with_capacity(known * wide);
-    for (j, y) in columns.iter().zip(values) {
-        solved.push(y - mean[*j]);
-        solved.extend(others.iter().map(|i| all[(*j, *i)]));
-    }
-    linalg::forward(&factor, known, &mut solved, wide);
-    let mut rest = all.entries(others, others);
-    let mut moved: Vec<f64> = others.iter().map(|i| mean[*i]).collect();
-    for row in solved.chunks_exact(wide) {
-        let (apart, across) = (row[0], &row[1..]);
-        for (i, x) in across.iter().enumerate() {
-            moved[i] += x * apart;
-            let own = rest[i * left..][..left].iter_mut().zip(across);
-            own.for_each(|(rest, y)| *rest -= x * y);
-        }
-    }
-    rest.iter_mut().for_each(|x| *x *= wider);
-    Ok(NormalWishart {
-        mean_precision: q.mean_precision,
-        degrees: q.degrees,
-        whitening: whitening(t, moved, rest)?,
-    })
+/// The covariances (d, d) of a component: the inverse of its expected precisions.
+fn covariance_of(q: &NormalWishart) -> Array2<f64> {
+    symmetric(&q.whitening.covariance(), q.whitening.mean.len())
 }
 
-const SINGULAR: &str = "has no positive definite covariance of these columns";
+/// The symmetric matrix (dim, dim) that has this lower half.
+fn symmetric(lower: &[f64], dim: usize) -> Array2<f64> {
+    Array2::from_shape_fn((dim, dim), |(i, j)| lower[i.max(j) * dim + i.min(j)])
+}
 
 /// The whitening of component `t`.
-fn whitening(t: usize, mean: Vec<f64>, covariance: Vec<f64>) -> Result<Whitening> {
+fn whitening(t: usize, mean: Vec<f64>, covariance: Array2<f64>) -> Result<Whitening> {
     let none = vec![0.0; mean.len()];
-    let found = Whitening::new(mean, &covariance, none, None)?;
-    found.ok_or_else(|| Error::parameter("component", t, SINGULAR))
-}
-
-/// A symmetric matrix (dim, dim), row after row, of which the lower half is read.
-struct Square {
-    numbers: Vec<f64>,
-    dim: usize,
-}
-
-impl Square {
-    fn of(numbers: Vec<f64>, dim: usize) -> Self {
-        Self { numbers, dim }
-    }
-
-    /// Its entries in these rows and columns, row after row.
-    fn entries(&self, rows: &[usize], columns: &[usize]) -> Vec<f64> {
-        let row = |i: &usize| columns.iter().map(|j| self[(*i, *j)]).collect::<Vec<_>>();
-        rows.iter().flat_map(row).collect()
-    }
-}
-
-impl Index<(usize, usize)> for Square {
-    type Output = f64;
-
-    fn index(&self, (i, j): (usize, usize)) -> &f64 {
-        &self.numbers[i.max(j) * self.dim + i.min(j)]
-    }
+    let covariance: Vec<f64> = covariance.into_iter().collect();
+    Whitening::new(mean, &covariance, none, None)?.ok_or_else(|| {
+        let rule = "has no positive definite covariance of these columns";
+        Error::parameter("component", t, rule)
+    })
 }

@@ -2,10 +2,9 @@
 
 use super::covariance::Among;
 use super::mixture::GaussianMixture;
-use crate::base::error::{Error, Result, require};
+use crate::base::error::{Result, require};
 use crate::base::float::{Float, held_in_range};
-use crate::base::linalg::{self, Cholesky};
-use crate::families::columns::{TOO_FAR, check_columns, other_columns};
+use crate::families::columns::{TOO_FAR, among, check_columns, given, other_columns};
 use crate::model::Mixture;
 use ndarray::{Array1, Array2, Array3, Axis};
 use std::f64::consts::TAU;
@@ -14,7 +13,7 @@ impl<F: Float> GaussianMixture<F> {
     /// The mixture of these columns alone, in this order: the density of the others is integrated out.
     ///
     /// # Errors
-    /// [`Error::Parameter`] without columns, for one that there is not, or that comes twice.
+    /// [`Error::Parameter`](crate::Error::Parameter) without columns, for one that there is not, or that comes twice.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         check_columns(columns, self.theta.common.frame.dim())?;
         let means = Mixture::means(self).select(Axis(1), columns);
@@ -32,43 +31,29 @@ impl<F: Float> GaussianMixture<F> {
     /// where $q_c$ is the posterior of component $c$ under the known values.
     ///
     /// # Errors
-    /// As [`marginal`](Self::marginal); [`Error::LengthMismatch`] for another number of values, [`Error::NotFinite`] for one that is NaN
-    /// or infinite; [`Error::Parameter`] if no column is left, or if the values are so far from all components that none has a share.
+    /// As [`marginal`](Self::marginal); [`Error::LengthMismatch`](crate::Error::LengthMismatch) for another number of values, [`Error::NotFinite`](crate::Error::NotFinite) for one that is NaN
+    /// or infinite; [`Error::Parameter`](crate::Error::Parameter) if no column is left, or if the values are so far from all components that none has a share.
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
         let others = other_columns(columns, values, self.theta.common.frame.dim())?;
         let left = others.len();
         let means = Mixture::means(self).mapv(Float::to_f64);
         let mut moved = means.select(Axis(1), &others);
         let k = means.nrows();
-        let known = columns.len();
         let mut logs = Array1::zeros(k);
         let mut rest = Array3::zeros((k, left, left));
         for c in 0..k {
-            let all = self.covariance(c)?;
-            let of = |rows: &[usize], own: &[usize]| all.select(Axis(0), rows).select(Axis(1), own);
-            let flat: Vec<f64> = of(columns, columns).into_iter().collect();
-            let Cholesky { factor, .. } = Cholesky::of(&flat, known, None)?.ok_or_else(|| {
-                let rule = "has no positive definite covariance of these columns";
-                Error::parameter("component", c, rule)
-            })?;
-            // L^-1 times the difference of the values, and times the covariances with the other columns.
-            let mut solved = Array2::from_shape_fn((known, 1 + left), |(i, j)| match j {
-                0 => values[i] - means[[c, columns[i]]],
-                _ => all[[columns[i], others[j - 1]]],
-            });
-            let rows = solved.as_slice_mut().expect("rows one after the other");
-            linalg::forward(&factor, known, rows, 1 + left);
-            let (apart, across) = solved.view().split_at(Axis(1), 1);
-            let logs_of_factor = factor.iter().step_by(known + 1).map(|x| x.ln());
-            let volume = logs_of_factor.collect::<Array1<f64>>().sum();
-            let squared: f64 = apart.iter().map(|x| x * x).sum();
-            logs[c] =
-                self.proportions()[c].ln() - volume - 0.5 * (squared + known as f64 * TAU.ln());
-            let step = across.t().dot(&apart).remove_axis(Axis(1));
+            let known_means = columns.iter().map(|j| means[[c, *j]]);
+            let differences: Vec<f64> =
+                values.iter().zip(known_means).map(|(y, m)| y - m).collect();
+            let known = (columns, &differences[..]);
+            let conditional = given(c, &self.covariance(c)?, known, &others)?;
+            let constant = columns.len() as f64 * TAU.ln();
+            logs[c] = self.proportions()[c].ln()
+                - conditional.volume
+                - 0.5 * (conditional.squared + constant);
             let mut row = moved.row_mut(c);
-            row += &step;
-            let own = of(&others, &others) - across.t().dot(&across);
-            rest.index_axis_mut(Axis(0), c).assign(&own);
+            row += &conditional.step;
+            rest.index_axis_mut(Axis(0), c).assign(&conditional.rest);
         }
         let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         require(most.is_finite(), "values", most, TOO_FAR)?;
@@ -88,10 +73,7 @@ impl<F: Float> GaussianMixture<F> {
     ) -> Result<Self> {
         let of = |c: usize| match &covariances {
             Some(all) => all.index_axis(Axis(0), c).to_owned(),
-            None => self
-                .covariance_of(c)
-                .select(Axis(0), columns)
-                .select(Axis(1), columns),
+            None => among(&self.covariance_of(c), columns),
         };
         let k = means.nrows();
         let frame = &self.theta.common.frame;

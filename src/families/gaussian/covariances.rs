@@ -117,7 +117,7 @@ impl<F: Float> Parameters<F> {
 
     /// One variance in every direction, which costs are in units of.
     pub(super) fn set_all(&mut self, variance: f64) {
-        self.covariances.kind_mut().set_all(variance);
+        self.covariances.kind_mut().set_all(&[variance]);
         self.common.unit = variance;
     }
 
@@ -130,7 +130,7 @@ impl<F: Float> Parameters<F> {
         let columns = variances.iter().enumerate();
         let held = columns.map(|(j, v)| v.max(common.floors.of_column::<F>(j)));
         let kind = self.covariances.kind_mut();
-        kind.set_columns(&held.collect::<Vec<_>>());
+        kind.set_all(&held.collect::<Vec<_>>());
         kind.start(common);
     }
 

@@ -59,13 +59,8 @@ impl<F: Float> Kind<F> for Factors<F> {
         self.noise.columns
     }
 
-    fn set_all(&mut self, variance: f64) {
-        self.noise.variances.fill(variance);
-        self.loadings = Vec::new();
-    }
-
-    fn set_columns(&mut self, variances: &[f64]) {
-        Kind::<F>::set_columns(&mut self.noise, variances);
+    fn set_all(&mut self, variances: &[f64]) {
+        Kind::<F>::set_all(&mut self.noise, variances);
         self.loadings = Vec::new();
     }
 

@@ -273,7 +273,7 @@ impl<F: Float> MStep<F> for Gaussian {
         }
         common.unit = variance.max(kind.floor_below(common, variance));
         // No matrix is factored: it is the same in every direction.
-        kind.set_all(common.unit);
+        kind.set_all(&[common.unit]);
         kind.start(common);
         unwatched(model.renew(None));
     }

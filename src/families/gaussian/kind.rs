@@ -46,15 +46,10 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         Ok(None)
     }
 
-    /// Takes over one variance in every direction.
-    fn set_all(&mut self, variance: f64) {
-        self.numbers_mut().fill(variance);
-    }
-
-    /// Takes over the same variances of columns (d) for all components, of a kind that has some for columns.
-    fn set_columns(&mut self, variances: &[f64]) {
-        for numbers in self.numbers_mut().chunks_exact_mut(variances.len()) {
-            numbers.copy_from_slice(variances);
+    /// Takes over the same variances of columns (d) for all components, or one for every column.
+    fn set_all(&mut self, variances: &[f64]) {
+        for (v, given) in self.numbers_mut().iter_mut().zip(variances.iter().cycle()) {
+            *v = *given;
         }
     }
 
@@ -230,7 +225,7 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
         let most = common.unit.max(common.floors.least);
         let floor = self.floor_below(common, variance).min(most);
         common.unit = variance.max(floor);
-        self.set_all(common.unit);
+        self.set_all(&[common.unit]);
     }
 
     /// The M-step: moves the means, and replaces the variances of the components (k) or (k, d) by those of their rows (E32, E34),

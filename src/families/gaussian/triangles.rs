@@ -64,7 +64,7 @@ impl<const ONE: bool> Triangles<ONE> {
             means,
             least: vec![f64::MIN_POSITIVE; number * columns],
         };
-        new.spread(1.0);
+        new.spread(&[1.0]);
         new
     }
 
@@ -97,14 +97,19 @@ impl<const ONE: bool> Triangles<ONE> {
         Ok(Array2::from_shape_vec((dim, dim), covariance).expect("d x d numbers"))
     }
 
-    /// Takes over one variance in every direction.
-    fn spread(&mut self, variance: f64) {
+    /// Takes over the same variances of columns (d) for all components, or one for every column.
+    fn spread(&mut self, variances: &[f64]) {
+        let variances = variances.iter().cycle();
         for triangle in self.triangles.chunks_exact_mut(self.columns * self.columns) {
             triangle.fill(0.0);
             let diagonal = triangle.iter_mut().step_by(self.columns + 1);
-            diagonal.for_each(|x| *x = 1.0 / variance.sqrt());
+            for (x, variance) in diagonal.zip(variances.clone()) {
+                *x = 1.0 / variance.sqrt();
+            }
         }
-        self.least.fill(variance);
+        for (least, variance) in self.least.iter_mut().zip(variances) {
+            *least = *variance;
+        }
     }
 
     /// Whether there is this variance in every direction.
@@ -257,22 +262,8 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         Ok(None)
     }
 
-    fn set_all(&mut self, variance: f64) {
-        self.spread(variance);
-    }
-
-    fn set_columns(&mut self, variances: &[f64]) {
-        self.spread(1.0);
-        let wide = self.columns + 1;
-        for triangle in self.triangles.chunks_exact_mut(self.columns * self.columns) {
-            let diagonal = triangle.iter_mut().step_by(wide);
-            diagonal
-                .zip(variances)
-                .for_each(|(x, v)| *x = 1.0 / v.sqrt());
-        }
-        for least in self.least.chunks_exact_mut(self.columns) {
-            least.copy_from_slice(variances);
-        }
+    fn set_all(&mut self, variances: &[f64]) {
+        self.spread(variances);
     }
 
     fn exact_means(&self) -> &[f64] {

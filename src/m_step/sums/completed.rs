@@ -31,8 +31,8 @@ impl Moments {
             if !points.is_empty() {
                 let steps = group.means().iter().enumerate().map(|(j, mean)| {
                     let point = |c: u32| points[c as usize * dim + j];
-                    let of = |l: usize| ids.get(l).map_or(0.0, |&c| mean.0[l] - point(c));
-                    Lanes(std::array::from_fn(of))
+                    let step = |l: usize| ids.get(l).map_or(0.0, |&c| mean.0[l] - point(c));
+                    Lanes(std::array::from_fn(step))
                 });
                 sums.steps = steps.collect();
             }

@@ -25,13 +25,13 @@ impl Moments {
     ) {
         let wide = stride(rows.dim);
         let (starts, members) = members(rows, block);
-        let mut apart = vec![0.0; ROWS * wide];
+        let mut differences = vec![0.0; ROWS * wide];
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let mean = known.centres.row(c);
             let map = known.factored.map(c);
             let members = &members[places];
             for some in members.chunks(ROWS) {
-                for (u, member) in apart.chunks_exact_mut(wide).zip(some) {
+                for (u, member) in differences.chunks_exact_mut(wide).zip(some) {
                     let row = rows.row(member.row as usize);
                     vectorised!({
                         for ((u, x), m) in u.iter_mut().zip(row).zip(mean) {
@@ -41,8 +41,8 @@ impl Moments {
                     self.mass[c] += member.share;
                 }
                 match some.len() {
-                    ROWS => add_rows::<F, ROWS>(some, &apart, map, c, self),
-                    _ => (some.iter().zip(apart.chunks_exact(wide))).for_each(|(one, u)| {
+                    ROWS => add_rows::<F, ROWS>(some, &differences, map, c, self),
+                    _ => (some.iter().zip(differences.chunks_exact(wide))).for_each(|(one, u)| {
                         add_rows::<F, 1>(&[*one], u, map, c, self);
                     }),
                 }
@@ -63,20 +63,20 @@ impl Moments {
 /// Adds `R` rows with their shares, given as differences from the mean of component `c`.
 fn add_rows<F: Float, const R: usize>(
     members: &[Share],
-    apart: &[f64],
+    differences: &[f64],
     map: &[F],
     c: usize,
     sums: &mut Moments,
 ) {
     const LANES: usize = 4;
-    let wide = apart.len() / R;
+    let wide = differences.len() / R;
     let shares: [f64; R] = std::array::from_fn(|r| members[r].share);
-    let apart: [&[f64]; R] = std::array::from_fn(|r| &apart[r * wide..][..wide]);
+    let rows: [&[f64]; R] = std::array::from_fn(|r| &differences[r * wide..][..wide]);
     let first = sums.first_mut(c);
-    vectorised!(add_up(first, apart, shares));
+    vectorised!(add_up(first, rows, shares));
     let second = sums.second_mut(c);
     vectorised!({
-        for (u, share) in apart.iter().zip(shares) {
+        for (u, share) in rows.iter().zip(shares) {
             for (sum, u) in second.iter_mut().zip(*u) {
                 *sum += share * (u * u);
             }
@@ -88,7 +88,7 @@ fn add_rows<F: Float, const R: usize>(
             let mut along = [[0.0; LANES]; R];
             for (j, b) in row.as_chunks::<LANES>().0.iter().enumerate() {
                 for r in 0..R {
-                    let u = &apart[r][LANES * j..][..LANES];
+                    let u = &rows[r][LANES * j..][..LANES];
                     for l in 0..LANES {
                         along[r][l] += b[l].to_f64() * u[l];
                     }
@@ -99,7 +99,7 @@ fn add_rows<F: Float, const R: usize>(
                 let [a, b, c, d] = along[r];
                 factors[r] = shares[r] * ((a + b) + (c + d));
             }
-            add_up(sums, apart, factors);
+            add_up(sums, rows, factors);
         }
     });
 }
