@@ -13,22 +13,19 @@ use coremix_files::{Keys, Rows};
 use std::path::PathBuf;
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
-    let mut each = Vec::new();
-    for file in rows::files(&assign.input)? {
-        match labels::of_file(&assign.labels, &file) {
-            Some(labels) => each.push((file, labels)),
-            None => return to_one(assign, cancel),
-        }
-    }
+    let Some(labels) = labels::PerFile::of(&assign.labels) else {
+        return to_one(assign, cancel);
+    };
+    let files = rows::files(&assign.input)?;
+    let each: Vec<_> = files.iter().map(|file| labels.at(file)).collect();
     // A name that cannot be written is an error before the first file is.
     let keys = rows::keys(&assign.input);
     let outputs: Vec<_> = each
         .iter()
-        .map(|(_, labels)| Output::Labels(labels, &keys))
+        .map(|labels| Output::Labels(labels, &keys))
         .collect();
-    let inputs: Vec<_> = each.iter().map(|(file, _)| file.clone()).collect();
-    outputs::check(&outputs, &inputs, assign.over.force)?;
-    for (file, labels) in each {
+    outputs::check(&outputs, &files, assign.over.force)?;
+    for (file, labels) in files.into_iter().zip(each) {
         let mut one = assign.clone();
         one.input.rows = vec![file];
         one.labels = labels;

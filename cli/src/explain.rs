@@ -24,15 +24,14 @@ struct Contrast {
 pub(crate) fn run(explain: &Explain) -> Result<()> {
     let info = rows::model(&explain.model)?;
     let sizes = info.note(SIZES).and_then(shares);
-    let found = match &*info.number {
-        "f64" => of_model(&*<BoxedMixture<f64> as Save>::load(&explain.model)?, sizes),
-        _ => of_model(&*<BoxedMixture<f32> as Save>::load(&explain.model)?, sizes),
-    };
     let Explained {
         clusters,
         in_nats,
         count_alike,
-    } = found;
+    } = match &*info.number {
+        "f64" => of_model(&*<BoxedMixture<f64> as Save>::load(&explain.model)?, sizes),
+        _ => of_model(&*<BoxedMixture<f32> as Save>::load(&explain.model)?, sizes),
+    };
     let names = rows::column_names(&info).filter(|names| names.len() == info.columns);
     let name = |column: usize| match &names {
         Some(names) => names[column].clone(),
@@ -115,11 +114,12 @@ fn shares(sizes: &str) -> Option<Vec<f64>> {
 /// Explains a model whose clusters have these shares in all rows, if they are known: k-means has no proportions that say them.
 fn of_model<F: Float>(model: &dyn Mixture<F>, sizes: Option<Vec<f64>>) -> Explained {
     let means = model.means().mapv(F::to_f64);
-    let own = model.proportions();
-    let is_equal = own.len() > 1 && own.iter().all(|share| *share == own[0]);
-    let sizes = sizes.filter(|sizes| is_equal && sizes.len() == own.len());
+    let proportions = model.proportions();
+    let k = proportions.len();
+    let is_equal = k > 1 && proportions.iter().all(|share| *share == proportions[0]);
+    let sizes = sizes.filter(|sizes| is_equal && sizes.len() == k);
     let count_alike = is_equal && sizes.is_none();
-    let shares = sizes.map_or(own, Into::into);
+    let shares = sizes.map_or(proportions, Into::into);
     let variances = model.variances();
     let table = match Family::of(model) {
         Some(Family::Product(table)) => Some(table),

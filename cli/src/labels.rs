@@ -27,14 +27,33 @@ fn columns(densities: bool) -> &'static [&'static str] {
     if densities { &[LOG_DENSITY] } else { &[] }
 }
 
-/// The file for the labels of the rows of one input file, where a star in the name stands for the name of that file.
-pub(crate) fn of_file(path: &Path, file: &Path) -> Option<PathBuf> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let (before, after) = name.split_once('*')?;
-    let whole = file.file_name().unwrap_or_default().to_string_lossy();
-    // The name of rows.csv.gz is rows.
-    let stem = whole.split_once('.').map_or(&*whole, |(stem, _)| stem);
-    Some(path.with_file_name(format!("{before}{stem}{after}")))
+/// Files of labels for the rows of each input file, in whose names a star stands for the name of that file.
+pub(crate) struct PerFile<'a> {
+    path: &'a Path,
+    before: String,
+    after: String,
+}
+
+impl<'a> PerFile<'a> {
+    /// `None` where the path names one file for all rows.
+    pub(crate) fn of(path: &'a Path) -> Option<Self> {
+        let name = path.file_name()?.to_string_lossy();
+        let (before, after) = name.split_once('*')?;
+        Some(Self {
+            path,
+            before: before.to_owned(),
+            after: after.to_owned(),
+        })
+    }
+
+    /// The file for the labels of this file of rows.
+    pub(crate) fn at(&self, file: &Path) -> PathBuf {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        // The name of rows.csv.gz is rows.
+        let stem = name.split_once('.').map_or(&*name, |(stem, _)| stem);
+        let Self { before, after, .. } = self;
+        self.path.with_file_name(format!("{before}{stem}{after}"))
+    }
 }
 
 /// An error if nothing can be written there, before hours of work.
@@ -43,8 +62,7 @@ pub(crate) fn check(path: &Path, more: bool) -> Result<()> {
         leave_output_to_labels();
         return Ok(());
     }
-    let name = path.file_name().unwrap_or_default();
-    if path.is_dir() || name.to_string_lossy().contains('*') {
+    if path.is_dir() || PerFile::of(path).is_some() {
         let folder = if path.is_dir() {
             path
         } else {

@@ -75,7 +75,9 @@ impl Moment {
             return date;
         }
         let seconds = self.time / SECOND;
-        let (hours, minutes, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let hours = seconds / 3600;
+        let minutes = seconds / 60 % 60;
+        let second = seconds % 60;
         let part = match self.time % SECOND {
             0 => String::new(),
             part => format!(".{part:09}").trim_end_matches('0').to_owned(),

@@ -21,9 +21,6 @@ from .exceptions import ConvergenceWarning, as_raised
 
 Criterion: TypeAlias = Literal["bic", "aic", "icl", "held_out", "silhouette"]
 
-# Rows that are read at a time.
-BLOCK = 1 << 16
-
 # Criteria, as the core names them, and whether a larger value is better.
 CRITERIA: dict[str, tuple[str, bool]] = {
     "bic": ("BIC", False),
@@ -234,13 +231,11 @@ def _silhouettes(
     # A row of weight 0 counts as absent.
     there = np.arange(len(rows)) if weights is None else np.flatnonzero(weights)
     chosen = np.sort(np.random.default_rng(seed).choice(there, min(size, len(there)), replace=False))
-    sample = _some(rows, chosen)
+    sample = rows[chosen] if isinstance(rows, np.ndarray) else _coremix.take(rows, chosen.tolist())
     if np.isnan(sample).any():
         raise ValueError("silhouette: scikit-learn has none of rows with missing values: leave it out")
-    own, seen = estimators[0], sample
-    if getattr(own, "standardise", False):
-        seen = sample / _deviations(rows, weights)
-    if getattr(own, "metric", None) == "cosine":
+    seen = sample / np.array(estimators[0]._model.units)
+    if getattr(estimators[0], "metric", None) == "cosine":
         lengths = np.linalg.norm(sample, axis=1, keepdims=True)
         seen = np.divide(sample, lengths, out=np.zeros_like(sample), where=lengths > 0)
     scores = []
@@ -249,27 +244,3 @@ def _silhouettes(
         some = 1 < len(np.unique(labels)) < len(labels)
         scores.append(mean(seen, labels) if some else np.nan)
     return np.array(scores)
-
-
-def _some(rows: Any, places: NDArray[np.int64]) -> NDArray[Any]:
-    """The rows at these places."""
-    return rows[places] if isinstance(rows, np.ndarray) else _coremix.take(rows, places.tolist())
-
-
-def _deviations(rows: Any, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """The standard deviations of the columns, 1 for a column of one value: a block of rows is in memory at a time."""
-    total, mean, squares = 0.0, 0.0, 0.0
-    for first in range(0, len(rows), BLOCK):
-        places = np.arange(first, min(first + BLOCK, len(rows)))
-        block = _some(rows, places).astype(np.float64)
-        own = np.where(np.isnan(block), 0.0, (np.ones(len(block)) if weights is None else weights[places])[:, np.newaxis])
-        mass = own.sum(axis=0)
-        known = np.where(mass > 0, mass, 1.0)
-        block = np.nan_to_num(block)
-        middle = (own * block).sum(axis=0) / known
-        step, whole = middle - mean, total + mass
-        part = np.where(whole > 0, mass / np.where(whole > 0, whole, 1.0), 0.0)
-        squares = squares + (own * (block - middle) ** 2).sum(axis=0) + step**2 * total * part
-        mean, total = mean + step * part, whole
-    deviations = np.sqrt(squares / np.where(total > 0, total, 1.0))
-    return np.where(deviations > 0, deviations, 1.0)

@@ -111,7 +111,9 @@ impl Csr {
     }
 
     fn __repr__(&self) -> String {
-        let (n, d, stored) = (self.len(), self.dim, self.stored());
+        let n = self.len();
+        let d = self.dim;
+        let stored = self.stored();
         format!("Sparse rows, in memory: {n} rows, {d} columns, {stored} values; the others are 0")
     }
 
@@ -132,21 +134,9 @@ impl Csr {
 
     /// All of it as an array (n, d), with its zeros.
     fn toarray<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let all = 0..self.len();
-        let wrong = |error: io::Error| PyValueError::new_err(error.to_string());
         Ok(match &self.values {
-            Values::F32(_) => {
-                let mut rows = Array2::<f32>::default((self.len(), self.dim));
-                let out = rows.as_slice_mut().expect("rows in order");
-                self.source::<f32>(all).read(0, out).map_err(wrong)?;
-                rows.into_pyarray(py).into_any()
-            }
-            Values::F64(_) => {
-                let mut rows = Array2::<f64>::default((self.len(), self.dim));
-                let out = rows.as_slice_mut().expect("rows in order");
-                self.source::<f64>(all).read(0, out).map_err(wrong)?;
-                rows.into_pyarray(py).into_any()
-            }
+            Values::F32(_) => self.dense::<f32>()?.into_pyarray(py).into_any(),
+            Values::F64(_) => self.dense::<f64>()?.into_pyarray(py).into_any(),
         })
     }
 
@@ -252,6 +242,15 @@ impl Csr {
             Some(weights) => Sparse::weighted(self.dim, starts, ids, values, weights.to_vec()),
             None => Sparse::new(self.dim, starts, ids, values),
         }
+    }
+
+    /// All rows with their zeros.
+    fn dense<F: Float + Element>(&self) -> PyResult<Array2<F>> {
+        let mut rows = Array2::default((self.len(), self.dim));
+        let out = rows.as_slice_mut().expect("rows in order");
+        let read = self.source::<F>(0..self.len()).read(0, out);
+        read.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(rows)
     }
 
     /// These rows with their zeros, a block at a time.

@@ -131,6 +131,16 @@ impl Model {
         each!(self, model: F => model.at_floor())
     }
 
+    /// The length of each column (d) that distances count as 1: its deviation, where columns were standardised.
+    #[getter]
+    fn units(&self) -> Vec<f64> {
+        each!(self, model: F => {
+            let frame = model.frame();
+            let unit = |j: usize| frame.leave_product(j, j, 1.0).sqrt() / frame.unit();
+            (0..frame.dim()).map(unit).collect()
+        })
+    }
+
     /// Number of components.
     #[getter]
     fn components(&self) -> usize {

@@ -180,9 +180,9 @@ fn prior(settings: &Bound<'_, PyDict>, names: &Names) -> PyResult<Prior> {
     let Some(variance) = given else {
         return Ok(prior);
     };
-    let own = "prior variance";
-    let own = names.get(own).map_or(own, |own| own);
-    Ok(prior.variance(number(own, &variance)?))
+    let name = names.get("prior variance");
+    let name = name.map_or("prior variance", |given| given);
+    Ok(prior.variance(number(name, &variance)?))
 }
 
 /// A Dirichlet process with its concentration and priors by name; those that are `None` have their defaults.

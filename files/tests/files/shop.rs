@@ -449,14 +449,14 @@ fn times_have_one_text_everywhere() {
     let folder = tempfile::tempdir().unwrap();
     let midnight = 1_704_067_200;
     let times = [midnight, midnight + 36_000, midnight];
-    let of = |unit: i64| times.map(|time| time * unit).to_vec();
+    let in_units = |unit: i64| times.map(|time| time * unit).to_vec();
     let zone = "Europe/Berlin";
     let days = Date32Array::from(vec![19_723, 19_724, 19_723]);
     let arrays: [ArrayRef; 6] = [
-        Arc::new(TimestampSecondArray::from(of(1))),
-        Arc::new(TimestampMillisecondArray::from(of(1_000)).with_timezone("UTC")),
-        Arc::new(TimestampMicrosecondArray::from(of(1_000_000)).with_timezone(zone)),
-        Arc::new(TimestampNanosecondArray::from(of(1_000_000_000))),
+        Arc::new(TimestampSecondArray::from(in_units(1))),
+        Arc::new(TimestampMillisecondArray::from(in_units(1_000)).with_timezone("UTC")),
+        Arc::new(TimestampMicrosecondArray::from(in_units(1_000_000)).with_timezone(zone)),
+        Arc::new(TimestampNanosecondArray::from(in_units(1_000_000_000))),
         Arc::new(StringArray::from(vec![
             "2024-01-01 00:00:00",
             "2024-01-01T11:00+01:00",
