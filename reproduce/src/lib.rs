@@ -6,9 +6,10 @@ pub mod hard;
 use coremix::data::Dense;
 use coremix::stage::{Rng, Stage};
 use coremix::{Builder, Element, Evaluations, Float, Mixture, Rule, metrics};
-use ndarray::Array2;
+use ndarray::{Array, Array2, Dimension};
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
 use rayon::prelude::*;
+use std::io;
 use std::num::ParseIntError;
 use std::time::Instant;
 
@@ -43,16 +44,18 @@ pub fn overlapping_gaussians((n, d, components): (usize, usize, usize)) -> Array
     points
 }
 
-/// The rows of a set of `../shared/data`; where it is absent, that is printed.
+/// An array of `../shared/data`, by its name: `s1`, or `s1.labels`. Where it is absent, that is printed.
 ///
 /// # Errors
 /// For a file that cannot be read.
-pub fn load<T: ReadableElement>(set: &str) -> Result<Option<Array2<T>>, ReadNpyError> {
-    let path = format!("../shared/data/{set}.npy");
+pub fn load<T: ReadableElement, D: Dimension>(
+    name: &str,
+) -> Result<Option<Array<T, D>>, ReadNpyError> {
+    let path = format!("../shared/data/{name}.npy");
     match read_npy(&path) {
         Ok(x) => Ok(Some(x)),
         Err(ReadNpyError::Io(_)) => {
-            println!("SKIPPED {set}: {path} is absent");
+            println!("SKIPPED {name}: {path} is absent");
             Ok(None)
         }
         Err(error) => Err(error),
@@ -152,22 +155,22 @@ impl<F: Float> Runs<F> {
 pub fn slope(numbers: &[usize], values: &[f64]) -> f64 {
     let x: Vec<f64> = numbers.iter().map(|&k| (k as f64).ln()).collect();
     let y: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let (mx, my) = (mean(&x).0, mean(&y).0);
-    let products = x.iter().zip(&y).map(|(x, y)| (x - mx) * (y - my));
-    let squares = x.iter().map(|x| (x - mx).powi(2));
+    let middle = mean(&x).0;
+    let height = mean(&y).0;
+    let products = x.iter().zip(&y).map(|(x, y)| (x - middle) * (y - height));
+    let squares = x.iter().map(|x| (x - middle).powi(2));
     products.sum::<f64>() / squares.sum::<f64>()
 }
 
-/// A line of what the system knows of this process, such as `VmHWM:`, in MiB; 0 where it says nothing.
-#[must_use]
-pub fn memory(what: &str) -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// A line of what the system knows of this process, such as `VmHWM:`, in KiB.
+///
+/// # Errors
+/// If the system does not say.
+pub fn memory(what: &str) -> io::Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(what));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    number
-        .and_then(|number| number.parse::<f64>().ok())
-        .unwrap_or(0.0)
-        / 1024.0
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.ok_or_else(|| io::Error::other("no such line in /proc/self/status"))
 }
 
 /// Mean and its standard error.
@@ -203,6 +206,14 @@ pub fn sizes<const N: usize>(defaults: [usize; N]) -> Result<[usize; N], ParseIn
 pub fn heading(columns: &[&str]) {
     println!("\n| | {} |", columns.join(" | "));
     println!("|---|{}", "---|".repeat(columns.len()));
+}
+
+/// Published figures, each with the one of this crate after it.
+#[must_use]
+pub fn beside(published: &[&str], here: impl IntoIterator<Item = String>) -> Vec<String> {
+    let pairs = published.iter().zip(here);
+    let cells = pairs.flat_map(|(published, here)| [(*published).to_owned(), here]);
+    cells.collect()
 }
 
 /// A row of a Markdown table.

@@ -1,13 +1,12 @@
 //! The guide's table of abilities: each algorithm has an ability, or an error says what does.
 
-use crate::common::blobs;
+use crate::common::{Stored, blobs};
 use coremix::coreset::OnePass;
-use coremix::data::{Blocks, Source, Sparse};
+use coremix::data::{Blocks, Sparse};
 use coremix::families::Column;
 use coremix::prelude::*;
 use coremix::{Algorithm, BoxedMixture, Checkpoint, Metric};
 use ndarray::{Array2, ArrayView2, s};
-use std::io;
 use std::path::Path;
 
 const N: usize = 300;
@@ -41,27 +40,6 @@ fn rows() -> Array2<f64> {
     x
 }
 
-/// A source of rows that are read in blocks.
-struct InFile(Array2<f64>);
-
-impl Source for InFile {
-    type Element = f64;
-
-    fn len(&self) -> usize {
-        self.0.nrows()
-    }
-
-    fn dim(&self) -> usize {
-        self.0.ncols()
-    }
-
-    fn read(&self, first: usize, out: &mut [f64]) -> io::Result<()> {
-        let rows = self.0.slice(s![first.., ..]);
-        out.iter_mut().zip(rows).for_each(|(out, x)| *out = *x);
-        Ok(())
-    }
-}
-
 fn sparse(x: ArrayView2<'_, f64>) -> Sparse<'static, f64> {
     let mut starts = vec![0];
     let mut columns = Vec::new();
@@ -86,8 +64,11 @@ fn answers(what: &str, model: &BoxedMixture<f64>, data: &dyn Data<f64>, x: Array
     );
     let shares = model.responsibilities(data).unwrap();
     for (label, shares) in labels.iter().zip(shares.outer_iter()) {
-        let own = shares[*label as usize];
-        assert!(shares.iter().all(|share| *share <= own + 1e-9), "{what}");
+        let of_label = shares[*label as usize];
+        assert!(
+            shares.iter().all(|share| *share <= of_label + 1e-9),
+            "{what}"
+        );
         assert!((shares.sum() - 1.0).abs() < 1e-9, "{what}");
     }
     let back = BoxedMixture::from_bytes(&model.to_bytes(&[]).unwrap()).unwrap();
@@ -130,7 +111,7 @@ fn fitted(name: &'static str, ability: &str) -> Result<()> {
             fit(algorithm, &sparse(numbers.view()), &x)?;
         }
         "rows of a file" => {
-            let data = Blocks::new(InFile(numbers.clone()))?;
+            let data = Blocks::new(Stored(numbers.clone()))?;
             let of_file = fit(algorithm.clone(), &data, &numbers)?;
             assert_eq!(of_file.means(), of_numbers(algorithm)?.means(), "{what}");
         }

@@ -1,13 +1,12 @@
 //! `k_means` chooses its search: bounds, cells or all products, with the labels and the iterations of all products.
 
-use crate::common::{blobs, on, seeds};
-use coremix::data::{Blocks, Source};
+use crate::common::{Stored, blobs, on, seeds};
+use coremix::data::Blocks;
 use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Builder, Float, algorithms};
 use ndarray::{Array2, Axis};
-use std::io;
 
 fn products<F: Float>(k: usize) -> Builder<F> {
     algorithms::k_means(k).e_step(Exhaustive::truncated(1))
@@ -106,27 +105,6 @@ fn few_products_are_all_made() {
     assert!((share(&fit, 3_000, 10) - 1.0).abs() < 1e-12);
 }
 
-/// Rows that are read when they are asked for.
-struct Rows(Array2<f32>);
-
-impl Source for Rows {
-    type Element = f32;
-
-    fn len(&self) -> usize {
-        self.0.nrows()
-    }
-
-    fn dim(&self) -> usize {
-        self.0.ncols()
-    }
-
-    fn read(&self, first: usize, out: &mut [f32]) -> io::Result<()> {
-        let from = first * self.dim();
-        out.copy_from_slice(&self.0.as_slice().unwrap()[from..from + out.len()]);
-        Ok(())
-    }
-}
-
 /// Weights, rows in memory or not, and any number of threads: the same bits.
 #[test]
 fn chosen_searches_are_the_same_bits_everywhere() {
@@ -137,7 +115,7 @@ fn chosen_searches_are_the_same_bits_everywhere() {
         let x = x.mapv(|x| x as f32);
         let weights = ndarray::Array1::from_shape_fn(x.nrows(), |i| [1.0, 0.5, 3.0][i % 3]);
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
-        let blocks = Blocks::weighted(Rows(x.clone()), weights.to_vec()).unwrap();
+        let blocks = Blocks::weighted(Stored(x.clone()), weights.to_vec()).unwrap();
         let builder = algorithms::k_means(k).seeder(UniformSeeder::new());
         let clusterer = builder.tolerance(0.0).max_iterations(6).build().unwrap();
         let whole = clusterer.fit(&data).unwrap();

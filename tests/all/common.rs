@@ -11,11 +11,12 @@ pub use compare::{
 pub use families::Family;
 
 use coremix::coreset::Subset;
+use coremix::data::Source;
 use coremix::families::Product;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::stage::{Rng, Shape, Stage};
-use coremix::{BoxedMixture, Builder, Float, algorithms, metrics};
+use coremix::{BoxedMixture, Builder, Element, Float, algorithms, metrics};
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis};
 use std::f64::consts::PI;
 use std::path::Path;
@@ -703,4 +704,26 @@ pub fn seeds<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Array2<F> {
         rows.swap(i, i + rng.below(x.nrows() - i));
     }
     x.select(ndarray::Axis(0), &rows[..k])
+}
+
+/// Rows that are read from an array, as from a file.
+#[derive(Debug)]
+pub struct Stored<T>(pub Array2<T>);
+
+impl<T: Element> Source for Stored<T> {
+    type Element = T;
+
+    fn len(&self) -> usize {
+        self.0.nrows()
+    }
+
+    fn dim(&self) -> usize {
+        self.0.ncols()
+    }
+
+    fn read(&self, first: usize, out: &mut [T]) -> std::io::Result<()> {
+        let values = self.0.as_slice().unwrap();
+        out.copy_from_slice(&values[first * self.dim()..][..out.len()]);
+        Ok(())
+    }
 }

@@ -113,20 +113,21 @@ fn log_gamma(x: f64) -> f64 {
 /// The predictive density as it is in books, of some columns alone: a Student t with the degrees of freedom of all of them.
 fn student_t(model: &DirichletProcessMixture<f64>, columns: &[usize], point: &[f64]) -> f64 {
     let d = columns.len() as f64;
-    let all = model.means().ncols() as f64;
+    let dim = model.means().ncols() as f64;
     let terms = (0..model.components()).map(|t| {
         let beta = model.mean_precisions()[t];
         let nu = model.degrees_of_freedom()[t];
-        let degrees = nu + 1.0 - all;
+        let degrees = nu + 1.0 - dim;
         let covariances = model.covariances();
-        let own = covariances.index_axis(Axis(0), t);
-        let own = own.select(Axis(0), columns).select(Axis(1), columns);
-        let scale = own.mapv(|x| x * nu * (1.0 + beta) / (beta * degrees));
+        let rows = covariances.index_axis(Axis(0), t).select(Axis(0), columns);
+        let among = rows.select(Axis(1), columns);
+        let scale = among.mapv(|x| x * nu * (1.0 + beta) / (beta * degrees));
         // Elimination, which has the determinant and the solution.
         let mut rows = scale.clone();
-        let apart = columns.iter().zip(point);
-        let apart: Vec<f64> = apart.map(|(j, y)| y - model.means()[[t, *j]]).collect();
-        let mut right = apart.clone();
+        let from_mean = columns.iter().zip(point);
+        let from_mean = from_mean.map(|(j, y)| y - model.means()[[t, *j]]);
+        let differences: Vec<f64> = from_mean.collect();
+        let mut right = differences.clone();
         let mut log_det = 0.0;
         for i in 0..columns.len() {
             log_det += rows[[i, i]].ln();
@@ -144,7 +145,7 @@ fn student_t(model: &DirichletProcessMixture<f64>, columns: &[usize], point: &[f
                 right[i] -= rows[[i, j]] * right[j];
             }
             right[i] /= rows[[i, i]];
-            form += right[i] * apart[i];
+            form += right[i] * differences[i];
         }
         let density = log_gamma((degrees + d) / 2.0)
             - log_gamma(degrees / 2.0)
@@ -198,8 +199,8 @@ fn parts_of_a_dirichlet_process_are_student_ts() {
         }
         let order = [2, 0, 3, 1];
         let turned = model.marginal(&order).unwrap();
-        let own = density(&turned, &points.select(Axis(1), &order));
-        assert!(close(own, density(&model, &points), 1e-9));
+        let of_turned = density(&turned, &points.select(Axis(1), &order));
+        assert!(close(of_turned, density(&model, &points), 1e-9));
         assert!(model.marginal(&[]).is_err() && model.marginal(&[4]).is_err());
         assert!(model.condition(&[0], &[f64::NAN]).is_err());
         assert!(model.condition(&[0, 1, 2, 3], &[0.0; 4]).is_err());

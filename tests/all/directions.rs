@@ -1,15 +1,14 @@
 //! Directions: rows of length 1, unit means, concentrations, on dense and sparse rows.
 
-use crate::common::{blobs, close, on, read, rises_in_phases, rounding};
+use crate::common::{Stored, blobs, close, on, read, rises_in_phases, rounding};
 use crate::own_families::{naive_step, near};
-use coremix::data::{Blocks, Source};
+use coremix::data::Blocks;
 use coremix::families::VonMisesFisherMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{BoxedMixture, Float, Metric, algorithms, testing};
 use ndarray::{Array1, Array2, ArrayView1, Axis, array, s};
 use std::f64::consts::{PI, TAU};
-use std::io;
 
 /// Rows about some directions, of very different lengths.
 fn rays<F: Float>(n: usize, d: usize, k: usize, seed: u64) -> Array2<F> {
@@ -337,23 +336,8 @@ fn hostile_rows_have_finite_fits() {
 /// Rows of a source have the bits of those in memory.
 #[test]
 fn blocks_have_the_same_bits() {
-    struct Rows(Array2<f32>);
-    impl Source for Rows {
-        type Element = f32;
-        fn len(&self) -> usize {
-            self.0.nrows()
-        }
-        fn dim(&self) -> usize {
-            self.0.ncols()
-        }
-        fn read(&self, first: usize, out: &mut [f32]) -> io::Result<()> {
-            let from = first * self.dim();
-            out.copy_from_slice(&self.0.as_slice().unwrap()[from..from + out.len()]);
-            Ok(())
-        }
-    }
     let x = rays::<f32>(2_000, 20, 8, 2);
-    let blocks = Blocks::new(Rows(x.clone())).unwrap();
+    let blocks = Blocks::new(Stored(x.clone())).unwrap();
     let fit = |data: &dyn Data<f32>| {
         let fit = algorithms::spherical_k_means(8).seed(1).build().unwrap();
         fit.fit(data).unwrap().model
@@ -364,27 +348,12 @@ fn blocks_have_the_same_bits() {
 /// Rows of very different sizes: those of a coreset keep all their digits, however far the largest is.
 #[test]
 fn selected_rows_keep_small_numbers() {
-    struct Rows(Array2<f32>);
-    impl Source for Rows {
-        type Element = f32;
-        fn len(&self) -> usize {
-            self.0.nrows()
-        }
-        fn dim(&self) -> usize {
-            self.0.ncols()
-        }
-        fn read(&self, first: usize, out: &mut [f32]) -> io::Result<()> {
-            let from = first * self.dim();
-            out.copy_from_slice(&self.0.as_slice().unwrap()[from..from + out.len()]);
-            Ok(())
-        }
-    }
     for (d, sizes) in [(65, -24..12), (8, -30..15), (3, 0..17)] {
         let mut x = blobs::<f32>(155, d, 5, 4);
         for (n, mut row) in x.outer_iter_mut().enumerate() {
             row *= 10f32.powi(sizes.start + (n % sizes.len()) as i32);
         }
-        let blocks = Blocks::new(Rows(x.clone())).unwrap();
+        let blocks = Blocks::new(Stored(x.clone())).unwrap();
         let dense = Dense::new(&x).unwrap();
         let fit = |data: &dyn Data<f32>| {
             let fit = algorithms::spherical_k_means(3).coreset(Lightweight::new(80));

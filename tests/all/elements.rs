@@ -1,7 +1,7 @@
 //! Rows stored in small number types: fits are those of the same values in `f32`, bit for bit.
 
-use crate::common::blobs;
-use coremix::data::{Blocks, Source};
+use crate::common::{Stored, blobs};
+use coremix::data::Blocks;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Element, Fit, Save};
 use half::{bf16, f16};
@@ -16,25 +16,6 @@ fn rows(columns: usize) -> Array2<f32> {
 fn found(fit: &Fit<BoxedMixture<f32>>) -> (Vec<u8>, Vec<u64>) {
     let free_energies = fit.report.free_energies.iter().map(|f| f.to_bits());
     (fit.model.to_bytes(&[]).unwrap(), free_energies.collect())
-}
-
-/// Rows that are read from a place that holds them.
-#[derive(Debug)]
-struct Stored<T>(Array2<T>);
-
-impl<T: Element> Source for Stored<T> {
-    type Element = T;
-    fn len(&self) -> usize {
-        self.0.nrows()
-    }
-    fn dim(&self) -> usize {
-        self.0.ncols()
-    }
-    fn read(&self, first: usize, out: &mut [T]) -> std::io::Result<()> {
-        let values = self.0.as_slice().unwrap();
-        out.copy_from_slice(&values[first * self.dim()..][..out.len()]);
-        Ok(())
-    }
 }
 
 fn fits_are_those_of_f32<T: Element<Float = f32>>(of: impl Fn(f32) -> T) {

@@ -1,9 +1,9 @@
 //! Floors of variances (E20, E52): they follow from what a component's own numbers can tell, not from the range of the data.
 
-use crate::common::{blobs, rises_in_phases, rounding};
+use crate::common::{Stored, blobs, rises_in_phases, rounding};
 use coremix::Float;
 use coremix::algorithms;
-use coremix::data::{Blocks, Data, Source};
+use coremix::data::{Blocks, Data};
 use coremix::families::GaussianMixture;
 use coremix::metrics::adjusted_rand_index;
 use coremix::prelude::*;
@@ -164,27 +164,6 @@ fn narrow_clusters_far_apart() {
     }
 }
 
-/// Rows that are read from memory like others.
-struct Held(Array2<f64>);
-
-impl Source for Held {
-    type Element = f64;
-
-    fn len(&self) -> usize {
-        self.0.nrows()
-    }
-
-    fn dim(&self) -> usize {
-        self.0.ncols()
-    }
-
-    fn read(&self, first: usize, out: &mut [f64]) -> std::io::Result<()> {
-        let start = first * self.dim();
-        out.copy_from_slice(&self.0.as_slice().unwrap()[start..start + out.len()]);
-        Ok(())
-    }
-}
-
 /// Far values with weights, on a coreset, and under hard assignments to one variance.
 #[test]
 fn a_far_value_with_weights_and_coresets() {
@@ -216,7 +195,7 @@ fn a_far_value_with_weights_and_coresets() {
     }
     let (data, blocks) = (
         Dense::new(&all).unwrap(),
-        Blocks::new(Held(all.clone())).unwrap(),
+        Blocks::new(Stored(all.clone())).unwrap(),
     );
     for kind in KINDS {
         let [memory, read] = [

@@ -1,14 +1,13 @@
 //! Components without mass (E54): where there is one variance for all, they get rows, as long as there are different ones.
 
-use crate::common::{blobs, on, phases, rises_in_phases};
-use coremix::data::{Blocks, Source};
+use crate::common::{Stored, blobs, on, phases, rises_in_phases};
+use coremix::data::Blocks;
 use coremix::families::GaussianMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Builder, Cancel, Float, algorithms};
 use ndarray::{Array1, Array2, Axis, array, concatenate};
 use proptest::prelude::*;
-use std::io;
 use std::ops::ControlFlow;
 
 type Of<F> = fn(usize) -> Builder<F>;
@@ -199,30 +198,12 @@ fn soft_supports() {
     }
 }
 
-#[derive(Debug)]
-struct Read(Array2<f64>);
-
-impl Source for Read {
-    type Element = f64;
-    fn len(&self) -> usize {
-        self.0.nrows()
-    }
-    fn dim(&self) -> usize {
-        self.0.ncols()
-    }
-    fn read(&self, first: usize, out: &mut [f64]) -> io::Result<()> {
-        let from = first * self.dim();
-        out.copy_from_slice(&self.0.as_slice().unwrap()[from..from + out.len()]);
-        Ok(())
-    }
-}
-
 /// From a file, on any number of threads, and after a checkpoint: the bits of one fit.
 #[test]
 fn the_same_bits() {
     let x: Array2<f64> = blobs(9_000, 3, 12, 6);
     let data = Dense::new(x.view()).unwrap();
-    let read = Blocks::new(Read(x.clone())).unwrap();
+    let read = Blocks::new(Stored(x.clone())).unwrap();
     let folder = std::env::temp_dir().join(format!("coremix-vacant-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     for (name, algorithm) in hard() {

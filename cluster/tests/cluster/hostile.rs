@@ -156,17 +156,17 @@ async fn settings_that_cannot_be() {
     let cosine = "gmm".parse::<Algorithm>().unwrap().clusters(2);
     let cosine = cosine.metric(coremix::Metric::Cosine);
     refused(Job::new(cosine, ["x", "y"]), &table, "must be of Gaussians").await;
-    let of = |kind: Covariance| {
+    let job_of = |kind: Covariance| {
         let gmm = "gmm".parse::<Algorithm>().unwrap().clusters(2);
         Job::new(gmm.covariance(kind), ["x", "y"])
     };
     use Covariance::{Diagonal, Factors, Full, Spherical, Tied, TiedSpherical};
     for kind in [Full, Tied, Factors(1)] {
-        refused(of(kind), &table, "a variance per component or column").await;
-        refused(of(kind), &table, "Job::sample draws a coreset").await;
+        refused(job_of(kind), &table, "a variance per component or column").await;
+        refused(job_of(kind), &table, "Job::sample draws a coreset").await;
     }
     for kind in [TiedSpherical, Spherical, Diagonal] {
-        of(kind).fit(&table).await.unwrap();
+        job_of(kind).fit(&table).await.unwrap();
     }
     // More than all components is all.
     job().support(Support::Best(99)).fit(&table).await.unwrap();

@@ -14,7 +14,7 @@ use coremix::{Element, Progress, Report, algorithms};
 use ndarray::Array2;
 use ndarray_npy::read_npy;
 use rayon::prelude::*;
-use reproduce::{median, overlapping_gaussians};
+use reproduce::{median, memory, overlapping_gaussians, slope};
 use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::process::Command;
@@ -265,19 +265,6 @@ fn time_seeder(seed: impl Fn(&mut Rng) -> coremix::Result<Seeds<f32>>) -> Result
     Ok(time)
 }
 
-/// The exponent of k: least squares of logarithms.
-fn slope(numbers: &[usize], times: &[f64]) -> f64 {
-    let logarithms =
-        |values: &mut dyn Iterator<Item = f64>| -> Vec<f64> { values.map(f64::ln).collect() };
-    let x = logarithms(&mut numbers.iter().map(|&k| k as f64));
-    let y = logarithms(&mut times.iter().copied());
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let (mx, my) = (mean(&x), mean(&y));
-    let products = x.iter().zip(&y).map(|(x, y)| (x - mx) * (y - my));
-    let squares = x.iter().map(|x| (x - mx).powi(2));
-    products.sum::<f64>() / squares.sum::<f64>()
-}
-
 /// Every part over many rows, each in its own process.
 fn rows(parts: &[&str]) -> Result<()> {
     let (n, d, k) = LARGE;
@@ -388,12 +375,4 @@ fn read(x: &Array2<f32>) -> f32 {
         sums.iter().chain(rest).sum::<f32>()
     };
     values.par_chunks(1 << 16).map(chunk).sum()
-}
-
-/// A line of what the system knows of this process, in KiB.
-fn memory(what: &str) -> Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(what));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.ok_or("no such line in /proc/self/status")?.parse()?)
 }

@@ -122,9 +122,6 @@ fn fit(name: &str, shape: &[usize]) -> std::result::Result<(), Box<dyn std::erro
     let boxed: Box<dyn Estimator<f32>> = algorithm.boxed()?;
     let found = boxed.fit(&data)?;
     assert!(found.model.components() == clusters);
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = line.and_then(|line| line.split_whitespace().next());
-    println!("{}", peak.ok_or("no VmHWM")?);
+    println!("{}", reproduce::memory("VmHWM:")?);
     Ok(())
 }

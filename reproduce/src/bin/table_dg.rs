@@ -11,8 +11,8 @@ use coremix::prelude::*;
 use coremix::{Builder, Element, Evaluations, Float, algorithms, metrics};
 use ndarray::{Array1, Array2, Axis};
 use reproduce::{
-    Runs, as_published, heading, load, mean, median, overlapping_gaussians, row, signed, slope,
-    with_error,
+    Runs, as_published, beside, heading, load, mean, median, overlapping_gaussians, row, signed,
+    slope, with_error,
 };
 
 type Outcome = std::result::Result<(), Box<dyn std::error::Error>>;
@@ -84,7 +84,7 @@ fn main() -> Outcome {
             "RMSE between runs",
         ]);
         for case in &CASES {
-            if let Some(x) = load::<f32>(case.set)? {
+            if let Some(x) = load::<f32, _>(case.set)? {
                 large(case, &x)?;
             }
         }
@@ -92,7 +92,7 @@ fn main() -> Outcome {
     if wanted("small") {
         small_heading();
         for set in SMALL {
-            if let (Some(x), Some(labels)) = (load(set)?, load_labels(set)?) {
+            if let (Some(x), Some(labels)) = (load(set)?, load(&format!("{set}.labels"))?) {
                 small(set, &x, &class_means(&x, &labels))?;
             }
         }
@@ -106,23 +106,16 @@ fn main() -> Outcome {
     }
     let song = &CASES[1];
     if wanted("members")
-        && let Some(x) = load::<f32>(song.set)?
+        && let Some(x) = load::<f32, _>(song.set)?
     {
         members(song, &x)?;
     }
     if wanted("coresets")
-        && let Some(x) = load::<f32>(song.set)?
+        && let Some(x) = load::<f32, _>(song.set)?
     {
         coresets(song, &x)?;
     }
     Ok(())
-}
-
-fn load_labels(set: &str) -> std::result::Result<Option<Array1<u32>>, ndarray_npy::ReadNpyError> {
-    match ndarray_npy::read_npy(format!("../shared/data/{set}.labels.npy")) {
-        Err(ndarray_npy::ReadNpyError::Io(_)) => Ok(None),
-        labels => labels.map(Some),
-    }
 }
 
 /// k-means on a coreset, of which seeds and E-steps are exchanged.
@@ -169,10 +162,7 @@ fn large(case: &Case, x: &Array2<f32>) -> Result<()> {
             own.fewer(&table[0], Evaluations::total),
             with_error(mean(&own.iterations), 1),
         ];
-        let pairs = published.iter().zip(here);
-        let mut cells: Vec<String> = pairs
-            .flat_map(|(published, here)| [(*published).to_owned(), here])
-            .collect();
+        let mut cells = beside(&published, here);
         cells.push(format!("{:.3}", median(&own.seconds)));
         cells.push(with_error(own.stability()?, 0));
         row(
@@ -201,10 +191,10 @@ fn growth(x: &Array2<f32>, numbers: &[usize]) -> Result<()> {
         ];
         let mut cells = Vec::new();
         for (number, builder) in builders.into_iter().enumerate() {
-            let mut own = Runs::default();
-            own.run(x, as_published(builder, TOLERANCE).seeder(start).seed(1))?;
-            let evaluations = own.evaluations[0].search as f64;
-            let iterations = own.iterations[0];
+            let mut results = Runs::default();
+            results.run(x, as_published(builder, TOLERANCE).seeder(start).seed(1))?;
+            let evaluations = results.evaluations[0].search as f64;
+            let iterations = results.iterations[0];
             let of_row = evaluations / (iterations + 1.0) / n as f64;
             totals[number].push(evaluations);
             each[number].push(of_row);
@@ -215,7 +205,7 @@ fn growth(x: &Array2<f32>, numbers: &[usize]) -> Result<()> {
     let exponents = |values: &[Vec<f64>; 3]| {
         values
             .each_ref()
-            .map(|own| format!("{:.2}", slope(numbers, own)))
+            .map(|values| format!("{:.2}", slope(numbers, values)))
     };
     println!(
         "\nExponents of k: evaluations {}; of one row in a search {}",
@@ -239,19 +229,19 @@ fn members(case: &Case, x: &Array2<f32>) -> Result<()> {
             .map(|name| &**name),
     );
     let run = |h, r| -> Result<Runs<f32>> {
-        let mut own = Runs::default();
+        let mut results = Runs::default();
         for seed in 1..=3 {
             let builder = on_coreset(case.clusters, case.coreset).seed(seed);
-            own.run(x, builder.e_step(SimilaritySampling::new(h, r)))?;
+            results.run(x, builder.e_step(SimilaritySampling::new(h, r)))?;
         }
-        Ok(own)
+        Ok(results)
     };
     let base = mean(&run(H, R)?.errors).0;
     for h in [2, 3, 5, 10, 20] {
         let mut cells = Vec::new();
         for r in sizes {
-            let own = run(h, r)?;
-            let evaluations: Vec<f64> = own
+            let results = run(h, r)?;
+            let evaluations: Vec<f64> = results
                 .evaluations
                 .iter()
                 .map(|each| each.search as f64)
@@ -259,9 +249,9 @@ fn members(case: &Case, x: &Array2<f32>) -> Result<()> {
             cells.push(format!(
                 "{:.1e}, {:.2}, {:.0}, {:+.1}",
                 mean(&evaluations).0,
-                median(&own.seconds),
-                mean(&own.iterations).0,
-                own.above(base).0
+                median(&results.seconds),
+                mean(&results.iterations).0,
+                results.above(base).0
             ));
         }
         row(&format!("H = {h}"), &cells);
@@ -285,18 +275,18 @@ fn coresets(case: &Case, x: &Array2<f32>) -> Result<()> {
     let mut saved = Vec::new();
     let mut more = Vec::new();
     for size in sizes {
-        let mut found = [Runs::<f32>::default(), Runs::default()];
+        let mut both = [Runs::<f32>::default(), Runs::default()];
         for seed in 1..=5 {
             let builder = || on_coreset(case.clusters, size).seed(seed);
-            found[0].run(x, builder().e_step(Neighborhood::new(H, G)))?;
-            found[1].run(x, builder().e_step(SimilaritySampling::new(H, R)))?;
+            both[0].run(x, builder().e_step(Neighborhood::new(H, G)))?;
+            both[1].run(x, builder().e_step(SimilaritySampling::new(H, R)))?;
         }
-        let [vc, d] = found.each_ref().map(|own| {
+        let [vc, d] = both.each_ref().map(|own| {
             let searches = own.evaluations.iter().map(|each| each.search as f64);
             searches.sum::<f64>()
         });
         saved.push(format!("{:.0} %", 100.0 * (1.0 - d / vc)));
-        let [vc, d] = found
+        let [vc, d] = both
             .each_ref()
             .map(|own| format!("{:.1}", mean(&own.iterations).0));
         more.push(format!("{d}, {vc}"));

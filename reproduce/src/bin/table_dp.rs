@@ -17,9 +17,8 @@ use coremix::stage::Rng;
 use coremix::{Builder, algorithms};
 use faer::{MatRef, Side};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
-use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
 use plotters::prelude::*;
-use reproduce::{as_published, heading, mean, median, row, with_error};
+use reproduce::{as_published, heading, load, mean, median, row, with_error};
 use std::f64::consts::TAU;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -110,18 +109,6 @@ fn main() -> Outcome<()> {
         }
     }
     Ok(())
-}
-
-fn load<T: ReadableElement>(set: &str) -> Outcome<Option<Array2<T>>> {
-    let path = format!("../shared/data/{set}.npy");
-    match read_npy(&path) {
-        Ok(x) => Ok(Some(x)),
-        Err(ReadNpyError::Io(_)) => {
-            println!("SKIPPED {set}: {path} is absent");
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Mean 0 and variance 1 in every column, over all rows.

@@ -12,7 +12,7 @@ use ndarray::{Array2, Axis};
 use ndarray_npy::ReadableElement;
 use rayon::prelude::*;
 use reproduce::{
-    Runs, TOLERANCE, as_published, heading, load, mean, median, memory, row, signed, slope,
+    Runs, TOLERANCE, as_published, beside, heading, load, mean, median, memory, row, signed, slope,
     with_error,
 };
 use std::ops::RangeInclusive;
@@ -198,8 +198,8 @@ fn table<T>(case: &Case, x: &Array2<T>) -> Result<()>
 where
     T: Element<Float = f32>,
 {
-    let all = runs(x, TOLERANCE, case.k_means())?;
-    let base = mean(&all.errors).0;
+    let k_means = runs(x, TOLERANCE, case.k_means())?;
+    let base = mean(&k_means.errors).0;
     let (reference, [var, vc]) = case.authors;
     let algorithms = [
         (None, ""),
@@ -209,24 +209,21 @@ where
     ];
     let lines = NAMES.iter().zip(case.published).zip(algorithms);
     for ((name, published), (builder, authors)) in lines {
-        let own = builder
+        let fitted = builder
             .map(|builder| runs(x, TOLERANCE, builder))
             .transpose()?;
-        let own = own.as_ref().unwrap_or(&all);
+        let results = fitted.as_ref().unwrap_or(&k_means);
         let here = [
-            signed(own.above(base), 2),
-            own.faster(&all),
-            own.fewer(&all, Evaluations::total),
-            with_error(mean(&own.iterations), 1),
-            own.start(),
+            signed(results.above(base), 2),
+            results.faster(&k_means),
+            results.fewer(&k_means, Evaluations::total),
+            with_error(mean(&results.iterations), 1),
+            results.start(),
         ];
-        let pairs = published.iter().zip(here);
-        let mut cells: Vec<String> = pairs
-            .flat_map(|(published, here)| [(*published).to_owned(), here])
-            .collect();
-        cells.push(format!("{:.3}", median(&own.seconds)));
+        let mut cells = beside(&published, here);
+        cells.push(format!("{:.3}", median(&results.seconds)));
         cells.push(authors.to_owned());
-        cells.push(signed(own.above(reference), 1));
+        cells.push(signed(results.above(reference), 1));
         row(
             &format!("{}, k = {}: {name}", case.set, case.clusters),
             &cells,
@@ -241,7 +238,7 @@ fn warm_up(case: &Case, x: &Array2<f32>) -> Result<()> {
         "\n{}: searches before the first M-step; error over k-means++ in %, iterations",
         case.set
     );
-    let all = mean(&runs(x, TOLERANCE, case.k_means())?.errors).0;
+    let base = mean(&runs(x, TOLERANCE, case.k_means())?.errors).0;
     let searches = [0, 2, 4];
     heading(
         &searches
@@ -260,9 +257,12 @@ fn warm_up(case: &Case, x: &Array2<f32>) -> Result<()> {
                 } else {
                     case.var(search(n))
                 };
-                let own = runs(x, TOLERANCE, builder)?;
-                let iterations = mean(&own.iterations).0;
-                cells.push(format!("{}, {iterations:.0}", signed(own.above(all), 2)));
+                let results = runs(x, TOLERANCE, builder)?;
+                let iterations = mean(&results.iterations).0;
+                cells.push(format!(
+                    "{}, {iterations:.0}",
+                    signed(results.above(base), 2)
+                ));
             }
             row(&format!("{name}, G = {g} + {random}"), &cells);
         }
@@ -320,15 +320,15 @@ fn nmi(case: &Case, x: &Array2<f32>) -> Result<()> {
         let mut cells = Vec::new();
         for coreset in sizes {
             let of_size = Case { coreset, ..*case };
-            let mut found = Vec::new();
+            let mut agreement = Vec::new();
             for (seed, whole) in SEEDS.zip(&whole) {
                 let builder = match name {
                     "LWCS" => of_size.lwcs(),
                     _ => of_size.vc(case.search()),
                 };
-                found.push(metrics::nmi(labels(builder, seed)?.view(), whole.view())?);
+                agreement.push(metrics::nmi(labels(builder, seed)?.view(), whole.view())?);
             }
-            cells.push(with_error(mean(&found), 4));
+            cells.push(with_error(mean(&agreement), 4));
         }
         row(name, &cells);
     }
@@ -396,7 +396,7 @@ fn large((n, d): (usize, usize), coreset: usize, numbers: &[usize]) -> Outcome {
     ]);
     let data = Dense::new(x.view())?;
     let test = Dense::new(test.view())?;
-    let rows = memory("VmRSS:");
+    let rows = memory("VmRSS:")?;
     let mut seeding = Vec::new();
     let mut em = Vec::new();
     for &k in numbers {
@@ -410,7 +410,7 @@ fn large((n, d): (usize, usize), coreset: usize, numbers: &[usize]) -> Outcome {
             format!("{:.1}", seeding[seeding.len() - 1]),
             format!("{:.1}", em[em.len() - 1]),
             format!("{}", fit.report.iterations),
-            format!("{:.0}", memory("VmHWM:") - rows),
+            format!("{:.0}", (memory("VmHWM:")? - rows) / 1024.0),
             format!("{:.4e}", fit.model.quantization_error(&test)?),
         ];
         row(&format!("k = {k}"), &cells);

@@ -7,6 +7,7 @@ use coremix::data::Sparse;
 use coremix::prelude::*;
 use ndarray::Array1;
 use ndarray_npy::{read_npy, write_npy};
+use reproduce::memory;
 use std::path::Path;
 use std::time::Instant;
 
@@ -14,10 +15,7 @@ type Answer<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 
 /// The most memory that the process had so far, in MiB.
 fn peak() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
-    kib.unwrap_or_default() / 1024.0
+    memory("VmHWM:").unwrap_or_default() / 1024.0
 }
 
 fn main() -> Answer<()> {
