@@ -290,7 +290,7 @@ pub(crate) struct Fit {
     /// Where to save the model
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: Option<PathBuf>,
-    /// Where to write the cluster of every row: .csv, .parquet or .arrow, with the --key columns, or .npy; - for the standard output
+    /// Where to write the cluster of every row: .csv, .csv.gz, .parquet or .arrow, with the --key columns, or .npy; - for the standard output; with --model 'labels/*.csv' for a file per file of rows
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: Option<PathBuf>,
     /// Where to write what the fit did and cost, as JSON
@@ -400,7 +400,7 @@ pub(crate) struct Assign {
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Where to write the cluster of every row: .csv, .parquet or .arrow, with the --key columns, or .npy; - for the standard output; 'labels/*.csv' for a file per file of rows
+    /// Where to write the cluster of every row: .csv, .csv.gz, .parquet or .arrow, with the --key columns, or .npy; - for the standard output; 'labels/*.csv' for a file per file of rows
     #[arg(long, short, value_name = "FILE")]
     pub(crate) labels: PathBuf,
     /// Write the M likeliest clusters of every row, best first, and how they share it (not to .npy)
@@ -442,7 +442,7 @@ pub(crate) struct Impute {
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) input: Input,
-    /// Where to write the rows, with the --key columns: .csv, .parquet or .arrow; - for the standard output
+    /// Where to write the rows, with the --key columns: .csv, .csv.gz, .parquet or .arrow; - for the standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
@@ -459,7 +459,7 @@ pub(crate) struct Sample {
     /// Seed of all random numbers: the same seed gives the same rows
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = seed)]
     pub(crate) seed: u64,
-    /// Where to write the rows and their clusters: .csv, .parquet or .arrow; - for the standard output
+    /// Where to write the rows and their clusters: .csv, .csv.gz, .parquet or .arrow; - for the standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
     #[command(flatten)]

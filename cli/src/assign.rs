@@ -1,8 +1,8 @@
 //! `coremix assign`
 
-use crate::arguments::Assign;
+use crate::arguments::{Assign, Input};
 use crate::failure::{Failure, Result};
-use crate::labels::{self, Labels};
+use crate::labels::{self, Labels, PerFile};
 use crate::messages::{is_quiet, item};
 use crate::outputs::{self, Output, is_standard_output};
 use crate::rows::{self, with_rows};
@@ -13,25 +13,36 @@ use coremix_files::{Keys, Rows};
 use std::path::PathBuf;
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
-    let Some(labels) = labels::PerFile::of(&assign.labels) else {
+    let Some(labels) = PerFile::of(&assign.labels) else {
         return to_one(assign, cancel);
     };
-    let files = rows::files(&assign.input)?;
-    let each: Vec<_> = files.iter().map(|file| labels.at(file)).collect();
-    // A name that cannot be written is an error before the first file is.
-    let keys = rows::keys(&assign.input);
-    let outputs: Vec<_> = each
-        .iter()
-        .map(|labels| Output::Labels(labels, &keys))
-        .collect();
-    outputs::check(&outputs, &files, assign.over.force)?;
-    for (file, labels) in files.into_iter().zip(each) {
+    for (file, labels) in files(&labels, &assign.input, assign.over.force)? {
         let mut one = assign.clone();
         one.input.rows = vec![file];
         one.labels = labels;
         to_one(&one, cancel)?;
     }
     Ok(())
+}
+
+/// The files of rows, each with the file for its labels. A name that cannot be written is an error before the first file is.
+pub(crate) fn files(
+    labels: &PerFile<'_>,
+    input: &Input,
+    force: bool,
+) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let files = rows::files(input)?;
+    let each: Vec<_> = files.iter().map(|file| labels.at(file)).collect();
+    let keys = rows::keys(input);
+    let outputs: Vec<_> = each
+        .iter()
+        .map(|labels| Output::Labels(labels, &keys))
+        .collect();
+    outputs::check(&outputs, &files, force)?;
+    for labels in &each {
+        labels::check(labels, false)?;
+    }
+    Ok(files.into_iter().zip(each).collect())
 }
 
 /// Writes the labels of all rows to one file.

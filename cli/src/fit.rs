@@ -1,9 +1,10 @@
 //! `coremix fit`
 
-use crate::arguments::{self, Common, Fit as Arguments, Metric, Names};
+use crate::arguments::{self, Assign, Common, Fit as Arguments, Metric, Names};
+use crate::assign;
 use crate::failure::{Failure, Result};
 use crate::found::{self, Fitted};
-use crate::labels::{self, Labels};
+use crate::labels::{self, Labels, PerFile};
 use crate::messages::{is_quiet, note, warn};
 use crate::outputs::{self, Output};
 use crate::progress::Bar;
@@ -14,12 +15,17 @@ use coremix::prelude::*;
 use coremix::{Checkpoint, Element, Estimator, Float};
 use coremix_files::{Keys, ReadAhead, Room, Rows, texts_note};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
-    if let Some(path) = &fit.labels {
+    let assign = assign_of(fit)?;
+    let labels = match &assign {
+        Some(_) => None,
+        None => fit.labels.as_deref(),
+    };
+    if let Some(path) = labels {
         labels::check(path, false)?;
     }
     let checkpoint = checkpoint_of(fit);
@@ -27,9 +33,7 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     let outputs = [
         fit.model.as_deref().map(Output::Model),
         checkpoint.as_deref().map(Output::Checkpoint),
-        fit.labels
-            .as_deref()
-            .map(|path| Output::Labels(path, &keys)),
+        labels.map(|path| Output::Labels(path, &keys)),
         fit.report.as_deref().map(Output::Report),
     ];
     let outputs: Vec<Output<'_>> = outputs.into_iter().flatten().collect();
@@ -53,6 +57,33 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
         decoder,
         cancel
     ))
+}
+
+/// What writes the labels of each file of rows from the saved model, if these are asked for.
+fn assign_of(fit: &Arguments) -> Result<Option<Assign>> {
+    let Some(labels) = &fit.labels else {
+        return Ok(None);
+    };
+    let Some(each) = PerFile::of(labels) else {
+        return Ok(None);
+    };
+    let Some(model) = &fit.model else {
+        let what = "--labels: a file for each file of rows needs --model, which labels them";
+        return Err(Failure::arguments(what));
+    };
+    if fit.input.rows.iter().any(|path| path == Path::new("-")) {
+        let what = "--labels: the standard input is one file of rows: name one file of labels";
+        return Err(Failure::arguments(what));
+    }
+    assign::files(&each, &fit.input, fit.over.force)?;
+    Ok(Some(Assign {
+        model: model.clone(),
+        input: fit.input.clone(),
+        labels: labels.clone(),
+        top: None,
+        densities: false,
+        over: fit.over.clone(),
+    }))
 }
 
 fn of_rows<T: Element>(
@@ -91,14 +122,19 @@ fn of_rows<T: Element>(
         })?;
     }
     if let Some(path) = &fit.labels {
-        let labels = Labels {
-            path,
-            keys,
-            top: 0,
-            densities: false,
+        let written = match assign_of(fit)? {
+            Some(assign) => assign::run(&assign, cancel),
+            None => {
+                let labels = Labels {
+                    path,
+                    keys,
+                    top: 0,
+                    densities: false,
+                };
+                let rows = ReadAhead::new(rows.clone());
+                labels::write(&*fitted.model, &rows, labels, cancel)
+            }
         };
-        let rows = ReadAhead::new(rows.clone());
-        let written = labels::write(&*fitted.model, &rows, labels, cancel);
         written.map_err(|failure| match (failure, &fit.model) {
             (Failure::Interrupted(_), Some(model)) => Failure::Interrupted(format!(
                 ": the model is saved in {}, and 'coremix assign' writes the labels",

@@ -62,17 +62,11 @@ pub(crate) fn check(path: &Path, more: bool) -> Result<()> {
         leave_output_to_labels();
         return Ok(());
     }
-    if path.is_dir() || PerFile::of(path).is_some() {
-        let folder = if path.is_dir() {
-            path
-        } else {
-            path.parent().unwrap_or(path)
-        };
-        let each = folder.join("*.csv");
+    if path.is_dir() {
         return Err(Failure::arguments(format!(
-            "--labels {}: name a file for the labels of all rows; coremix assign --labels '{}' writes one for each file",
+            "--labels {}: name a file for the labels of all rows, or '{}' for one for each file of rows",
             path.display(),
-            each.display(),
+            path.join("*.csv").display(),
         )));
     }
     LabelWriter::check(path, columns(more)).map_err(|error| Failure::arguments(error.to_string()))

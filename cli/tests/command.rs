@@ -2931,7 +2931,7 @@ const WRONG: [(&str, i32, &[&str]); 40] = [
     (
         "fit shop.csv -k 3 -l labels.txt",
         2,
-        &["labels.txt", ".csv, .parquet, .arrow or .npy"],
+        &["labels.txt", ".csv, .csv.gz, .parquet, .arrow or .npy"],
     ),
     (
         "fit shop.csv -k 3 -l shop.csv",
@@ -3065,14 +3065,25 @@ fn each_file_of_rows_has_a_file_of_labels() {
     ];
     let (code, said) = folder.fails(&two);
     assert!(code == 2 && said.contains("two outputs"), "{said}");
-    // A folder is no name; a fit has one file for all rows.
-    let fit = ["fit", "days", "--key", "id", "-k", "2", "-l", "out/*.csv"];
-    for arguments in [&[&assign[..], &["out"]].concat()[..], &fit] {
-        let (code, said) = folder.fails(arguments);
-        assert!(
-            code == 2 && said.contains("coremix assign --labels 'out/*.csv'"),
-            "{said}"
-        );
+    // A fit writes the same files by the model that it saves, compressed if they are called so.
+    let fit = ["fit", "days", "--key", "id", "-k", "2", "-q", "-l"];
+    folder.done(&[&fit[..], &["out/fit-*.csv.gz", "-m", "m"]].concat());
+    for day in 0..3 {
+        let [of_fit, of_assign] = ["fit-day-{}.csv.gz", "of-day-{}.csv"]
+            .map(|name| labels(&folder.at("out").join(name.replace("{}", &day.to_string()))));
+        assert_eq!(of_fit, of_assign);
+    }
+    // A folder is no name, and without a model nothing labels each file.
+    for (arguments, what) in [
+        ([&assign[..], &["out"]].concat(), "or 'out/*.csv'"),
+        ([&fit[..], &["out/*.csv"]].concat(), "needs --model"),
+        (
+            [&fit[..], &["out/*.csv", "-m", "m", "-"]].concat(),
+            "standard input",
+        ),
+    ] {
+        let (code, said) = folder.fails(&arguments);
+        assert!(code == 2 && said.contains(what), "{said}");
     }
 }
 

@@ -545,7 +545,7 @@ class CoremixEstimator(Parameters, Estimator):
         ----------
         X : array-like of shape (n_samples, n_features), Arrow table, or Scan
         path : path
-            ``.parquet``, ``.arrow``, ``.csv``, or ``.npy`` for labels alone.
+            ``.parquet``, ``.arrow``, ``.csv``, ``.csv.gz``, or ``.npy`` for labels alone.
         log_density : bool, default=False
             Whether there is a column ``log_density``, too, in nats.
         force : bool, default=False

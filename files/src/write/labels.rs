@@ -13,6 +13,9 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use coremix::data::{Data, Dense, Lists, Source, Sparse};
 use coremix::ndarray::ArrayView2;
 use coremix::{Element, Error, Mixture, Result};
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use flate2::{Compression as Level, GzBuilder};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -27,7 +30,7 @@ use std::sync::Arc;
 
 /// Writes a file of results, block by block: the keys of the rows, their labels, and columns of `f64`, such as scores.
 ///
-/// How its name ends is its format: `.parquet`, `.arrow`, `.csv`, or `.npy` for labels alone. The columns are the key columns, `label`
+/// How its name ends is its format: `.parquet`, `.arrow`, `.csv`, `.csv.gz`, or `.npy` for labels alone. The columns are the key columns, `label`
 /// (u32), and those that are named. The file gets its name in [`finish`](Self::finish), when all of it is on the disk. Until
 /// then, and after an error, what was there before stays as it was. In memory is one row group of 65,536 rows.
 ///
@@ -58,10 +61,11 @@ enum To {
     Parquet(Box<ArrowWriter<Output>>),
     Arrow(Box<ArrowFileWriter<Output>>),
     Csv(Output),
+    CsvGz(GzEncoder<Output>),
     Stream(Box<dyn Write + Send>),
 }
 
-/// The entry in the metadata of a Parquet or Arrow file of labels: its name and its value.
+/// The entry in the metadata of a Parquet or Arrow file of labels: its name and its value. Compressed text has both in its comment.
 const MARK: (&str, &str) = ("coremix", "labels");
 
 impl fmt::Debug for LabelWriter {
@@ -87,13 +91,13 @@ impl LabelWriter {
     /// [`Error::File`](coremix::Error::File) for a name of another format, and for columns in an `.npy` file.
     pub fn check(path: impl AsRef<Path>, columns: &[&str]) -> Result<()> {
         let path = path.as_ref();
-        let what = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("npy") if !columns.is_empty() => {
-                "an .npy file holds labels alone: .csv, .parquet and .arrow have room for more"
+        let what = match ending(path) {
+            Some(".npy") if !columns.is_empty() => {
+                "an .npy file holds labels alone: .csv, .csv.gz, .parquet and .arrow have room for more"
             }
-            Some("npy" | "csv" | "parquet" | "arrow") => return Ok(()),
-            _ => {
-                "labels are written as .csv, .parquet, .arrow or .npy: choose one of these endings"
+            Some(_) => return Ok(()),
+            None => {
+                "labels are written as .csv, .csv.gz, .parquet, .arrow or .npy: choose one of these endings"
             }
         };
         Err(fault(&path.display().to_string(), what))
@@ -133,17 +137,24 @@ impl LabelWriter {
         keys: Option<Keys>,
         columns: Vec<Field>,
     ) -> Result<Self> {
-        let mut output = Output::create(path.as_ref())?;
+        let path = path.as_ref();
+        let mut output = Output::create(path)?;
         let name = output.path();
-        if name.ends_with(".npy") {
+        let ending = ending(path);
+        if ending == Some(".npy") {
             let npy = NpyWriter::new(output, None)?;
             return Self::begin(&name, keys, columns, |_| Ok(To::Npy(npy)));
         }
         Self::begin(&name, keys, columns, |schema| {
-            if name.ends_with(".csv") {
+            if ending == Some(".csv") {
                 return names(&mut output, schema).map(|()| To::Csv(output));
             }
-            if name.ends_with(".arrow") {
+            if ending == Some(".csv.gz") {
+                let marked = GzBuilder::new().comment(format!("{} {}", MARK.0, MARK.1));
+                let mut packed = marked.write(output, Level::default());
+                return names(&mut packed, schema).map(|()| To::CsvGz(packed));
+            }
+            if ending == Some(".arrow") {
                 let mut writer = ArrowFileWriter::try_new(output, schema)?;
                 writer.write_metadata(MARK.0, MARK.1);
                 return Ok(To::Arrow(Box::new(writer)));
@@ -201,7 +212,7 @@ impl LabelWriter {
         })
     }
 
-    /// Whether a file holds labels that this type wrote, as far as the file tells: a Parquet, Arrow or `.npy` file says so, and a CSV
+    /// Whether a file holds labels that this type wrote, as far as the file tells: a Parquet, Arrow, `.csv.gz` or `.npy` file says so, and a CSV
     /// file has no columns but `label`, with whole numbers, and at least one of those called `others`, such as its keys. Labels
     /// alone may be anyone's.
     #[must_use]
@@ -210,20 +221,24 @@ impl LabelWriter {
         let Ok(mut file) = File::open(path) else {
             return false;
         };
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("npy") => npy::is_of_numbers::<u32>(&mut file),
-            Some("parquet") => SerializedFileReader::new(file).is_ok_and(|file| {
+        match ending(path) {
+            Some(".npy") => npy::is_of_numbers::<u32>(&mut file),
+            Some(".parquet") => SerializedFileReader::new(file).is_ok_and(|file| {
                 let marks = file.metadata().file_metadata().key_value_metadata();
                 let is_mark =
                     |mark: &KeyValue| (&*mark.key, mark.value.as_deref()) == (MARK.0, Some(MARK.1));
                 marks.is_some_and(|marks| marks.iter().any(is_mark))
             }),
-            Some("arrow") => guarded(|| ArrowReader::try_new(file, None).map_err(invalid))
+            Some(".arrow") => guarded(|| ArrowReader::try_new(file, None).map_err(invalid))
                 .is_ok_and(|file| {
                     file.custom_metadata()
                         .get(MARK.0)
                         .is_some_and(|value| value == MARK.1)
                 }),
+            Some(".csv.gz") => GzDecoder::new(file).header().is_some_and(|header| {
+                let mark = format!("{} {}", MARK.0, MARK.1);
+                header.comment() == Some(mark.as_bytes())
+            }),
             _ => {
                 let mut rows = csv::Reader::from_reader(file.take(RECORD));
                 let names = rows.headers().cloned().unwrap_or_default();
@@ -326,6 +341,7 @@ impl LabelWriter {
             To::Parquet(writer) => writer.write(&batch).map_err(|error| named(&error)),
             To::Arrow(writer) => writer.write(&batch).map_err(|error| named(&error)),
             To::Csv(to) => lines(to, &batch).map_err(|error| named(&error)),
+            To::CsvGz(to) => lines(to, &batch).map_err(|error| named(&error)),
             To::Stream(to) => lines(to, &batch).map_err(|error| named(&error)),
         }
     }
@@ -407,9 +423,22 @@ impl LabelWriter {
                 output.map_err(|error| fault(&self.path, error))?.finish()
             }
             To::Csv(output) => output.finish(),
+            To::CsvGz(packed) => {
+                let output = packed.finish();
+                output.map_err(|error| fault(&self.path, error))?.finish()
+            }
             To::Stream(mut to) => to.flush().map_err(|error| fault(&self.path, error)),
         }
     }
+}
+
+/// How the name of a file ends, if files can be written so.
+fn ending(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_str()?;
+    let is_of = |ending: &&str| name.len() > ending.len() && name.ends_with(ending);
+    [".csv", ".csv.gz", ".parquet", ".arrow", ".npy"]
+        .into_iter()
+        .find(is_of)
 }
 
 /// The fields of labels, of the likeliest components with their shares, and of named columns.

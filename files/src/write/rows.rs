@@ -31,7 +31,7 @@ impl Values {
     }
 }
 
-/// Writes rows, block by block, as `.parquet`, `.arrow` or `.csv`: the keys of the rows, and the columns that are named. It treats files as
+/// Writes rows, block by block, as `.parquet`, `.arrow`, `.csv` or `.csv.gz`: the keys of the rows, and the columns that are named. It treats files as
 /// [`LabelWriter`] does.
 ///
 /// ```

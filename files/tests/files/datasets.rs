@@ -312,7 +312,7 @@ fn matrices_and_vectors() {
 #[test]
 fn labels_beside_keys() {
     let all = ["parquet", "arrow", "csv"].into_iter();
-    for (ending, to) in all.flat_map(|ending| [(ending, "parquet"), (ending, "csv")]) {
+    for (ending, to) in all.flat_map(|ending| ["parquet", "csv", "csv.gz"].map(|to| (ending, to))) {
         let folder = tempfile::tempdir().unwrap();
         let (rows, _) = write(folder.path(), ending, &DataType::Float32);
         let options = Options::new().columns(["x"]).key("text").key("id");

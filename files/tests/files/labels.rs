@@ -79,7 +79,7 @@ fn a_file_gets_its_name_when_it_is_whole() {
 fn labels_are_known_by_what_is_in_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    for ending in ["npy", "parquet", "arrow", "csv"] {
+    for ending in ["npy", "parquet", "arrow", "csv", "csv.gz"] {
         let path = path("labels").with_extension(ending);
         assert!(!LabelWriter::wrote(&path, &[]));
         for rows in [0, 3] {
