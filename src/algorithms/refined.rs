@@ -8,20 +8,26 @@ use crate::base::stage::Stage;
 use crate::coreset::{Coreset, Lightweight};
 use crate::data::{Centres, Data, View};
 use crate::e_step::Exhaustive;
+use crate::em::checkpoint::Checkpoint;
 use crate::families::Covariance;
 use crate::fit::{Clusterer, Fit};
 use crate::m_step::{Coordinates, Needs, Variances};
 use crate::model::Mixture;
 use crate::seed::{Given, KMeansPlusPlus, Seeder, Seeds};
 use ndarray::Array2;
+use std::fmt;
 use std::sync::Arc;
 
 /// The seeder of mixtures of such a family. Means of counts are no rows, so these begin at rows.
-pub(super) fn seeder_of<F: Float>(needs: Needs) -> Arc<dyn Seeder<F>> {
+pub(super) fn seeder_of<F: Float>(
+    needs: Needs,
+    checkpoint: Option<&Checkpoint>,
+) -> Arc<dyn Seeder<F>> {
     match needs.coordinates {
         Coordinates::Raw => Arc::new(KMeansPlusPlus::new()),
         _ => Arc::new(Refined {
             in_all_units: needs.variances == Variances::Columns,
+            checkpoint: checkpoint.cloned(),
         }),
     }
 }
@@ -40,9 +46,22 @@ const SURELY: f64 = 1e-3;
 ///
 /// A family that is free of units has a second fit, of standardised columns: where units differ, a distance is that of the widest
 /// columns. The better of both by the free energy after one iteration with a variance for each component and column is the start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 struct Refined {
     in_all_units: bool,
+    /// That of the fit which begins here.
+    checkpoint: Option<Checkpoint>,
+}
+
+/// How the checkpoints of the fits go on, without and with standardised columns.
+const PARTS: [&str; 2] = [".start", ".start-standardised"];
+
+impl fmt::Debug for Refined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A fit may go on where its files have moved.
+        let mut shown = f.debug_struct("Refined");
+        shown.field("in_all_units", &self.in_all_units).finish()
+    }
 }
 
 impl Stage for Refined {}
@@ -65,6 +84,12 @@ impl<F: Float> Seeder<F> for Refined {
                 .standardise(standardise)
                 .directions(frame.has_directions())
                 .seed(rng.seed());
+            let fast = match &self.checkpoint {
+                Some(checkpoint) => {
+                    fast.written_to(&checkpoint.of_part(PARTS[usize::from(standardise)]))
+                }
+                None => fast,
+            };
             let Fit { model, report, .. } = fast.unchecked().fit(data)?;
             evaluations += report.evaluations.total();
             view.done(1);
@@ -87,6 +112,11 @@ impl<F: Float> Seeder<F> for Refined {
                     .map(|(j, v)| frame.enter_product(j, j, *v))
                     .collect();
                 centres = Centres::enter(others.view(), frame).with_spread(spread);
+            }
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            for part in PARTS {
+                checkpoint.of_part(part).remove();
             }
         }
         Ok(Seeds {

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 /// A file from which an interrupted fit can go on. The fit may be interrupted by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by
 /// its observer.
 ///
-/// A fit with a checkpoint writes what it needs to go on when the coreset and the seeds are there, at the end of every phase,
-/// and in between as often as it is told. The file is written in the same folder and then renamed to `path`: a kill at any
+/// A fit with a checkpoint writes what it needs to go on when the coreset is there, when the seeds are, at the end of every phase,
+/// and in between as often as it is told. Seeds that are the means of another fit, as those of [`gmm`](crate::algorithms::gmm), have
+/// checkpoints of their own next to it, whose names go on with `.start`, until they are there. The file is written in the same folder and then renamed to `path`: a kill at any
 /// moment leaves the last checkpoint as it was.
 ///
 /// A fit that goes on gives the same bits as one that was never stopped: model, labels, free energies, evaluations. Only the
@@ -110,6 +111,26 @@ impl Checkpoint {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The checkpoint of a fit that is a part of this one.
+    pub(crate) fn of_part(&self, part: &str) -> Self {
+        let mut path = self.path.clone().into_os_string();
+        path.push(part);
+        let resume = match self.resume {
+            Resume::No => Resume::No,
+            Resume::Yes | Resume::IfThere => Resume::IfThere,
+        };
+        Self {
+            path: path.into(),
+            resume,
+            ..self.clone()
+        }
+    }
+
+    /// Removes the file, where there is one.
+    pub(crate) fn remove(&self) {
+        std::fs::remove_file(&self.path).ok();
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -83,8 +83,8 @@ impl Settings {
     }
 }
 
-/// A seeder that depends on the family.
-pub(crate) type SeederOf<F> = fn(Needs) -> Arc<dyn Seeder<F>>;
+/// A seeder that depends on the family, and may have checkpoints of its own, next to that of the fit.
+pub(crate) type SeederOf<F> = fn(Needs, Option<&Checkpoint>) -> Arc<dyn Seeder<F>>;
 
 /// A list of phases that depends on the data.
 type List<F> = Arc<dyn Fn(Shape) -> Vec<Phase<F>> + Send + Sync>;
@@ -314,12 +314,13 @@ impl<F: Float, M: MStep<F>> Builder<F, M> {
     /// # Errors
     /// The first setting that breaks its rule, by name ([`Error::Parameter`] mostly).
     pub fn build(self) -> Result<Clusterer<F, M>> {
-        let Self(clusterer) = self;
-        let pipeline = &clusterer.pipeline;
+        let Self(Clusterer { pipeline, m_step }) = self;
+        let needs = m_step.needs();
+        let pipeline = pipeline.of_family(needs);
         pipeline.check()?;
-        clusterer.m_step.check(pipeline.settings.clusters)?;
-        pipeline.check_family(clusterer.m_step.needs())?;
-        Ok(clusterer)
+        m_step.check(pipeline.settings.clusters)?;
+        pipeline.check_family(needs)?;
+        Ok(Clusterer { pipeline, m_step })
     }
 }
 
@@ -361,8 +362,8 @@ impl<F: Float> Builder<F> {
     /// The seeder of a named algorithm, by what the family needs.
     pub(crate) fn seeder_of(mut self, seeder_of: SeederOf<F>) -> Self {
         let needs = MStep::<F>::needs(&*self.0.m_step);
-        self.0.pipeline.seeder = seeder_of(needs);
         self.0.pipeline.seeder_of = Some(seeder_of);
+        self.0.pipeline = self.0.pipeline.of_family(needs);
         self
     }
 
@@ -420,7 +421,7 @@ impl<F: Float> Pipeline<F> {
     /// With the seeder of a named algorithm for a family that needs this, unless the caller gave one.
     fn of_family(mut self, needs: Needs) -> Self {
         if let Some(seeder_of) = self.seeder_of {
-            self.seeder = seeder_of(needs);
+            self.seeder = seeder_of(needs, self.settings.checkpoint.as_ref());
         }
         self
     }

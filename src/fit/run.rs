@@ -217,6 +217,7 @@ impl<F: Float> Run<'_, F> {
         let plan = &self.plan;
         let settings = &self.pipeline.settings;
         if course.is_new() {
+            course.save(plan, context)?;
             self.starts(course, context)?;
             course.save(plan, context)?;
         } else {

@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Rows in memory that count how many of them are loaded, and cancel at one of these.
-struct Counting<'a> {
+pub(crate) struct Counting<'a> {
     inner: Dense<'a, f64>,
-    loaded: Arc<AtomicUsize>,
+    pub(crate) loaded: Arc<AtomicUsize>,
     at: usize,
-    cancel: Cancel,
+    pub(crate) cancel: Cancel,
 }
 
 impl<'a> Counting<'a> {
-    fn new(points: &'a Array2<f64>, at: usize) -> Self {
+    pub(crate) fn new(points: &'a Array2<f64>, at: usize) -> Self {
         Self {
             inner: Dense::new(points).unwrap(),
             loaded: Arc::default(),

@@ -1,5 +1,6 @@
 //! Checkpoints: a fit that goes on gives the bits of one that was never stopped.
 
+use crate::cancel::Counting;
 use crate::common::{blobs, on, phases, with_starts};
 use coremix::data::Rows;
 use coremix::prelude::*;
@@ -8,6 +9,7 @@ use coremix::{BoxedMixture, Estimator, FileFault, Float, algorithms};
 use ndarray::{Array1, Array2, Axis, s};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A file in a folder of its own, which is removed in the end.
@@ -771,6 +773,47 @@ fn cancelled_fits_go_on() {
         }
     }
     assert!(cancelled >= 8, "{cancelled}");
+}
+
+/// The fits that a mixture begins with go on, too, and leave no files behind.
+#[test]
+fn seeds_of_mixtures_go_on() {
+    let x = blobs::<f64>(6_000, 3, 24, 14);
+    let place = Place::new("seeds");
+    let rows = |counting: &Counting<'_>| counting.loaded.load(Ordering::Relaxed);
+    for covariance in [Covariance::TiedSpherical, Covariance::Diagonal] {
+        let algorithm = named("gmm").clusters(24).restarts(1);
+        let algorithm = algorithm.covariance(covariance);
+        let data = Counting::new(&x, usize::MAX);
+        let mut seeded = 0;
+        let whole = on(1, || {
+            boxed::<f64>(&algorithm, None).fit_observed(&data, &mut |progress| {
+                if matches!(progress, Progress::Seeded { .. }) {
+                    seeded = rows(&data);
+                }
+                ControlFlow::Continue(())
+            })
+        });
+        let whole = (bits(&whole.unwrap()), rows(&data));
+        let mut saved = 0;
+        for part in 1..8 {
+            let data = Counting::new(&x, seeded - part * seeded / 32);
+            let checkpoint = place.checkpoint().every_iterations(1);
+            let fit = boxed::<f64>(&algorithm.clone().cancel(&data.cancel), Some(checkpoint));
+            assert!(matches!(on(1, || fit.fit(&data)), Err(Error::Cancelled)));
+            let files = std::fs::read_dir(&place.0).unwrap().count();
+            let data = Counting::new(&x, usize::MAX);
+            let again = boxed::<f64>(&algorithm, Some(place.checkpoint().resume_if_there()));
+            let again = on(1, || again.fit(&data));
+            assert_eq!(bits(&again.unwrap()), whole.0, "{covariance:?} {part}");
+            let is_less = rows(&data) < whole.1;
+            saved += usize::from(is_less);
+            assert!(files > 1 || !is_less);
+            assert_eq!(std::fs::read_dir(&place.0).unwrap().count(), 1);
+            std::fs::remove_file(place.file()).unwrap();
+        }
+        assert!(saved > 1, "{covariance:?}: {saved}");
+    }
 }
 
 /// A fit that goes on in the middle of its last phase, and is stopped before that begins: there is a search to end with, and the
