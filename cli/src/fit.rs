@@ -59,7 +59,7 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     ))
 }
 
-/// What writes the labels of each file of rows from the saved model, if these are asked for.
+/// The command that writes the labels of each file of rows by the saved model, if they are asked for.
 fn assign_of(fit: &Arguments) -> Result<Option<Assign>> {
     let Some(labels) = &fit.labels else {
         return Ok(None);

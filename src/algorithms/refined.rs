@@ -49,7 +49,7 @@ const SURELY: f64 = 1e-3;
 #[derive(Clone)]
 struct Refined {
     in_all_units: bool,
-    /// That of the fit which begins here.
+    /// The checkpoint of the fit which begins here.
     checkpoint: Option<Checkpoint>,
 }
 
