@@ -6,6 +6,7 @@ use crate::common::{
     turned,
 };
 use coremix::prelude::*;
+use coremix::stage::Rng;
 use coremix::{Float, algorithms, testing};
 use nalgebra::DMatrix;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate};
@@ -600,6 +601,36 @@ fn lazy_points_are_near_enough() {
         }
         assert!(stayed > 0, "the rule was never used: {epsilon}, {seed}");
     }
+}
+
+/// A step of k-means can lower the log-likelihood of its mixture while it raises the free energy ([KM] Fig. S4).
+#[test]
+fn the_likelihood_may_fall_where_the_free_energy_rises() {
+    let mut falls = 0;
+    for seed in 0..20 {
+        let mut rng = Rng::from_seed(seed);
+        let centres = Array2::from_shape_fn((7, 2), |_| 1.5 * rng.normal());
+        let x = Array2::from_shape_fn((350, 2), |(n, j)| centres[[n % 7, j]] + rng.normal());
+        let data = Dense::new(&x).unwrap();
+        let mut before: Option<[f64; 2]> = None;
+        for iterations in 0..30 {
+            let k_means = algorithms::k_means(7).seed(seed).tolerance(0.0);
+            let fit = k_means.max_iterations(iterations).build().unwrap();
+            let fit = fit.fit(&data).unwrap();
+            if fit.report.iterations < iterations {
+                break;
+            }
+            let likelihood = fit.model.log_likelihood(&data).unwrap() / 350.0;
+            let bound = fit.report.free_energies.last().unwrap() / 350.0;
+            assert!(bound <= likelihood);
+            if let Some([old_likelihood, old_bound]) = before {
+                assert!(bound >= old_bound - 1e-12, "{seed}: {bound} {old_bound}");
+                falls += usize::from(likelihood < old_likelihood - 1e-3);
+            }
+            before = Some([likelihood, bound]);
+        }
+    }
+    assert!(falls >= 3, "{falls}");
 }
 
 /// (E10) at the first iterations of k-means-C' from the given start.
