@@ -11,8 +11,9 @@ class Report(dict[str, Any]):
 
     Keys: ``stop`` (why the fit ended), ``iterations``, ``free_energies`` (after each search of the last phase, in nats),
     ``phases`` (a dictionary each), ``evaluations`` (of distances, by stage), ``seconds`` (by stage), ``coreset_size``,
-    ``zero_mass`` (components without mass), ``at_floor`` (components that a floor of variances holds, though they have more
-    rows than columns), ``restart`` (the one that was kept) and ``restarts`` (their free energies).
+    ``coreset_entropy`` (from 0 to 1; near 1 a uniform coreset is as good), ``zero_mass`` (components without mass),
+    ``at_floor`` (components that a floor of variances holds, though they have more rows than columns), ``restart`` (the one
+    that was kept) and ``restarts`` (their free energies).
     """
 
     def __repr__(self) -> str:

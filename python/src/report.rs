@@ -20,6 +20,7 @@ pub(crate) fn report<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'p
     found.set_item("phases", phases)?;
     found.set_item("evaluations", evaluations)?;
     found.set_item("coreset_size", report.coreset_size)?;
+    found.set_item("coreset_entropy", report.coreset_entropy)?;
     found.set_item("zero_mass", report.zero_mass)?;
     found.set_item("at_floor", report.at_floor)?;
     found.set_item("seconds", seconds(py, &report.timings)?)?;

@@ -19,7 +19,7 @@ use crate::base::error::{Result, sound_total, sound_weight};
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::base::stage::Stage;
-use crate::data::View;
+use crate::data::{Data, View};
 
 /// Rows of a data set with new weights.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,16 @@ impl Subset {
         let total = self.weights.iter().fold(0.0, |sum, w| sum + w);
         let sound = sound.and_then(|()| sound_total(total));
         sound.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// Entropy of the chances that the rows had in each draw, over that of equal chances (E15): its estimate from the draws. A
+    /// row whose weight grew from w to w' had the chance w / (N' w'). `None` where weights say no chances.
+    pub(crate) fn entropy<F: Float>(&self, data: &dyn Data<F>) -> Option<f64> {
+        let draws = self.rows.len() as f64;
+        let pairs = self.rows.iter().zip(&self.weights);
+        let nats = pairs.map(|(&row, weight)| (draws * (weight / data.weight(row))).ln());
+        let share = nats.sum::<f64>() / draws / (data.summary().rows as f64).ln();
+        share.is_finite().then(|| share.clamp(0.0, 1.0))
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Report {
     pub evaluations: Evaluations,
     /// Rows of the first phase: those of the coreset, or all.
     pub coreset_size: usize,
+    /// Entropy of the chances by which the coreset of the first phase was drawn, over that of equal chances of all rows, from
+    /// 0 to 1 ([E15](crate::equations#e15)). Near 1 a uniform coreset is as good. It is estimated from the draws.
+    pub coreset_entropy: Option<f64>,
     /// Components without mass after the last search. Where k-means has converged there are some only if there are
     /// fewer distinct rows than clusters ([E54](crate::equations#e54)).
     pub zero_mass: usize,
@@ -255,6 +258,12 @@ impl fmt::Display for Report {
             "free energy {last:.6e}, {} components without mass",
             self.zero_mass
         )?;
+        if let Some(entropy) = self.coreset_entropy {
+            writeln!(
+                f,
+                "coreset of normalised entropy {entropy:.3}: at 1, all rows have the same chance"
+            )?;
+        }
         if self.at_floor > 0 {
             writeln!(
                 f,

@@ -182,6 +182,11 @@ impl<'a, F: Float> Plan<'a, F> {
         self.sets[place].selected.as_ref().map(|(_, subset)| subset)
     }
 
+    /// How even the chances of all rows were when these were drawn.
+    pub(super) fn entropy(&self, place: usize) -> Option<f64> {
+        self.subset(place)?.entropy(self.data)
+    }
+
     /// The first phase on all rows that does not need another one in a subspace.
     pub(super) fn on_all(&self) -> Option<usize> {
         let mut phases = self.phases.iter();

@@ -147,6 +147,7 @@ impl<F: Float> Run<'_, F> {
         let last = best.phases.last().expect("at least one phase");
         let all_ended = course.restarts.len() == self.pipeline.settings.restarts;
         let whole = all_ended && best.reached == self.plan.phases.len() && !course.cut;
+        let first = self.plan.phases[0].place;
         let report = Report {
             stop: match monitor.stop() {
                 // The time may be up after all was done.
@@ -160,7 +161,8 @@ impl<F: Float> Run<'_, F> {
             at_floor: last.at_floor,
             distance_evaluations: spent.evaluations.total(),
             evaluations: spent.evaluations,
-            coreset_size: self.plan.rows(self.plan.phases[0].place).len(),
+            coreset_size: self.plan.rows(first).len(),
+            coreset_entropy: self.plan.entropy(first),
             timings: spent.timings,
             restart,
             restarts: course.restarts,

@@ -34,6 +34,7 @@ mod checkpoints;
 mod chosen;
 mod conditional;
 mod contract;
+mod coresets;
 mod costs;
 mod datasets;
 mod directions;
