@@ -1,111 +1,75 @@
-//! The figures of \[DP\] on the data in `../shared/data`: Dirichlet process mixtures on all rows and on coresets.
+//! The experiment of \[DP\] on the data in `../shared/data`: Dirichlet process mixtures on all rows and on coresets.
 //!
-//! `cargo run --release -p reproduce --bin table_dp -- [SET ..] [OPTIONS]`, sets `kdd04bio`, `song`, `mnist` (default: all;
-//! `none` shows a small generated set instead). Each set is split into 80 % for fitting and 20 % held out. Coresets of
-//! every size are drawn from the first part, in two ways; the table has the predictive log-likelihood per held-out
-//! point and what the fit took, coreset and seeds included. Draw `i` uses split `i` modulo the number of splits and the
-//! seed `i` of its own. Means have their standard error in brackets; times are medians. Run it on an otherwise idle
-//! machine. The full protocol is `--splits 5 --full 5 --draws 25`; one full fit takes minutes.
-//!
-//! `--picture FILE.svg` draws the posterior ellipses of a two-dimensional set instead, for all rows and for a coreset.
+//! `cargo run --release -p reproduce --bin table_dp -- [SET ..] [OPTIONS]`, sets `mnist`, `song` (default: both), `kdd04bio`,
+//! and `none`, a small generated set. As in the paper, each set is split at random into 80 % for fitting and 20 % held out,
+//! and the priors are `paper_priors`. Fits of lightweight coresets and of uniform ones are compared with the fit of all
+//! rows of the same split. The error is the difference of the log-likelihoods of the held-out rows, relative to that of all
+//! rows: its mean over the draws, with 95 % intervals. Times have the coreset and the seeds in them, and are medians. Draw
+//! `i` is from split `i` modulo the number of splits, with the seed `i`. Rows per parameter are those of the lightweight
+//! coreset over the parameters of the components that have 0.1 % of the weight or more. Run it on an otherwise idle machine:
+//! a set takes minutes, and each fit of all rows of kdd04bio half a minute.
 
 use clap::Parser;
+use coremix::algorithms;
 use coremix::coreset::Coreset;
-use coremix::families::DirichletProcessMixture;
 use coremix::prelude::*;
 use coremix::stage::Rng;
-use coremix::{Builder, algorithms};
 use faer::{MatRef, Side};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
-use plotters::prelude::*;
-use reproduce::{as_published, heading, load, mean, median, row, with_error};
-use std::f64::consts::TAU;
-use std::path::{Path, PathBuf};
+use reproduce::{
+    TOLERANCE, as_published, heading, load, mean, median, overlapping_gaussians, row, with_error,
+};
 use std::time::Instant;
 
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 #[derive(Debug, Parser)]
 struct Settings {
-    /// `kdd04bio`, `song`, `mnist`; `none` for a small generated set
+    /// `mnist`, `song`, `kdd04bio`; `none` for a small generated set
+    #[arg(default_values = ["mnist", "song"])]
     sets: Vec<String>,
-    /// Splits into 80 % and 20 %
+    /// Splits, each with a fit of all rows
     #[arg(long, default_value_t = 5)]
     splits: usize,
-    /// Splits with a fit to all rows
-    #[arg(long, default_value_t = 0)]
-    full: usize,
     /// Coresets of each size and kind, over all splits
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 25)]
     draws: usize,
     /// Sizes of coresets
-    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 2_000, 4_000, 8_000, 16_000])]
+    #[arg(long, value_delimiter = ',', default_values_t = [500, 1_000, 2_000, 4_000, 8_000, 16_000])]
     sizes: Vec<usize>,
     /// Components
     #[arg(long, default_value_t = 100)]
     truncation: usize,
     /// Concentration
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 5.0)]
     concentration: f64,
-    /// The priors of the paper instead of those of the data
+    /// The priors of the data instead of those of the paper
     #[arg(long)]
-    paper_priors: bool,
-    /// The likeliest components that share a point, instead of all
-    #[arg(long)]
-    c_prime: Option<usize>,
-    #[arg(long, default_value_t = 1e-4)]
-    tolerance: f64,
-    #[arg(long, default_value_t = 200)]
-    max_iterations: usize,
-    /// Draw a picture here instead
-    #[arg(long)]
-    picture: Option<PathBuf>,
+    priors_of_data: bool,
 }
 
 fn main() -> Outcome<()> {
-    let mut settings = Settings::parse();
-    if let Some(path) = settings.picture.clone() {
-        return picture(&settings, &path);
-    }
-    if settings.sets.is_empty() {
-        settings.sets = ["kdd04bio", "song", "mnist"].map(String::from).into();
-    }
-    for set in settings.sets.clone() {
-        match set.as_str() {
-            "none" => {
-                settings.truncation = settings.truncation.min(12);
-                settings.max_iterations = settings.max_iterations.min(20);
-                settings.sizes = vec![100, 300];
-                (settings.full, settings.splits) = (1, 2);
-                table("generated", "5 blobs", &generated(1_500), &settings)?;
-            }
+    let settings = Settings::parse();
+    for set in &settings.sets {
+        let (what, x): (_, Option<Array2<f32>>) = match set.as_str() {
             "kdd04bio" => {
-                let x: Option<Array2<f32>> = load(&set)?;
-                if let Some(x) = x {
-                    table(
-                        &set,
-                        "74 columns, standardised",
-                        &standardised(x.view()),
-                        &settings,
-                    )?;
-                }
+                let x = load(set)?.map(|x: Array2<f32>| standardised(x.view()));
+                ("standardised", x)
             }
             "song" => {
-                let x: Option<Array2<f32>> = load(&set)?;
-                if let Some(x) = x {
-                    // The 12 averages of the timbre, and the first 13 of its covariances.
-                    let x = standardised(x.slice(s![.., ..25]));
-                    table(&set, "its first 25 columns, standardised", &x, &settings)?;
-                }
+                // The 12 averages of the timbre, and the first 13 of its covariances.
+                let of = |x: Array2<f32>| standardised(x.slice(s![.., ..25]));
+                ("its first columns, standardised", load(set)?.map(of))
             }
             "mnist" => {
-                let x: Option<Array2<u8>> = load("mnist_u8")?;
-                if let Some(x) = x {
-                    let x = whitened(&x, 10)?;
-                    table(&set, "10 whitened principal components", &x, &settings)?;
-                }
+                let x = load("mnist_u8")?.map(|x| whitened(&x, 10));
+                ("whitened principal components", x.transpose()?)
             }
-            other => println!("SKIPPED {other}: not one of kdd04bio, song, mnist, none"),
+            "none" => ("Gaussians", Some(overlapping_gaussians((1_000, 2, 5)))),
+            other => return Err(format!("{other}: not one of mnist, song, kdd04bio, none").into()),
+        };
+        if let Some(x) = x {
+            table(set, what, &x, &settings)?;
         }
     }
     Ok(())
@@ -154,23 +118,6 @@ fn whitened(x: &Array2<u8>, components: usize) -> Outcome<Array2<f32>> {
     Ok(out)
 }
 
-/// Five stretched blobs of different size in two dimensions.
-fn generated(n: usize) -> Array2<f32> {
-    let mut rng = Rng::from_seed(7);
-    let blobs: Vec<[f64; 6]> = (0..5)
-        .map(|_| std::array::from_fn(|i| rng.normal() * if i < 2 { 5.0 } else { 1.0 }))
-        .collect();
-    let mut x = Array2::zeros((n, 2));
-    for mut row in x.rows_mut() {
-        let share = rng.uniform();
-        let [mx, my, xx, xy, yx, yy] = blobs[(5.0 * share * share) as usize];
-        let (u, v) = (rng.normal(), rng.normal());
-        row[0] = (mx + xx * u + xy * v) as f32;
-        row[1] = (my + yx * u + yy * v) as f32;
-    }
-    x
-}
-
 /// Rows to fit and rows held out.
 fn split(x: &Array2<f32>, split: u64) -> (Array2<f32>, Array2<f32>) {
     let mut rng = Rng::from_seed(1_000 + split);
@@ -182,217 +129,119 @@ fn split(x: &Array2<f32>, split: u64) -> (Array2<f32>, Array2<f32>) {
     (x.select(Axis(0), fitted), x.select(Axis(0), held_out))
 }
 
-/// Results of the fits to one kind of rows.
-#[derive(Default)]
-struct Column {
-    /// Predictive log-likelihood per held-out point.
-    likelihoods: Vec<f64>,
-    seconds: Vec<f64>,
-    iterations: Vec<f64>,
-    per_iteration: Vec<f64>,
-    occupied: Vec<f64>,
-    effective: Vec<f64>,
+/// The result of a fit, and its costs.
+struct Run {
+    /// Log-likelihood of a held-out row.
+    nats: f64,
+    seconds: f64,
+    iterations: usize,
+    /// Components of 0.1 % of the rows or more.
+    components: usize,
+    /// Normalised entropy of the coreset, 1 where there is none.
+    entropy: f64,
 }
 
-impl Column {
-    fn fit(
-        &mut self,
-        settings: &Settings,
+impl Settings {
+    fn run(
+        &self,
         (fitted, held_out): &(Array2<f32>, Array2<f32>),
         coreset: impl Coreset<f32> + 'static,
-        seed: u64,
-    ) -> Outcome<()> {
+        seed: usize,
+    ) -> Result<Run> {
         let started = Instant::now();
-        let data = Dense::new(fitted.view())?;
-        let fit = run(settings, builder(settings, coreset, seed), &data)?;
-        self.seconds.push(started.elapsed().as_secs_f64());
-        let held_out = Dense::new(held_out.view())?;
-        let densities = fit.model.log_densities(&held_out)?;
-        self.likelihoods.push(densities.mean().expect("rows"));
-        self.iterations.push(fit.report.iterations as f64);
-        let search = fit.report.timings.search + fit.report.timings.update;
-        let searches = fit.report.iterations as f64 + 1.0;
-        self.per_iteration.push(search.as_secs_f64() / searches);
-        self.occupied.push(fit.model.components_above(0.001) as f64);
-        self.effective.push(fit.model.effective_components());
-        Ok(())
-    }
-
-    fn print(&self, name: &str, full: Option<&Self>) {
-        let seconds = median(&self.seconds);
-        let times = |full: &Self| format!("{:.1}x", median(&full.seconds) / seconds);
-        let cells = [
-            with_error(mean(&self.likelihoods), 4),
-            format!("{seconds:.2}"),
-            full.map_or_else(String::new, times),
-            format!("{:.1}", mean(&self.iterations).0),
-            format!("{:.3}", median(&self.per_iteration)),
-            format!("{:.0}", mean(&self.occupied).0),
-            format!("{:.1}", mean(&self.effective).0),
-        ];
-        row(name, &cells);
+        // As published: components that are not needed empty by themselves.
+        let family = DirichletProcess::new(self.concentration).merges(false);
+        let family = if self.priors_of_data {
+            family
+        } else {
+            family.paper_priors()
+        };
+        let builder = algorithms::dp_gmm(self.truncation, self.concentration).m_step(family);
+        let builder = as_published(builder.coreset(coreset), TOLERANCE).seed(seed as u64);
+        let fit = builder.build()?.fit(&Dense::new(fitted)?)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let densities = fit.model.log_densities(&Dense::new(held_out)?)?;
+        Ok(Run {
+            nats: densities.mean().expect("rows"),
+            seconds,
+            iterations: fit.report.iterations,
+            components: fit.model.components_above(0.001),
+            entropy: fit.report.coreset_entropy.unwrap_or(1.0),
+        })
     }
 }
 
-fn family(settings: &Settings) -> DirichletProcess {
-    // As published: components that are not needed empty by themselves.
-    let family = DirichletProcess::new(settings.concentration).merges(false);
-    if settings.paper_priors {
-        family.paper_priors()
-    } else {
-        family
-    }
+/// The mean of a figure of all runs, and its standard error.
+fn mean_of(runs: &[Run], figure: impl Fn(&Run) -> f64) -> (f64, f64) {
+    mean(&runs.iter().map(figure).collect::<Vec<_>>())
 }
 
-type Pipeline = Builder<f32, DirichletProcess>;
-
-fn builder(settings: &Settings, coreset: impl Coreset<f32> + 'static, seed: u64) -> Pipeline {
-    let builder = algorithms::dp_gmm(settings.truncation, settings.concentration)
-        .m_step(family(settings))
-        .coreset(coreset);
-    as_published(builder, settings.tolerance)
-        .max_iterations(settings.max_iterations)
-        .seed(seed)
-}
-
-fn run(
-    settings: &Settings,
-    builder: Pipeline,
-    data: &Dense<'_, f32>,
-) -> Result<Fit<DirichletProcessMixture<f32>>> {
-    match settings.c_prime {
-        Some(c_prime) => builder.e_step(Exhaustive::truncated(c_prime)),
-        None => builder,
-    }
-    .build()?
-    .fit(data)
+fn seconds(runs: &[Run]) -> f64 {
+    median(&runs.iter().map(|run| run.seconds).collect::<Vec<_>>())
 }
 
 fn table(set: &str, what: &str, x: &Array2<f32>, settings: &Settings) -> Outcome<()> {
     let (n, d) = x.dim();
+    let splits: Vec<_> = (0..settings.splits).map(|i| split(x, i as u64)).collect();
+    let full = splits.iter().enumerate();
+    let full = full.map(|(i, split)| settings.run(split, Full, i));
+    let full = full.collect::<Result<Vec<_>>>()?;
     println!(
-        "\n{set} ({n} x {d}: {what}), T = {}, concentration {}, {} priors, tolerance {}, {} splits, {} full fits, {} draws",
+        "\n{set} ({n} x {d}: {what}), T = {}, concentration {}, {} priors, {} splits, {} draws.\nAll rows: {} nats per held-out row, \
+         {:.2} s, {:.0} iterations, {:.0} components of 0.1 % or more.",
         settings.truncation,
         settings.concentration,
-        if settings.paper_priors {
-            "the paper's"
-        } else {
+        if settings.priors_of_data {
             "the data's"
+        } else {
+            "the paper's"
         },
-        settings.tolerance,
         settings.splits,
-        settings.full.min(settings.splits),
-        settings.draws
+        settings.draws,
+        with_error(mean_of(&full, |run| run.nats), 4),
+        seconds(&full),
+        mean_of(&full, |run| run.iterations as f64).0,
+        mean_of(&full, |run| run.components as f64).0,
     );
     heading(&[
-        "held-out nats",
-        "s",
-        "times as fast",
-        "iterations",
-        "s, each",
-        "of 0.1 % or more",
-        "effective",
+        "error of lightweight, %",
+        "of uniform, %",
+        "times as fast: lightweight",
+        "uniform",
+        "rows per parameter",
+        "entropy",
     ]);
-    let splits: Vec<_> = (0..settings.splits as u64).map(|i| split(x, i)).collect();
-    let mut full = Column::default();
-    for (seed, split) in splits.iter().enumerate().take(settings.full) {
-        full.fit(settings, split, Full, seed as u64)?;
-    }
-    let full = (!full.seconds.is_empty()).then_some(full);
-    if let Some(full) = &full {
-        full.print("all rows", None);
-    }
     for &size in &settings.sizes {
-        let (mut lightweight, mut uniform) = (Column::default(), Column::default());
-        for draw in 0..settings.draws {
-            let split = &splits[draw % splits.len()];
-            lightweight.fit(settings, split, Lightweight::new(size), draw as u64)?;
-            uniform.fit(settings, split, UniformCoreset::new(size), draw as u64)?;
-        }
-        lightweight.print(&format!("lightweight {size}"), full.as_ref());
-        uniform.print(&format!("uniform {size}"), full.as_ref());
+        let draws = |uniform: bool| -> Result<Vec<Run>> {
+            let run = |draw: usize| {
+                let split = &splits[draw % splits.len()];
+                if uniform {
+                    settings.run(split, UniformCoreset::new(size), draw)
+                } else {
+                    settings.run(split, Lightweight::new(size), draw)
+                }
+            };
+            (0..settings.draws).map(run).collect()
+        };
+        let error = |runs: &[Run]| {
+            let pairs = runs.iter().zip(full.iter().cycle());
+            let errors = pairs.map(|(run, all)| 100.0 * (run.nats / all.nats - 1.0).abs());
+            let (error, deviation) = mean(&errors.collect::<Vec<_>>());
+            format!("{error:.1} ± {:.1}", 1.96 * deviation)
+        };
+        let faster = |runs: &[Run]| format!("{:.1}x", seconds(&full) / seconds(runs));
+        let (lightweight, uniform) = (draws(false)?, draws(true)?);
+        let components = mean_of(&lightweight, |run| run.components as f64).0;
+        let parameters = components * ((d + 1) * (d + 2) / 2) as f64;
+        let cells = [
+            error(&lightweight),
+            error(&uniform),
+            faster(&lightweight),
+            faster(&uniform),
+            format!("{:.2}", size as f64 / parameters),
+            format!("{:.3}", mean_of(&lightweight, |run| run.entropy).0),
+        ];
+        row(&size.to_string(), &cells);
     }
-    Ok(())
-}
-
-/// All rows and a coreset: points, and the ellipses of two standard deviations of every component that has points.
-fn picture(settings: &Settings, path: &Path) -> Outcome<()> {
-    const INK: RGBColor = RGBColor(38, 38, 46);
-    const FULL: RGBColor = RGBColor(38, 103, 190);
-    const CORESET: RGBColor = RGBColor(206, 82, 36);
-    let set = settings.sets.first().map_or("s1", String::as_str);
-    let given: Option<Array2<f64>> = if set == "none" { None } else { load(set)? };
-    let x = given.map_or_else(|| generated(2_000), |x| x.mapv(|value| value as f32));
-    let size = settings.sizes[0]
-        .min(x.nrows() / 10)
-        .max(2 * settings.truncation);
-    let data = Dense::new(x.view())?;
-    let all = run(settings, builder(settings, Full, 1), &data)?;
-    let few = run(
-        settings,
-        builder(settings, Lightweight::new(size), 1),
-        &data,
-    )?;
-
-    let root = SVGBackend::new(path, (1_240, 640)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let range = |column: usize| {
-        let values = x.column(column);
-        let (low, high) = values.iter().fold((f32::MAX, f32::MIN), |(low, high), &v| {
-            (low.min(v), high.max(v))
-        });
-        let margin = f64::from(high - low) * 0.15;
-        f64::from(low) - margin..f64::from(high) + margin
-    };
-    let every: Vec<usize> = (0..x.nrows()).collect();
-    let drawn = few.coreset.as_ref().map_or(&every, |coreset| &coreset.rows);
-    let panels = root.split_evenly((1, 2));
-    for (panel, (fit, rows, colour, name)) in panels.iter().zip([
-        (&all, &every, FULL, "all rows"),
-        (&few, drawn, CORESET, "lightweight coreset"),
-    ]) {
-        let per_point = fit.model.log_likelihood(&data)? / x.nrows() as f64;
-        let caption = format!(
-            "{name}: {} points, {per_point:.2} nats per point; two deviations, faint: few points",
-            rows.len()
-        );
-        let mut chart = ChartBuilder::on(panel)
-            .margin(18)
-            .caption(caption, ("sans-serif", 18).into_font().color(&INK))
-            .build_cartesian_2d(range(0), range(1))?;
-        chart
-            .configure_mesh()
-            .disable_mesh()
-            .disable_axes()
-            .axis_style(INK.mix(0.5))
-            .draw()?;
-        let radius = if rows.len() > 1_000 { 1 } else { 2 };
-        let dots = rows.iter().map(|&n| {
-            let at = (f64::from(x[[n, 0]]), f64::from(x[[n, 1]]));
-            Circle::new(at, radius, INK.mix(0.35).filled())
-        });
-        chart.draw_series(dots)?;
-        let (proportions, covariances) = (fit.model.proportions(), fit.model.covariances());
-        for (t, covariance) in covariances.outer_iter().enumerate() {
-            // One that nobody needs is at the prior, as wide as the data.
-            if proportions[t] * x.nrows() as f64 <= 2.0 {
-                continue;
-            }
-            let means = fit.model.means();
-            let (mx, my) = (f64::from(means[[t, 0]]), f64::from(means[[t, 1]]));
-            let xx = covariance[[0, 0]].sqrt();
-            let yx = covariance[[1, 0]] / xx;
-            let yy = (covariance[[1, 1]] - yx * yx).max(0.0).sqrt();
-            let ellipse = (0..=96).map(|i| {
-                let (sin, cos) = (TAU * f64::from(i) / 96.0).sin_cos();
-                (mx + 2.0 * xx * cos, my + 2.0 * (yx * cos + yy * sin))
-            });
-            let opacity = (proportions[t] * 20.0).clamp(0.25, 1.0);
-            let style = colour.mix(opacity).stroke_width(2);
-            chart.draw_series([PathElement::new(ellipse.collect::<Vec<_>>(), style)])?;
-        }
-    }
-    root.present()?;
-    println!("{}", path.display());
     Ok(())
 }
