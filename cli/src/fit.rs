@@ -165,7 +165,7 @@ fn fitted<T: Element>(
     let mut algorithm = algorithm(fit, columns, rows.dim())?.cancel(cancel);
     if let Some(path) = checkpoint_of(fit) {
         let every = Duration::try_from_secs_f64(fit.checkpoint_every).unwrap_or(Duration::MAX);
-        if path.exists() && !is_quiet() {
+        if Checkpoint::to(&path).exists() && !is_quiet() {
             note(&format!("coremix: goes on from {}", path.display()));
         }
         let checkpoint = Checkpoint::to(path).every(every);
@@ -200,7 +200,7 @@ fn fitted<T: Element>(
     });
     drop(bar);
     let again = match checkpoint_of(fit) {
-        Some(path) if path.exists() => "the same command goes on where it was",
+        Some(path) if Checkpoint::to(&path).exists() => "the same command goes on where it was",
         Some(_) => "nothing was there to save yet, so the same command begins anew",
         None => {
             "nothing is saved without --model and --checkpoint-every, so the same command begins anew"

@@ -2734,7 +2734,7 @@ fn rows_are_filled_in_and_drawn() {
     folder.done(&[&impute[..], &["whole.parquet"]].concat());
     let (code, said) = folder.fails(&[&impute[..], &["whole.npy"]].concat());
     assert!(
-        code != 0 && said.contains(".csv, .parquet and .arrow"),
+        code != 0 && said.contains(".csv, .csv.gz, .parquet and .arrow"),
         "{said}"
     );
     let sample =
@@ -2953,7 +2953,7 @@ const WRONG: [(&str, i32, &[&str]); 40] = [
     (
         "assign m.cmx shop.csv -l l.npy --densities",
         2,
-        &["l.npy", ".csv, .parquet and .arrow"],
+        &["l.npy", ".csv, .csv.gz, .parquet and .arrow"],
     ),
     (
         "assign m.cmx shop.csv --columns visits -l l.csv",

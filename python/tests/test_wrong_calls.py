@@ -102,7 +102,7 @@ WRONG = [
     ("a setting of another algorithm", lambda _: KMeans(2, greedy=True).fit(X), ValueError, ["greedy = True", "'lloyd'"]),
     ("a sweep in another order", lambda _: coremix.sweep(KMeans(2), X, [2, 3]), TypeError, ["estimator = [2, 3]", "sweep(X, range(2, 9), GaussianMixture())"]),
     ("no threads", lambda _: KMeans(2, n_jobs=0).fit(X), ValueError, ["n_jobs = 0", "-1"]),
-    ("labels as something else", lambda folder: kmeans().assign(X, folder / "labels.txt"), ValueError, ["labels.txt", ".csv, .parquet"]),
+    ("labels as something else", lambda folder: kmeans().assign(X, folder / "labels.txt"), ValueError, ["labels.txt", ".csv, .csv.gz, .parquet"]),
     ("both of a pair", lambda _: VcGmm(2, n_clusters=2), TypeError, ["n_components is its name"]),
 ]
 

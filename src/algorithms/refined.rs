@@ -8,7 +8,7 @@ use crate::base::stage::Stage;
 use crate::coreset::{Coreset, Lightweight};
 use crate::data::{Centres, Data, View};
 use crate::e_step::Exhaustive;
-use crate::em::checkpoint::Checkpoint;
+use crate::em::checkpoint::{Checkpoint, STARTS};
 use crate::families::Covariance;
 use crate::fit::{Clusterer, Fit};
 use crate::m_step::{Coordinates, Needs, Variances};
@@ -53,9 +53,6 @@ struct Refined {
     checkpoint: Option<Checkpoint>,
 }
 
-/// How the checkpoints of the fits go on, without and with standardised columns.
-const PARTS: [&str; 2] = [".start", ".start-standardised"];
-
 impl fmt::Debug for Refined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A fit may go on where its files have moved.
@@ -86,7 +83,7 @@ impl<F: Float> Seeder<F> for Refined {
                 .seed(rng.seed());
             let fast = match &self.checkpoint {
                 Some(checkpoint) => {
-                    fast.written_to(&checkpoint.of_part(PARTS[usize::from(standardise)]))
+                    fast.written_to(&checkpoint.of_part(STARTS[usize::from(standardise)]))
                 }
                 None => fast,
             };
@@ -115,7 +112,7 @@ impl<F: Float> Seeder<F> for Refined {
             }
         }
         if let Some(checkpoint) = &self.checkpoint {
-            for part in PARTS {
+            for part in STARTS {
                 checkpoint.of_part(part).remove();
             }
         }

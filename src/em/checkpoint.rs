@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 /// A file from which an interrupted fit can go on. The fit may be interrupted by a crash, by `kill -9`, by a [`Cancel`](crate::Cancel) or by
 /// its observer.
 ///
-/// A fit with a checkpoint writes what it needs to go on when the coreset is there, when the seeds are, at the end of every phase,
-/// and in between as often as it is told. Seeds that are the means of another fit, as those of [`gmm`](crate::algorithms::gmm), have
-/// checkpoints of their own next to it, whose names go on with `.start`, until they are there. The file is written in the same folder and then renamed to `path`: a kill at any
+/// A fit with a checkpoint writes what it needs to go on when the coreset and the seeds are there, at the end of every phase,
+/// and in between as often as it is told. Seeds of [`gmm`](crate::algorithms::gmm) are the means of other fits: until they are there,
+/// these have checkpoints next to it, whose names go on with `.start`. The file is written in the same folder and then renamed to `path`: a kill at any
 /// moment leaves the last checkpoint as it was.
 ///
 /// A fit that goes on gives the same bits as one that was never stopped: model, labels, free energies, evaluations. Only the
@@ -71,6 +71,9 @@ enum Resume {
     IfThere,
 }
 
+/// How the names of checkpoints go on for fits that give seeds, without and with standardised columns.
+pub(crate) const STARTS: [&str; 2] = [".start", ".start-standardised"];
+
 impl Checkpoint {
     /// Checkpoints in the file `path`, once a minute and at the end of every phase. A fit starts from the beginning, and
     /// replaces a file that is there.
@@ -105,6 +108,13 @@ impl Checkpoint {
     pub fn resume_if_there(self) -> Self {
         let resume = Resume::IfThere;
         Self { resume, ..self }
+    }
+
+    /// Whether there is a file to go on from: of the fit, or of the fits that give its seeds.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        let mut starts = STARTS.iter().map(|part| self.of_part(part));
+        self.path.exists() || starts.any(|start| start.path.exists())
     }
 
     /// The path of the file.

@@ -138,7 +138,7 @@ impl Course<SavedModel> {
         let goes_on = if runs {
             self.number < plan.phases.len() && !self.waiting.is_empty()
         } else {
-            !self.is_new() || self.number == 0
+            !self.is_new()
         };
         rule(goes_on, "course", "must have a candidate for its phase")?;
         let behind = match &self.best {

@@ -219,7 +219,6 @@ impl<F: Float> Run<'_, F> {
         let plan = &self.plan;
         let settings = &self.pipeline.settings;
         if course.is_new() {
-            course.save(plan, context)?;
             self.starts(course, context)?;
             course.save(plan, context)?;
         } else {
