@@ -2,6 +2,7 @@
 
 use crate::Bytes;
 use crate::pool::bytes_of_cursors;
+use crate::sketch::sketch_bytes;
 use coremix::data::Summary;
 use coremix::families::Column;
 use coremix::{Algorithm, Element, Error, Float, Result};
@@ -179,6 +180,17 @@ impl Room {
         } else {
             Err(self.too_small(what, taken.saturating_add(needed as u64), rule))
         }
+    }
+
+    /// An error if the room does not hold a sketch with `q` coordinates of each row, and the fit to it.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and [`Algorithm::peak_memory`].
+    pub fn check_sketch<F: Float>(self, algorithm: &Algorithm, q: usize) -> Result<()> {
+        let bytes = self.peak::<F>(algorithm)?;
+        let bytes = bytes.saturating_add(sketch_bytes::<F>(self.rows, q));
+        let rule = "give more, or keep fewer coordinates";
+        self.check("the sketch", (bytes, 0), rule)
     }
 
     /// An error if the room does not hold a table of these kinds of columns, and the rows if they are loaded. A column of categories

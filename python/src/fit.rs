@@ -12,7 +12,7 @@ use coremix::data::{Data, Dense, Sketch, Source as _, Summary};
 use coremix::families::Column;
 use coremix::ndarray::{Array1, ArrayView1};
 use coremix::{Algorithm, BoxedMixture, Cancel, Estimator, Fit, Report, Result, Save};
-use coremix_files::{Bytes, Room, row_names};
+use coremix_files::{Bytes, Room, row_names, sketch_bytes};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -186,9 +186,7 @@ impl Task<'_, '_> {
         let Preparation { merge, sketch } = self.preparation;
         let of_sketch = sketch.map(|(q, _)| Made {
             what: "the sketch",
-            bytes: n
-                .saturating_mul(q)
-                .saturating_mul(number + size_of::<u32>()),
+            bytes: sketch_bytes::<F>(n, q),
             each: 0,
         });
         // Copies of rows that are in memory anyway do not count.

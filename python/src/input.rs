@@ -563,25 +563,20 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A sketch of the rows: `q` coordinates of each. [`Error::Cancelled`] if the flag is set meanwhile.
+    /// A [sketch](coremix_files::sketch()) of the rows. [`Error::Cancelled`] if the flag is set meanwhile.
     pub(crate) fn sketch<F: Number>(
         &self,
         weights: Option<ArrayView1<'a, f64>>,
-        (q, seed): (usize, u64),
+        sketch: (usize, u64),
         cancel: &Cancel,
     ) -> Result<Sketch<F>> {
-        let mut builder = Sketch::builder(self.shape().1, q, seed);
-        let may_miss = F::read(self).may_miss();
-        self.each_block::<F>(weights, cancel, |block, weights| {
-            if may_miss {
-                whole(block)?;
-            }
-            match weights {
-                Some(weights) => builder.push_weighted(block, weights),
-                None => builder.push(block),
-            }
-        })?;
-        builder.finish()
+        let source = F::read(self);
+        let weights = weights.map(|weights| weights.to_vec());
+        let made = coremix_files::sketch(&source, weights.as_deref(), sketch, cancel);
+        made.map_err(|error| match error {
+            Error::NotFinite { .. } if source.may_miss() => needs_all(),
+            error => error,
+        })
     }
 
     /// Whether fits are computed in `f64`.

@@ -10,7 +10,7 @@ use coremix::coreset::Lightweight;
 use coremix::ndarray::ArrayView1;
 use coremix::selection::{Candidate, Criterion, Selection, Sweep};
 use coremix::{Algorithm, BoxedMixture, Cancel, Error, Report, Result, Save};
-use coremix_files::Bytes;
+use coremix_files::{Bytes, sketch_bytes};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -118,7 +118,7 @@ impl Task<'_, '_> {
         }
         let of_sketch = self.sketch.map(|(q, _)| Made {
             what: "the sketch",
-            bytes: (2 * self.rows.len()).saturating_mul(q * (size_of::<F>() + size_of::<u32>())),
+            bytes: sketch_bytes::<F>(2 * self.rows.len(), q),
             each: 0,
         });
         let most = self.clusters.iter().copied().max().unwrap_or(1);

@@ -260,6 +260,7 @@ ALL = [
     coremix.VcGmm(4, random_state=0),
     coremix.DGmm(4, random_state=0),
     coremix.SparsifiedGmm(4, random_state=0, n_coordinates=3),
+    coremix.SparsifiedGmm(4, random_state=0, n_coordinates=3, merge_rows=False),
 ]
 
 
