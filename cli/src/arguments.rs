@@ -311,6 +311,11 @@ pub(crate) struct Fit {
     /// Neighbors of a component, G, for the truncated algorithms
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) neighbors: Option<usize>,
+    /// Coordinates that the fit keeps of each row, mixed of all columns by the seed: a sketch, for many columns. The files are
+    /// read once, and once more for --labels [default: all columns]
+    #[arg(long, value_name = "Q", value_parser = positive)]
+    #[arg(conflicts_with_all = ["missing", "standardise", "factors", "counts", "categories"])]
+    pub(crate) coordinates: Option<usize>,
     /// Concentration of dp-gmm
     #[arg(long, value_name = "X")]
     pub(crate) concentration: Option<f64>,

@@ -83,6 +83,7 @@ fn in_options(error: &Error) -> String {
     let option = |name: &str| {
         let others = match name {
             "columns" => "--counts or --categories",
+            "q" => "--coordinates",
             "prior" => "--prior-rows, --prior-proportions or --ridge",
             "prior rows" => "--prior-rows",
             "prior rows of proportions" => "--prior-proportions",

@@ -39,6 +39,7 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     let outputs: Vec<Output<'_>> = outputs.into_iter().flatten().collect();
     outputs::check(&outputs, &fit.input.rows, fit.over.force)?;
     // Wrong settings are an error before all rows are read.
+    check_sketch(fit)?;
     algorithm(fit, &[], 0)?.boxed::<f64>()?;
     let opened = rows::for_fit(&fit.input, &fit.common)?;
     outputs::check(&outputs, &opened.files, fit.over.force)?;
@@ -57,6 +58,26 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
         decoder,
         cancel
     ))
+}
+
+/// An error for a model that no sketch has.
+fn check_sketch(fit: &Arguments) -> Result<()> {
+    use arguments::Covariance::{Full, Tied};
+    let common = &fit.common;
+    let other = match (&*fit.algorithm, common.covariance) {
+        _ if common.metric == Metric::Cosine => "--metric cosine",
+        ("dp-gmm", _) => "-a dp-gmm",
+        ("table", _) => "-a table",
+        (_, Some(Tied)) => "--covariance tied",
+        (_, Some(Full)) => "--covariance full",
+        _ => return Ok(()),
+    };
+    if fit.coordinates.is_some() {
+        let what =
+            format!("--coordinates: {other} needs all columns of a row: leave one of them out");
+        return Err(Failure::arguments(what));
+    }
+    Ok(())
 }
 
 /// The command that writes the labels of each file of rows by the saved model, if they are asked for.
@@ -175,43 +196,68 @@ fn fitted<T: Element>(
     let weighted = weights.is_some();
     let room = Room::new(fit.common.memory, shape, weighted).decoder(decoder);
     let (algorithm, loaded) = match rows.lists() {
+        Some(_) if fit.coordinates.is_some() => {
+            let what = "--coordinates: sparse rows have no sketch: leave it out";
+            return Err(Failure::arguments(what));
+        }
         // The lists are in memory in any case.
         Some((_, ids, _)) => {
             let lists = ids.len() * (size_of::<u32>() + size_of::<T::Float>()) + 8 * shape.0;
             let room = room.sparse(ids.len()).taking(lists as u64);
             (room.plan::<T>(algorithm, 0)?.0, true)
         }
-        None => room.plan::<T>(algorithm, 1)?,
+        None => match fit.coordinates {
+            Some(q) => {
+                // The sketch has a copy of the weights.
+                let copy = if weighted { 8 * shape.0 as u64 } else { 0 };
+                let room = room.taking(copy);
+                room.check_sketch::<T::Float>(&algorithm, q)?;
+                (algorithm, false)
+            }
+            None => room.plan::<T>(algorithm, 1)?,
+        },
     };
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
     let bar = Bar::of_fit();
     bar.say(format!("checking {} rows of {} columns", shape.0, shape.1));
-    let data = rows::data(rows, weights, loaded, &bar)?;
-    let data = data.as_data();
-    if !fit.common.categories.is_empty() {
-        let kinds = kinds(&fit.common, columns, shape.1)?;
-        room.check_categories::<T>(&algorithm, (&kinds, data.summary()), loaded)?;
-    }
-    let one_variance = has_one_variance(&fit.algorithm, &fit.common);
-    rows::warn_of_columns(columns, data.summary(), one_variance);
-    let outcome = estimator.fit_observed(data, &mut |progress| {
-        bar.see(progress);
-        ControlFlow::Continue(())
-    });
-    drop(bar);
-    let again = match checkpoint_of(fit) {
+    let again = || match checkpoint_of(fit) {
         Some(path) if Checkpoint::to(&path).exists() => "the same command goes on where it was",
         Some(_) => "nothing was there to save yet, so the same command begins anew",
         None => {
             "nothing is saved without --model and --checkpoint-every, so the same command begins anew"
         }
     };
-    let ended = match outcome {
-        Ok(ended) if ended.report.stop != Stop::Cancelled => ended,
-        Ok(_) | Err(Error::Cancelled) => return Err(Failure::Interrupted(format!(": {again}"))),
-        Err(error) => return Err(Failure::naming(error, columns)),
+    let ended_by = |error| match error {
+        Error::Cancelled => Failure::Interrupted(format!(": {}", again())),
+        error => Failure::naming(error, columns),
     };
-    Ok(Fitted::new(ended, data)?)
+    let data = match fit.coordinates {
+        Some(q) => {
+            let sketch = (q, fit.common.seed);
+            rows::sketched(rows, weights.as_deref(), sketch, &bar, cancel).map_err(ended_by)?
+        }
+        None => rows::data(rows, weights, loaded, &bar)?,
+    };
+    let data = data.as_data();
+    if !fit.common.categories.is_empty() {
+        let kinds = kinds(&fit.common, columns, shape.1)?;
+        room.check_categories::<T>(&algorithm, (&kinds, data.summary()), loaded)?;
+    }
+    // Coordinates of a sketch are no columns.
+    if fit.coordinates.is_none() {
+        let one_variance = has_one_variance(&fit.algorithm, &fit.common);
+        rows::warn_of_columns(columns, data.summary(), one_variance);
+    }
+    let outcome = estimator.fit_observed(data, &mut |progress| {
+        bar.see(progress);
+        ControlFlow::Continue(())
+    });
+    drop(bar);
+    match outcome {
+        Ok(ended) if ended.report.stop != Stop::Cancelled => Ok(Fitted::new(ended, data)?),
+        Ok(_) => Err(ended_by(Error::Cancelled)),
+        Err(error) => Err(ended_by(error)),
+    }
 }
 
 /// The covariances that are asked for. For gmm the default is diagonal, as in Python: columns may differ in their units.
@@ -373,7 +419,7 @@ pub(crate) const SIZES: &str = "sizes";
 pub(crate) const MEMORY: &str = "memory";
 
 /// Notes that are numbers.
-pub(crate) const NUMBERS: [&str; 15] = [
+pub(crate) const NUMBERS: [&str; 16] = [
     "clusters",
     "seed",
     "restarts",
@@ -384,6 +430,7 @@ pub(crate) const NUMBERS: [&str; 15] = [
     "max-iterations",
     "c-prime",
     "neighbors",
+    "coordinates",
     "concentration",
     "prior-rows",
     "prior-variance",
@@ -412,6 +459,7 @@ fn notes(
     add("max-iterations", fit.max_iterations.map(|x| x.to_string()));
     add("c-prime", fit.c_prime.map(|x| x.to_string()));
     add("neighbors", fit.neighbors.map(|x| x.to_string()));
+    add("coordinates", fit.coordinates.map(|x| x.to_string()));
     add("concentration", fit.concentration.map(|x| x.to_string()));
     let common = &fit.common;
     let text = |x: Option<f64>| x.map(|x| x.to_string());

@@ -77,9 +77,13 @@ impl<F: Float> Fitted<F> {
             }
             Quality::Likelihood(each, more) => {
                 let least = if more { "at least " } else { "" };
+                let known = fit
+                    .coordinates
+                    .map(|q| format!(", of {q} coordinates of it"));
+                let known = known.unwrap_or_default();
                 item(
                     "log-likelihood",
-                    format_args!("{least}{each:.5} per row{estimated}"),
+                    format_args!("{least}{each:.5} per row{known}{estimated}"),
                 )?;
             }
         }

@@ -68,6 +68,7 @@ Without one of these options a missing value is an error that names the line. 'c
             "metric",
             "c_prime",
             "neighbors",
+            "coordinates",
             "concentration",
         ],
         text: "\

@@ -4,8 +4,8 @@ use crate::arguments::{Common, Input, Names, Number};
 use crate::failure::{Failure, Result};
 use crate::messages::{item, warn};
 use crate::progress::Bar;
-use coremix::data::{Blocks, Data, Dense, Source, Sparse, Summary};
-use coremix::{Element, Error, FileFault, ModelInfo};
+use coremix::data::{Blocks, Data, Dense, Sketch, Source, Sparse, Summary};
+use coremix::{Cancel, Element, Error, FileFault, ModelInfo};
 use coremix_files::{
     AnySource, Bytes, ElementType, Format, Found, InMemory, Missing, Opened, Options, ReadAhead,
     Rows, column_texts, files_of, open, open_all, row_names,
@@ -74,6 +74,8 @@ pub(crate) enum FileData<'a, T: Element> {
     Loaded(Dense<'static, T>),
     /// Loaded, and some values are missing.
     Known(Blocks<InMemory<T>>),
+    /// A few coordinates of each row are in memory.
+    Sketched(Sketch<T::Float>),
     Streamed(Blocks<Counted<T>>),
 }
 
@@ -83,6 +85,7 @@ impl<T: Element> FileData<'_, T> {
             Self::Sparse(rows) => rows,
             Self::Loaded(rows) => rows,
             Self::Known(rows) => rows,
+            Self::Sketched(rows) => rows,
             Self::Streamed(rows) => rows,
         }
     }
@@ -133,6 +136,22 @@ pub(crate) fn data<'a, T: Element>(
         None => Dense::owned(values)?,
     };
     Ok(FileData::Loaded(dense))
+}
+
+/// A sketch of all rows, which are read once: `q` coordinates of each, chosen by `seed`. The bar counts the rows.
+pub(crate) fn sketched<'a, T: Element>(
+    rows: &Shared<T>,
+    weights: Option<&[f64]>,
+    sketch: (usize, u64),
+    bar: &Bar,
+    cancel: &Cancel,
+) -> coremix::Result<FileData<'a, T>> {
+    let source = Counted {
+        bar: bar.of_passes(rows.len()),
+        rows: ReadAhead::new(rows.clone()),
+    };
+    let made = coremix_files::sketch(&source, weights, sketch, cancel)?;
+    Ok(FileData::Sketched(made))
 }
 
 /// The files that the arguments name.

@@ -510,8 +510,15 @@ fn a_killed_fit_goes_on() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_fit_goes_on() {
-    let folder = Folder::new("interrupted");
+    goes_on_after_an_interrupt("interrupted", &[]);
+    goes_on_after_an_interrupt("interrupted-sketch", &["--coordinates", "2"]);
+}
+
+#[cfg(unix)]
+fn goes_on_after_an_interrupt(name: &str, more: &[&str]) {
+    let folder = Folder::new(name);
     write_npy(folder.at("rows.npy"), &rows(4_000)).unwrap();
+    let long_fit = |model| [&long_fit(model)[..], more].concat();
     folder.done(&long_fit("whole"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_coremix"));
     let command = command.current_dir(&folder.0).args(long_fit("stopped"));
@@ -2997,6 +3004,127 @@ fn forty_wrong_calls_have_an_answer() {
     }
     // By the name that others have for it.
     folder.done(&["predict", "m.cmx", "shop.csv", "-l", "l.csv"]);
+}
+
+/// With keys and weights: the model and the labels are those of the crate, and `assign` has these labels.
+#[test]
+fn a_sketch_is_fitted() {
+    let folder = Folder::new("sketch");
+    let mut rng = coremix::stage::Rng::from_seed(5);
+    let x = Array2::from_shape_fn((900, 24), |(i, j)| {
+        ((i % 6) * (j % 5)) as f64 + 0.3 * rng.normal()
+    });
+    let weights = ndarray::Array1::from_shape_fn(900, |i| 1.0 + (i % 3) as f64);
+    let names: Vec<String> = (0..24).map(|j| format!("x{j}")).collect();
+    let mut text = format!("id,weight,{}\n", names.join(","));
+    for (i, row) in x.outer_iter().enumerate() {
+        let row: Vec<String> = row.iter().map(f64::to_string).collect();
+        text += &format!("row-{i},{},{}\n", weights[i], row.join(","));
+    }
+    fs::write(folder.at("rows.csv"), text).unwrap();
+    let input = ["rows.csv", "--key", "id", "--weights", "weight"];
+    let results = ["-m", "m", "-l", "l.csv", "--report", "r.json"];
+    let settings = ["--float", "f64", "-k", "6", "--seed", "2"];
+    let fit = |more: &[&'static str]| [&["fit"], &input[..], &results, &settings, more].concat();
+    let sketch = Sketch::weighted(x.view(), weights.view(), 8, 2).unwrap();
+    let dense = Dense::new(x.view()).unwrap();
+    for name in ["sparsified-gmm", "k-means", "var-gmm-s", "vc-gmm", "fast"] {
+        let said = folder.done(&fit(&["--coordinates", "8", "-a", name]));
+        let own = name.parse::<Algorithm>().unwrap().clusters(6).seed(2);
+        let own = own.boxed::<f64>().unwrap().fit(&sketch).unwrap().model;
+        let model: BoxedMixture<f64> = Save::load(folder.at("m")).unwrap();
+        assert_eq!(model.means(), own.means(), "{name}");
+        let expected = own.predict(&dense).unwrap();
+        let found = labels(&folder.at("l.csv"));
+        assert!(
+            expected
+                .iter()
+                .zip(&found)
+                .all(|(a, b)| f64::from(*a) == *b)
+        );
+        folder.done(&[
+            "assign",
+            "m",
+            "rows.csv",
+            "--key",
+            "id",
+            "-l",
+            "again.csv",
+            "-q",
+        ]);
+        let file = |name: &str| fs::read_to_string(folder.at(name)).unwrap();
+        assert_eq!(file("l.csv"), file("again.csv"), "{name}");
+        let report: serde_json::Value = serde_json::from_str(&file("r.json")).unwrap();
+        assert!(report["iterations"].as_u64().unwrap() > 0);
+        if name == "sparsified-gmm" {
+            let known = words(&said, "log-likelihood");
+            assert!(known.ends_with("of 8 coordinates of it"), "{said}");
+        }
+    }
+    assert_eq!(words(&folder.done(&["info", "m"]), "coordinates"), "8");
+    fs::write(folder.at("t.svmlight"), "1 0:1\n1 1:2\n").unwrap();
+    let sparse = [
+        "fit",
+        "t.svmlight",
+        "-k",
+        "1",
+        "-m",
+        "n",
+        "--coordinates",
+        "1",
+    ];
+    let cases: [(&[&str], &str); 13] = [
+        (&sparse, "sparse rows"),
+        (&fit(&["--coordinates", "0"]), "1 or more"),
+        (
+            &fit(&["--coordinates", "25"]),
+            "at most the number of columns",
+        ),
+        (&fit(&["--coordinates", "3", "--missing"]), "--missing"),
+        (
+            &fit(&["--coordinates", "3", "--standardise"]),
+            "--standardise",
+        ),
+        (
+            &fit(&["--coordinates", "3", "--metric", "cosine"]),
+            "--metric",
+        ),
+        (&fit(&["--coordinates", "3", "--factors", "2"]), "--factors"),
+        (&fit(&["--coordinates", "3", "--counts", "x1"]), "--counts"),
+        (
+            &fit(&["--coordinates", "3", "--categories", "x1"]),
+            "--categories",
+        ),
+        (&fit(&["--coordinates", "3", "-a", "table"]), "-a table"),
+        (&fit(&["--coordinates", "3", "-a", "dp-gmm"]), "-a dp-gmm"),
+        (
+            &fit(&["--coordinates", "3", "-a", "gmm", "--covariance", "full"]),
+            "--covariance full",
+        ),
+        (
+            &fit(&["--coordinates", "3", "--memory", "1MiB"]),
+            "the sketch needs",
+        ),
+    ];
+    for (arguments, part) in cases {
+        let (code, said) = folder.fails(arguments);
+        let named = said.contains("--coordinates") || said.contains("--memory");
+        assert!(code == 2 && named && said.contains(part), "{said}");
+    }
+    fs::write(folder.at("hole.csv"), "x,y\n1,2\n,4\n5,6\n").unwrap();
+    let hole = [
+        "fit",
+        "hole.csv",
+        "-k",
+        "2",
+        "-m",
+        "n",
+        "--coordinates",
+        "1",
+    ];
+    let (code, said) = folder.fails(&hole);
+    assert!(code == 1 && said.contains("hole.csv"), "{said}");
+    folder.done(&[&hole[..], &["--drop-missing"]].concat());
 }
 
 #[test]
