@@ -146,6 +146,9 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 /// ([E27](crate::equations#e27), [E28](crate::equations#e28)). Cost $nk$ distances over q coordinates each, whatever the
 /// number of columns is. Spherical components: `.covariance(Covariance::Spherical)`; sparsified k-means is [`k_means`] on the same
 /// sketch. Works on dense rows too.
+///
+/// Full covariances on a sketch (\[SG\] Theorem 1) are not here. EM would complete each row in all its coordinates, as rows with missing
+/// values ([E55](crate::equations#e55)), and each row knows others: that is a matrix of P columns to factor for every row and component.
 #[inline(never)]
 pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
     let builder = gmm(clusters).covariance(Covariance::Diagonal);
