@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Of several blocks, too.
+    /// Also where they come in several blocks.
     #[test]
     fn each_row_is_read_once() {
         for (n, dim) in [(700, 10_000), (3, 5)] {
