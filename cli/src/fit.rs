@@ -63,6 +63,9 @@ pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
 /// An error for a model that no sketch has.
 fn check_sketch(fit: &Arguments) -> Result<()> {
     use arguments::Covariance::{Full, Tied};
+    if fit.coordinates.is_none() {
+        return Ok(());
+    }
     let common = &fit.common;
     let other = match (&*fit.algorithm, common.covariance) {
         _ if common.metric == Metric::Cosine => "--metric cosine",
@@ -72,12 +75,8 @@ fn check_sketch(fit: &Arguments) -> Result<()> {
         (_, Some(Full)) => "--covariance full",
         _ => return Ok(()),
     };
-    if fit.coordinates.is_some() {
-        let what =
-            format!("--coordinates: {other} needs all columns of a row: leave one of them out");
-        return Err(Failure::arguments(what));
-    }
-    Ok(())
+    let what = format!("--coordinates: {other} needs all columns of a row: leave one of them out");
+    Err(Failure::arguments(what))
 }
 
 /// The command that writes the labels of each file of rows by the saved model, if they are asked for.
