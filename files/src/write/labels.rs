@@ -61,7 +61,7 @@ enum To {
     Parquet(Box<ArrowWriter<Output>>),
     Arrow(Box<ArrowFileWriter<Output>>),
     Csv(Output),
-    CsvGz(GzEncoder<Output>),
+    CsvGz(Box<GzEncoder<Output>>),
     Stream(Box<dyn Write + Send>),
 }
 
@@ -152,7 +152,7 @@ impl LabelWriter {
             if ending == Some(".csv.gz") {
                 let marked = GzBuilder::new().comment(format!("{} {}", MARK.0, MARK.1));
                 let mut packed = marked.write(output, Level::default());
-                return names(&mut packed, schema).map(|()| To::CsvGz(packed));
+                return names(&mut packed, schema).map(|()| To::CsvGz(Box::new(packed)));
             }
             if ending == Some(".arrow") {
                 let mut writer = ArrowFileWriter::try_new(output, schema)?;

@@ -272,7 +272,7 @@ fn warm_up(case: &Case, x: &Array2<f32>) -> Result<()> {
     Ok(())
 }
 
-/// What moves the error of var-GMM-S: its seeds, where its supports start, its stop.
+/// The error of var-GMM-S with other seeds, other starts of supports, another stop.
 fn starts(case: &Case, x: &Array2<f32>) -> Result<()> {
     println!("\n{}: what moves the error of var-GMM-S", case.set);
     heading(&["error over k-means++, %", "iterations"]);
