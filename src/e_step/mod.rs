@@ -112,9 +112,8 @@ pub trait Search<F: Float>: Send + Sync {
         self.is_exact()
     }
 
-    /// Rounds of a search and an M-step before the variance is started. In them all members of a support have the same
-    /// responsibility. They belong to the start, not to EM, and have no free energy.
-    fn warm_up(&self) -> usize {
+    /// Further searches at the seeds, before the variance is started. They belong to the start, not to EM, and have no free energy.
+    fn initial_searches(&self) -> usize {
         0
     }
 

@@ -45,7 +45,7 @@ pub struct Neighborhood {
     c_prime: usize,
     g: usize,
     random: usize,
-    warm_up: usize,
+    initial_searches: usize,
     start: Start,
 }
 
@@ -69,7 +69,7 @@ impl Neighborhood {
             c_prime,
             g,
             random: 0,
-            warm_up: 0,
+            initial_searches: 0,
             start: Start::Random,
         }
     }
@@ -81,12 +81,14 @@ impl Neighborhood {
         Self { random, ..self }
     }
 
-    /// Rounds of a search and an M-step before the variance is started and EM begins. In them all members of a support
-    /// have the same responsibility. Default 0, as published. In measurements, one round lowers the error on data with
-    /// many columns, and raises it on data with few columns and clusters of very different size (`docs/results.md`).
+    /// Further searches at the seeds, before the first M-step (\[VC\] Supplement F): supports that start at random are nearer to
+    /// the seeds then. Default 0, as in the main experiments of \[VC\]; `docs/results.md` has what they gain.
     #[must_use]
-    pub fn warm_up(self, warm_up: usize) -> Self {
-        Self { warm_up, ..self }
+    pub fn initial_searches(self, initial_searches: usize) -> Self {
+        Self {
+            initial_searches,
+            ..self
+        }
     }
 
     /// Where supports and neighbors start. Default [`Start::Random`].
@@ -159,8 +161,8 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
         self.settings.c_prime
     }
 
-    fn warm_up(&self) -> usize {
-        self.settings.warm_up
+    fn initial_searches(&self) -> usize {
+        self.settings.initial_searches
     }
 
     fn by_component(&self) -> bool {

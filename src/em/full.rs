@@ -72,7 +72,7 @@ enum Merges {
 const PRODUCTS: f64 = (1 << 22) as f64;
 
 impl<'a, F: Float> FullPass<'a, F> {
-    /// Does all that comes before the first pass: warm-up, first searches, and the variance they start (E8); little of it if the
+    /// Does all that comes before the first pass: initial searches, and the variance they start (E8); little of it if the
     /// fit is `stopped`.
     pub(crate) fn new(
         phase: SetUp<'a, F>,
@@ -83,19 +83,13 @@ impl<'a, F: Float> FullPass<'a, F> {
         let search = &pass.phase.stages.search;
         report.count(search.evaluations());
         // A model that is known is no start to be made better.
-        let warm_up = if stopped || pass.phase.calibrated {
+        let initial = if stopped || pass.phase.calibrated {
             0
         } else {
-            search.warm_up()
+            search.initial_searches()
         };
-        for _ in 0..warm_up {
-            // All members of a support have the same responsibility.
-            let flat = LogJoint {
-                beta: 0.0,
-                ..pass.phase.model().log_joint()
-            };
-            pass.run(Mode::SearchAndSum, flat, report)?;
-            pass.step(true)?;
+        for _ in 0..initial {
+            pass.run(Mode::Search, pass.phase.model().log_joint(), report)?;
         }
         // The first search knows no variance yet; it starts it. Where responsibilities do not depend on it, that is the search
         // before the first M-step.

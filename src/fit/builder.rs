@@ -335,7 +335,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// carried over, and so are its variances and proportions, where the family has them. The model must be of the
     /// family and the number type of the fit, with as many components. There is one start per restart, and no seeding.
     ///
-    /// A truncated search that starts with random supports still has them first, without warm-up, and its first M-step changes
+    /// A truncated search that starts with random supports still has them first, without further searches, and its first M-step changes
     /// all parameters. So the means may leave those of the model. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
     /// the model. On a sketch, [`Covariance::Diagonal`] carries variances over from a model of the same basis
     /// only, and means otherwise.

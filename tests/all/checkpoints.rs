@@ -363,7 +363,7 @@ fn truncated_searches_go_on_to_the_same_bits() {
     let truncated = || Neighborhood::new(3, 4);
     for (name, e_step) in [
         ("from seeds", truncated().start(Start::Seeds)),
-        ("warm", truncated().warm_up(2)),
+        ("warm", truncated().initial_searches(2)),
         ("with random components", truncated().random(1)),
     ] {
         resumes(name, &data, |checkpoint| {

@@ -307,7 +307,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::var_gmm_s(k, 3, 3).e_step(truncated().start(Start::Seeds))
         }),
         algorithm("var-gmm-s warm", false, move |k| {
-            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().warm_up(1))
+            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().initial_searches(1))
         }),
         algorithm("vc-gmm", false, |k| algorithms::vc_gmm(k, 60, 3, 3)),
         algorithm("vc-gmm+1", false, move |k| {
@@ -338,7 +338,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         }),
         algorithm("var-gmm-s warm, diagonal", false, move |k| {
             algorithms::var_gmm_s(k, 3, 3)
-                .e_step(truncated().warm_up(1))
+                .e_step(truncated().initial_searches(1))
                 .covariance(Covariance::Diagonal)
         }),
         algorithm("vc-gmm, isotropic", false, |k| {
@@ -371,7 +371,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         }),
         algorithm("var-gmm-s warm, full", false, move |k| {
             algorithms::var_gmm_s(k, 3, 3)
-                .e_step(truncated().warm_up(1))
+                .e_step(truncated().initial_searches(1))
                 .covariance(Covariance::Full)
         }),
         algorithm("gmm, full, prior", true, |k| {
@@ -404,7 +404,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         }),
         with_factors("d-gmm, factors", false, 2, |k| algorithms::d_gmm(k, 3, 2)),
         with_factors("var-gmm-s warm, factors", false, 2, move |k| {
-            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().warm_up(1))
+            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().initial_searches(1))
         }),
         algorithm("gmm, product", true, |k| {
             let family = Product::new(Gaussian::new(Covariance::Full));
@@ -451,7 +451,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::dp_gmm(k, 1.0).coreset(Lightweight::new(60))
         }),
         algorithm("dp-gmm, truncated, warm", false, move |k| {
-            algorithms::dp_gmm(k, 1.0).e_step(truncated().warm_up(1))
+            algorithms::dp_gmm(k, 1.0).e_step(truncated().initial_searches(1))
         }),
         on_sketch(
             "k-means on a whole sketch",

@@ -164,7 +164,7 @@ fn runs<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Vec<(&'static str, Fitt
         ),
         run(
             "neighborhood, warm",
-            base().e_step(Neighborhood::new(3, 3).warm_up(1).random(1)),
+            base().e_step(Neighborhood::new(3, 3).initial_searches(1).random(1)),
             &data,
         ),
         run(

@@ -556,7 +556,12 @@ fn the_first_support_has_a_component_that_is_left() {
                 check::<f64>(kind, Neighborhood::new(3, 1), weighted, seed);
                 check::<f64>(kind, Neighborhood::new(2, 2).random(1), weighted, seed);
                 check::<f64>(kind, Neighborhood::new(1, 2).random(1), weighted, seed);
-                check::<f64>(kind, Neighborhood::new(11, 2).warm_up(1), weighted, seed);
+                check::<f64>(
+                    kind,
+                    Neighborhood::new(11, 2).initial_searches(1),
+                    weighted,
+                    seed,
+                );
                 check::<f64>(kind, SimilaritySampling::new(3, 1), weighted, seed);
                 check::<f64>(kind, SimilaritySampling::new(1, 1), weighted, seed);
                 check::<f64>(kind, Dead, weighted, seed);

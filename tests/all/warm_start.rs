@@ -412,13 +412,34 @@ fn with_checkpoints() {
     std::fs::remove_file(path).ok();
 }
 
-/// Rounds of a warm-up are for seeds: a model that is known would be lost in them.
+/// Initial searches move no seed, and end with supports that are nearer to the seeds than random ones.
 #[test]
-fn no_warm_up_from_a_model() {
+fn initial_searches_leave_the_seeds() {
     let x = blobs::<f64>(600, 5, 6, 12);
     let data = Dense::new(x.view()).unwrap();
-    let builder = |warm_up| {
-        let e_step = Neighborhood::new(3, 5).start(Start::Seeds).warm_up(warm_up);
+    let seeded = |initial| {
+        let e_step = Neighborhood::new(3, 5).initial_searches(initial);
+        let builder = em(12, Gaussian::new(Covariance::Spherical)).e_step(e_step);
+        let fit = builder.max_iterations(0).build().unwrap().fit(&data);
+        let Fit { model, report, .. } = fit.unwrap();
+        (model.means().to_owned(), report)
+    };
+    let (seeds, without) = seeded(0);
+    let (same, with) = seeded(2);
+    assert_eq!(seeds, same);
+    assert!(with.evaluations.search > 2 * without.evaluations.search);
+    assert!(with.free_energies[0] > without.free_energies[0]);
+}
+
+/// Initial searches are for seeds: a model that is known needs none.
+#[test]
+fn no_initial_searches_from_a_model() {
+    let x = blobs::<f64>(600, 5, 6, 12);
+    let data = Dense::new(x.view()).unwrap();
+    let builder = |initial| {
+        let e_step = Neighborhood::new(3, 5)
+            .start(Start::Seeds)
+            .initial_searches(initial);
         em(12, Gaussian::new(Covariance::Spherical))
             .e_step(e_step)
             .tolerance(1e-6)

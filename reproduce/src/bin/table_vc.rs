@@ -163,8 +163,8 @@ fn main() -> Outcome {
     }
     let [kdd, rna, song, _] = &CASES;
     if wanted("warm") {
-        with_rows(rna.set, |x| warm_up(rna, x))?;
-        with_rows(kdd.set, |x| warm_up(kdd, x))?;
+        with_rows(rna.set, |x| initial_searches(rna, x))?;
+        with_rows(kdd.set, |x| initial_searches(kdd, x))?;
         with_rows(rna.set, |x| starts(rna, x))?;
     }
     if wanted("strict") {
@@ -235,7 +235,7 @@ where
 }
 
 /// Searches before the first M-step.
-fn warm_up(case: &Case, x: &Array2<f32>) -> Result<()> {
+fn initial_searches(case: &Case, x: &Array2<f32>) -> Result<()> {
     println!(
         "\n{}: searches before the first M-step; error over k-means++ in %, iterations",
         case.set
@@ -250,7 +250,7 @@ fn warm_up(case: &Case, x: &Array2<f32>) -> Result<()> {
     );
     let other = if case.g == 3 { 5 } else { 3 };
     for (g, random) in [(case.g, case.random), (other, 0)] {
-        let search = |n| Neighborhood::new(g, g).random(random).warm_up(n);
+        let search = |n| Neighborhood::new(g, g).random(random).initial_searches(n);
         for (name, is_vc) in [("var-GMM-S", false), ("vc-GMM", true)] {
             let mut cells = Vec::new();
             for n in searches {
