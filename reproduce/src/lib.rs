@@ -204,21 +204,22 @@ pub fn sizes<const N: usize>(defaults: [usize; N]) -> Result<[usize; N], ParseIn
 
 /// The heading of a Markdown table, the first column without a name.
 pub fn heading(columns: &[&str]) {
-    println!("\n| | {} |", columns.join(" | "));
+    println!("\n||{}|", columns.join("|"));
     println!("|---|{}", "---|".repeat(columns.len()));
 }
 
-/// Published figures, each with the one of this crate after it.
+/// Published figures, each with the one of this crate in bold after it.
 #[must_use]
 pub fn beside(published: &[&str], here: impl IntoIterator<Item = String>) -> Vec<String> {
     let pairs = published.iter().zip(here);
-    let cells = pairs.flat_map(|(published, here)| [(*published).to_owned(), here]);
+    let cells =
+        pairs.flat_map(|(published, here)| [(*published).to_owned(), format!("**{here}**")]);
     cells.collect()
 }
 
 /// A row of a Markdown table.
 pub fn row(name: &str, cells: &[String]) {
-    println!("| {name} | {} |", cells.join(" | "));
+    println!("|{name}|{}|", cells.join("|"));
 }
 
 /// The mean with its standard error in brackets, both with `digits` digits.

@@ -218,7 +218,7 @@ fn table(runs: u64) -> Result<()> {
             let here = [(0, 3), (2, 0), (3, 3), (4, 3)].map(|(score, digits)| {
                 let best = best.map_or(f64::NAN, |best| best[score]);
                 let mean = with_error(mean(&one_of(own, score)), digits);
-                format!("**{mean}, {best:.digits$}**")
+                format!("{mean}, {best:.digits$}")
             });
             row(
                 &format!("{design}: {name}"),
