@@ -192,7 +192,7 @@ fn neighborhood(bytes: &mut Bytes<'_>) -> Neighborhood {
     };
     search
         .start(bytes.choose(&[Start::Random, Start::Seeds]))
-        .warm_up(bytes.few(3))
+        .initial_searches(bytes.few(3))
 }
 
 fn sampling(bytes: &mut Bytes<'_>) -> SimilaritySampling {

@@ -37,7 +37,7 @@ pub(crate) struct LyingSearch {
     width: Width,
     ids: Vec<u32>,
     deeds: Vec<Deed>,
-    warm_up: usize,
+    initial_searches: usize,
     is_exact: bool,
     by_component: bool,
     bounds: Option<usize>,
@@ -73,7 +73,7 @@ impl LyingSearch {
             },
             ids: (0..bytes.few(12)).map(|_| id(bytes)).collect(),
             deeds: (0..1 + bytes.few(20)).map(|_| deed(bytes)).collect(),
-            warm_up: bytes.few(2) * usize::from(bytes.one_in(4)),
+            initial_searches: bytes.few(2) * usize::from(bytes.one_in(4)),
             is_exact: bytes.one_in(4),
             by_component: bytes.one_in(4),
             bounds: bytes.one_in(16).then(|| bytes.few(20)),
@@ -143,8 +143,8 @@ impl<F: Float> Search<F> for LyingSearch {
         self.is_exact
     }
 
-    fn warm_up(&self) -> usize {
-        self.warm_up
+    fn initial_searches(&self) -> usize {
+        self.initial_searches
     }
 
     fn by_component(&self) -> bool {
