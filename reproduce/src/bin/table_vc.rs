@@ -151,7 +151,7 @@ fn main() -> Outcome {
             "",
             "s",
             "authors' C++, %",
-            "beside it, %",
+            "this crate, %",
         ]);
         for case in &CASES {
             if case.set == "mnist_u8" {
