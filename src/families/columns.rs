@@ -70,10 +70,8 @@ pub(super) fn given(
     let known = columns.len();
     let wide = 1 + others.len();
     let flat: Vec<f64> = among(covariance, columns).into_iter().collect();
-    let Cholesky { factor, .. } = Cholesky::of(&flat, known, None)?.ok_or_else(|| {
-        let rule = "has no positive definite covariance of these columns";
-        Error::parameter("component", c, rule)
-    })?;
+    let factored = Cholesky::of(&flat, known, None)?;
+    let Cholesky { factor, .. } = factored.ok_or_else(|| singular(c))?;
     // L^-1 times the differences of the values, and times the covariances with the other columns.
     let mut solved = Array2::from_shape_fn((known, wide), |(i, j)| match j {
         0 => differences[i],
@@ -89,6 +87,12 @@ pub(super) fn given(
         step: across.t().dot(&moved).remove_axis(Axis(1)),
         rest: among(covariance, others) - across.t().dot(&across),
     })
+}
+
+/// The error about a component whose covariances of some columns have no inverse.
+pub(super) fn singular(component: usize) -> Error {
+    let rule = "has no positive definite covariance of these columns";
+    Error::parameter("component", component, rule)
 }
 
 /// The covariances of some columns among all.

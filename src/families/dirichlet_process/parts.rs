@@ -6,7 +6,7 @@ use super::sticks::{Sticks, log_sum_exp};
 use crate::base::error::{Error, Result, require};
 use crate::base::float::Float;
 use crate::costs::whitening::Whitening;
-use crate::families::columns::{TOO_FAR, among, check_columns, given, other_columns};
+use crate::families::columns::{TOO_FAR, among, check_columns, given, other_columns, singular};
 use crate::rows::Frame;
 use ndarray::Array2;
 
@@ -167,8 +167,5 @@ fn symmetric(lower: &[f64], dim: usize) -> Array2<f64> {
 fn whitening(t: usize, mean: Vec<f64>, covariance: Array2<f64>) -> Result<Whitening> {
     let none = vec![0.0; mean.len()];
     let covariance: Vec<f64> = covariance.into_iter().collect();
-    Whitening::new(mean, &covariance, none, None)?.ok_or_else(|| {
-        let rule = "has no positive definite covariance of these columns";
-        Error::parameter("component", t, rule)
-    })
+    Whitening::new(mean, &covariance, none, None)?.ok_or_else(|| singular(t))
 }
