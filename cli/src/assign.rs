@@ -1,6 +1,6 @@
 //! `coremix assign`
 
-use crate::arguments::{Assign, Input};
+use crate::arguments::Assign;
 use crate::failure::{Failure, Result};
 use crate::labels::{self, Labels, PerFile};
 use crate::messages::{is_quiet, item};
@@ -13,10 +13,10 @@ use coremix_files::{Keys, Rows};
 use std::path::PathBuf;
 
 pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
-    let Some(labels) = PerFile::of(&assign.labels) else {
+    let Some(each) = files(assign)? else {
         return to_one(assign, cancel);
     };
-    for (file, labels) in files(&labels, &assign.input, assign.over.force)? {
+    for (file, labels) in each {
         let mut one = assign.clone();
         one.input.rows = vec![file];
         one.labels = labels;
@@ -25,24 +25,29 @@ pub(crate) fn run(assign: &Assign, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// The files of rows, each with the file for its labels. A name that cannot be written is an error before the first file is.
-pub(crate) fn files(
-    labels: &PerFile<'_>,
-    input: &Input,
-    force: bool,
-) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let files = rows::files(input)?;
+/// An error if one of the files of labels cannot be written, before there is a model.
+pub(crate) fn check(assign: &Assign) -> Result<()> {
+    files(assign).map(|_| ())
+}
+
+/// The files of rows, each with the file for its labels, if each has one. A name that cannot be written is an error before the
+/// first file is.
+fn files(assign: &Assign) -> Result<Option<Vec<(PathBuf, PathBuf)>>> {
+    let Some(labels) = PerFile::of(&assign.labels) else {
+        return Ok(None);
+    };
+    let files = rows::files(&assign.input)?;
     let each: Vec<_> = files.iter().map(|file| labels.at(file)).collect();
-    let keys = rows::keys(input);
+    let keys = rows::keys(&assign.input);
     let outputs: Vec<_> = each
         .iter()
         .map(|labels| Output::Labels(labels, &keys))
         .collect();
-    outputs::check(&outputs, &files, force)?;
+    outputs::check(&outputs, &files, assign.over.force)?;
     for labels in &each {
         labels::check(labels, false)?;
     }
-    Ok(files.into_iter().zip(each).collect())
+    Ok(Some(files.into_iter().zip(each).collect()))
 }
 
 /// Writes the labels of all rows to one file.

@@ -22,7 +22,10 @@ use std::time::{Duration, Instant};
 pub(crate) fn run(fit: &Arguments, cancel: &Cancel) -> Result<()> {
     let assign = assign_of(fit)?;
     let labels = match &assign {
-        Some(_) => None,
+        Some(assign) => {
+            assign::check(assign)?;
+            None
+        }
         None => fit.labels.as_deref(),
     };
     if let Some(path) = labels {
@@ -84,9 +87,9 @@ fn assign_of(fit: &Arguments) -> Result<Option<Assign>> {
     let Some(labels) = &fit.labels else {
         return Ok(None);
     };
-    let Some(each) = PerFile::of(labels) else {
+    if PerFile::of(labels).is_none() {
         return Ok(None);
-    };
+    }
     let Some(model) = &fit.model else {
         let what = "--labels: a file for each file of rows needs --model, which labels them";
         return Err(Failure::arguments(what));
@@ -95,7 +98,6 @@ fn assign_of(fit: &Arguments) -> Result<Option<Assign>> {
         let what = "--labels: the standard input is one file of rows: name one file of labels";
         return Err(Failure::arguments(what));
     }
-    assign::files(&each, &fit.input, fit.over.force)?;
     Ok(Some(Assign {
         model: model.clone(),
         input: fit.input.clone(),
@@ -194,27 +196,25 @@ fn fitted<T: Element>(
     let shape = (rows.len(), rows.dim());
     let weighted = weights.is_some();
     let room = Room::new(fit.common.memory, shape, weighted).decoder(decoder);
-    let (algorithm, loaded) = match rows.lists() {
-        Some(_) if fit.coordinates.is_some() => {
+    let (algorithm, loaded) = match (rows.lists(), fit.coordinates) {
+        (Some(_), Some(_)) => {
             let what = "--coordinates: sparse rows have no sketch: leave it out";
             return Err(Failure::arguments(what));
         }
         // The lists are in memory in any case.
-        Some((_, ids, _)) => {
+        (Some((_, ids, _)), None) => {
             let lists = ids.len() * (size_of::<u32>() + size_of::<T::Float>()) + 8 * shape.0;
             let room = room.sparse(ids.len()).taking(lists as u64);
             (room.plan::<T>(algorithm, 0)?.0, true)
         }
-        None => match fit.coordinates {
-            Some(q) => {
-                // The sketch has a copy of the weights.
-                let copy = if weighted { 8 * shape.0 as u64 } else { 0 };
-                let room = room.taking(copy);
-                room.check_sketch::<T::Float>(&algorithm, q)?;
-                (algorithm, false)
-            }
-            None => room.plan::<T>(algorithm, 1)?,
-        },
+        (None, Some(q)) => {
+            // The sketch has a copy of the weights.
+            let copy = if weighted { 8 * shape.0 as u64 } else { 0 };
+            let room = room.taking(copy);
+            room.check_sketch::<T::Float>(&algorithm, q)?;
+            (algorithm, false)
+        }
+        (None, None) => room.plan::<T>(algorithm, 1)?,
     };
     let estimator: Box<dyn Estimator<T::Float>> = algorithm.boxed()?;
     let bar = Bar::of_fit();

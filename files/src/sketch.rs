@@ -9,7 +9,7 @@ const NUMBERS: usize = 1 << 21;
 
 /// A [`Sketch`] of all rows of a source, with these weights if there are some: `q` coordinates of each, chosen by `seed`.
 ///
-/// Each row is read once, a block of them at a time, so the sketch and a block are all that is in memory.
+/// The source is read once, in blocks. Memory holds the sketch and one block.
 ///
 /// # Errors
 /// As [`Sketch::builder`] and its `push`; [`Error::Stage`] for rows that cannot be read, [`Error::Cancelled`] if the flag is set
@@ -91,8 +91,8 @@ mod tests {
         fn read(&self, first: usize, out: &mut [f32]) -> io::Result<()> {
             let rows = out.len() / self.dim();
             self.1.fetch_add(rows, Ordering::Relaxed);
-            let all = self.0.as_slice().expect("row-major");
-            out.copy_from_slice(&all[first * self.dim()..][..out.len()]);
+            let values = self.0.as_slice().expect("row-major");
+            out.copy_from_slice(&values[first * self.dim()..][..out.len()]);
             Ok(())
         }
     }

@@ -65,8 +65,11 @@ enum To {
     Stream(Box<dyn Write + Send>),
 }
 
-/// The entry in the metadata of a Parquet or Arrow file of labels: its name and its value. Compressed text has both in its comment.
+/// The entry in the metadata of a Parquet or Arrow file of labels: its name and its value.
 const MARK: (&str, &str) = ("coremix", "labels");
+
+/// The comment in the header of compressed text.
+const COMMENT: &str = "coremix labels";
 
 impl fmt::Debug for LabelWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,7 +153,7 @@ impl LabelWriter {
                 return names(&mut output, schema).map(|()| To::Csv(output));
             }
             if ending == Some(".csv.gz") {
-                let marked = GzBuilder::new().comment(format!("{} {}", MARK.0, MARK.1));
+                let marked = GzBuilder::new().comment(COMMENT);
                 let mut packed = marked.write(output, Level::default());
                 return names(&mut packed, schema).map(|()| To::CsvGz(Box::new(packed)));
             }
@@ -235,10 +238,11 @@ impl LabelWriter {
                         .get(MARK.0)
                         .is_some_and(|value| value == MARK.1)
                 }),
-            Some(".csv.gz") => GzDecoder::new(file).header().is_some_and(|header| {
-                let mark = format!("{} {}", MARK.0, MARK.1);
-                header.comment() == Some(mark.as_bytes())
-            }),
+            Some(".csv.gz") => {
+                let text = GzDecoder::new(file);
+                let comment = text.header().and_then(|header| header.comment());
+                comment == Some(COMMENT.as_bytes())
+            }
             _ => {
                 let mut rows = csv::Reader::from_reader(file.take(RECORD));
                 let names = rows.headers().cloned().unwrap_or_default();
