@@ -9,6 +9,7 @@ use coremix::{Builder, Element, Evaluations, Float, Mixture, Rule, metrics};
 use ndarray::{Array, Array2, Dimension};
 use ndarray_npy::{ReadNpyError, ReadableElement, read_npy};
 use rayon::prelude::*;
+use std::borrow::Borrow;
 use std::io;
 use std::num::ParseIntError;
 use std::time::Instant;
@@ -203,7 +204,7 @@ pub fn sizes<const N: usize>(defaults: [usize; N]) -> Result<[usize; N], ParseIn
 }
 
 /// The heading of a Markdown table, the first column without a name.
-pub fn heading(columns: &[&str]) {
+pub fn heading<Name: Borrow<str>>(columns: &[Name]) {
     println!("\n||{}|", columns.join("|"));
     println!("|---|{}", "---|".repeat(columns.len()));
 }

@@ -227,12 +227,7 @@ fn members(case: &Case, x: &Array2<f32>) -> Result<()> {
         case.set
     );
     let sizes = [2, 3, 5, 10, 20, 40, 80];
-    heading(
-        &sizes
-            .map(|r| format!("R = {r}"))
-            .each_ref()
-            .map(|name| &**name),
-    );
+    heading(&sizes.map(|r| format!("R = {r}")));
     let run = |h, r| -> Result<Runs<f32>> {
         let mut results = Runs::default();
         for seed in 1..=3 {
@@ -304,12 +299,7 @@ fn coresets(case: &Case, x: &Array2<f32>) -> Result<()> {
         case.set
     );
     let sizes = [1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16];
-    heading(
-        &sizes
-            .map(|size| format!("N' = {size}"))
-            .each_ref()
-            .map(|name| &**name),
-    );
+    heading(&sizes.map(|size| format!("N' = {size}")));
     let mut saved = Vec::new();
     let mut more = Vec::new();
     for size in sizes {

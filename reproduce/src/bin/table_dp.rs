@@ -58,8 +58,9 @@ fn main() -> Outcome<()> {
             }
             "song" => {
                 // The 12 averages of the timbre, and the first 13 of its covariances.
-                let of = |x: Array2<f32>| standardised(x.slice(s![.., ..25]));
-                ("its first columns, standardised", load(set)?.map(of))
+                let first_columns = |x: Array2<f32>| standardised(x.slice(s![.., ..25]));
+                let x = load(set)?.map(first_columns);
+                ("its first columns, standardised", x)
             }
             "mnist" => {
                 let x = load("mnist_u8")?.map(|x| whitened(&x, 10));
@@ -230,7 +231,8 @@ fn table(set: &str, what: &str, x: &Array2<f32>, settings: &Settings) -> Outcome
             format!("{error:.1} ± {:.1}", 1.96 * deviation)
         };
         let faster = |runs: &[Run]| format!("{:.1}x", seconds(&full) / seconds(runs));
-        let (lightweight, uniform) = (draws(false)?, draws(true)?);
+        let lightweight = draws(false)?;
+        let uniform = draws(true)?;
         let components = mean_of(&lightweight, |run| run.components as f64).0;
         let parameters = components * ((d + 1) * (d + 2) / 2) as f64;
         let cells = [

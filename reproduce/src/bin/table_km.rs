@@ -231,7 +231,7 @@ fn table(runs: u64) -> Result<()> {
         .iter()
         .flat_map(|(design, _)| [format!("log-likelihood, {design}"), "error".to_owned()]);
     let columns: Vec<String> = columns.collect();
-    heading(&columns.iter().map(|name| &**name).collect::<Vec<_>>());
+    heading(&columns);
     for (i, name) in NAMES.iter().enumerate().skip(1) {
         let cells = designs.iter().flat_map(|(_, all)| {
             [(0, 4), (2, 1)].map(|(score, digits)| {

@@ -242,12 +242,7 @@ fn initial_searches(case: &Case, x: &Array2<f32>) -> Result<()> {
     );
     let base = mean(&runs(x, TOLERANCE, case.k_means())?.errors).0;
     let searches = [0, 2, 4];
-    heading(
-        &searches
-            .map(|n| format!("{n}"))
-            .each_ref()
-            .map(|name| &**name),
-    );
+    heading(&searches.map(|n| n.to_string()));
     let other = if case.g == 3 { 5 } else { 3 };
     for (g, random) in [(case.g, case.random), (other, 0)] {
         let search = |n| Neighborhood::new(g, g).random(random).initial_searches(n);
@@ -350,12 +345,7 @@ fn nmi(case: &Case, x: &Array2<f32>) -> Result<()> {
     let whole = SEEDS.map(|seed| labels(case.k_means(), seed));
     let whole = whole.collect::<Result<Vec<_>>>()?;
     let sizes = [1_024, 2_048, 4_096, 8_192, 16_384, 32_768];
-    heading(
-        &sizes
-            .map(|size| format!("N' = {size}"))
-            .each_ref()
-            .map(|name| &**name),
-    );
+    heading(&sizes.map(|size| format!("N' = {size}")));
     for name in ["LWCS", "vc-GMM"] {
         let mut cells = Vec::new();
         for coreset in sizes {
