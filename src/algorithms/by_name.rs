@@ -164,12 +164,11 @@ pub enum Metric {
     Cosine,
 }
 
-/// An algorithm: the settings that it has besides the common ones, its columns of the table, and its constructor.
-struct Entry<F: Float> {
+/// An algorithm: the settings that it has besides the common ones, and its columns of the table.
+struct Entry {
     settings: &'static [&'static str],
     rows: Fitted,
     supports: Width,
-    make: fn(&Settings, usize) -> Made<F>,
 }
 
 /// The rows that a fit is on.
@@ -198,14 +197,23 @@ macro_rules! algorithms {
             /// All names.
             pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
 
-            fn entry<F: Float>(name: &str) -> Entry<F> {
+            fn entry(name: &str) -> Entry {
                 match name {
                     $($name => Entry {
                         settings: &[$(stringify!($setting)),*],
                         rows: Fitted::$rows,
                         supports: Width::$width,
-                        make: |$s, $k| Made::$family($made),
                     },)*
+                    _ => unreachable!("parsed from the names"),
+                }
+            }
+
+            fn made<F: Float>(&self, clusters: usize) -> Made<F> {
+                match self.name {
+                    $($name => {
+                        let ($s, $k) = (&self.settings, clusters);
+                        Made::$family($made)
+                    })*
                     _ => unreachable!("parsed from the names"),
                 }
             }
@@ -259,13 +267,13 @@ impl Algorithm {
     /// The names of the settings that it has: each is a method.
     #[must_use]
     pub fn settings(&self) -> Vec<&'static str> {
-        [COMMON, Self::entry::<f64>(self.name).settings].concat()
+        [COMMON, Self::entry(self.name).settings].concat()
     }
 
     /// The components that share a row: one, some ([`c_prime`](Self::c_prime)), or `None` for all of them.
     #[must_use]
     pub fn members(&self) -> Option<usize> {
-        match Self::entry::<f64>(self.name).supports {
+        match Self::entry(self.name).supports {
             Width::One => Some(1),
             Width::Members => Some(self.settings.members()),
             Width::Full => None,
@@ -310,7 +318,7 @@ impl Algorithm {
         let s = &self.settings;
         let clusters = self.number()?;
         positive("clusters", clusters)?;
-        let entry = Self::entry::<F>(self.name);
+        let entry = Self::entry(self.name);
         let has = |setting| entry.settings.contains(&setting);
         let shape = Shape {
             rows,
@@ -420,10 +428,10 @@ impl Algorithm {
     /// As [`Builder::build`]; [`Error::Setting`] for a setting that the algorithm does not have.
     #[inline(never)]
     pub fn boxed<F: Float>(&self) -> Result<Box<dyn Estimator<F>>> {
-        let entry = Self::entry::<F>(self.name);
+        let entry = Self::entry(self.name);
         let has = self.settings();
         if let Some(setting) = self.settings.given().find(|given| !has.contains(given)) {
-            let has_setting = |name: &&str| Self::entry::<F>(name).settings.contains(&setting);
+            let has_setting = |name: &&str| Self::entry(name).settings.contains(&setting);
             return Err(Error::Setting {
                 algorithm: self.name,
                 setting,
@@ -431,7 +439,7 @@ impl Algorithm {
                 of: Self::NAMES.into_iter().filter(has_setting).collect(),
             });
         }
-        let made = (entry.make)(&self.settings, self.number()?);
+        let made = self.made(self.number()?);
         let cosine = self.settings.metric == Some(Metric::Cosine);
         let prior = self.settings.prior;
         let rule = "must be left out: directions have a concentration";
