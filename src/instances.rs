@@ -1,8 +1,8 @@
-//! Generic code that is compiled inside this crate, for both number types.
+//! Generic code that is compiled inside this crate, for the number types of the features `f32` and `f64`.
 //!
 //! Generic code is compiled where its types become known, unless a crate below has done it already: functions that
 //! are `#[inline(never)]` are linked from there. These statics make the types known here. Without them a program that uses
-//! the crate means the same, and takes longer to build.
+//! the crate means the same, and compiles what it calls whenever it is built, as its own profile says.
 
 use crate::algorithms::by_name::Algorithm;
 use crate::base::error::Result;
@@ -39,7 +39,8 @@ struct Instances<F: Float> {
 }
 
 macro_rules! instances {
-    ($($name:ident: $float:ty),*) => {$(
+    ($($feature:literal $name:ident: $float:ty),*) => {$(
+        #[cfg(feature = $feature)]
         #[used]
         static $name: Instances<$float> = Instances {
             algorithms: Algorithm::boxed,
@@ -56,7 +57,8 @@ macro_rules! instances {
         };
     )*};
 }
-instances!(F32: f32, F64: f64);
+instances!("f32" F32: f32, "f64" F64: f64);
 
+#[cfg(feature = "f32")]
 #[used]
 static BYTES: fn(Dense<'static, u8>) -> Box<dyn Data<f32>> = |data| Box::new(data);

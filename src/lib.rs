@@ -83,6 +83,8 @@
 //! - [`equations`]: what numbers such as ([E3](equations#e3)) stand for, the papers, and their errata.
 //! - Feature `files`, by default: models as files and as values of serde, checkpoints, starts from a model, exact sums. Without it
 //!   the crate stands on 36 others in place of 42.
+//! - Features `f32` and `f64`, by default: fits of rows of this type are compiled in the crate. A program with one type builds it faster
+//!   without the other. Both types work without either, compiled at each build of the program, as its own profile says.
 //! - Feature `tracing`: spans and events of a fit.
 #![forbid(unsafe_code)]
 // Without files nothing asks for what they would hold.
