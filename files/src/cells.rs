@@ -1,5 +1,6 @@
 //! Cells that are no numbers, and the numbers that they say: true and false, times, money. Other text can be a category.
 
+use crate::numbers::is_inexact;
 use crate::times::{self, Moment};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Float64Array};
@@ -69,8 +70,8 @@ impl Signs {
         Some(number.into())
     }
 
-    /// An amount and the sign of its currency, if it has one.
-    fn amount(&self, text: &str) -> Option<(f64, Option<char>)> {
+    /// An amount as a plain number, and the sign of its currency, if it has one.
+    fn amount<'a>(&self, text: &'a str) -> Option<(Cow<'a, str>, Option<char>)> {
         let usual = if self.decimal == ',' { '.' } else { ',' };
         let thousands = self.thousands.or(Some(usual));
         let inner = text
@@ -105,15 +106,19 @@ impl Signs {
             rest = rest[..rest.len() - last.len_utf8()].trim_end();
         }
         let is_own = |sign| sign == self.decimal || Some(sign) == thousands;
-        let digits = rest
+        let is_number = rest
             .chars()
             .all(|sign| sign.is_ascii_digit() || is_own(sign));
-        if !digits || !rest.contains(|sign: char| sign.is_ascii_digit()) {
+        if !is_number || !rest.contains(|sign: char| sign.is_ascii_digit()) {
             return None;
         }
-        let amount: f64 = self.joined(rest, thousands)?.parse().ok()?;
-        let amount = if negative { -amount } else { amount };
-        amount.is_finite().then_some((amount, currency))
+        let number = self.joined(rest, thousands)?;
+        let number = if negative {
+            format!("-{number}").into()
+        } else {
+            number
+        };
+        Some((number, currency))
     }
 }
 
@@ -146,7 +151,18 @@ impl Cells {
             return Some(Self::Truths).filter(|truths| fits(*truths));
         }
         let mut currencies = texts.clone().filter_map(|text| signs.amount(text)?.1);
-        Some(Self::Money(currencies.next()?)).filter(|money| fits(*money))
+        // Too large an amount is one, and refused where it is read.
+        let sign = currencies.next()?;
+        let are_amounts = texts
+            .clone()
+            .all(|text| Self::amount_in(sign, text, signs).is_some());
+        are_amounts.then_some(Self::Money(sign))
+    }
+
+    /// An amount in this currency, or in none, as a plain number.
+    fn amount_in<'a>(sign: char, text: &'a str, signs: &Signs) -> Option<Cow<'a, str>> {
+        let (number, currency) = signs.amount(text)?;
+        currency.is_none_or(|other| other == sign).then_some(number)
     }
 
     /// The number that a text says.
@@ -155,8 +171,12 @@ impl Cells {
             Self::Truths => truth(text),
             Self::Days => Moment::of(text).map(Moment::days),
             Self::Money(sign) => {
-                let (amount, currency) = signs.amount(text)?;
-                currency.is_none_or(|other| other == sign).then_some(amount)
+                let number = Self::amount_in(sign, text, signs)?;
+                let amount = number
+                    .parse()
+                    .ok()
+                    .filter(|amount: &f64| amount.is_finite())?;
+                (!is_inexact(&number)).then_some(amount)
             }
         }
     }
@@ -199,7 +219,11 @@ impl Cells {
         let kind = match self {
             Self::Truths => "true or false".to_owned(),
             Self::Days => "a date such as 2024-05-31, or 2024-05-31T08:30:00Z".to_owned(),
-            Self::Money(sign) => format!("an amount such as {sign}1,234.50"),
+            Self::Money(sign) => {
+                format!(
+                    "an amount such as {sign}1,234.50, and an integer up to 2^53 if it is whole"
+                )
+            }
         };
         format!(
             "{shown:?} is not {kind}, as others of the column are: mend it, or leave the row or the column out"

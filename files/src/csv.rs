@@ -5,7 +5,7 @@ use crate::cells::{Cells, Signs};
 use crate::choice::{AS_CATEGORY, Column, Columns, FAR, Holds, SAMPLE};
 use crate::fault::invalid;
 use crate::keys::Keys;
-use crate::numbers::{ALLOW, Kind, Number, nothing, readable};
+use crate::numbers::{ALLOW, Kind, Number, inexact, is_inexact, nothing, readable};
 use crate::options::{Missing, Options};
 use crate::plain::{self, plain};
 use crate::pool::{Cursor, Pool};
@@ -174,9 +174,7 @@ impl Dialect {
                 let number = self.signs.plain(text);
                 let is_inexact = number.as_deref().is_some_and(is_inexact);
                 if is_inexact && !self.is_missing(text) {
-                    return Err(format!(
-                        "{text} is an integer beyond 2^53, which f64 does not hold: mend it, or leave the column out"
-                    ));
+                    return Err(inexact(text));
                 }
                 number.map(|number| T::from_str(&number))
             }
@@ -245,21 +243,6 @@ const NOT_UTF_8: &str = "not text in UTF-8: give its encoding, such as windows-1
 /// A field as it is, without blanks around it.
 fn text(field: &[u8]) -> Option<&str> {
     std::str::from_utf8(field).ok().map(str::trim)
-}
-
-/// Whether a number that is written as an integer is none of type `f64`.
-fn is_inexact(number: &str) -> bool {
-    // All integers of up to fifteen digits are.
-    if number.len() <= 15 {
-        return false;
-    }
-    let digits = number.trim_start_matches(['+', '-']);
-    let digits = digits.trim_start_matches('0');
-    if digits.len() <= 15 || !digits.bytes().all(|sign| sign.is_ascii_digit()) {
-        return false;
-    }
-    let nearest = digits.parse::<f64>();
-    nearest.is_ok_and(|x| x.is_finite() && format!("{x:.0}") != digits)
 }
 
 fn is_whole(field: &[u8]) -> bool {

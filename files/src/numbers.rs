@@ -232,6 +232,28 @@ pub(crate) fn readable<T: Number>(kind: Kind, lossy: bool) -> Result<(), String>
     ))
 }
 
+/// Whether a number that is written as an integer is none of type `f64`.
+pub(crate) fn is_inexact(number: &str) -> bool {
+    // All integers of up to fifteen digits are.
+    if number.len() <= 15 {
+        return false;
+    }
+    let digits = number.trim_start_matches(['+', '-']);
+    let digits = digits.trim_start_matches('0');
+    if digits.len() <= 15 || !digits.bytes().all(|sign| sign.is_ascii_digit()) {
+        return false;
+    }
+    let nearest = digits.parse::<f64>();
+    nearest.is_ok_and(|x| x.is_finite() && format!("{x:.0}") != digits)
+}
+
+/// Says that [a number is inexact](is_inexact).
+pub(crate) fn inexact(number: &str) -> String {
+    format!(
+        "{number} is an integer beyond 2^53, which f64 does not hold: mend it, or leave the column out"
+    )
+}
+
 /// Why a number cannot be read.
 pub(crate) const UNSOUND: &str = "a value is infinite, or an integer beyond 2^53: mend it";
 /// Why NaN cannot be read.

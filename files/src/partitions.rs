@@ -3,7 +3,7 @@
 use crate::cells::Cells;
 use crate::choice::{Column, Columns, Holds};
 use crate::keys::Keys;
-use crate::numbers::{Number, nothing};
+use crate::numbers::{Number, inexact, is_inexact, nothing};
 use crate::options::Options;
 use crate::source::{Made, Rows};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -96,6 +96,9 @@ impl Folders {
             Some(value) => {
                 let text = value.as_deref().unwrap_or(NULL);
                 let texts = options.texts.get(name).filter(|_| value.is_some());
+                if texts.is_none() && is_inexact(text) {
+                    return Err(format!("its folder {name:?}: {}", inexact(text)));
+                }
                 let code = texts.map(|texts| T::nearest(texts.code(text)));
                 let said = || {
                     let signs = &options.signs();

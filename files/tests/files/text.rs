@@ -821,6 +821,33 @@ fn large_integers_are_not_rounded() {
             error.contains("column \"x\", line 3") && error.contains("is an integer beyond 2^53");
         assert!(told, "{error}");
     }
+    // Amounts of money, values of sparse rows, and names of folders.
+    let plain = Options::new();
+    for (name, text, options) in [
+        (
+            "money.csv",
+            "x,y\n$1,2\n\"$9,007,199,254,740,993\",3\n",
+            &plain,
+        ),
+        ("sparse.svm", "0 1:1\n0 2:9007199254740993\n", &plain),
+        (
+            "x=9007199254740993/folder.csv",
+            "y\n2\n",
+            &plain.clone().columns(["x", "y"]),
+        ),
+    ] {
+        let part = folder.path().join("large");
+        let path = part.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let error = match open(&part, options).map(|opened| opened.rows) {
+            Ok(AnySource::F64(rows)) => all(&*rows, 2).unwrap_err().to_string(),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.contains("2^53"), "{name}: {error}");
+        std::fs::remove_file(path).unwrap();
+    }
     for right in [
         "9007199254740992",
         "-1152921504606846976",
