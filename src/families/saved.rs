@@ -76,12 +76,12 @@ pub trait Save: Serialize + DeserializeOwned {
             Ok((header, model))
         };
         let (header, model) = read().map_err(FileFault::of_bytes)?;
-        let own = ModelInfo {
+        let expected = ModelInfo {
             crate_version: header.crate_version.clone(),
             notes: header.notes.clone(),
             ..model.info()?
         };
-        if own == header {
+        if expected == header {
             Ok(model)
         } else {
             Err(FileFault::content("header", "must be that of the model").of_bytes())

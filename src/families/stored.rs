@@ -195,15 +195,15 @@ mod tests {
         let means = means.view();
         let proportions = array![0.25, 0.5, 0.25];
         let tied = GaussianMixture::tied_spherical(means, 0.3).unwrap();
-        let of = |kind, variances: Array2<f64>| {
+        let model_of = |kind, variances: Array2<f64>| {
             let proportions = proportions.view();
             GaussianMixture::from_parameters(kind, means, variances.view(), proportions).unwrap()
         };
-        let diagonal = &of(
+        let diagonal = &model_of(
             Covariance::Diagonal,
             array![[0.3, 1.0], [0.5, 0.1], [2.0, 1.5]],
         );
-        let pairs = &of(Covariance::Tied, array![[2.0, 0.3], [0.3, 1.0]]);
+        let pairs = &model_of(Covariance::Tied, array![[2.0, 0.3], [0.3, 1.0]]);
         let refuse = |model: &GaussianMixture<f32>, section: &str, change: Change, bad: &[f64]| {
             for bad in bad {
                 let mut theta = model.theta.clone();
@@ -217,9 +217,9 @@ mod tests {
         let improper = &[f64::NAN, f64::INFINITY, 0.0, -1.0];
         for model in [&tied, diagonal, pairs] {
             let variance: Change = |s, x| match &mut s.covariances {
-                Covariances::TiedSpherical(own) => own.variance = x,
-                Covariances::Diagonal(own) => own.variances[0] = x,
-                Covariances::Tied(own) => own.triangles[0] = x,
+                Covariances::TiedSpherical(covariances) => covariances.variance = x,
+                Covariances::Diagonal(covariances) => covariances.variances[0] = x,
+                Covariances::Tied(covariances) => covariances.triangles[0] = x,
                 _ => unreachable!(),
             };
             refuse(model, "variances", variance, improper);
@@ -243,7 +243,7 @@ mod tests {
             refuse(model, "proportions", learned, &[f64::NAN, -0.5]);
         }
         let of_pairs: fn(&mut Parameters<f32>) -> &mut Tied = |s| match &mut s.covariances {
-            Covariances::Tied(own) => own,
+            Covariances::Tied(covariances) => covariances,
             _ => unreachable!(),
         };
         let change = |section: &str, to: fn(&mut Tied, f64), bad: &[f64]| {
@@ -256,27 +256,27 @@ mod tests {
                 }
             }
         };
-        change("variances", |own, x| own.triangles.push(x), &[1.0]);
-        change("exact means", |own, x| own.means.push(x), &[1.0]);
-        change("least variances", |own, x| own.least[1] = x, improper);
+        change("variances", |kind, x| kind.triangles.push(x), &[1.0]);
+        change("exact means", |kind, x| kind.means.push(x), &[1.0]);
+        change("least variances", |kind, x| kind.least[1] = x, improper);
         change(
             "exact means",
-            |own, x| own.means[3] = x,
+            |kind, x| kind.means[3] = x,
             &[f64::NAN, f64::INFINITY],
         );
-        change("variances", |own, x| own.triangles[1] = x, &[0.1]);
+        change("variances", |kind, x| kind.triangles[1] = x, &[0.1]);
         let more: Change = |s, x| match &mut s.covariances {
-            Covariances::Diagonal(own) => own.variances.push(x),
+            Covariances::Diagonal(covariances) => covariances.variances.push(x),
             _ => unreachable!(),
         };
         refuse(diagonal, "variances", more, &[1.0]);
         let columns: Change = |s, x| match &mut s.covariances {
-            Covariances::Diagonal(own) => own.columns = x as usize,
+            Covariances::Diagonal(covariances) => covariances.columns = x as usize,
             _ => unreachable!(),
         };
         refuse(diagonal, "variances", columns, &[0.0, 1.0, 3.0]);
         let small: Change = |s, x| match &mut s.covariances {
-            Covariances::TiedSpherical(own) => own.variance = x,
+            Covariances::TiedSpherical(covariances) => covariances.variance = x,
             _ => unreachable!(),
         };
         refuse(&tied, "variances", small, &[1e-300]);

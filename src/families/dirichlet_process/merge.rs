@@ -32,8 +32,8 @@ const WEAKER: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
 pub(super) fn priors(prior: &Prior, of_data: bool, watch: Watch<'_>) -> Result<Option<Vec<Prior>>> {
     let weaker = WEAKER.iter().filter(|_| of_data);
     let weaker = weaker.map(|share| prior.weaker(*share, watch));
-    let own = Ok(Some(prior.clone()));
-    std::iter::once(own).chain(weaker).collect()
+    let first = Ok(Some(prior.clone()));
+    std::iter::once(first).chain(weaker).collect()
 }
 
 /// Two components that may merge, the lower number first.
@@ -49,9 +49,9 @@ pub(super) fn pairs(components: &[NormalWishart], prior: &Prior) -> Vec<Pair> {
     let with_mass: Vec<usize> = (0..components.len()).filter(has_mass).collect();
     let lists = parallel::map(with_mass.len(), |i| {
         let t = with_mass[i];
-        let mut apart = Vec::new();
-        let own = &components[t].whitening;
-        let mut form = |s: usize| own.form(&components[s].whitening.mean, &mut apart);
+        let mut difference = Vec::new();
+        let whitening = &components[t].whitening;
+        let mut form = |s: usize| whitening.form(&components[s].whitening.mean, &mut difference);
         let others = with_mass.iter().filter(|&&s| s != t);
         let mut others: Vec<(f64, usize)> = others.map(|&s| (form(s), s)).collect();
         sort::by_value(&mut others);
@@ -148,14 +148,14 @@ fn merges(
     let evidence = |sums: &Moments, t: usize, origin: &[f64]| {
         let under = priors.iter().map(|prior| {
             let updated = Updated::new(prior, sums, t, origin);
-            let found = NormalWishart::new(prior, sums.mass(t), updated, watch)?;
-            let well = found.filter(|component| component.whitening.inflation <= WELL);
+            let posterior = NormalWishart::new(prior, sums.mass(t), updated, watch)?;
+            let well = posterior.filter(|component| component.whitening.inflation <= WELL);
             Ok(well.map(|component| component.evidence(prior)))
         });
         under.collect::<Result<Option<Vec<f64>>>>()
     };
-    let apart = parallel::map(sums.mass.len(), |t| evidence(sums, t, origin(t)));
-    let apart = parallel::all(apart)?;
+    let separate = parallel::map(sums.mass.len(), |t| evidence(sums, t, origin(t)));
+    let separate = parallel::all(separate)?;
     let merges = parallel::map(pairs.len(), |place| {
         let Pair { a, b } = pairs[place];
         // Where the merged component stands among the sticks is free: the better place.
@@ -170,11 +170,11 @@ fn merges(
         let mut both = sums.pair(into, from);
         both.join(0, 1, &step(&origin, into, from));
         let together = evidence(&both, 0, origin(into))?;
-        let (Some(together), Some(a), Some(b)) = (&together, &apart[a], &apart[b]) else {
+        let (Some(together), Some(a), Some(b)) = (&together, &separate[a], &separate[b]) else {
             return Ok(None);
         };
         let gained = together.iter().zip(a.iter().zip(b));
-        let gained = gained.map(|(all, (a, b))| all - a - b - sums.own()[place]);
+        let gained = gained.map(|(merged, (a, b))| merged - a - b - sums.own()[place]);
         let gained: Vec<f64> = gained.collect();
         Ok(Some(Merge {
             evidence: gained.iter().copied().fold(f64::INFINITY, f64::min),

@@ -197,11 +197,11 @@ impl<F: Float> MStep<F> for DirichletProcess {
             })
             .collect()
         } else {
-            let all = parallel::map(old.len(), |t| {
+            let components = parallel::map(old.len(), |t| {
                 let new = NormalWishart::new(prior, sums.mass(t), updated(t), cancel)?;
                 Ok(new.unwrap_or_else(|| moved(t)))
             });
-            parallel::all(all)?
+            parallel::all(components)?
         };
         model.q.sticks = Sticks::new(prior.concentration, &sums.mass);
         model.renew(cancel)

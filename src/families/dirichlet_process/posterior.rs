@@ -40,8 +40,8 @@ pub(super) struct Prior {
 impl Prior {
     /// With all that follows from the inverse scale matrix; `None` if that is not positive definite.
     pub(super) fn factored(mut self, watch: Watch<'_>) -> Result<Option<Self>> {
-        let found = Cholesky::of(&self.inverse_scale, self.mean.len(), watch)?;
-        Ok(found.map(|Cholesky { factor, log_det }| {
+        let cholesky = Cholesky::of(&self.inverse_scale, self.mean.len(), watch)?;
+        Ok(cholesky.map(|Cholesky { factor, log_det }| {
             (self.factor, self.log_det) = (factor, -log_det);
             self
         }))
@@ -88,17 +88,20 @@ impl Updated {
         let beta0 = prior.mean_precision;
         let step = |x: &f64| if mass > 0.0 { x / mass } else { 0.0 };
         let step: Vec<f64> = moments.first(t)[..about.len()].iter().map(step).collect();
-        let own = about.iter().zip(&step).map(|(a, step)| a + step);
-        let from_prior: Vec<f64> = own.zip(&prior.mean).map(|(m, m0)| m - m0).collect();
+        let mean_of_rows = about.iter().zip(&step).map(|(a, step)| a + step);
+        let from_prior: Vec<f64> = mean_of_rows
+            .zip(&prior.mean)
+            .map(|(m, m0)| m - m0)
+            .collect();
         // The nearer of the two is the one to start from: less is rounded.
         let of_prior = beta0 / (beta0 + mass);
         let of_rows = mass / (beta0 + mass);
         let mean = from_prior.iter().zip(&prior.mean);
-        let mean = mean.map(|(apart, m0)| {
+        let mean = mean.map(|(difference, m0)| {
             if of_rows < 0.5 {
-                m0 + of_rows * apart
+                m0 + of_rows * difference
             } else {
-                (m0 + apart) - of_prior * apart
+                (m0 + difference) - of_prior * difference
             }
         });
         let mut within = moments.about(t, &step, &[]);
@@ -144,16 +147,16 @@ impl NormalWishart {
         let beyond = updated.apart.iter().map(|x| x / degrees.sqrt());
         let beyond: Vec<f64> = beyond.collect();
         let mean = updated.mean;
-        let mut found = Whitening::new(mean.clone(), &covariance, beyond.clone(), watch)?;
-        if found.is_none() {
+        let mut whitening = Whitening::new(mean.clone(), &covariance, beyond.clone(), watch)?;
+        if whitening.is_none() {
             for (place, x) in covariance.iter_mut().enumerate() {
                 if place % (dim + 1) != 0 {
                     *x = 0.0;
                 }
             }
-            found = Whitening::new(mean, &covariance, beyond, watch)?;
+            whitening = Whitening::new(mean, &covariance, beyond, watch)?;
         }
-        Ok(found.map(|whitening| Self {
+        Ok(whitening.map(|whitening| Self {
             mean_precision: prior.mean_precision + mass,
             degrees,
             whitening,
@@ -205,9 +208,9 @@ impl NormalWishart {
     pub(super) fn divergence(&self, prior: &Prior, watch: Watch<'_>) -> Result<f64> {
         let dim = self.dim();
         let ratio = prior.mean_precision / self.mean_precision;
-        let apart = self.whitening.form(&prior.mean, &mut Vec::new());
-        let apart = apart.min(FARTHEST);
-        let normal = 0.5 * (dim * (ratio - 1.0 - ratio.ln()) + prior.mean_precision * apart);
+        let squared = self.whitening.form(&prior.mean, &mut Vec::new());
+        let squared = squared.min(FARTHEST);
+        let normal = 0.5 * (dim * (ratio - 1.0 - ratio.ln()) + prior.mean_precision * squared);
 
         // nu tr(W_0^-1 W) = |M C|^2 for the factor C of W_0^-1.
         let size = self.whitening.mean.len();

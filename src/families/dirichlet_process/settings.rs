@@ -221,8 +221,8 @@ impl DirichletProcess {
             let place = column * (dim + 1);
             let variance = of_data.covariance[place] + inverse_scale[place] / degrees;
             if f64::EPSILON * (m0 - m).abs() > FARTHEST_MEAN * variance.sqrt() {
-                let apart = (m0 - m).abs() * frame.unit_of(column);
-                let value = format!("{apart:e} from the mean of the data in column {column}");
+                let distance = (m0 - m).abs() * frame.unit_of(column);
+                let value = format!("{distance:e} from the mean of the data in column {column}");
                 let rule = "is too far for the deviations there: subtract the mean of each column from the data, or give \
                             DirichletProcess::mean";
                 return Err(Error::parameter("prior mean", value, rule));
@@ -339,8 +339,8 @@ fn reach<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<(F, F)>> 
         let column: Vec<(f64, f64)> = column.filter(|(z, _)| !z.is_nan()).collect();
         let median = quantile(column.clone(), 0.5).unwrap_or(0.0);
         let others = column.into_iter().filter(|(z, _)| *z != median);
-        let apart = others.map(|(z, weight)| ((z - median).abs(), weight));
-        let reach = quantile(apart.collect(), 0.9).map_or(f64::INFINITY, |most| TIMES * most);
+        let deviations = others.map(|(z, weight)| ((z - median).abs(), weight));
+        let reach = quantile(deviations.collect(), 0.9).map_or(f64::INFINITY, |most| TIMES * most);
         [median - reach, median + reach].map(F::from_f64).into()
     }))
 }
@@ -348,13 +348,13 @@ fn reach<F: Float>(frame: &Frame<F>, data: &dyn Data<F>) -> Result<Vec<(F, F)>> 
 /// The least of weighted values that at least this share of the weight does not exceed; `None` if there is no weight.
 fn quantile(mut values: Vec<(f64, f64)>, share: f64) -> Option<f64> {
     values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let mut rest = share * values.iter().map(|(_, weight)| weight).sum::<f64>();
+    let mut weight_left = share * values.iter().map(|(_, weight)| weight).sum::<f64>();
     let mut with_weight = values.iter().filter(|(_, weight)| *weight > 0.0);
-    let found = with_weight.find(|(_, weight)| {
-        rest -= weight;
-        rest <= 0.0
+    let reached = with_weight.find(|(_, weight)| {
+        weight_left -= weight;
+        weight_left <= 0.0
     });
-    found.or(values.last()).map(|(value, _)| *value)
+    reached.or(values.last()).map(|(value, _)| *value)
 }
 
 /// Mean and covariance of the data in the coordinates of `frame`, with no value beyond its reach: from sums about the mean of
@@ -447,7 +447,7 @@ fn least_variances<F: Float>(
     let near = near.covariance.iter().step_by(data.mean.len() + 1);
     // Few far values may make nearly all of a variance.
     let variances = variances_of(frame, data).zip(near);
-    let variances = variances.map(|(all, &near)| if near < 0.5 * all { near } else { all });
+    let variances = variances.map(|(whole, &near)| if near < 0.5 * whole { near } else { whole });
     variances
         .zip(floors)
         .map(|(v, floor)| share * v.max(floor))
@@ -495,10 +495,10 @@ mod tests {
                 let frame = data.frame();
                 data.load(0..n, &frame, &mut rows).unwrap();
                 let reach = reach(&frame, &data).unwrap();
-                let all = (0..n).flat_map(|i| (0..dim).map(move |j| (i, j)));
+                let places = (0..n).flat_map(|i| (0..dim).map(move |j| (i, j)));
                 let out = |z: f64, (low, high): (f64, f64)| z < low || z > high;
-                let found = all.filter(|&(i, j)| out(rows.row(i)[j], reach[j]));
-                found.collect::<Vec<_>>()
+                let outside = places.filter(|&(i, j)| out(rows.row(i)[j], reach[j]));
+                outside.collect::<Vec<_>>()
             };
             assert_eq!(beyond(&x), []);
             if n < 300 {
@@ -535,8 +535,8 @@ mod tests {
         ] {
             let mut made = singular;
             raise(&mut made, &[1e-8, 1e-8], None).unwrap();
-            let found = Cholesky::of(&made, 2, None).unwrap();
-            assert!(found.unwrap().factor[3] > 0.9e-4);
+            let cholesky = Cholesky::of(&made, 2, None).unwrap();
+            assert!(cholesky.unwrap().factor[3] > 0.9e-4);
             let moved = made.iter().zip(&singular).map(|(a, b)| (a - b).abs());
             assert!(moved.fold(0.0, f64::max) < 1.1e-8);
         }

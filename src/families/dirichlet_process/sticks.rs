@@ -26,9 +26,9 @@ impl Sticks {
         let mut before = 0.0;
         let logs = self.0.iter().map(|&[a, b]| {
             let both = log(a + b);
-            let own = before + log(a) - both;
+            let log_share = before + log(a) - both;
             before += log(b) - both;
-            own
+            log_share
         });
         logs.collect()
     }

@@ -22,8 +22,8 @@ impl<F: Float> GaussianMixture<F> {
         noise: ArrayView2<'_, f64>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
-        let (own, dim, q) = loadings.dim();
-        same_length("loadings", means.nrows(), own)?;
+        let (k, dim, q) = loadings.dim();
+        same_length("loadings", means.nrows(), k)?;
         same_columns("loadings", means.ncols(), dim)?;
         same_columns("noise", means.ncols(), noise.ncols())?;
         let kind = Covariance::Factors(q);
@@ -48,8 +48,8 @@ impl<F: Float> GaussianMixture<F> {
         });
         covariances.kind_mut().set(&numbers.collect::<Vec<f64>>())?;
         if let Covariances::Factors(factors) = &mut covariances {
-            for own in loadings.outer_iter() {
-                for column in own.columns() {
+            for component in loadings.outer_iter() {
+                for column in component.columns() {
                     let row = column.iter().enumerate();
                     factors.push(row.map(|(j, w)| common.frame.enter_length(j, *w)));
                 }

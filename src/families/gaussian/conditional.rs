@@ -40,7 +40,7 @@ impl<F: Float> GaussianMixture<F> {
         let mut moved = means.select(Axis(1), &others);
         let k = means.nrows();
         let mut logs = Array1::zeros(k);
-        let mut rest = Array3::zeros((k, left, left));
+        let mut covariances = Array3::zeros((k, left, left));
         for c in 0..k {
             let known_means = columns.iter().map(|j| means[[c, *j]]);
             let differences: Vec<f64> =
@@ -53,14 +53,16 @@ impl<F: Float> GaussianMixture<F> {
                 - 0.5 * (conditional.squared + constant);
             let mut row = moved.row_mut(c);
             row += &conditional.step;
-            rest.index_axis_mut(Axis(0), c).assign(&conditional.rest);
+            covariances
+                .index_axis_mut(Axis(0), c)
+                .assign(&conditional.rest);
         }
         let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         require(most.is_finite(), "values", most, TOO_FAR)?;
         let shares = logs.mapv(|log| (log - most).exp());
         let shares = &shares / shares.sum();
         let moved = moved.mapv(|x| held_in_range(x));
-        self.of_parts(&others, moved, shares, Some(rest))
+        self.of_parts(&others, moved, shares, Some(covariances))
     }
 
     /// A mixture of these columns with covariances (k, d, d), or with those of the columns here.
@@ -71,8 +73,8 @@ impl<F: Float> GaussianMixture<F> {
         proportions: Array1<f64>,
         covariances: Option<Array3<f64>>,
     ) -> Result<Self> {
-        let of = |c: usize| match &covariances {
-            Some(all) => all.index_axis(Axis(0), c).to_owned(),
+        let covariance = |c: usize| match &covariances {
+            Some(matrices) => matrices.index_axis(Axis(0), c).to_owned(),
             None => among(&self.covariance_of(c), columns),
         };
         let k = means.nrows();
@@ -91,7 +93,7 @@ impl<F: Float> GaussianMixture<F> {
             let noise = self.noise().select(Axis(1), columns);
             return Self::from_factors(means, loadings.view(), noise.view(), shares);
         }
-        let covariances = kind.of_matrices(k, columns.len(), of);
+        let covariances = kind.of_matrices(k, columns.len(), covariance);
         Self::from_parameters(kind, means, covariances.view(), shares)
     }
 }

@@ -128,9 +128,9 @@ impl<F: Float> Parameters<F> {
         common.unit = mean.max(common.floors.least);
         common.floors.least = common.floors.least.min(resolved_beside::<F>(mean));
         let columns = variances.iter().enumerate();
-        let held = columns.map(|(j, v)| v.max(common.floors.of_column::<F>(j)));
+        let clamped = columns.map(|(j, v)| v.max(common.floors.of_column::<F>(j)));
         let kind = self.covariances.kind_mut();
-        kind.set_all(&held.collect::<Vec<_>>());
+        kind.set_all(&clamped.collect::<Vec<_>>());
         kind.start(common);
     }
 

@@ -20,9 +20,11 @@ pub(in crate::families) struct Diagonal {
 impl Diagonal {
     /// Squared differences with a factor for each component and coordinate.
     pub(super) fn form<F: Float>(&self, common: &Common<F>, penalties: &[f64]) -> Form<F> {
-        let of = |c: usize, j: usize| common.relative(self.variances[c * self.columns + j], j);
+        let factor = |c: usize, j: usize| common.relative(self.variances[c * self.columns + j], j);
         let centres = common.centres.clone();
-        Form::Scaled(Box::new(Scaled::by_column(centres, of, |c| penalties[c])))
+        Form::Scaled(Box::new(Scaled::by_column(centres, factor, |c| {
+            penalties[c]
+        })))
     }
 }
 

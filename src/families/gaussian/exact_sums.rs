@@ -172,7 +172,7 @@ impl ExactSums {
             1 => Some(model.predict(data)?.insert_axis(Axis(1))),
             width => Some(model.truncated_responsibilities(data, width)?.0),
         };
-        let all = Array2::from_shape_fn((1, k), |(_, c)| c as u32);
+        let all_ids = Array2::from_shape_fn((1, k), |(_, c)| c as u32);
         let units = Units::of(model);
         let pass = Pass {
             second: units.second(model.theta.covariance().is_by_column()),
@@ -191,7 +191,7 @@ impl ExactSums {
             for (i, n) in range.enumerate() {
                 let support = match &supports {
                     Some(supports) => supports.row(n),
-                    None => all.row(0),
+                    None => all_ids.row(0),
                 };
                 let weight = weights.map_or(1.0, |weights| weights[n]);
                 let support = support.to_slice().expect("in standard layout");
@@ -236,8 +236,8 @@ impl ExactSums {
     pub fn merge(mut self, other: Self) -> Result<Self> {
         let lengths = self.components.iter().zip(&other.components);
         let mut lengths = lengths.map(|(a, b)| a.is_empty() || b.is_empty() || a.len() == b.len());
-        let of = |sums: &Self| (sums.model, sums.prior, sums.components.len());
-        let same = of(&self) == of(&other);
+        let identity = |sums: &Self| (sums.model, sums.prior, sums.components.len());
+        let same = identity(&self) == identity(&other);
         let same = same && lengths.all(|same| same);
         let rule = "must be of one model: parts of different models cannot be merged";
         require(same, "sums", "of another model", rule)?;
@@ -339,8 +339,9 @@ impl ExactSums {
     /// # Errors
     /// [`Error::Model`] for bytes that are no sums, or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let found = io::Contents::of(&io::SUMS, bytes).and_then(|all| io::only("sums", all.values));
-        found.map_err(io::FileFault::of_bytes)
+        let sums = io::Contents::of(&io::SUMS, bytes)
+            .and_then(|contents| io::only("sums", contents.values));
+        sums.map_err(io::FileFault::of_bytes)
     }
 }
 
@@ -370,9 +371,9 @@ impl<F: Float> Pass<'_, F> {
         sums.rows += 1;
         WEIGHT.count(weight, &mut sums.weight)?;
         NATS.count(weight * density, &mut sums.free_energy)?;
-        let mut apart = vec![0.0; dim];
+        let mut difference = vec![0.0; dim];
         let nearest = nearest.unwrap_or(support[place]);
-        let squared = self.apart(rows.row(i), nearest, &mut apart)?;
+        let squared = self.apart(rows.row(i), nearest, &mut difference)?;
         let unit = self.units.squared;
         unit.count(weight * squared, &mut sums.squared)?;
         if !self.moments || weight == 0.0 {
@@ -381,13 +382,13 @@ impl<F: Float> Pass<'_, F> {
         // No sum needs the others (E41).
         for (share, c) in shares.iter().zip(support).filter(|(q, _)| **q >= LOST) {
             let mass = weight * share;
-            let squared = self.apart(rows.row(i), *c, &mut apart)?;
-            let own = &mut sums.components[*c as usize];
-            own.resize(1 + dim + self.second.len(), 0);
-            let (first, second) = own.split_at_mut(1 + dim);
+            let squared = self.apart(rows.row(i), *c, &mut difference)?;
+            let component = &mut sums.components[*c as usize];
+            component.resize(1 + dim + self.second.len(), 0);
+            let (first, second) = component.split_at_mut(1 + dim);
             WEIGHT.count(mass, &mut first[0])?;
             let columns = first[1..].iter_mut().zip(&self.units.columns);
-            for ((total, unit), x) in columns.zip(&apart) {
+            for ((total, unit), x) in columns.zip(&difference) {
                 unit.count(mass * x, total)?;
             }
             match second {
@@ -395,7 +396,7 @@ impl<F: Float> Pass<'_, F> {
                     unit.count(mass * squared, total)?;
                 }
                 totals => {
-                    for ((total, unit), x) in totals.iter_mut().zip(&self.second).zip(&apart) {
+                    for ((total, unit), x) in totals.iter_mut().zip(&self.second).zip(&difference) {
                         unit.count(mass * x * x, total)?;
                     }
                 }
@@ -409,10 +410,10 @@ impl<F: Float> Pass<'_, F> {
         let centre = self.model.theta.common.centres.row(c as usize);
         let mut squared = 0.0;
         let columns = row.iter().zip(centre).zip(&self.units.columns);
-        for (((x, mean), unit), apart) in columns.zip(apart) {
-            *apart = x.to_f64() - mean.to_f64();
-            squared += *apart * *apart;
-            if apart.abs() > FARTHEST * unit.unit() {
+        for (((x, mean), unit), difference) in columns.zip(apart) {
+            *difference = x.to_f64() - mean.to_f64();
+            squared += *difference * *difference;
+            if difference.abs() > FARTHEST * unit.unit() {
                 return None;
             }
         }
@@ -471,7 +472,7 @@ mod tests {
         {
             let model = model(kind);
             let data = Dense::new(&x).unwrap();
-            let all = model.responsibilities(&data).unwrap();
+            let responsibilities = model.responsibilities(&data).unwrap();
             let (ids, shares) = model.truncated_responsibilities(&data, width).unwrap();
             let densities = model.log_densities(&data).unwrap();
             let mut q = Array2::<f64>::zeros((700, 3));
@@ -480,17 +481,20 @@ mod tests {
                 for (c, share) in support.iter().zip(shares.row(n)) {
                     q[[n, *c as usize]] = w[n] * share;
                 }
-                let covered: f64 = support.iter().map(|c| all[[n, *c as usize]]).sum();
+                let covered: f64 = support
+                    .iter()
+                    .map(|c| responsibilities[[n, *c as usize]])
+                    .sum();
                 free_energy += w[n] * (densities[n] + covered.ln());
             }
             let masses = q.sum_axis(Axis(0));
             let means = q.t().dot(&x) / masses.view().insert_axis(Axis(1));
             let mut squares = Array2::<f64>::zeros((3, 3));
             for ((n, c), q) in q.indexed_iter() {
-                let apart = &x.row(n) - &means.row(c);
+                let difference = &x.row(n) - &means.row(c);
                 squares
                     .row_mut(c)
-                    .scaled_add(q / masses[c], &(&apart * &apart));
+                    .scaled_add(q / masses[c], &(&difference * &difference));
             }
             let sums = ExactSums::e_step(&model, &data, Some(w.view()), width).unwrap();
             let next = sums.update(&model).unwrap();
@@ -500,12 +504,12 @@ mod tests {
             near(sums.weight(), w.sum());
             sums.masses().zip(&masses).for_each(|(a, b)| near(a, *b));
             // Units are above deviations, and each term loses less than 2^-60 of one.
-            let found = Mixture::means(&next);
+            let new = Mixture::means(&next);
             let cut = model.variances().mapv(|v| v.sqrt() * 2f64.powi(-57));
-            for ((found, mean), cut) in found.iter().zip(&means).zip(&cut) {
+            for ((new, mean), cut) in new.iter().zip(&means).zip(&cut) {
                 assert!(
-                    (found - mean).abs() <= 1e-11 * mean.abs() + cut,
-                    "{found} {mean}"
+                    (new - mean).abs() <= 1e-11 * mean.abs() + cut,
+                    "{new} {mean}"
                 );
             }
             let expected = match kind {
@@ -519,8 +523,11 @@ mod tests {
                 }
                 _ => squares,
             };
-            let found = next.variances();
-            found.iter().zip(&expected).for_each(|(a, b)| near(*a, *b));
+            let variances = next.variances();
+            variances
+                .iter()
+                .zip(&expected)
+                .for_each(|(a, b)| near(*a, *b));
             if kind != Covariance::TiedSpherical {
                 let expected = masses.iter().map(|m| m / masses.sum());
                 next.proportions()
@@ -536,19 +543,19 @@ mod tests {
         let (x, w) = rows(1_500);
         for (kind, width) in [(KINDS[0], 1), (KINDS[0], 2), (KINDS[1], 3), (KINDS[2], 2)] {
             let model = model(kind);
-            let of = |rows: std::ops::Range<usize>, step: isize| {
+            let sums_of = |rows: std::ops::Range<usize>, step: isize| {
                 let rows = ndarray::Slice::new(rows.start as isize, Some(rows.end as isize), step);
                 let x = x.slice_axis(Axis(0), rows);
                 let w = w.slice_axis(Axis(0), rows);
                 let x = x.as_standard_layout();
                 ExactSums::e_step(&model, &Dense::batch(&x).unwrap(), Some(w), width).unwrap()
             };
-            let whole = of(0..1_500, 1);
+            let whole = sums_of(0..1_500, 1);
             let parts = [
-                of(700..1_500, -1),
-                of(0..0, 1),
-                of(13..700, -1),
-                of(0..13, 1),
+                sums_of(700..1_500, -1),
+                sums_of(0..0, 1),
+                sums_of(13..700, -1),
+                sums_of(0..13, 1),
             ];
             let merged = parts
                 .into_iter()

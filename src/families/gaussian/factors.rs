@@ -77,13 +77,13 @@ impl<F: Float> Kind<F> for Factors<F> {
         let dim = common.dim();
         let length = |variance: f64| (STARTS * variance / dim as f64).sqrt();
         let mut rng = Rng::from_seed(0);
-        let mut own = vec![F::zero(); self.factors * stride(dim)];
-        for row in own.chunks_exact_mut(stride(dim)) {
+        let mut loadings = vec![F::zero(); self.factors * stride(dim)];
+        for row in loadings.chunks_exact_mut(stride(dim)) {
             for (w, variance) in row.iter_mut().zip(&self.noise.variances[..dim]) {
                 *w = F::from_f64(length(*variance) * rng.normal());
             }
         }
-        self.loadings = own.repeat(common.k());
+        self.loadings = loadings.repeat(common.k());
     }
 
     fn carry_over(
@@ -168,8 +168,8 @@ impl<F: Float> Kind<F> for Factors<F> {
         // The mean variance of a column about the new means: of far seeds what is left is rounding.
         let about = |c: usize| {
             let mass = sums.mass(c).max(f64::MIN_POSITIVE);
-            let own = sums.second()[c * stride(dim)..][..dim].iter();
-            let left = own
+            let squares = sums.second()[c * stride(dim)..][..dim].iter();
+            let left = squares
                 .zip(sums.first(c))
                 .map(|(s, f)| (s - f * (f / mass)).max(8.0 * f64::EPSILON * s));
             left.sum::<f64>()
@@ -190,7 +190,7 @@ impl<F: Float> Kind<F> for Factors<F> {
             if sums.mass(c) <= 0.0 {
                 return Ok(None);
             }
-            let own = Own::of(&sums, products, factored, c);
+            let statistics = Own::of(&sums, products, factored, c);
             let mass = sums.mass(c);
             let prior = (0..dim).map(|j| {
                 let (known, rows) = common.prior.of_column(j);
@@ -198,7 +198,7 @@ impl<F: Float> Kind<F> for Factors<F> {
             });
             let before = &self.noise.variances[c * dim..][..dim];
             let mean = common.centres.row(c);
-            updated(&own, mean, loadings, before, prior, step.cancel).map(Some)
+            updated(&statistics, mean, loadings, before, prior, step.cancel).map(Some)
         });
         let next = parallel::all(next)?;
         common.centres.update(|c, row| {
@@ -209,8 +209,8 @@ impl<F: Float> Kind<F> for Factors<F> {
         for (c, next) in next.iter().enumerate() {
             if let Some(next) = next {
                 let floors = self.floors(common, c);
-                let own = self.noise.variances[c * dim..][..dim].iter_mut();
-                for ((v, floor), next) in own.zip(floors).zip(&next.noise) {
+                let variances = self.noise.variances[c * dim..][..dim].iter_mut();
+                for ((v, floor), next) in variances.zip(floors).zip(&next.noise) {
                     *v = next.clamped(floor, *v);
                 }
             }
@@ -224,10 +224,10 @@ impl<F: Float> Kind<F> for Factors<F> {
         let fits = (1..dim).contains(&q) && q.checked_mul(k * dim).is_some();
         rule(fits, "factors", "must be fewer than columns")?;
         let wide = stride(dim);
-        let all = &self.loadings;
-        let number = if all.is_empty() { 0 } else { q * k * wide };
-        all_finite("loadings", all, number)?;
-        let sound = all.iter().enumerate().all(|(place, w)| {
+        let loadings = &self.loadings;
+        let number = if loadings.is_empty() { 0 } else { q * k * wide };
+        all_finite("loadings", loadings, number)?;
+        let sound = loadings.iter().enumerate().all(|(place, w)| {
             let c = place / (q * wide);
             let j = place % wide;
             let w = w.to_f64();
@@ -274,11 +274,11 @@ impl Own {
     fn about(&self, step: &Array1<f64>) -> (Array1<f64>, Array2<f64>) {
         let mut products = self.products.clone();
         let along = self.map.dot(&self.first).into_iter();
-        let rest = &self.first - step;
+        let shifted = &self.first - step;
         let across = self.map.dot(step);
         for ((mut row, along), across) in products.rows_mut().into_iter().zip(along).zip(across) {
             row.scaled_add(-along, step);
-            row.scaled_add(-across, &rest);
+            row.scaled_add(-across, &shifted);
         }
         let second = &self.second + &(step * &(step - 2.0 * &self.first));
         (second, products)
@@ -340,8 +340,8 @@ fn updated<F: Float, P: Fn(f64) -> f64>(
     // A mean is rounded to the type of the data, and all else is about that.
     let steps = moved.iter().zip(mean);
     let steps = steps.map(|(new, old)| new.to_f64() - old.to_f64());
-    let (second, mut found) = own.about(&steps.collect());
-    let q = found.nrows();
+    let (second, mut new_loadings) = own.about(&steps.collect());
+    let q = new_loadings.nrows();
     // The loadings before, in the coordinates of `map`.
     let mut explained = own.map.clone();
     for mut row in explained.rows_mut() {
@@ -350,24 +350,26 @@ fn updated<F: Float, P: Fn(f64) -> f64>(
     let squares = own.products.dot(&own.map.t()) + Array2::<f64>::eye(q);
     let crossed = squares.dot(&explained) - 2.0 * &own.products;
     let left_before = &own.second + (&explained * &crossed).sum_axis(Axis(0));
-    let mut expected = (found.dot(&own.map.t()) + Array2::<f64>::eye(q))
+    let mut expected = (new_loadings.dot(&own.map.t()) + Array2::<f64>::eye(q))
         .into_raw_vec_and_offset()
         .0;
-    let values = found.as_slice_mut().expect("rows one after the other");
+    let values = new_loadings
+        .as_slice_mut()
+        .expect("rows one after the other");
     if linalg::cholesky(&mut expected, q, None)? {
         linalg::forward(&expected, q, values, mean.len())
     } else {
         values.fill(0.0)
     }
-    let left = second - (&found * &found).sum_axis(Axis(0));
+    let left = second - (&new_loadings * &new_loadings).sum_axis(Axis(0));
     let of_column = |(j, with): (usize, P)| Noise {
         left: with(left[j]),
         left_before: with(left_before[j]),
         least: (LEAST_SHARE * own.second[j]).max(f64::MIN_POSITIVE),
     };
     let noise: Vec<Noise> = prior.enumerate().map(of_column).collect();
-    let held = noise.iter().map(|noise| noise.left.max(noise.least));
-    let turned = turn(&found, &held.collect::<Vec<f64>>())?;
+    let variances = noise.iter().map(|noise| noise.left.max(noise.least));
+    let turned = turn(&new_loadings, &variances.collect::<Vec<f64>>())?;
     let turned = turned.iter().map(|x| F::from_f64(*x));
     loadings.iter_mut().zip(turned).for_each(|(w, x)| *w = x);
     Ok(Next { mean: moved, noise })
@@ -410,12 +412,12 @@ impl<F: Float> Factors<F> {
     ) {
         let products = sums.take_products();
         let entries = sums.mass.iter().sum::<f64>() * common.dim() as f64;
-        let of = parallel::map(common.k(), |c| {
-            let own = Own::of(&sums, products[c].clone(), factored, c);
-            let (_, products) = own.about(&own.first);
-            sums.mass(c) * (&products * &own.map).sum()
+        let terms = parallel::map(common.k(), |c| {
+            let statistics = Own::of(&sums, products[c].clone(), factored, c);
+            let (_, products) = statistics.about(&statistics.first);
+            sums.mass(c) * (&products * &statistics.map).sum()
         });
-        let explained = of.iter().sum::<f64>() / entries;
+        let explained = terms.iter().sum::<f64>() / entries;
         sums.move_centres(&mut common.centres, |_, _, _| ());
         let before = self.noise.variances[0];
         let mut loadings = std::mem::take(&mut self.loadings);

@@ -36,8 +36,8 @@ impl Floors {
         mean: impl Iterator<Item = f64>,
         of_all: bool,
     ) -> Vec<f64> {
-        let resolved = |(j, apart): (usize, f64)| {
-            let value = frame.enter_length(j, frame.offset[j].to_f64()) + apart;
+        let resolved = |(j, coordinate): (usize, f64)| {
+            let value = frame.enter_length(j, frame.offset[j].to_f64()) + coordinate;
             (F::EPSILON.max(RESOLVED) * value).powi(2)
         };
         let mut floors: Vec<f64> = mean.enumerate().map(resolved).collect();

@@ -134,8 +134,8 @@ pub(in crate::families) trait Kind<F: Float>: Send + Sync {
     /// The components that a floor holds.
     fn at_floor(&self, common: &Common<F>) -> Vec<usize> {
         let number = self.number();
-        let held = parallel::map(number, |c| self.is_held(common, c));
-        (0..common.k()).filter(|c| held[c % number]).collect()
+        let at_floor = parallel::map(number, |c| self.is_held(common, c));
+        (0..common.k()).filter(|c| at_floor[c % number]).collect()
     }
 
     /// The precisions (d) of the columns of component `c`, given all others; or the one of all.

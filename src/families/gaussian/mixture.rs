@@ -184,7 +184,9 @@ impl<F: Float> GaussianMixture<F> {
         let common = self.common();
         let kind = self.kind();
         let whitenings = &self.costs.whitenings;
-        let inverses = whitenings.iter().map(|own| unwatched(own.inverse(None)));
+        let inverses = whitenings
+            .iter()
+            .map(|whitening| unwatched(whitening.inverse(None)));
         let factors: Vec<_> = inverses.collect();
         let dim = common.dim();
         let unit = common.unit.sqrt();
@@ -258,8 +260,8 @@ impl<F: Float> GaussianMixture<F> {
     pub(super) fn covariance_of(&self, c: usize) -> Array2<f64> {
         let common = self.common();
         let dim = common.dim();
-        if let Some(own) = self.kind().matrix(c, None) {
-            let mut covariance = unwatched(own);
+        if let Some(matrix) = self.kind().matrix(c, None) {
+            let mut covariance = unwatched(matrix);
             let places = covariance.indexed_iter_mut();
             places.for_each(|((i, j), v)| *v = common.frame.leave_product(i, j, *v));
             return covariance;
@@ -297,11 +299,11 @@ impl<F: Float> GaussianMixture<F> {
     pub fn covariances(&self) -> Array3<f64> {
         let k = self.common().k();
         let columns = self.common().frame.dim();
-        let mut all = Array3::zeros((k, columns, columns));
-        for (c, mut own) in all.outer_iter_mut().enumerate() {
-            own.assign(&self.covariance_of(c));
+        let mut covariances = Array3::zeros((k, columns, columns));
+        for (c, mut covariance) in covariances.outer_iter_mut().enumerate() {
+            covariance.assign(&self.covariance_of(c));
         }
-        all
+        covariances
     }
 
     /// The variance of every column of each component (k, P), in the data's own unit, squared: the diagonals of
@@ -329,9 +331,9 @@ fn check_variances<F: Float>(kind: Covariance, values: &[f64], dim: usize) -> Re
     for variance in kind.diagonals(values, dim) {
         let proper = variance > 0.0 && variance.is_finite();
         require(proper, "variance", variance, "must be positive and finite")?;
-        let held = variance * F::LARGEST_COST.sqrt() >= largest;
+        let in_range = variance * F::LARGEST_COST.sqrt() >= largest;
         let rule = "is too small: the largest may be 3e18 times as large in f32, 3e152 in f64";
-        require(held, "variance", variance, rule)?;
+        require(in_range, "variance", variance, rule)?;
     }
     let mut matrices = kind.matrices(values, dim);
     let proper = matrices.all(|matrix| is_proper(matrix, dim));
@@ -415,27 +417,27 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     /// With `covariances` (d, d) or (k, d, d) where they have all pairs of columns, `loadings` (k, d, q) and `noise` (k, d) with
     /// factors.
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
-        let mut all = vec![
+        let mut parameters = vec![
             ("variances", Mixture::variances(self).into_dyn()),
             ("proportions", Mixture::proportions(self).into_dyn()),
         ];
         let kind = self.covariance_kind();
         let common = self.common();
         if kind.factors().is_some() {
-            all.push(("loadings", self.loadings().into_dyn()));
-            all.push(("noise", self.noise().into_dyn()));
+            parameters.push(("loadings", self.loadings().into_dyn()));
+            parameters.push(("noise", self.noise().into_dyn()));
         } else if kind.has_dependent_columns() {
             let covariance = |c: usize| self.covariance_of(c);
             let covariances = kind.of_matrices(common.k(), common.dim(), covariance);
-            all.push(("covariances", covariances));
+            parameters.push(("covariances", covariances));
         }
-        all
+        parameters
     }
 
     fn variances(&self) -> Array2<f64> {
         let mut variances = Array2::zeros((self.common().k(), self.common().dim()));
-        for (c, mut own) in variances.outer_iter_mut().enumerate() {
-            own.assign(&self.coordinates(c));
+        for (c, mut row) in variances.outer_iter_mut().enumerate() {
+            row.assign(&self.coordinates(c));
         }
         variances
     }

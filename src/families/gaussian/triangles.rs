@@ -340,10 +340,13 @@ impl<F: Float, const ONE: bool> Kind<F> for Triangles<ONE> {
         let least: Vec<f64> = floors.collect();
         let scaled = self.triangle(c).iter().enumerate();
         let scaled: Vec<f64> = scaled.map(|(i, x)| x * least[i % dim].sqrt()).collect();
-        let mut rest = unwatched(linalg::gram(&scaled, dim, None));
-        rest.iter_mut().for_each(|x| *x *= -AT_FLOOR);
-        rest.iter_mut().step_by(dim + 1).for_each(|x| *x += 1.0);
-        let is_proper = unwatched(linalg::cholesky(&mut rest, dim, None));
+        let mut difference = unwatched(linalg::gram(&scaled, dim, None));
+        difference.iter_mut().for_each(|x| *x *= -AT_FLOOR);
+        difference
+            .iter_mut()
+            .step_by(dim + 1)
+            .for_each(|x| *x += 1.0);
+        let is_proper = unwatched(linalg::cholesky(&mut difference, dim, None));
         !is_proper
     }
 

@@ -100,13 +100,17 @@ impl Alone {
     /// (k).
     pub(super) fn means<F: Float>(&self) -> Vec<F> {
         let law = self.kind.law();
-        self.each().map(|own| self.show(law.mean(own))).collect()
+        self.each()
+            .map(|parameters| self.show(law.mean(parameters)))
+            .collect()
     }
 
     /// (k).
     pub(super) fn variances(&self) -> Vec<f64> {
         let law = self.kind.law();
-        self.each().map(|own| law.variance(own)).collect()
+        self.each()
+            .map(|parameters| law.variance(parameters))
+            .collect()
     }
 
     /// (k): the divergence of each component from the mixture with these proportions.
@@ -148,8 +152,8 @@ impl Alone {
         let n = self.whole.parameters.len();
         let components = self.parameters.chunks_exact_mut(n);
         let known = components.zip(sums.chunks_exact(1 + n));
-        for (own, sums) in known.filter(|(_, sums)| sums[0] > 0.0) {
-            law.update(own, sums[0], &sums[1..], &self.whole);
+        for (parameters, sums) in known.filter(|(_, sums)| sums[0] > 0.0) {
+            law.update(parameters, sums[0], &sums[1..], &self.whole);
         }
         self.logs = Cached::default();
     }
@@ -159,7 +163,7 @@ impl Alone {
         let law = self.kind.law();
         let terms = self
             .each()
-            .map(|own| law.prior(own, &self.whole.parameters));
+            .map(|parameters| law.prior(parameters, &self.whole.parameters));
         self.whole.prior * self.whole.weight * terms.sum::<f64>()
     }
 
@@ -172,8 +176,8 @@ impl Alone {
     pub(super) fn at_floor(&self) -> Vec<usize> {
         let law = self.kind.law();
         let components = self.each().enumerate();
-        let held = components.filter(|(_, own)| law.is_held(own, &self.whole));
-        held.map(|(c, _)| c).collect()
+        let clamped = components.filter(|(_, parameters)| law.is_held(parameters, &self.whole));
+        clamped.map(|(c, _)| c).collect()
     }
 
     /// Checks what came from a file, for `k` components.
@@ -187,8 +191,8 @@ impl Alone {
         };
         all_finite("parameters of all rows", whole, n)?;
         all_finite("parameters", &self.parameters, k * n)?;
-        for own in self.each().chain([&whole[..]]) {
-            let positive = law.positive(own);
+        for parameters in self.each().chain([&whole[..]]) {
+            let positive = law.positive(parameters);
             all_positive("parameters", positive, positive.len())?;
         }
         let mut codes = self.codes.iter();

@@ -12,8 +12,8 @@ pub(super) const NONE: f64 = -1.0;
 /// The place of the largest number, the first of several.
 fn likeliest(probabilities: &[f64]) -> f64 {
     let larger = |a: (usize, f64), b: (usize, f64)| if b.1 > a.1 { b } else { a };
-    let all = probabilities.iter().copied().enumerate();
-    all.reduce(larger).map_or(NONE, |(l, _)| l as f64)
+    let numbered = probabilities.iter().copied().enumerate();
+    numbered.reduce(larger).map_or(NONE, |(l, _)| l as f64)
 }
 
 impl Law for Categorical {
@@ -22,9 +22,9 @@ impl Law for Categorical {
         if seed < 0.0 {
             return whole.to_vec();
         }
-        let mut own: Vec<f64> = whole.iter().map(|p| 0.5 * p).collect();
-        own[seed as usize] += 0.5;
-        own
+        let mut probabilities: Vec<f64> = whole.iter().map(|p| 0.5 * p).collect();
+        probabilities[seed as usize] += 0.5;
+        probabilities
     }
 
     /// The likeliest one stands for it.
@@ -66,7 +66,7 @@ impl Law for Categorical {
     fn divergence(&self, own: &[f64], mixed: &[f64]) -> f64 {
         own.iter()
             .zip(mixed)
-            .map(|(p, all)| p * (p / all).ln())
+            .map(|(p, mean)| p * (p / mean).ln())
             .sum()
     }
 

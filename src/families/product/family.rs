@@ -222,18 +222,19 @@ impl<F: Float> MStep<F> for Product {
         data: &dyn Data<F>,
         before: Option<&Self::Model>,
     ) -> Result<Started<Self::Model>> {
-        let all = seeds.leave(&frame);
+        let all_seeds = seeds.leave(&frame);
         let start = |before: Option<&Theta<F>>| -> Result<Started<Theta<F>>> {
             let mut goes_on = before.is_some();
             let mut blocks = Vec::new();
             let mut alone = vec![None; data.dim()];
             for (columns, part) in self.blocks_of(data.dim())? {
                 let of_block = OfColumns::new(data, &frame, &columns);
-                let seeds = all.select(Axis(1), &columns);
+                let seeds = all_seeds.select(Axis(1), &columns);
                 match part {
                     Part::Gaussian(family) => {
                         let from = before.map(|from| from.blocks.iter());
-                        let from = from.and_then(|mut own| own.find(|own| own.columns == columns));
+                        let from = from
+                            .and_then(|mut numbers| numbers.find(|block| block.columns == columns));
                         let family = family.equal_proportions();
                         let started = start_numbers(family, &seeds, &of_block, from)?;
                         goes_on &= started.goes_on;
@@ -242,10 +243,10 @@ impl<F: Float> MStep<F> for Product {
                     }
                     Part::Table(family) => {
                         let started = family.start(&seeds, &of_block, &columns)?;
-                        for (mut own, j) in started.into_iter().zip(columns) {
+                        for (mut new, j) in started.into_iter().zip(columns) {
                             let from = before.and_then(|from| from.alone[j].as_ref());
-                            goes_on &= from.is_some_and(|from| own.go_on(from));
-                            alone[j] = Some(own);
+                            goes_on &= from.is_some_and(|from| new.go_on(from));
+                            alone[j] = Some(new);
                         }
                     }
                 }
@@ -288,8 +289,8 @@ impl<F: Float> MStep<F> for Product {
     ) {
         let Theta { blocks, alone, .. } = &model.theta;
         let mut starts = vec![0];
-        for own in alone {
-            starts.push(starts[starts.len() - 1] + own.as_ref().map_or(0, Alone::sums));
+        for column in alone {
+            starts.push(starts[starts.len() - 1] + column.as_ref().map_or(0, Alone::sums));
         }
         let mut shares = Vec::new();
         for i in 0..rows.len() {
@@ -299,22 +300,24 @@ impl<F: Float> MStep<F> for Product {
             for (c, q) in &shares {
                 sums.mass[*c as usize] += weight * q;
             }
-            let all = sums.own_mut();
+            let column_sums = sums.own_mut();
             rows.each_known(i, |j, x| {
-                if let Some(own) = &alone[j] {
-                    own.kind.law().add_number(
-                        own,
+                if let Some(column) = &alone[j] {
+                    column.kind.law().add_number(
+                        column,
                         x.to_f64(),
                         weight,
                         &shares,
-                        &mut all[starts[j]..],
+                        &mut column_sums[starts[j]..],
                     );
                 }
             });
         }
-        for (own, sums) in blocks.iter().zip(sums.of_kind.parts()) {
-            let rows = own.rows(rows, 0..rows.len());
-            own.family().accumulate(&rows, block, &own.model, sums);
+        for (numbers, sums) in blocks.iter().zip(sums.of_kind.parts()) {
+            let rows = numbers.rows(rows, 0..rows.len());
+            numbers
+                .family()
+                .accumulate(&rows, block, &numbers.model, sums);
         }
     }
 
@@ -325,11 +328,11 @@ impl<F: Float> MStep<F> for Product {
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()> {
-        let mut own = sums.own();
+        let mut column_sums = sums.own();
         for alone in model.theta.alone.iter_mut().flatten() {
-            let (first, rest) = own.split_at(alone.sums());
+            let (first, rest) = column_sums.split_at(alone.sums());
             alone.update(first);
-            own = rest;
+            column_sums = rest;
         }
         let of_blocks = match sums.of_kind {
             OfKind::Parts(of_blocks) => of_blocks,

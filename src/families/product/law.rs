@@ -67,8 +67,8 @@ pub(super) trait Law {
     /// The parameters of the mixture of all components (k, n) by these shares.
     fn mixed(&self, all: &[f64], shares: &[f64], n: usize) -> Vec<f64> {
         let mut mixed = vec![0.0; n];
-        for (own, share) in all.chunks_exact(n).zip(shares) {
-            let pairs = mixed.iter_mut().zip(own);
+        for (parameters, share) in all.chunks_exact(n).zip(shares) {
+            let pairs = mixed.iter_mut().zip(parameters);
             pairs.for_each(|(sum, p)| *sum += share * p);
         }
         mixed
@@ -101,7 +101,7 @@ pub(super) trait Law {
     fn explained(&self, all: &[f64], shares: &[f64], n: usize) -> Vec<f64> {
         let mixed = self.mixed(all, shares, n);
         // Rounding may leave a little less than 0.
-        let nats = |own: &[f64]| self.divergence(own, &mixed).max(0.0);
+        let nats = |parameters: &[f64]| self.divergence(parameters, &mixed).max(0.0);
         all.chunks_exact(n).map(nats).collect()
     }
 
@@ -115,8 +115,8 @@ pub(super) trait Law {
         let constant = self.constant(x);
         for (total, c) in totals.iter_mut().zip(ids) {
             let place = *c as usize * n;
-            let own = &of.parameters[place..][..n];
-            *total += constant + self.cost(x, own, &logs[place..][..n]);
+            let parameters = &of.parameters[place..][..n];
+            *total += constant + self.cost(x, parameters, &logs[place..][..n]);
         }
     }
 
@@ -129,8 +129,8 @@ pub(super) trait Law {
             let share = weight / of.whole.weight * q;
             let sums = &mut sums[c * (1 + n)..][..1 + n];
             sums[0] += share;
-            let own = &of.parameters[c * n..][..n];
-            self.add(x, share, own, &of.whole, &mut sums[1..]);
+            let parameters = &of.parameters[c * n..][..n];
+            self.add(x, share, parameters, &of.whole, &mut sums[1..]);
         }
     }
 }

@@ -97,13 +97,17 @@ impl<F: Float> Theta<F> {
         };
         let say = "must have all components, and their columns";
         rule(self.blocks.iter().all(fits), "blocks", say)?;
-        self.alone.iter().flatten().try_for_each(|own| own.check(k))
+        self.alone
+            .iter()
+            .flatten()
+            .try_for_each(|column| column.check(k))
     }
 }
 
 impl<F: Float> ProductMixture<F> {
     pub(in crate::families) fn new(theta: Theta<F>) -> Self {
-        let kind = |own: &Option<Alone>| own.as_ref().map_or(Column::Number, |own| own.kind);
+        let kind =
+            |column: &Option<Alone>| column.as_ref().map_or(Column::Number, |column| column.kind);
         let mut new = Self {
             kinds: theta.alone.iter().map(kind).collect(),
             centres: Centres::with_capacity(0, theta.frame.dim()),
@@ -130,18 +134,18 @@ impl<F: Float> ProductMixture<F> {
         of_block: impl Fn(&GaussianMixture<F>) -> Array2<T>,
         of_alone: impl Fn(&Alone) -> Vec<T>,
     ) -> Array2<T> {
-        let mut all = Array2::from_elem((n, self.theta.frame.dim()), T::default());
+        let mut values = Array2::from_elem((n, self.theta.frame.dim()), T::default());
         for (columns, model) in self.gaussians() {
-            for (own, j) in of_block(model).columns().into_iter().zip(columns) {
-                all.column_mut(*j).assign(&own);
+            for (numbers, j) in of_block(model).columns().into_iter().zip(columns) {
+                values.column_mut(*j).assign(&numbers);
             }
         }
-        for (mut column, own) in all.columns_mut().into_iter().zip(&self.theta.alone) {
-            if let Some(own) = own {
-                column.assign(&ArrayView1::from(&of_alone(own)));
+        for (mut column, alone) in values.columns_mut().into_iter().zip(&self.theta.alone) {
+            if let Some(alone) = alone {
+                column.assign(&ArrayView1::from(&of_alone(alone)));
             }
         }
-        all
+        values
     }
 
     /// The blocks of numbers that have covariances: their columns, and the components of these alone.
@@ -165,7 +169,8 @@ impl<F: Float> ProductMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] unless there is such a column, of categories.
     pub fn codes(&self, column: usize) -> Result<&[f64]> {
-        self.categories(column).map(|own| &own.codes[..])
+        self.categories(column)
+            .map(|categories| &categories.codes[..])
     }
 
     /// The probabilities of the categories of a column (k, categories), in the order of their [`codes`](Self::codes).
@@ -177,10 +182,11 @@ impl<F: Float> ProductMixture<F> {
     }
 
     fn categories(&self, column: usize) -> Result<&Alone> {
-        let coded = |own: &&Alone| matches!(own.kind, Column::Category(_));
-        let own = self.theta.alone.get(column).and_then(Option::as_ref);
+        let coded = |alone: &&Alone| matches!(alone.kind, Column::Category(_));
+        let alone = self.theta.alone.get(column).and_then(Option::as_ref);
         let rule = "must be one of categories";
-        own.filter(coded)
+        alone
+            .filter(coded)
             .ok_or_else(|| Error::parameter("column", column, rule))
     }
 
@@ -215,23 +221,23 @@ impl<F: Float> ProductMixture<F> {
     ) -> Result<Self> {
         let mut blocks = Vec::new();
         for block in &self.theta.blocks {
-            let mut own = Vec::new();
+            let mut kept = Vec::new();
             let mut places = Vec::new();
             let mut given = (Vec::new(), Vec::new());
             for (place, column) in block.columns.iter().enumerate() {
                 if let Some(to) = columns.iter().position(|wanted| wanted == column) {
-                    own.push(place);
+                    kept.push(place);
                     places.push(to);
                 } else if let Some((_, x)) = known.iter().find(|(given, _)| given == column) {
                     given.0.push(place);
                     given.1.push(*x);
                 }
             }
-            if own.is_empty() {
+            if kept.is_empty() {
                 continue;
             }
             let mut model = if given.0.is_empty() {
-                block.model.marginal(&own)?
+                block.model.marginal(&kept)?
             } else {
                 block.model.condition(&given.0, &given.1)?
             };
@@ -252,13 +258,13 @@ impl<F: Float> ProductMixture<F> {
 
     /// Costs of some rows under the components `ids`: $-\ln p(c, y)$, of blocks without constants.
     fn costs(&self, rows: &Rows<F>, some: Range<usize>, ids: &[u32], out: &mut Vec<F>) {
-        let mut own = Vec::new();
+        let mut block_costs = Vec::new();
         let width = ids.len().max(1);
         let mut totals = vec![0.0; some.len() * ids.len()];
         for (i, totals) in some.clone().zip(totals.chunks_exact_mut(width)) {
             rows.each_known(i, |j, x| {
-                if let Some(own) = &self.theta.alone[j] {
-                    own.kind.law().add_costs(own, x.to_f64(), ids, totals);
+                if let Some(alone) = &self.theta.alone[j] {
+                    alone.kind.law().add_costs(alone, x.to_f64(), ids, totals);
                 }
             });
         }
@@ -268,10 +274,10 @@ impl<F: Float> ProductMixture<F> {
             let log_joint = block.model.log_joint();
             let whole = log_joint.alpha + block.constant();
             for (i, totals) in totals.chunks_exact_mut(width).enumerate() {
-                cost.some(&rows, i, ids, &mut own);
+                cost.some(&rows, i, ids, &mut block_costs);
                 // Nothing, where nothing is missing.
                 let missing = whole - log_joint.of_row(&rows, i);
-                let pairs = totals.iter_mut().zip(&own);
+                let pairs = totals.iter_mut().zip(&block_costs);
                 pairs.for_each(|(total, cost)| *total += log_joint.beta * cost.to_f64() + missing);
             }
         }
@@ -301,16 +307,19 @@ impl<F: Float> OwnCost<F> for ProductMixture<F> {
     fn completed(&self, rows: &Rows<F>, i: usize, c: usize) -> Option<Vec<f64>> {
         self.theta.blocks.first()?;
         let mean = self.centres.row(c)[..rows.dim].iter();
-        let mut all: Vec<f64> = mean.map(|m| m.to_f64()).collect();
+        let mut values: Vec<f64> = mean.map(|m| m.to_f64()).collect();
         for block in &self.theta.blocks {
             let model = &block.model;
-            let own = block.rows(rows, i..i + 1);
-            let completed = model.cost().completed(&own, 0, c).unwrap_or_default();
+            let block_rows = block.rows(rows, i..i + 1);
+            let completed = model
+                .cost()
+                .completed(&block_rows, 0, c)
+                .unwrap_or_default();
             for (place, z) in completed.into_iter().enumerate() {
-                all[block.columns[place]] = model.frame().leave_wide(place, z);
+                values[block.columns[place]] = model.frame().leave_wide(place, z);
             }
         }
-        Some(all)
+        Some(values)
     }
 
     fn are_of_known(&self) -> bool {
@@ -327,9 +336,9 @@ impl<F: Float> OwnCost<F> for ProductMixture<F> {
     }
 
     fn datum(&self, column: usize, shares: ArrayView1<'_, F>, expected: f64, whole: bool) -> f64 {
-        self.theta.alone[column].as_ref().map_or(expected, |own| {
+        self.theta.alone[column].as_ref().map_or(expected, |alone| {
             let shares = shares.mapv(Float::to_f64).to_vec();
-            own.datum(&shares, expected, whole)
+            alone.datum(&shares, expected, whole)
         })
     }
 }
@@ -352,12 +361,12 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
         let variances = self.variances();
         let mut nats = Mixture::means(self).mapv(Float::to_f64);
         let columns = nats.columns_mut().into_iter().zip(variances.columns());
-        for ((mut column, variances), own) in columns.zip(&self.theta.alone) {
-            let apart = match own {
-                Some(own) => Array1::from(own.explained(shares)),
+        for ((mut column, variances), alone) in columns.zip(&self.theta.alone) {
+            let divergences = match alone {
+                Some(alone) => Array1::from(alone.explained(shares)),
                 None => explain_column(column.view(), variances, shares),
             };
-            column.assign(&apart);
+            column.assign(&divergences);
         }
         nats
     }
@@ -393,21 +402,21 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
     }
 
     fn free_parameters(&self) -> Option<usize> {
-        let mut all = self.theta.proportions.free();
+        let mut number = self.theta.proportions.free();
         for (_, model) in self.gaussians() {
-            all += model.free_parameters()?;
+            number += model.free_parameters()?;
         }
-        Some(all + self.alone().map(Alone::free).sum::<usize>())
+        Some(number + self.alone().map(Alone::free).sum::<usize>())
     }
 
     /// Components that a floor holds in any part.
     fn at_floor(&self) -> Vec<usize> {
         let of_blocks = self.gaussians().flat_map(|(_, model)| model.at_floor());
-        let held = of_blocks.chain(self.alone().flat_map(Alone::at_floor));
-        let mut held: Vec<usize> = held.collect();
-        held.sort_unstable();
-        held.dedup();
-        held
+        let clamped = of_blocks.chain(self.alone().flat_map(Alone::at_floor));
+        let mut clamped: Vec<usize> = clamped.collect();
+        clamped.sort_unstable();
+        clamped.dedup();
+        clamped
     }
 
     /// The variance of a count is its rate. For categories it is the probability that two rows differ.
@@ -419,8 +428,8 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
         let mut rng = Rng::from_seed(seed);
         let labels = components(&self.theta.proportions.values, n, &mut rng)?;
         let rng = RefCell::new(rng);
-        let of_block = |own: &GaussianMixture<F>| own.drawn(&labels, &mut rng.borrow_mut());
-        let of_alone = |own: &Alone| own.drawn(&labels, &mut rng.borrow_mut());
+        let of_block = |model: &GaussianMixture<F>| model.drawn(&labels, &mut rng.borrow_mut());
+        let of_alone = |alone: &Alone| alone.drawn(&labels, &mut rng.borrow_mut());
         let rows = self.by_column(n, of_block, of_alone);
         Ok((rows, labels))
     }
@@ -428,23 +437,24 @@ impl<F: Float> Mixture<F> for ProductMixture<F> {
     /// Besides those of all columns those of blocks, in their order, and the `probabilities` (k, categories) and `codes` of all categories, in
     /// the order of their columns.
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
-        let mut all = vec![
+        let mut parameters = vec![
             ("variances", self.variances().into_dyn()),
             ("proportions", self.proportions().into_dyn()),
         ];
         for (_, model) in self.gaussians() {
-            let own = model.parameters().into_iter();
-            all.extend(own.filter(|(name, _)| !["variances", "proportions"].contains(name)));
+            let further = model.parameters().into_iter();
+            parameters
+                .extend(further.filter(|(name, _)| !["variances", "proportions"].contains(name)));
         }
         let columns = (0..self.kinds.len()).filter_map(|j| self.categories(j).ok());
         let (codes, probabilities): (Vec<_>, Vec<_>) = columns
-            .map(|own| (own.codes.clone(), own.probabilities()))
+            .map(|alone| (alone.codes.clone(), alone.probabilities()))
             .unzip();
-        let views: Vec<_> = probabilities.iter().map(|own| own.view()).collect();
+        let views: Vec<_> = probabilities.iter().map(|matrix| matrix.view()).collect();
         if let Ok(probabilities) = concatenate(Axis(1), &views) {
-            all.push(("probabilities", probabilities.into_dyn()));
-            all.push(("codes", Array1::from(codes.concat()).into_dyn()));
+            parameters.push(("probabilities", probabilities.into_dyn()));
+            parameters.push(("codes", Array1::from(codes.concat()).into_dyn()));
         }
-        all
+        parameters
     }
 }

@@ -33,15 +33,15 @@ impl Law for Normal {
     }
 
     fn cost(&self, x: f64, own: &[f64], logs: &[f64]) -> f64 {
-        let apart = x - own[0];
-        0.5 * (TAU.ln() + logs[1] + apart * apart / own[1])
+        let difference = x - own[0];
+        0.5 * (TAU.ln() + logs[1] + difference * difference / own[1])
     }
 
     /// Moments about the mean, in deviations of the whole data.
     fn add(&self, x: f64, share: f64, own: &[f64], whole: &Whole, sums: &mut [f64]) {
-        let apart = (x - own[0]) / whole.parameters[1].sqrt();
-        sums[0] += share * apart;
-        sums[1] += share * apart * apart;
+        let difference = (x - own[0]) / whole.parameters[1].sqrt();
+        sums[0] += share * difference;
+        sums[1] += share * difference * difference;
     }
 
     fn update(&self, own: &mut [f64], mass: f64, sums: &[f64], whole: &Whole) {
@@ -62,8 +62,8 @@ impl Law for Normal {
 
     /// That with the moments of the mixture.
     fn mixed(&self, all: &[f64], shares: &[f64], _: usize) -> Vec<f64> {
-        let (all, _) = all.as_chunks::<2>();
-        mixed_normal(all.iter().copied(), shares).to_vec()
+        let (pairs, _) = all.as_chunks::<2>();
+        mixed_normal(pairs.iter().copied(), shares).to_vec()
     }
 
     fn divergence(&self, own: &[f64], mixed: &[f64]) -> f64 {

@@ -35,11 +35,11 @@ impl Law for Poisson {
 
     fn cost(&self, x: f64, own: &[f64], logs: &[f64]) -> f64 {
         let rate = own[0];
-        let apart = (x - rate) / rate;
+        let difference = (x - rate) / rate;
         if x <= LARGE {
             rate - x * logs[0]
-        } else if apart.abs() < 0.5 {
-            rate * ((1.0 + apart) * apart.ln_1p() - apart)
+        } else if difference.abs() < 0.5 {
+            rate * ((1.0 + difference) * difference.ln_1p() - difference)
         } else {
             x * (x.ln() - logs[0]) + rate - x
         }

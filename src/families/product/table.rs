@@ -76,8 +76,8 @@ impl Table {
     /// Rows that are no such table, as in a fit.
     pub fn categories_of<F: Float>(&self, data: &dyn Data<F>) -> Result<usize> {
         let numbers: Vec<usize> = (0..data.dim()).collect();
-        let found = codes(&self.kinds(data.dim())?, data, &numbers)?;
-        Ok(found.iter().map(|own| own.codes.len()).sum())
+        let categories = codes(&self.kinds(data.dim())?, data, &numbers)?;
+        Ok(categories.iter().map(|column| column.codes.len()).sum())
     }
 
     /// The kinds of `d` columns.
@@ -97,8 +97,8 @@ impl Table {
         numbers: &[usize],
     ) -> Result<Vec<Alone>> {
         let kinds = self.kinds(numbers.len())?;
-        let found = codes(&kinds, data, numbers)?;
-        let columns = kinds.into_iter().zip(found).zip(seeds.columns());
+        let categories = codes(&kinds, data, numbers)?;
+        let columns = kinds.into_iter().zip(categories).zip(seeds.columns());
         let start = |(j, ((kind, codes), seeds))| {
             Alone::at(kind, seeds, data.summary(), j, codes, self.prior_rows)
         };

@@ -65,15 +65,15 @@ pub(super) fn concentration(d: f64, fall: f64) -> f64 {
     let b = (d - 1.0) / 2.0;
     let open = fall * (2.0 - fall); // 1 - r^2
     let bound = |c: f64| r * (b + (b * r).hypot(c * open.sqrt())) / open;
-    let held = |kappa: f64| {
+    let clamped = |kappa: f64| {
         kappa
             .clamp(bound(b), bound(b + 1.0))
             .clamp(LIMITS.0, LIMITS.1)
     };
-    let mut kappa = held(r * (d - r * r) / open);
+    let mut kappa = clamped(r * (d - r * r) / open);
     for _ in 0..8 {
-        let (_, found) = bessel(d / 2.0 - 1.0, kappa);
-        kappa = held(kappa + (found - fall) / slope(d, kappa, found).max(f64::MIN_POSITIVE));
+        let (_, current) = bessel(d / 2.0 - 1.0, kappa);
+        kappa = clamped(kappa + (current - fall) / slope(d, kappa, current).max(f64::MIN_POSITIVE));
     }
     kappa
 }
@@ -138,17 +138,17 @@ mod tests {
     #[test]
     fn slopes_do_not_cancel() {
         for kappa in [20.0, 400.0, 1e3, 2e3, 1e4, 1e6, 1e8, LIMITS.1] {
-            let found = slope(3.0, kappa, bessel(0.5, kappa).1);
+            let computed = slope(3.0, kappa, bessel(0.5, kappa).1);
             assert!(
-                (found * kappa * kappa - 1.0).abs() < 1e-5,
-                "{kappa}: {found}"
+                (computed * kappa * kappa - 1.0).abs() < 1e-5,
+                "{kappa}: {computed}"
             );
         }
         for d in [2.0, 10.0, 384.0, 5_000.0_f64] {
             let at = (5e8 * d * d).cbrt();
-            let of = |kappa: f64| slope(d, kappa, bessel(d / 2.0 - 1.0, kappa).1);
-            let before = of(at * (1.0 - 1e-9));
-            let after = of(at * (1.0 + 1e-9));
+            let slope_at = |kappa: f64| slope(d, kappa, bessel(d / 2.0 - 1.0, kappa).1);
+            let before = slope_at(at * (1.0 - 1e-9));
+            let after = slope_at(at * (1.0 + 1e-9));
             assert!((before / after - 1.0).abs() < 1e-4, "{d}: {before} {after}");
         }
     }

@@ -94,12 +94,12 @@ impl<F: Float> Theta<F> {
             .into_iter()
             .all(|length| (length - 1.0).abs() < 1e-3);
         rule(unit, "directions", "must have length 1")?;
-        let own = self.proportions.mixing == Mixing::Learned;
-        let number = if own { k } else { 1 };
+        let learned = self.proportions.mixing == Mixing::Learned;
+        let number = if learned { k } else { 1 };
         all_finite("concentrations", &self.concentrations, number)?;
-        let held = |kappa: &f64| (LIMITS.0..=LIMITS.1).contains(kappa);
-        let held = self.concentrations.iter().all(held);
-        rule(held, "concentrations", "must be between 1e-6 and 1e10")?;
+        let in_range = |kappa: &f64| (LIMITS.0..=LIMITS.1).contains(kappa);
+        let in_range = self.concentrations.iter().all(in_range);
+        rule(in_range, "concentrations", "must be between 1e-6 and 1e10")?;
         self.proportions.check_stored(k)
     }
 
@@ -127,13 +127,13 @@ impl<F: Float> VonMisesFisherMixture<F> {
         let theta = &self.theta;
         let dim = theta.directions.dim();
         let proportions = &theta.proportions;
-        let own = proportions.mixing == Mixing::Learned;
+        let learned = proportions.mixing == Mixing::Learned;
         let factor = |c: usize| Factor {
             factor: theta.kappa(c) / 2.0,
             per_coordinate: 0.0,
             added: -log_peak(dim, theta.kappa(c)) - proportions.values[c].ln(),
         };
-        self.scaled = own.then(|| Scaled::new(theta.directions.clone(), factor));
+        self.scaled = learned.then(|| Scaled::new(theta.directions.clone(), factor));
     }
 
     /// Concentrations $\kappa$: (k), or one if all components share it.
@@ -213,14 +213,14 @@ impl<F: Float> Mixture<F> for VonMisesFisherMixture<F> {
     fn variances(&self) -> Array2<f64> {
         let directions = &self.theta.directions;
         let d = self.theta.directions.dim() as f64;
-        let own = |c: usize| {
+        let variances = |c: usize| {
             let (_, fall) = bessel(d / 2.0 - 1.0, self.theta.kappa(c));
             let across = (1.0 - fall) / self.theta.kappa(c);
             (across, slope(d, self.theta.kappa(c), fall))
         };
-        let own: Vec<_> = (0..directions.len()).map(own).collect();
+        let variances: Vec<_> = (0..directions.len()).map(variances).collect();
         Array2::from_shape_fn((directions.len(), directions.dim()), |(c, j)| {
-            let (across, along) = own[c];
+            let (across, along) = variances[c];
             let share = directions.row(c)[j].to_f64().powi(2).min(1.0);
             across * (1.0 - share) + along * share
         })
@@ -349,8 +349,8 @@ impl<F: Float> MStep<F> for VonMisesFisher {
         let about = |c: usize| sums.mass(c) * moved[c];
         if self.tied {
             let mass: f64 = (0..k).map(|c| sums.mass(c)).sum();
-            let all = squared[0] + (0..k).map(about).sum::<f64>();
-            theta.concentrations = vec![concentration(dim, all / mass / 2.0)];
+            let total = squared[0] + (0..k).map(about).sum::<f64>();
+            theta.concentrations = vec![concentration(dim, total / mass / 2.0)];
         } else {
             for c in (0..k).filter(|c| sums.mass(*c) > 0.0) {
                 let fall = (squared[c] + about(c)) / sums.mass(c) / 2.0;
@@ -370,15 +370,15 @@ fn fall(d: f64, kappa: f64, rng: &mut Rng) -> f64 {
     let kappa = kappa.min(1e300);
     let b = m / (2.0 * kappa + (2.0 * kappa).hypot(m));
     let x0 = (1.0 - b) / (1.0 + b);
-    let rest = 2.0 * b / (1.0 + b); // 1 - x0
+    let complement = 2.0 * b / (1.0 + b); // 1 - x0
     loop {
         // A beta variable of m / 2 and m / 2.
         let one = rng.chi_squared(m);
         let other = rng.chi_squared(m);
         let z = one / (one + other).max(f64::MIN_POSITIVE);
         let fall = 2.0 * b * z / (1.0 - (1.0 - b) * z);
-        let ratio = (rest + x0 * fall) / (rest * (1.0 + x0));
-        if kappa * (rest - fall) + m * ratio.ln() >= (1.0 - rng.uniform()).ln() {
+        let ratio = (complement + x0 * fall) / (complement * (1.0 + x0));
+        if kappa * (complement - fall) + m * ratio.ln() >= (1.0 - rng.uniform()).ln() {
             return fall;
         }
     }
