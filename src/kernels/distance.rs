@@ -14,7 +14,8 @@ fn squared<F: Float, S: Simd>(simd: S, a: &[F], b: &[F]) -> F {
     if is_short(a) {
         return short(a, b);
     }
-    let ((a, _), (b, _)) = (F::vectors::<S>(a), F::vectors::<S>(b));
+    let (a, _) = F::vectors::<S>(a);
+    let (b, _) = F::vectors::<S>(b);
     let mut sums = F::splat(simd, F::zero());
     for (&a, &b) in a.iter().zip(b) {
         let t = F::minus(simd, a, b);
@@ -58,7 +59,8 @@ fn squared_of_four<F: Float, S: Simd>(simd: S, a: &[F], b: [&[F]; 4]) -> [F; 4] 
 /// Squared distance with a factor for every coordinate.
 #[inline(always)]
 fn scaled<F: SimdFloat + Float, S: Simd>(simd: S, a: &[F], b: &[F], factors: &[F]) -> F {
-    let ((a, a_rest), (b, b_rest)) = (F::vectors::<S>(a), F::vectors::<S>(b));
+    let (a, a_rest) = F::vectors::<S>(a);
+    let (b, b_rest) = F::vectors::<S>(b);
     let (factors, factors_rest) = F::vectors::<S>(factors);
     let mut sums = F::splat(simd, F::zero());
     for ((&a, &b), &factor) in a.iter().zip(b).zip(factors) {
@@ -90,7 +92,8 @@ pub(super) fn squared_norm<F: Float, S: Simd>(simd: S, row: &[F]) -> F {
 /// `a - b` of two padded rows into `out`; returns its squared norm.
 #[inline(always)]
 pub(super) fn relative<F: Float, S: Simd>(simd: S, a: &[F], b: &[F], out: &mut [F]) -> F {
-    let ((a, a_rest), (b, b_rest)) = (F::vectors::<S>(a), F::vectors::<S>(b));
+    let (a, a_rest) = F::vectors::<S>(a);
+    let (b, b_rest) = F::vectors::<S>(b);
     let (out, out_rest) = F::vectors_mut::<S>(out);
     let mut sums = F::splat(simd, F::zero());
     for ((&a, &b), out) in a.iter().zip(b).zip(out) {
@@ -108,8 +111,8 @@ pub(super) fn relative<F: Float, S: Simd>(simd: S, a: &[F], b: &[F], out: &mut [
 
 /// The squared distance of two rows in `f64`.
 pub(crate) fn exact<F: Float>(a: &[F], b: &[F]) -> f64 {
-    let apart = a.iter().zip(b).map(|(a, b)| a.to_f64() - b.to_f64());
-    apart.map(|t| t * t).sum()
+    let differences = a.iter().zip(b).map(|(a, b)| a.to_f64() - b.to_f64());
+    differences.map(|t| t * t).sum()
 }
 
 /// Whether rows have 4 or 8 numbers. Then their distances are added up in the order of [`short`] on every processor.
@@ -309,11 +312,11 @@ fn to_one<F: Float, const D: usize>(
             sums[r] += t * t;
         }
     }
-    let mut all = [F::zero(); PIECE];
-    for (r, all) in all.iter_mut().enumerate() {
-        *all = (sums[0][r] + sums[2][r]) + (sums[1][r] + sums[3][r]);
+    let mut distances = [F::zero(); PIECE];
+    for (r, distance) in distances.iter_mut().enumerate() {
+        *distance = (sums[0][r] + sums[2][r]) + (sums[1][r] + sums[3][r]);
     }
-    all
+    distances
 }
 
 kernel! {
@@ -403,10 +406,10 @@ pub(crate) fn scaled_to_all<F: Float>(
 ) {
     let k = scales.terms.len();
     let stride = centres.len() / k;
-    let all = (0..k as u32).collect::<Vec<_>>();
+    let ids = (0..k as u32).collect::<Vec<_>>();
     out.resize(rows.len() / stride * k, F::zero());
     for (x, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(k)) {
-        some_scaled(x, centres, scales, &all, out);
+        some_scaled(x, centres, scales, &ids, out);
     }
 }
 
@@ -503,18 +506,19 @@ mod tests {
         let mut rng = Rng::from_seed(1);
         for (n, d, k) in SHAPES.into_iter().chain([(0, 20, 2)]) {
             let s = stride(d);
-            let (x, mu): (Vec<F>, Vec<F>) = (random(&mut rng, n, d), random(&mut rng, k, d));
-            let (factors, terms): (Vec<F>, Vec<F>) =
-                (random(&mut rng, k, d), random(&mut rng, k, 4));
+            let x: Vec<F> = random(&mut rng, n, d);
+            let mu: Vec<F> = random(&mut rng, k, d);
+            let factors: Vec<F> = random(&mut rng, k, d);
+            let terms: Vec<F> = random(&mut rng, k, 4);
             let terms = &terms[..k];
             let ids: Vec<u32> = (0..k as u32).rev().collect();
             let near = |got: F, naive: f64| {
                 assert!((got.to_f64() - naive).abs() <= within * (naive.abs() + d as f64));
             };
             on_every_processor(|| {
-                let mut own = vec![F::zero(); n];
+                let mut to_first = vec![F::zero(); n];
                 let mut nx = Vec::new();
-                let mut all = Vec::new();
+                let mut table = Vec::new();
                 let mut some = Vec::new();
                 let mut all_scaled = Vec::new();
                 norms(&x, s, &mut nx);
@@ -524,27 +528,27 @@ mod tests {
                     rows: &mu,
                     norms: &naive_norms(&mu, d),
                 };
-                to_all(Normed { rows, norms }, centres, d, &mut all);
+                to_all(Normed { rows, norms }, centres, d, &mut table);
                 let scales = Scaled {
                     factors: &factors,
                     terms,
                 };
                 scaled_to_all(&x, &mu, scales, &mut all_scaled);
                 let first = vec![0; n];
-                to_own(&x, &mu, s, &first, &mut own);
+                to_own(&x, &mu, s, &first, &mut to_first);
                 let mut nearest = vec![F::INFINITY; n];
                 lower(&x, &mu[..s], &mut nearest);
-                assert_eq!(own, nearest);
+                assert_eq!(to_first, nearest);
                 for (i, x) in x.chunks(s).enumerate() {
                     to_some(x, &mu, &ids, &mut some);
-                    assert_eq!(own[i], some[k - 1]);
-                    assert_eq!(own[i], between(x, &mu[..s]));
+                    assert_eq!(to_first[i], some[k - 1]);
+                    assert_eq!(to_first[i], between(x, &mu[..s]));
                     near(norm(x), nx[i].to_f64());
                     for (&c, &got) in ids.iter().zip(&some) {
                         let c = c as usize;
                         let naive = exact(x, &mu[c * s..][..s]);
                         near(got, naive);
-                        near(all[i * k + c], naive);
+                        near(table[i * k + c], naive);
                     }
                     scaled_to_some(x, &mu, scales, &ids, &mut some);
                     for (&c, &got) in ids.iter().zip(&some) {
@@ -581,8 +585,8 @@ mod tests {
             (9, 20),
         ] {
             let s = stride(d);
-            let (mut x, mu): (Vec<f64>, Vec<f64>) =
-                (random(&mut rng, n, d), random(&mut rng, DIRECT_CENTRES, d));
+            let mut x: Vec<f64> = random(&mut rng, n, d);
+            let mu: Vec<f64> = random(&mut rng, DIRECT_CENTRES, d);
             x.extend(vec![f64::NAN; s]);
             for k in 1..=DIRECT_CENTRES {
                 on_every_processor(|| {

@@ -6,7 +6,7 @@ use pulp::bytemuck::cast_slice_mut;
 
 /// 1 / 13! .. 1 / 0!.
 const INVERSE_FACTORIALS: [f64; 14] = {
-    let mut all = [1.0; 14];
+    let mut inverses = [1.0; 14];
     let mut place = 13;
     let mut factorial = 1.0;
     let mut n = 0.0;
@@ -14,9 +14,9 @@ const INVERSE_FACTORIALS: [f64; 14] = {
         place -= 1;
         n += 1.0;
         factorial *= n;
-        all[place] = 1.0 / factorial;
+        inverses[place] = 1.0 / factorial;
     }
-    all
+    inverses
 };
 
 /// The exponential of numbers of at most 0, whose few last digits do not matter: to a few units in the last place of an
@@ -25,18 +25,18 @@ const INVERSE_FACTORIALS: [f64; 14] = {
 pub(super) fn quick<F: Float, S: Simd>(simd: S, x: F::Vector<S>) -> F::Vector<S> {
     // $e^x = 2^n e^r$ with $r = x - n \ln 2$ at most half of ln 2 in size. The Taylor series of $e^r$ ends where the next
     // term is lost. Adding `WHOLE` leaves a whole number in the low bits.
-    let of = |number: F| F::splat(simd, number);
-    let bounded = F::higher(simd, x, of(F::LEAST_EXPONENT));
-    let log2_e = of(F::from_f64(std::f64::consts::LOG2_E));
-    let shifted = F::times_plus(simd, bounded, log2_e, of(F::WHOLE));
-    let n = F::minus(simd, shifted, of(F::WHOLE));
+    let splat = |number: F| F::splat(simd, number);
+    let bounded = F::higher(simd, x, splat(F::LEAST_EXPONENT));
+    let log2_e = splat(F::from_f64(std::f64::consts::LOG2_E));
+    let shifted = F::times_plus(simd, bounded, log2_e, splat(F::WHOLE));
+    let n = F::minus(simd, shifted, splat(F::WHOLE));
     let mut r = bounded;
     for part in F::LN_2 {
-        r = F::times_plus(simd, n, of(-part), r);
+        r = F::times_plus(simd, n, splat(-part), r);
     }
-    let mut sum = of(F::from_f64(INVERSE_FACTORIALS[14 - F::TERMS]));
+    let mut sum = splat(F::from_f64(INVERSE_FACTORIALS[14 - F::TERMS]));
     for factor in &INVERSE_FACTORIALS[15 - F::TERMS..] {
-        sum = F::times_plus(simd, sum, r, of(F::from_f64(*factor)));
+        sum = F::times_plus(simd, sum, r, splat(F::from_f64(*factor)));
     }
     let mut power = shifted;
     for power in cast_slice_mut(std::slice::from_mut(&mut power)) {
@@ -61,9 +61,9 @@ mod tests {
     }
 
     fn quick<F: Float>(x: F) -> F {
-        let mut all = [x; LANES];
-        quick_of(&mut all);
-        all[LANES - 1]
+        let mut lanes = [x; LANES];
+        quick_of(&mut lanes);
+        lanes[LANES - 1]
     }
 
     #[test]
@@ -71,12 +71,15 @@ mod tests {
         for i in 0..200_000 {
             let x = -4.3e-4 * f64::from(i);
             let got = quick(x);
-            let of = x.exp();
-            assert!((got - of).abs() <= 2e-14 * of, "{x}: {got}");
+            let expected = x.exp();
+            assert!((got - expected).abs() <= 2e-14 * expected, "{x}: {got}");
             let x = x as f32;
             let got = f64::from(quick(x));
-            let of = f64::from(x).exp();
-            assert!((got - of).abs() <= 4e-7 * of, "{x}: {got} {of}");
+            let expected = f64::from(x).exp();
+            assert!(
+                (got - expected).abs() <= 4e-7 * expected,
+                "{x}: {got} {expected}"
+            );
         }
         assert_eq!((quick(0f32), quick(0f64)), (1.0, 1.0));
         for x in [-88.0, -1e30, f32::NEG_INFINITY] {

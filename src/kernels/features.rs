@@ -40,7 +40,8 @@ pub(crate) fn to_length_one<F: Float>(rows: &mut [F], stride: usize) {
     vectorised!({
         for row in rows.chunks_exact_mut(stride) {
             // Every stride is a multiple of 4.
-            let (mut sums, (chunks, _)) = ([0.0; 4], row.as_chunks::<4>());
+            let mut sums = [0.0; 4];
+            let (chunks, _) = row.as_chunks::<4>();
             for chunk in chunks {
                 for l in 0..4 {
                     let x = chunk[l].to_f64();

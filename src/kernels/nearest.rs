@@ -99,13 +99,13 @@ fn nearest_of_all<F: Float, S: Simd>(
         }
         for ((row, lanes), id) in rows.chunks_exact(stride).zip(lanes).zip(ids) {
             let norm = distance::squared_norm(simd, row);
-            let found = lanes.nearest(simd, norm, &margin);
-            *id = found.id;
-            if found.id == OPEN {
-                among.extend(lanes.within(found.reach).map(|id| (place, id)));
+            let best = lanes.nearest(simd, norm, &margin);
+            *id = best.id;
+            if best.id == OPEN {
+                among.extend(lanes.within(best.reach).map(|id| (place, id)));
             }
             if let Some(out) = others.get_mut(place) {
-                *out = at_most(norm, found.next, &margin);
+                *out = at_most(norm, best.next, &margin);
             }
             place += 1;
         }
@@ -212,7 +212,8 @@ impl<F: Float> Lanes<F> {
         let least = least(simd, &self.low);
         let lane = lane_of(simd, &self.low, least);
         // The nearest of all others, in that lane and elsewhere.
-        let (here, infinity) = (splat_lane::<F, S>(simd, lane), F::splat(simd, F::INFINITY));
+        let here = splat_lane::<F, S>(simd, lane);
+        let infinity = F::splat(simd, F::INFINITY);
         let mut other = infinity;
         let low = F::vectors::<S>(&self.low).0;
         let next = F::vectors::<S>(&self.next).0;
@@ -258,9 +259,9 @@ fn lane_of<F: SimdFloat, S: Simd>(simd: S, numbers: &[F; LANES], number: F) -> u
     let number = F::splat(simd, number);
     let mut lane = 0;
     for &vector in F::vectors::<S>(numbers).0 {
-        let found = first_lane(F::equal(simd, vector, number), lanes::<F, S>());
-        lane += found;
-        if found < lanes::<F, S>() {
+        let first = first_lane(F::equal(simd, vector, number), lanes::<F, S>());
+        lane += first;
+        if first < lanes::<F, S>() {
             break;
         }
     }
@@ -493,10 +494,13 @@ impl<F: Float> TwoLanes<F> {
                 (self.next[lane].to_f64(), place(self.next_panel[lane], lane)),
             ]
         });
-        let mut all: Vec<(f64, usize)> = lanes.collect();
-        sort::by_value(&mut all);
+        let mut ordered: Vec<(f64, usize)> = lanes.collect();
+        sort::by_value(&mut ordered);
         let squared = |cost: f64| F::from_f64((cost + norm.to_f64()).max(0.0));
-        ((squared(all[0].0), all[0].1), (squared(all[1].0), all[1].1))
+        (
+            (squared(ordered[0].0), ordered[0].1),
+            (squared(ordered[1].0), ordered[1].1),
+        )
     }
 }
 
@@ -533,7 +537,8 @@ pub(super) mod tests {
         let within = (0.3 / k as f64).min(1e-2);
         let mut rng = Rng::from_seed(6);
         let s = stride(d);
-        let (mut x, mut mu): (Vec<F>, Vec<F>) = (random(&mut rng, n, d), random(&mut rng, k, d));
+        let mut x: Vec<F> = random(&mut rng, n, d);
+        let mut mu: Vec<F> = random(&mut rng, k, d);
         if k > 1 {
             let copy = if k % 2 == 0 { k / 2 } else { 16 };
             mu.copy_within(..s, copy * s);
@@ -542,7 +547,7 @@ pub(super) mod tests {
         on_every_processor(|| {
             let mut ids = vec![0; n];
             let mut others = vec![F::zero(); n];
-            let mut among = Vec::new();
+            let mut candidates = Vec::new();
             let asked = RefCell::new(Vec::new());
             let margin = |norm: f64, cost: f64| {
                 asked.borrow_mut().push([norm, cost]);
@@ -552,10 +557,18 @@ pub(super) mod tests {
                 rows: &mu,
                 norms: &norms(&mu, d),
             };
-            search(&x, s, centres, &margin, &mut ids, &mut others, &mut among);
+            search(
+                &x,
+                s,
+                centres,
+                &margin,
+                &mut ids,
+                &mut others,
+                &mut candidates,
+            );
             let sure = ids.iter().filter(|id| **id != OPEN).count();
             assert!(2 * sure >= n, "{sure} of {n}: {d} {k}");
-            for (place, (row, &found)) in x.chunks(s).zip(&ids).enumerate() {
+            for (place, (row, &label)) in x.chunks(s).zip(&ids).enumerate() {
                 let exact = mu.chunks(s).map(|c| distance::exact(row, c));
                 let mut naive: Vec<(f64, u32)> = exact.zip(0..).collect();
                 naive.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -565,7 +578,7 @@ pub(super) mod tests {
                 let is_near = |asked: &[f64; 2]| asked.iter().zip(&of_row).all(near);
                 assert!(asked.borrow().iter().any(is_near));
                 // All but the nearest are at least as far as the bound, which is close.
-                let next = naive.get(usize::from(found != OPEN));
+                let next = naive.get(usize::from(label != OPEN));
                 let next = next.map_or(f64::INFINITY, |n| n.0);
                 let bound = others[place].to_f64();
                 let close = 2.0 * within + 1e-4 * (d as f64 + next);
@@ -573,9 +586,9 @@ pub(super) mod tests {
                     bound <= next && bound >= (next - close).min(f64::MAX),
                     "{bound} {next}"
                 );
-                let listed = || among.iter().filter(|(of, _)| *of == place);
-                if found != OPEN {
-                    assert_eq!(found, naive[0].1);
+                let listed = || candidates.iter().filter(|(open, _)| *open == place);
+                if label != OPEN {
+                    assert_eq!(label, naive[0].1);
                     assert!(k == 1 || naive[1].0 - naive[0].0 > within);
                     assert_eq!(listed().count(), 0);
                     continue;
@@ -598,9 +611,9 @@ pub(super) mod tests {
         for shape in SHAPES {
             sure_ones_are_the_nearest(
                 shape,
-                |rows: &[F], stride, centres, margin, ids, others, among| {
+                |rows: &[F], stride, centres, margin, ids, others, candidates| {
                     let panels = Panels::pack(centres.rows, stride, shape.1, centres.norms);
-                    nearest(rows, None, stride, &panels, margin, ids, others, among);
+                    nearest(rows, None, stride, &panels, margin, ids, others, candidates);
                 },
             );
         }
@@ -616,20 +629,21 @@ pub(super) mod tests {
         let mut rng = Rng::from_seed(1);
         for (n, d, k) in SHAPES {
             let s = stride(d);
-            let all = k.max(40);
-            let (x, mut mu): (Vec<F>, Vec<F>) = (random(&mut rng, n, d), random(&mut rng, all, d));
+            let number = k.max(40);
+            let x: Vec<F> = random(&mut rng, n, d);
+            let mut mu: Vec<F> = random(&mut rng, number, d);
             // A copy: the first of equals is the nearest, the other one the next. And copies whose places and lanes are in
             // another order: places 3 and 16.
             mu.copy_within(7 * s..8 * s, 14 * s);
             mu.copy_within(21 * s..22 * s, 32 * s);
-            let ids: Vec<u32> = (0..k).map(|i| (i * 7 % all) as u32).collect();
+            let ids: Vec<u32> = (0..k).map(|i| (i * 7 % number) as u32).collect();
             on_every_processor(|| {
                 let mut packed = Packed::default();
-                let mut found = Vec::new();
+                let mut pairs = Vec::new();
                 packed.pack(&mu, d, &ids, &mu[7 * s..8 * s]);
-                packed.first_two(&x, |_, first, next| found.push((first, next)));
-                assert_eq!(found.len(), n);
-                for (row, (first, next)) in x.chunks(s).zip(found) {
+                packed.first_two(&x, |_, first, next| pairs.push((first, next)));
+                assert_eq!(pairs.len(), n);
+                for (row, (first, next)) in x.chunks(s).zip(pairs) {
                     let to = |id: &u32| distance::exact(row, &mu[*id as usize * s..][..s]);
                     let mut naive: Vec<(f64, usize)> = ids.iter().map(to).zip(0..).collect();
                     naive.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -639,8 +653,8 @@ pub(super) mod tests {
                         let squared = got.0.to_f64();
                         assert!(near(squared) || squared == naive.0, "{got:?} {naive:?}");
                         // Which of equals is the next is open.
-                        let own = got.1 < ids.len() && near(to(&ids[got.1]));
-                        assert!(got.1 == naive.1 || own, "{got:?} {naive:?}");
+                        let is_equal = got.1 < ids.len() && near(to(&ids[got.1]));
+                        assert!(got.1 == naive.1 || is_equal, "{got:?} {naive:?}");
                     }
                 }
             });

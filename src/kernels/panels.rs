@@ -353,7 +353,8 @@ pub(super) mod tests {
         let mut rng = Rng::from_seed(1);
         for (n, d, k) in SHAPES {
             let s = stride(d);
-            let (rows, mu): (Vec<F>, Vec<F>) = (random(&mut rng, n, d), random(&mut rng, k, d));
+            let rows: Vec<F> = random(&mut rng, n, d);
+            let mu: Vec<F> = random(&mut rng, k, d);
             let norms = norms(&mu, d);
             let panels = Panels::pack(&mu, s, d, &norms);
             let unpadded: Vec<F> = mu.chunks(s).flat_map(|mu| &mu[..d]).copied().collect();

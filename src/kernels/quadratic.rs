@@ -355,7 +355,8 @@ fn form_of_one<S: Simd>(simd: S, factor: &[f64], u: &[f64]) -> f64 {
     for j in 1..=u.len() {
         let (row, after) = rest.split_at(j);
         rest = after;
-        let ((row, row_rest), (u, u_rest)) = (f64::vectors::<S>(row), f64::vectors::<S>(&u[..j]));
+        let (row, row_rest) = f64::vectors::<S>(row);
+        let (u, u_rest) = f64::vectors::<S>(&u[..j]);
         let row_rest = f64::partial(simd, row_rest);
         let u_rest = f64::partial(simd, u_rest);
         let mut sums = f64::times(simd, row_rest, u_rest);
@@ -426,18 +427,18 @@ mod tests {
                 // Sums of pairs, after forms and twice, in the same scratch.
                 let mut shares: Vec<f64> = (0..n).map(|i| (i % 3) as f64).collect();
                 shares.resize(n.next_multiple_of(COLUMN), 0.0);
-                let held = [shares.iter().sum(), 2.0];
+                let extent = [shares.iter().sum(), 2.0];
                 on_every_processor(|| {
                     let mut first = vec![1.0; d];
                     let mut second = vec![1.0; d * d];
-                    columns.add_pairs(&mean, &shares, held, &mut first, &mut second);
-                    columns.add_pairs(&mean, &shares, held, &mut first, &mut second);
+                    columns.add_pairs(&mean, &shares, extent, &mut first, &mut second);
+                    columns.add_pairs(&mean, &shares, extent, &mut first, &mut second);
                     let mut of_narrow = vec![0.0; d];
                     let mut pairs = vec![0.0; d * d];
-                    narrow.add_pairs(&mean, &shares, held, &mut of_narrow, &mut pairs);
-                    let sum = |of: &dyn Fn(&[f64]) -> f64| -> f64 {
-                        let all = (0..n).map(|i| 2.0 * shares[i] * of(&differences(i)));
-                        1.0 + all.sum::<f64>()
+                    narrow.add_pairs(&mean, &shares, extent, &mut of_narrow, &mut pairs);
+                    let sum = |term: &dyn Fn(&[f64]) -> f64| -> f64 {
+                        let terms = (0..n).map(|i| 2.0 * shares[i] * term(&differences(i)));
+                        1.0 + terms.sum::<f64>()
                     };
                     let near = |a: f64, b: f64, within: f64| {
                         assert_abs_diff_eq!(a, b, epsilon = within * n as f64);

@@ -68,8 +68,8 @@ fn smallest_by_rank<F: Float>(
     }
     let outs = out_ids.iter_mut().zip(out_costs);
     for (&place, (out_id, out_cost)) in places.iter().zip(outs) {
-        let found = ids.get(place as usize).zip(costs.get(place as usize));
-        match found {
+        let candidate = ids.get(place as usize).zip(costs.get(place as usize));
+        match candidate {
             Some((&id, &cost)) if !cost.to_f64().is_nan() => (*out_id, *out_cost) = (id, cost),
             _ => return false,
         }
@@ -106,9 +106,9 @@ fn rank_by_counts<F: Float, S: Simd>(simd: S, costs: &Ranked<F>, len: usize, pla
     let mut ranks = Ranked([F::zero(); RANKED]);
     let zero = F::splat(simd, F::zero());
     let one = F::splat(simd, F::one());
-    let all = F::vectors::<S>(&costs.0).0.iter();
+    let vectors = F::vectors::<S>(&costs.0).0.iter();
     let counts = F::vectors_mut::<S>(&mut ranks.0).0;
-    for (&vector, count) in all.zip(counts).take(len.div_ceil(lanes::<F, S>())) {
+    for (&vector, count) in vectors.zip(counts).take(len.div_ceil(lanes::<F, S>())) {
         // Two counts, which do not wait for each other.
         let mut even = F::splat(simd, F::WHOLE);
         let mut odd = zero;
@@ -222,11 +222,11 @@ fn kept_below<F: Float>(values: &[F], width: usize, kept: &mut Vec<F>) {
     kept.clear();
     vectorised!({
         for values in values.chunks(CHUNK) {
-            let mut found = false;
+            let mut any = false;
             for &value in values {
-                found |= value <= bound;
+                any |= value <= bound;
             }
-            if found {
+            if any {
                 // Without a branch for each, which nothing could foretell.
                 let first = kept.len();
                 kept.extend_from_slice(values);
@@ -248,13 +248,13 @@ pub(crate) fn not_above<F: Float>(values: &[F], threshold: F, places: &mut Vec<u
     vectorised!({
         for (chunk, values) in values.chunks(CHUNK).enumerate() {
             // Most chunks have none.
-            let mut found = false;
+            let mut any = false;
             for &value in values {
                 #[allow(clippy::neg_cmp_op_on_partial_ord)]
                 let kept = !(value > threshold);
-                found |= kept;
+                any |= kept;
             }
-            if found {
+            if any {
                 // Without a branch for each, which nothing could foretell.
                 let mut end = places.len();
                 places.resize(end + values.len(), 0);

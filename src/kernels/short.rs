@@ -135,10 +135,10 @@ fn nearest_of_all<F: Float, S: Simd, const D: usize>(
                 let group = best.group[r];
                 let next = best.next[r];
                 let lanes = Lanes::of_panel(simd, &row[..dim], panels, group, next);
-                let found = lanes.nearest(simd, all_norms[r], &margin);
-                *id = found.id;
+                let nearest = lanes.nearest(simd, all_norms[r], &margin);
+                *id = nearest.id;
                 if let Some(out) = others.get_mut(r) {
-                    *out = at_most(all_norms[r], found.next, &margin);
+                    *out = at_most(all_norms[r], nearest.next, &margin);
                 }
             }
             continue;

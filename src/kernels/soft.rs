@@ -40,7 +40,8 @@ fn contenders_of_rows<F: Float, L: Fn(F) -> F, S: Simd>(
     limit: L,
     found: &mut Vec<Contenders<F>>,
 ) {
-    let (lanes, places) = (lanes::<F, S>(), errors.len());
+    let lanes = lanes::<F, S>();
+    let places = errors.len();
     let errors_of = F::vectors::<S>(errors).0;
     found.clear();
     for row in costs.chunks_exact(errors.len()) {
@@ -326,7 +327,8 @@ fn least_of<F: Float, S: Simd>(simd: S, costs: &[F::Vector<S>]) -> F {
         least[0] = lower::<F, S>(simd, cost, least[0]);
     }
     let [a, b, c, d] = least;
-    let (a, b) = (lower::<F, S>(simd, a, b), lower::<F, S>(simd, c, d));
+    let a = lower::<F, S>(simd, a, b);
+    let b = lower::<F, S>(simd, c, d);
     F::least(simd, lower::<F, S>(simd, a, b))
 }
 
@@ -357,7 +359,8 @@ fn first_lowest_of_rows<F: Float, S: Simd>(
 /// The first place of a row with this cost; 0 if there is none.
 #[inline(always)]
 fn first_place<F: Float, S: Simd>(simd: S, costs: &[F::Vector<S>], cost: F) -> u32 {
-    let (cost, lanes) = (F::splat(simd, cost), lanes::<F, S>());
+    let cost = F::splat(simd, cost);
+    let lanes = lanes::<F, S>();
     let mut place = 0;
     // The last one that is found stays: a search that ends at the first would mispredict a branch in each row.
     for (vector, &other) in costs.iter().enumerate().rev() {
@@ -398,7 +401,7 @@ pub(crate) fn totals<F: Float>(
         let parts = masses.as_chunks_mut::<LANES>().0.iter_mut();
         let parts = parts.zip(from_costs.as_chunks_mut::<LANES>().0).enumerate();
         for (part, (mass, from_costs)) in parts {
-            let mut own = [0.0; LANES];
+            let mut sums = [0.0; LANES];
             let mut times_costs = [0.0; LANES];
             for (i, weight) in weights.iter().enumerate() {
                 let places = i * stride + part * LANES..i * stride + (part + 1) * LANES;
@@ -407,7 +410,7 @@ pub(crate) fn totals<F: Float>(
                     *share = weight * q.to_f64();
                 }
                 for l in 0..LANES {
-                    own[l] += of_row[l];
+                    sums[l] += of_row[l];
                 }
                 if !costs.is_empty() {
                     let costs = &costs[places][..LANES];
@@ -418,7 +421,7 @@ pub(crate) fn totals<F: Float>(
                     }
                 }
             }
-            (*mass, *from_costs) = (own, times_costs);
+            (*mass, *from_costs) = (sums, times_costs);
         }
     });
 }
@@ -445,8 +448,8 @@ mod tests {
             for (beta, spread) in [(0.0, 1.0), (0.7, 3.0), (2.0, 500.0), (1e30, 1.0)] {
                 let costs = rows::<F>(9, k, stride, spread);
                 let mut shares = vec![F::one(); 9 * stride];
-                let mut found = Vec::new();
-                responsibilities(&costs, stride, k, beta, &mut shares, &mut found);
+                let mut results = Vec::new();
+                responsibilities(&costs, stride, k, beta, &mut shares, &mut results);
                 let mut labels = [0; 9];
                 let mut alone = Vec::new();
                 for row in costs.chunks_exact(stride) {
@@ -454,10 +457,10 @@ mod tests {
                 }
                 first_lowest(&costs, stride, &mut labels);
                 let weights: Vec<f64> = (0..9).map(|i| 1.0 + i as f64).collect();
-                let [mut masses, mut added, mut own, mut none] = [const { Vec::new() }; 4];
+                let [mut masses, mut added, mut alone_masses, mut none] = [const { Vec::new() }; 4];
                 totals(&shares, &costs, stride, &weights, &mut masses, &mut added);
-                totals(&shares, &[], stride, &weights, &mut own, &mut none);
-                assert_eq!((&own, none), (&masses, vec![0.0; stride]));
+                totals(&shares, &[], stride, &weights, &mut alone_masses, &mut none);
+                assert_eq!((&alone_masses, none), (&masses, vec![0.0; stride]));
                 for i in 0..9 {
                     let row = costs[i * stride..][..k].iter();
                     let row: Vec<f64> = row.map(|s| s.to_f64()).collect();
@@ -467,7 +470,7 @@ mod tests {
                     let weight = |s: &f64| (-beta * (s - sorted[0])).exp();
                     let p: Vec<f64> = row.iter().map(weight).collect();
                     let sum: f64 = p.iter().sum();
-                    assert!((found[i].sum - sum).abs() <= within * sum);
+                    assert!((results[i].sum - sum).abs() <= within * sum);
                     // A list of all of them, best first, and the sums alone.
                     let mut list = vec![F::zero(); stride];
                     let mut of_list = Vec::new();
@@ -475,7 +478,7 @@ mod tests {
                     of_lists(&best_first, k, beta, &mut list, &mut of_list);
                     for row in [of_list[0], alone[i]] {
                         assert!((row.sum - sum).abs() <= within * sum);
-                        assert!((row.expected - found[i].expected).abs() <= within * row.best);
+                        assert!((row.expected - results[i].expected).abs() <= within * row.best);
                     }
                     for (q, s) in list.iter().zip(&sorted) {
                         let p = weight(s) / sum;
@@ -483,7 +486,7 @@ mod tests {
                         assert!((q.to_f64() - p).abs() <= off * p + LOST);
                     }
                     let expected: f64 = p.iter().zip(&row).map(|(p, s)| p / sum * s).sum();
-                    assert!((found[i].expected - expected).abs() <= within * expected);
+                    assert!((results[i].expected - expected).abs() <= within * expected);
                     for (c, p) in p.iter().enumerate() {
                         let q = shares[i * stride + c].to_f64();
                         // Differences of costs are rounded to the type.
@@ -495,9 +498,9 @@ mod tests {
                     assert!(padding.iter().all(|q| *q == F::zero()));
                 }
                 for c in 0..k {
-                    let of = |i: usize| weights[i] * shares[i * stride + c].to_f64();
-                    let mass: f64 = (0..9).map(of).sum();
-                    let from_costs = (0..9).map(|i| of(i) * costs[i * stride + c].to_f64());
+                    let weighted = |i: usize| weights[i] * shares[i * stride + c].to_f64();
+                    let mass: f64 = (0..9).map(weighted).sum();
+                    let from_costs = (0..9).map(|i| weighted(i) * costs[i * stride + c].to_f64());
                     let from_costs: f64 = from_costs.sum();
                     assert!((masses[c] - mass).abs() <= 1e-13 * mass);
                     assert!((added[c] - from_costs).abs() <= 1e-13 * from_costs);
@@ -519,10 +522,10 @@ mod tests {
         costs[16..19].copy_from_slice(&[1.0, f32::NAN, 2.0]);
         costs[32..35].copy_from_slice(&[1e37, f32::INFINITY, 0.0]);
         let mut shares = vec![0.0; 48];
-        let mut found = Vec::new();
-        responsibilities(&costs, 16, 3, 1.0, &mut shares, &mut found);
+        let mut results = Vec::new();
+        responsibilities(&costs, 16, 3, 1.0, &mut shares, &mut results);
         assert_eq!(shares[..4], [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 0.0]);
-        assert!(found[0].best.is_infinite() && shares[17] == 0.0);
+        assert!(results[0].best.is_infinite() && shares[17] == 0.0);
         assert_eq!(shares[32..36], [0.0, 0.0, 1.0, 0.0]);
     }
 
@@ -533,11 +536,11 @@ mod tests {
         row[..6].copy_from_slice(&costs);
         let mut errors = [0.0; 16];
         (errors[0], errors[3]) = (0.5, 8.0);
-        let mut found = Vec::new();
+        let mut results = Vec::new();
         let mut ids = Vec::new();
-        contenders(&row, &errors, |upper| upper + 1.0, &mut found);
-        let Contenders { upper, number } = found[0];
-        assert_eq!((found.len(), upper, number), (1, 1.5, 5));
+        contenders(&row, &errors, |upper| upper + 1.0, &mut results);
+        let Contenders { upper, number } = results[0];
+        assert_eq!((results.len(), upper, number), (1, 1.5, 5));
         not_above(&row, &errors, upper + 1.0, &mut ids);
         assert_eq!(ids, [0, 1, 2, 3, 4]);
     }

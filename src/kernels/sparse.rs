@@ -304,28 +304,28 @@ mod tests {
                 };
                 ids.iter().zip(values).map(part).sum()
             };
-            let mut all = Vec::new();
+            let mut table = Vec::new();
             let mut all_scaled = Vec::new();
             let mut some = Vec::new();
             let turned = by_coordinate([&mu], d, k);
-            to_all::<f64, false>(rows, &turned, &[], k, &mut all);
+            to_all::<f64, false>(rows, &turned, &[], k, &mut table);
             let scales = by_coordinate([&factors, &terms], d, k);
             to_all::<f64, true>(rows, &turned, &scales, k, &mut all_scaled);
             let ids: Vec<u32> = (0..k as u32).rev().collect();
             let mut nearest = vec![f64::INFINITY; n];
             lower(rows, &mu[..s], &mut nearest);
             for i in 0..n {
-                assert_eq!(nearest[i], all[i * k]);
-                let check = |some: &[f64], all: &[f64], scaled: bool| {
+                assert_eq!(nearest[i], table[i * k]);
+                let check = |some: &[f64], table: &[f64], scaled: bool| {
                     for (&c, &got) in ids.iter().zip(some) {
-                        assert_eq!(got, all[i * k + c as usize]);
+                        assert_eq!(got, table[i * k + c as usize]);
                         let naive = naive(i, c as usize, scaled);
                         let within = 1e-12 * (1.0 + if scaled { d as f64 } else { got });
                         assert_abs_diff_eq!(got, naive, epsilon = within);
                     }
                 };
                 to_some(rows.row(i), &mu, d, &ids, &mut some);
-                check(&some, &all, false);
+                check(&some, &table, false);
                 let factors = &factors[..];
                 let terms = &terms[..];
                 let scales = Scaled { factors, terms };

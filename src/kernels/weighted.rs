@@ -178,8 +178,8 @@ mod tests {
         for (n, d, k) in SHAPES {
             let stride = d.next_multiple_of(LANES);
             let places = k.next_multiple_of(LANES);
-            let mut random = |n: usize, of: fn(&mut Rng) -> f64| -> Vec<T> {
-                (0..n).map(|_| T::from_f64(of(&mut rng))).collect()
+            let mut random = |n: usize, draw: fn(&mut Rng) -> f64| -> Vec<T> {
+                (0..n).map(|_| T::from_f64(draw(&mut rng))).collect()
             };
             let shares = random(n * places + SPARE, Rng::uniform);
             let rows = random(n * stride, Rng::normal);

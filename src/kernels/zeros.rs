@@ -64,12 +64,12 @@ impl Origin {
 #[inline(never)]
 fn over_all<F: Float>(row: Known<'_, F>, centre: &[F], factors: Option<&[F]>) -> f64 {
     const LANES: usize = 4;
-    let mut apart: Vec<f64> = centre.iter().map(|mu| mu.to_f64()).collect();
+    let mut differences: Vec<f64> = centre.iter().map(|mu| mu.to_f64()).collect();
     for (&j, x) in row.ids.iter().zip(row.values) {
-        apart[j as usize] -= x.to_f64();
+        differences[j as usize] -= x.to_f64();
     }
     let mut sums = [0.0; LANES];
-    let (chunks, _) = apart.as_chunks::<LANES>();
+    let (chunks, _) = differences.as_chunks::<LANES>();
     vectorised!({
         for (place, chunk) in chunks.iter().enumerate() {
             let factors = factors.map(|factors| at::<F, LANES>(factors, place * LANES));
@@ -125,7 +125,7 @@ impl<F: Float> Seen<'_, F> {
         let centre = self.own(self.centres, c);
         let factors = self.factors;
         let factors = factors.map_or(centre, |factors| self.own(factors, c));
-        let mut own = 0.0;
+        let mut squares = 0.0;
         let mut sum = 0.0;
         for (place, (&j, x)) in row.ids.iter().zip(row.values).enumerate() {
             let j = j as usize;
@@ -135,11 +135,11 @@ impl<F: Float> Seen<'_, F> {
             if place < whole {
                 sum += term::<SCALED, true>(x, mu, factor);
             } else {
-                own += x * x;
+                squares += x * x;
                 sum += term::<SCALED, false>(x, mu, factor);
             }
         }
-        self.cost(row, c, own, sum)
+        self.cost(row, c, squares, sum)
     }
 
     /// Costs of row `i` under the centres `ids`, into `out`.
@@ -160,18 +160,18 @@ impl<F: Float> Seen<'_, F> {
         out.clear();
         for row in rows.rows() {
             products.fill(0.0);
-            let mut own = 0.0;
+            let mut squares = 0.0;
             for (&j, x) in row.ids.iter().zip(row.values) {
                 let j = j as usize;
                 let x = x.to_f64();
-                own += x * x;
+                squares += x * x;
                 let list = lists.starts[j]..lists.starts[j + 1];
                 for (c, mu) in lists.of[list.clone()].iter().zip(&lists.values[list]) {
                     products[*c as usize] += x * mu.to_f64();
                 }
             }
             let products = products.iter().enumerate();
-            out.extend(products.map(|(c, product)| self.cost(row, c, own, *product)));
+            out.extend(products.map(|(c, product)| self.cost(row, c, squares, *product)));
         }
     }
 
@@ -190,7 +190,7 @@ impl<F: Float> Seen<'_, F> {
         vectorised!({
             for row in rows.rows() {
                 sums.fill(0.0);
-                let mut own = 0.0;
+                let mut squares = 0.0;
                 for (place, (&j, x)) in row.ids.iter().zip(row.values).enumerate() {
                     let x = x.to_f64();
                     let first = j as usize * stride;
@@ -203,11 +203,11 @@ impl<F: Float> Seen<'_, F> {
                     if place < rows.whole.len() {
                         add::<F, SCALED, true>(x, centres, factors, &mut sums);
                     } else {
-                        own += x * x;
+                        squares += x * x;
                         add::<F, SCALED, false>(x, centres, factors, &mut sums);
                     }
                 }
-                let costs = (0..self.origins.len()).map(|c| self.cost(row, c, own, sums[c]));
+                let costs = (0..self.origins.len()).map(|c| self.cost(row, c, squares, sums[c]));
                 out.extend(costs);
             }
         });
@@ -278,18 +278,22 @@ impl<F: Float> NonZeros<F> {
         for j in 0..dim {
             starts[j + 1] += starts[j];
         }
-        let all = starts[dim];
-        if all * MANY > centres.len() {
+        let number = starts[dim];
+        if number * MANY > centres.len() {
             return None;
         }
-        let mut of = vec![0; all];
-        let mut values = vec![F::zero(); all];
+        let mut components = vec![0; number];
+        let mut values = vec![F::zero(); number];
         let mut next = starts.clone();
         each(&mut |c, j, mu| {
-            (of[next[j]], values[next[j]]) = (c as u32, mu);
+            (components[next[j]], values[next[j]]) = (c as u32, mu);
             next[j] += 1;
         });
-        Some(Self { starts, of, values })
+        Some(Self {
+            starts,
+            of: components,
+            values,
+        })
     }
 }
 
@@ -322,12 +326,12 @@ mod tests {
             let mut starts = vec![0];
             let mut ids = Vec::new();
             for count in counts {
-                let mut own = vec![0; count];
-                rng.fill_distinct(&mut own, 0, d);
-                own.sort_unstable();
-                own.retain(|j| !whole.contains(j));
+                let mut others = vec![0; count];
+                rng.fill_distinct(&mut others, 0, d);
+                others.sort_unstable();
+                others.retain(|j| !whole.contains(j));
                 ids.extend(whole);
-                ids.extend(own);
+                ids.extend(others);
                 starts.push(ids.len());
             }
             let values: Vec<f64> = ids.iter().map(|j| mu[*j as usize] + rng.normal()).collect();
@@ -375,7 +379,7 @@ mod tests {
             of_few.to_lists(rows, &lists, &mut listed);
             of_few.to_all::<false>(rows, &by_coordinate([&few], d, k), &[], &mut table);
             assert!(!whole.is_empty() || listed == table);
-            let all: Vec<u32> = (0..k as u32).collect();
+            let all_ids: Vec<u32> = (0..k as u32).collect();
             let mut nearest = vec![f64::INFINITY; 3];
             lower(rows, &mu[..s], &mut nearest);
             for i in 0..3 {
@@ -383,9 +387,9 @@ mod tests {
                 let Known { ids, values } = rows.row(i);
                 (ids.iter().zip(values)).for_each(|(j, x)| row[*j as usize] = *x);
                 assert_eq!(nearest[i], costs[i * k]);
-                plain.to_some(rows, i, &all, &mut some);
+                plain.to_some(rows, i, &all_ids, &mut some);
                 assert_eq!(some, costs[i * k..(i + 1) * k]);
-                scaled.to_some(rows, i, &all, &mut some);
+                scaled.to_some(rows, i, &all_ids, &mut some);
                 assert_eq!(some, scaled_costs[i * k..(i + 1) * k]);
                 for c in 0..k {
                     let squared = |j: usize| (row[j] - mu[c * s + j]).powi(2);
