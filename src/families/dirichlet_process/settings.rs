@@ -256,7 +256,8 @@ impl Stage for DirichletProcess {
             check_rows(mean, None, "mean", f64::INFINITY, 0)?;
         }
         if let PriorScale::Given(Hashed(scale)) = &self.scale {
-            let ((rows, columns), what) = (scale.dim(), "scale");
+            let (rows, columns) = scale.dim();
+            let what = "scale";
             same_columns(what, rows, columns)?;
             check_rows(scale.view(), None, what, f64::INFINITY, 0)?;
             let values: Vec<f64> = scale.iter().copied().collect();

@@ -220,7 +220,9 @@ impl<F: Float> Kind<F> for Factors<F> {
     }
 
     fn check(&self, common: &Common<F>) -> std::result::Result<(), FileFault> {
-        let (k, dim, q) = (common.k(), common.dim(), self.factors);
+        let k = common.k();
+        let dim = common.dim();
+        let q = self.factors;
         let fits = (1..dim).contains(&q) && q.checked_mul(k * dim).is_some();
         rule(fits, "factors", "must be fewer than columns")?;
         let wide = stride(dim);

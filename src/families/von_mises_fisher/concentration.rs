@@ -31,7 +31,8 @@ pub(super) fn bessel(nu: f64, kappa: f64) -> (f64, f64) {
             v * v / (root + kappa) - v * (v / kappa).asinh() + series.ln_1p(),
         )
     };
-    let ((root, log), (next_root, next)) = (expansion(nu + steps), expansion(nu + steps + 1.0));
+    let (root, log) = expansion(nu + steps);
+    let (next_root, next) = expansion(nu + steps + 1.0);
     let mut fall = -(next - log + (root / next_root).ln() / 2.0).exp_m1();
     let mut log = log - (TAU * root).ln() / 2.0;
     for step in (0..steps as usize).rev() {
