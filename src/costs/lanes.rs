@@ -406,9 +406,9 @@ mod tests {
             let logs = log_product(&inverse);
             for l in 0..GROUP {
                 let single: Vec<f64> = singles.iter().map(|x| x.0[l]).collect();
-                if let Some(own) = unwatched(Cholesky::of(&single, n, None)) {
+                if let Some(cholesky) = unwatched(Cholesky::of(&single, n, None)) {
                     assert!(least.0[l] > 0.0);
-                    assert!((own.log_det + logs.0[l]).abs() < 1e-9);
+                    assert!((cholesky.log_det + logs.0[l]).abs() < 1e-9);
                     for i in 0..n {
                         let product: f64 = (0..n).map(|j| single[i * n + j] * x[j].0[l]).sum();
                         assert!(
@@ -417,9 +417,9 @@ mod tests {
                             b[i].0[l]
                         );
                         for j in 0..=i {
-                            let pivot = own.factor[j * (n + 1)];
+                            let pivot = cholesky.factor[j * (n + 1)];
                             let entry = if i == j { 1.0 } else { matrix[j * n + i].0[l] };
-                            assert!((own.factor[i * n + j] / pivot - entry).abs() < 1e-9);
+                            assert!((cholesky.factor[i * n + j] / pivot - entry).abs() < 1e-9);
                         }
                     }
                 }

@@ -48,9 +48,9 @@ impl<F: Float> Factored<F> {
         let mut maps = vec![F::zero(); loadings.len()];
         let parts = parallel::map_chunks(&mut maps, q * wide, |c, range, map| {
             check(watch)?;
-            let own = &loadings[range];
+            let component = &loadings[range];
             let noise = &noise[c * dim..][..dim];
-            let mut rows: Vec<f64> = own.iter().map(|w| w.to_f64()).collect();
+            let mut rows: Vec<f64> = component.iter().map(|w| w.to_f64()).collect();
             let (lower, volume) = whitened(&mut rows, noise, wide, unit);
             for (to, row) in map.chunks_exact_mut(wide).zip(rows.chunks_exact(wide)) {
                 for ((to, x), v) in to.iter_mut().zip(row).zip(noise) {
@@ -192,10 +192,10 @@ impl<F: Float> LowRank<'_, F> {
         let map = factored.map(c);
         apart.resize(wide, F::zero());
         along.resize(map.len() / wide, F::zero());
-        let all = project(row, self.centres.row(c), precisions, map, apart, along).to_f64();
+        let squared = project(row, self.centres.row(c), precisions, map, apart, along).to_f64();
         let explained: f64 = along.iter().map(|b| b.to_f64() * b.to_f64()).sum();
-        let mut form = all - explained;
-        if form.is_nan() || form < LEAST_KEPT * all {
+        let mut form = squared - explained;
+        if form.is_nan() || form < LEAST_KEPT * squared {
             let loadings = &self.loadings[c * map.len()..][..map.len()];
             form = self.left(precisions, loadings, factored.lower(c), apart, along);
         }
@@ -215,22 +215,22 @@ impl<F: Float> LowRank<'_, F> {
         let unit = self.factored.unit;
         let mut z: Vec<f64> = along.iter().map(|b| b.to_f64() / unit.sqrt()).collect();
         linalg::backward(lower, q, &mut z, 1);
-        let mut rest: Vec<f64> = apart.iter().map(|u| u.to_f64()).collect();
+        let mut residuals: Vec<f64> = apart.iter().map(|u| u.to_f64()).collect();
         let mut sums = [0.0; 4];
         vectorised!({
             for (row, z) in loadings.chunks_exact(apart.len()).zip(&z) {
-                for (rest, w) in rest.iter_mut().zip(row) {
-                    *rest -= w.to_f64() * z;
+                for (residual, w) in residuals.iter_mut().zip(row) {
+                    *residual -= w.to_f64() * z;
                 }
             }
-            for (rest, p) in rest
+            for (chunk, p) in residuals
                 .as_chunks::<4>()
                 .0
                 .iter()
                 .zip(precisions.as_chunks::<4>().0)
             {
                 for l in 0..4 {
-                    sums[l] += rest[l] * rest[l] * p[l].to_f64();
+                    sums[l] += chunk[l] * chunk[l] * p[l].to_f64();
                 }
             }
         });
@@ -262,7 +262,8 @@ fn projected<F: SimdFloat + Float, S: Simd>(
     along: &mut [F],
 ) -> F {
     let wide = row.len();
-    let ((x, x_rest), (m, m_rest)) = (F::vectors::<S>(row), F::vectors::<S>(mean));
+    let (x, x_rest) = F::vectors::<S>(row);
+    let (m, m_rest) = F::vectors::<S>(mean);
     let (p, p_rest) = F::vectors::<S>(precisions);
     let mut sums = F::splat(simd, F::zero());
     let mut few = F::zero();
@@ -302,8 +303,8 @@ fn products<F: SimdFloat + Float, S: Simd, const Q: usize>(
     let mut rows = [u; Q];
     let mut out = [F::zero(); Q];
     for (l, row) in rows.iter_mut().enumerate() {
-        let (own, rest) = F::vectors::<S>(&map[l * wide..][..wide]);
-        *row = &own[..u.len()];
+        let (vectors, rest) = F::vectors::<S>(&map[l * wide..][..wide]);
+        *row = &vectors[..u.len()];
         for (&u, &b) in u_rest.iter().zip(rest) {
             out[l] += u * b;
         }

@@ -111,8 +111,8 @@ impl Given {
             lanes::forward(simd, &self.factor, &mut column);
             let less = lanes::sum_of_squares(simd, &column, &self.inverse);
             for (l, sum) in sum.0.iter_mut().enumerate() {
-                let own = precisions[j as usize].0[l] - less.0[l];
-                *sum += ridge[j as usize] * own.max(0.0);
+                let precision = precisions[j as usize].0[l] - less.0[l];
+                *sum += ridge[j as usize] * precision.max(0.0);
             }
         }
         sum
@@ -138,22 +138,22 @@ impl<'m> Expects for Observed<'m> {
 
     fn group(&self, ids: &[u32]) -> Conditional<'m> {
         let dim = self.scale().dim;
-        let side_by_side = |numbers: usize, of: &dyn Fn(usize, &Whitening) -> Vec<f64>| {
+        let side_by_side = |numbers: usize, numbers_of: &dyn Fn(usize, &Whitening) -> Vec<f64>| {
             let mut out = vec![Lanes::default(); numbers];
             for l in 0..GROUP {
                 let c = ids[l.min(ids.len() - 1)] as usize;
-                let numbers = of(c, self.transform(c));
+                let numbers = numbers_of(c, self.transform(c));
                 out.iter_mut().zip(numbers).for_each(|(to, x)| to.0[l] = x);
             }
             out
         };
-        let means = side_by_side(dim, &|c, own| match self.means {
-            Some(all) => all[c * dim..][..dim].to_vec(),
-            None => own.mean.clone(),
+        let means = side_by_side(dim, &|c, whitening| match self.means {
+            Some(means) => means[c * dim..][..dim].to_vec(),
+            None => whitening.mean.clone(),
         });
-        let precisions = side_by_side(dim * dim, &|c, own| {
+        let precisions = side_by_side(dim * dim, &|c, whitening| {
             let cached = &self.precisions[c % self.precisions.len()];
-            cached.get(|| own.precision()).clone()
+            cached.get(|| whitening.precision()).clone()
         });
         let diagonal = precisions.iter().step_by(dim + 1);
         let scales: Vec<Lanes> = diagonal
@@ -169,8 +169,10 @@ impl<'m> Expects for Observed<'m> {
             scales,
             means,
             precisions,
-            factors: side_by_side(dim * (dim + 1) / 2, &|_, own| own.factor.clone()),
-            log_dets: side_by_side(1, &|_, own| vec![own.log_det()])[0],
+            factors: side_by_side(dim * (dim + 1) / 2, &|_, whitening| {
+                whitening.factor.clone()
+            }),
+            log_dets: side_by_side(1, &|_, whitening| vec![whitening.log_det()])[0],
         }
     }
 }
@@ -241,20 +243,20 @@ impl Group for Conditional<'_> {
     ) {
         /// Products that are summed up side by side.
         const SUMS: usize = 4;
-        let (apart, rest) = waiting.row(place);
-        lanes::differences(simd, &self.means, row, apart);
-        rest.clear();
+        let (differences, products) = waiting.row(place);
+        lanes::differences(simd, &self.means, row, differences);
+        products.clear();
         for some in pattern.missing.chunks(SUMS) {
             let mut precisions = [self.precisions_of(some[0]); SUMS];
             for (precisions, &j) in precisions.iter_mut().zip(some) {
                 *precisions = self.precisions_of(j);
             }
-            let sums = lanes::products_at(simd, precisions, apart, row.ids);
-            rest.extend_from_slice(&sums[..some.len()]);
+            let sums = lanes::products_at(simd, precisions, differences, row.ids);
+            products.extend_from_slice(&sums[..some.len()]);
         }
-        given.solve(simd, rest);
-        for (&j, x) in pattern.missing.iter().zip(&*rest) {
-            apart[j as usize] = x.negative(simd);
+        given.solve(simd, products);
+        for (&j, x) in pattern.missing.iter().zip(&*products) {
+            differences[j as usize] = x.negative(simd);
         }
     }
 
@@ -285,7 +287,8 @@ impl Group for Conditional<'_> {
                 *u = u.plus(simd, step);
             }
         }
-        let (first, second) = (&mut sums.first, &mut sums.second);
+        let first = &mut sums.first;
+        let second = &mut sums.second;
         lanes::add_rows(simd, &waiting.apart, shares, first, second);
     }
 
@@ -320,10 +323,10 @@ impl Group for Conditional<'_> {
             }
         }
         for (j, ridge) in self.ridge.iter().enumerate() {
-            let own = shares.times(simd, &Lanes::all(*ridge));
+            let weighted = shares.times(simd, &Lanes::all(*ridge));
             if pattern.known.binary_search(&(j as u32)).is_err() {
                 let place = &mut sums.second[j * (dim + 1)];
-                *place = place.minus(simd, &own);
+                *place = place.minus(simd, &weighted);
                 continue;
             }
             // Known apart by 1, all others as they are expected then.
@@ -335,7 +338,7 @@ impl Group for Conditional<'_> {
             }
             for (a, &i) in missing.iter().enumerate() {
                 let i = i as usize;
-                let shared = own.times(simd, &scratch[a]);
+                let shared = weighted.times(simd, &scratch[a]);
                 let place = &mut sums.second[i.max(j) * dim + i.min(j)];
                 *place = place.plus(simd, &shared);
                 for (&other, x) in missing[..=a].iter().zip(&*scratch) {
@@ -397,15 +400,15 @@ mod tests {
                 ridge: &[0.1; 6],
                 unit: 0.7,
             };
-            let mut all = Vec::new();
+            let mut table = Vec::new();
             let mut some = Vec::new();
-            observed.all(entries, &mut all);
-            for (i, all) in all.chunks_exact(3).enumerate() {
+            observed.all(entries, &mut table);
+            for (i, costs) in table.chunks_exact(3).enumerate() {
                 observed.some(entries.row(i), &[2, 0, 1], &mut some);
-                assert_eq!(all, [some[1], some[2], some[0]], "{i}");
-                assert!(all[1].is_finite() && all[1] > 1e35 && all[0] < 1e30);
+                assert_eq!(costs, [some[1], some[2], some[0]], "{i}");
+                assert!(costs[1].is_finite() && costs[1] > 1e35 && costs[0] < 1e30);
                 if counts[i] == 0 {
-                    assert_eq!((all[0], all[2]), (0.5, -1.0));
+                    assert_eq!((costs[0], costs[2]), (0.5, -1.0));
                 }
             }
         }

@@ -129,10 +129,10 @@ impl<'m, F: Float> Expects for LowRank<'m, F> {
         let unit = self.factored.unit();
         let wide = stride(self.dim());
         let q = self.factored.map(0).len() / wide;
-        let side_by_side = |numbers: usize, of: &dyn Fn(usize, usize) -> f64| {
+        let side_by_side = |numbers: usize, number_of: &dyn Fn(usize, usize) -> f64| {
             let of_place = |place: usize| {
-                let own = |l: usize| of(ids[l.min(ids.len() - 1)] as usize, place);
-                Lanes(std::array::from_fn(own))
+                let lane = |l: usize| number_of(ids[l.min(ids.len() - 1)] as usize, place);
+                Lanes(std::array::from_fn(lane))
             };
             (0..numbers).map(of_place).collect::<Vec<Lanes>>()
         };
@@ -202,9 +202,9 @@ impl Group for Analysers<'_> {
         for &j in pattern.known {
             given.along(simd, self, j, &mut z);
             let less = lanes::sum_of_squares(simd, &z, &given.inverse);
-            let own = self.precisions[j as usize].minus(simd, &less);
-            for (sum, own) in noise.0.iter_mut().zip(own.0) {
-                *sum += unit * self.ridge[j as usize] * own.max(0.0);
+            let left = self.precisions[j as usize].minus(simd, &less);
+            for (sum, left) in noise.0.iter_mut().zip(left.0) {
+                *sum += unit * self.ridge[j as usize] * left.max(0.0);
             }
         }
         (log_dets, noise)
@@ -222,9 +222,9 @@ impl Group for Analysers<'_> {
         row: Known<'_, f64>,
         (waiting, place): (&mut Waiting, usize),
     ) {
-        let (apart, z) = waiting.row(place);
-        given.expect(simd, self, row, (&mut *apart, &mut *z));
-        self.fill(simd, pattern.missing, z, apart);
+        let (differences, z) = waiting.row(place);
+        given.expect(simd, self, row, (&mut *differences, &mut *z));
+        self.fill(simd, pattern.missing, z, differences);
     }
 
     /// The sum of squares that has no difference of large terms.
@@ -236,22 +236,22 @@ impl Group for Analysers<'_> {
         row: Known<'_, f64>,
         (waiting, place): (&mut Waiting, usize),
     ) {
-        let (apart, z) = waiting.row(place);
-        given.expect(simd, self, row, (&mut *apart, &mut *z));
+        let (differences, z) = waiting.row(place);
+        given.expect(simd, self, row, (&mut *differences, &mut *z));
         let mut form = [lanes::product(simd, z, z)];
         for &j in row.ids {
             let along = lanes::product(simd, self.loadings_of(j), z);
-            let own = apart[j as usize].minus(simd, &along);
-            let scaled = own.times(simd, &self.precisions[j as usize]);
-            lanes::add(simd, &mut form, &scaled, &[own]);
+            let residual = differences[j as usize].minus(simd, &along);
+            let scaled = residual.times(simd, &self.precisions[j as usize]);
+            lanes::add(simd, &mut form, &scaled, &[residual]);
         }
         let unit = Lanes::all(self.unit);
         lanes::add(simd, &mut waiting.forms[place..=place], &unit, &form);
     }
 
     fn finish(&self, pattern: Pattern<'_>, waiting: &mut Waiting) {
-        let (apart, z) = waiting.row(0);
-        self.fill(pulp::Scalar::new(), pattern.missing, z, apart);
+        let (differences, z) = waiting.row(0);
+        self.fill(pulp::Scalar::new(), pattern.missing, z, differences);
     }
 
     fn forms<S: Simd>(&self, _: S, waiting: &Waiting) -> [Lanes; ROWS] {
@@ -272,9 +272,9 @@ impl Group for Analysers<'_> {
         sums: &mut Sums,
     ) {
         let rows = waiting.apart.chunks_exact(self.means.len());
-        for (apart, share) in rows.zip(shares) {
-            lanes::add(simd, &mut sums.first, share, apart);
-            self.add_apart(simd, apart, share, sums, &mut waiting.rest);
+        for (differences, share) in rows.zip(shares) {
+            lanes::add(simd, &mut sums.first, share, differences);
+            self.add_apart(simd, differences, share, sums, &mut waiting.rest);
         }
     }
 
@@ -291,7 +291,7 @@ impl Group for Analysers<'_> {
     ) {
         let q = self.factors();
         let mut z = Vec::new();
-        let mut apart = Vec::new();
+        let mut differences = Vec::new();
         for &j in pattern.known.iter().filter(|_| !self.ridge.is_empty()) {
             let deviation = Lanes::all(self.ridge[j as usize].sqrt());
             given.along(simd, self, j, &mut z);
@@ -300,17 +300,17 @@ impl Group for Analysers<'_> {
             for z in &mut z {
                 *z = z.times(simd, &deviation);
             }
-            apart.clear();
-            apart.resize(self.means.len(), Lanes::default());
-            self.fill(simd, pattern.missing, &z, &mut apart);
-            apart[j as usize] = deviation;
-            self.add_apart(simd, &apart, shares, sums, scratch);
+            differences.clear();
+            differences.resize(self.means.len(), Lanes::default());
+            self.fill(simd, pattern.missing, &z, &mut differences);
+            differences[j as usize] = deviation;
+            self.add_apart(simd, &differences, shares, sums, scratch);
         }
         // The products of the rows of V, over D, with those of the map (q, q), then the products of a column.
         scratch.clear();
         scratch.resize(q * (q + 1), Lanes::default());
         let (across, products) = scratch.split_at_mut(q * q);
-        let columns = &mut apart;
+        let columns = &mut differences;
         columns.clear();
         for &j in pattern.missing {
             let start = columns.len();

@@ -408,35 +408,35 @@ fn shared_out<G: Group, S: Simd>(
     let zero = Lanes::default();
     let waiting = &mut Waiting::new(group.means().len());
     let mut given = G::Given::default();
-    let mut own = [zero; ROWS];
+    let mut row_shares = [zero; ROWS];
     let mut count = 0;
     for pattern in patterns.iter() {
-        let mut all = zero;
+        let mut total = zero;
         for &i in pattern.rows.iter().filter(|i| shares[**i as usize] != zero) {
-            if all == zero {
+            if total == zero {
                 group.give(simd, pattern, &mut given);
             }
             let share = shares[i as usize];
-            all = all.plus(simd, &share);
-            own[count] = share;
+            total = total.plus(simd, &share);
+            row_shares[count] = share;
             group.complete(simd, (pattern, &given), patterns.row(i), (waiting, count));
             count += 1;
             if count == ROWS {
-                group.add_rows(simd, waiting, &own, sums);
+                group.add_rows(simd, waiting, &row_shares, sums);
                 count = 0;
             }
         }
-        if all != zero {
-            let rest = &mut waiting.rest;
-            group.add_beside(simd, (pattern, &given), &all, sums, rest);
+        if total != zero {
+            let scratch = &mut waiting.rest;
+            group.add_beside(simd, (pattern, &given), &total, sums, scratch);
         }
     }
     if count > 0 {
         // Places without a row.
-        own[count..].fill(zero);
+        row_shares[count..].fill(zero);
         for place in count..ROWS {
             waiting.row(place).0.fill(zero);
         }
-        group.add_rows(simd, waiting, &own, sums);
+        group.add_rows(simd, waiting, &row_shares, sums);
     }
 }

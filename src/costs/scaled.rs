@@ -77,9 +77,12 @@ impl<F: Float> Scaled<F> {
         let components: Vec<Factor> = (0..centres.len()).map(of).collect();
         let mut largest = Factor::ONE;
         let dim = centres.dim() as f64;
-        for own in components.iter().filter(|own| own.added.is_finite()) {
-            let added = dim * own.per_coordinate.abs() + own.added.abs();
-            largest.factor = largest.factor.max(own.factor);
+        for component in components
+            .iter()
+            .filter(|component| component.added.is_finite())
+        {
+            let added = dim * component.per_coordinate.abs() + component.added.abs();
+            largest.factor = largest.factor.max(component.factor);
             largest.added = largest.added.max(added);
         }
         Self {
@@ -154,8 +157,8 @@ impl<F: Float> Scaled<F> {
         }
         for (i, costs) in out.chunks_exact_mut(self.components()).enumerate() {
             let known = rows.known(i) as f64;
-            for (cost, own) in costs.iter_mut().zip(&self.components) {
-                *cost = own.cost(*cost, known);
+            for (cost, component) in costs.iter_mut().zip(&self.components) {
+                *cost = component.cost(*cost, known);
             }
         }
     }
@@ -194,10 +197,10 @@ impl<F: Float> Scaled<F> {
             }
             // Rows that know every coordinate: others have no products.
             None => Some(Linear::new(self.centres.seen(), |c| {
-                let own = self.components[c];
+                let component = self.components[c];
                 Part {
-                    factor: own.factor,
-                    added: dim as f64 * own.per_coordinate + own.added,
+                    factor: component.factor,
+                    added: dim as f64 * component.per_coordinate + component.added,
                 }
             })),
         };
@@ -292,7 +295,7 @@ impl<F: Float> From<&Scaled<F>> for StoredScaled<F> {
         Self {
             centres: scaled.centres.clone(),
             components: scaled.components.clone(),
-            by_column: by_column.map(|own| [unpadded(&own.factors), unpadded(&own.terms)]),
+            by_column: by_column.map(|scales| [unpadded(&scales.factors), unpadded(&scales.terms)]),
         }
     }
 }
@@ -302,23 +305,31 @@ impl<F: Float> TryFrom<StoredScaled<F>> for Scaled<F> {
 
     fn try_from(stored: StoredScaled<F>) -> Result<Self, FileFault> {
         let centres = stored.centres;
-        let own = stored.components;
+        let components = stored.components;
         let k = centres.len();
         let dim = centres.dim();
-        rule(own.len() == k, "factors", "must be as many as centres")?;
-        let sound = |own: &Factor| own.factor.is_finite() && own.per_coordinate.is_finite();
-        rule(own.iter().all(sound), "factors", "must be finite")?;
-        let known = own.iter().all(|own| own.added > f64::NEG_INFINITY);
+        rule(
+            components.len() == k,
+            "factors",
+            "must be as many as centres",
+        )?;
+        let sound = |component: &Factor| {
+            component.factor.is_finite() && component.per_coordinate.is_finite()
+        };
+        rule(components.iter().all(sound), "factors", "must be finite")?;
+        let known = components
+            .iter()
+            .all(|component| component.added > f64::NEG_INFINITY);
         rule(known, "addends", "must be numbers")?;
         let Some([factors, terms]) = stored.by_column else {
-            return Ok(Self::new(centres, |c| own[c]));
+            return Ok(Self::new(centres, |c| components[c]));
         };
         for values in [&factors, &terms] {
             all_finite("factors by column", values, k * dim)?;
         }
-        let of = |c: usize, j: usize| [&factors, &terms].map(|v| v[c * dim + j].to_f64());
-        let of = |c: usize, j: usize| of(c, j).into();
-        Ok(Self::by_column(centres, of, |c| own[c].added))
+        let pair = |c: usize, j: usize| [&factors, &terms].map(|v| v[c * dim + j].to_f64());
+        let factor = |c: usize, j: usize| pair(c, j).into();
+        Ok(Self::by_column(centres, factor, |c| components[c].added))
     }
 }
 
@@ -326,7 +337,7 @@ impl<F: Float> TryFrom<StoredScaled<F>> for Scaled<F> {
 /// component still ranks a discarded component last.
 #[inline(always)]
 pub(crate) fn penalised<F: Float>(cost: f64, added: f64) -> F {
-    let held = if added == f64::INFINITY {
+    let clamped = if added == f64::INFINITY {
         10.0 * F::LARGEST_COST
     } else if cost + added > F::LARGEST_COST {
         F::LARGEST_COST
@@ -334,7 +345,7 @@ pub(crate) fn penalised<F: Float>(cost: f64, added: f64) -> F {
         // NaN, from a distance that overflowed, stays NaN.
         cost + added
     };
-    F::from_f64(held)
+    F::from_f64(clamped)
 }
 
 #[cfg(test)]
@@ -352,14 +363,14 @@ mod tests {
         let mut rng = Rng::from_seed(3);
         let means = Array2::from_shape_fn((K, dim), |_| rng.normal());
         let centres = Centres::of_coordinates(means.view());
-        let of = |c: usize, j: usize| [0.5 + (c + 2 * j) as f64 % 3.0, 0.1 * c as f64 - 0.2];
+        let pair = |c: usize, j: usize| [0.5 + (c + 2 * j) as f64 % 3.0, 0.1 * c as f64 - 0.2];
         let by_component = Scaled::new(centres.clone(), |c| Factor {
-            factor: of(c, 0)[0],
-            per_coordinate: of(c, 0)[1],
+            factor: pair(c, 0)[0],
+            per_coordinate: pair(c, 0)[1],
             added: added(c),
         });
-        let by_column = Scaled::by_column(centres, |c, j| of(c, j).into(), added);
-        (by_component, by_column, of)
+        let by_column = Scaled::by_column(centres, |c, j| pair(c, j).into(), added);
+        (by_component, by_column, pair)
     }
 
     fn added(c: usize) -> f64 {
@@ -372,7 +383,7 @@ mod tests {
 
     /// Costs of every row under all components, fast and direct, are the sums over the coordinates that the row knows.
     fn costs_are_naive(rows: &Rows<f64>) {
-        let (by_component, by_column, of) = case(rows.dim);
+        let (by_component, by_column, pair) = case(rows.dim);
         let ids: Vec<u32> = (0..K as u32).collect();
         let mut fast = Vec::new();
         let mut direct = Vec::new();
@@ -390,7 +401,7 @@ mod tests {
                 for c in 0..K - 1 {
                     let terms = known.iter().map(|&j| {
                         let j = j as usize;
-                        let [factor, term] = of(c, if columns { j } else { 0 });
+                        let [factor, term] = pair(c, if columns { j } else { 0 });
                         factor * (row[j] - scaled.centres.row(c)[j]).powi(2) + term
                     });
                     let naive = terms.sum::<f64>() + added(c);

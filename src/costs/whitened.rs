@@ -91,10 +91,10 @@ impl<F: Float> Shared<F> {
         }
         let seen_from = |about: &[f64]| {
             let axes = Axes::new(whitening, about);
-            let mut all = Vec::new();
-            axes.whiten(&rows, dim, &mut Vec::new(), &mut all);
+            let mut whitened = Vec::new();
+            axes.whiten(&rows, dim, &mut Vec::new(), &mut whitened);
             let mut centres = Centres::with_capacity(added.len(), dim);
-            let of_components = all.chunks_exact(stride(dim));
+            let of_components = whitened.chunks_exact(stride(dim));
             of_components.for_each(|centre| centres.push(centre));
             (axes, centres)
         };
@@ -166,11 +166,11 @@ impl<F: Float> Shared<F> {
         let mut entered = Rows::default();
         let cost = Cost::Scaled(&self.whitened);
         self.enter(rows, &mut Vec::new(), &mut entered);
-        let mut all = Vec::new();
+        let mut table = Vec::new();
         let mut ranking = Ranking::default();
-        cost.all(&entered, &mut all);
+        cost.all(&entered, &mut table);
         out.clear();
-        for (i, costs) in all.chunks_exact_mut(cost.components()).enumerate() {
+        for (i, costs) in table.chunks_exact_mut(cost.components()).enumerate() {
             cost.ranked(&entered, i, costs, 1, &mut ranking);
             ranking.put(costs);
             out.extend(costs.iter().map(|cost| penalised::<F>(*cost, 0.0)));
@@ -262,12 +262,12 @@ impl<'m, F: Float> Whitened<'m, F> {
             Kind::Shared(shared) => return shared.some(rows.row(i), ids, out),
             Kind::Each(transforms, added) => (transforms, added),
         };
-        let mut apart = Vec::new();
+        let mut difference = Vec::new();
         out.clear();
         out.extend(ids.iter().map(|&c| {
             let form = transforms
                 .transform(c as usize)
-                .form(rows.row(i), &mut apart);
+                .form(rows.row(i), &mut difference);
             held::<F>(form + added[c as usize])
         }));
     }
@@ -297,21 +297,21 @@ fn all_of_each<F: Float>(
     for first in (0..k).step_by(LANES) {
         let group = first..k.min(first + LANES);
         for (c, costs) in group.clone().zip(by_component.chunks_exact_mut(line)) {
-            let own = components[c];
+            let component = components[c];
             let added = added[c];
-            let mean = &own.mean;
-            let factor = &own.factor;
-            if own.fits_narrow() {
+            let mean = &component.mean;
+            let factor = &component.factor;
+            if component.fits_narrow() {
                 narrow.forms(mean, factor, |at, forms, _| {
                     hold(forms, added, &mut costs[at..])
                 });
-                roundings.push(own.rounding::<F>());
+                roundings.push(component.rounding::<F>());
             } else {
                 let wide = wide.get_or_insert_with(|| Columns::<f64>::new(n, dim, |i| rows.row(i)));
                 wide.forms(mean, factor, |at, forms, _| {
                     hold(forms, added, &mut costs[at..])
                 });
-                roundings.push(own.rounding::<f64>());
+                roundings.push(component.rounding::<f64>());
             }
         }
         by_component[group.len() * line..].fill(F::INFINITY);
@@ -328,14 +328,14 @@ fn all_of_each<F: Float>(
     };
     let mut contenders = Vec::new();
     let mut ranking = Ranking::default();
-    let mut apart = Vec::new();
+    let mut difference = Vec::new();
     let none = vec![F::zero(); stride];
     soft::contenders(out, &none, reach, &mut contenders);
     let rows_of = out.chunks_exact_mut(stride).zip(contenders);
-    for (i, (costs, found)) in rows_of.enumerate() {
-        let least = found.upper;
+    for (i, (costs, contender)) in rows_of.enumerate() {
+        let least = contender.upper;
         let exact = |beta: f64| beta * bound(least.to_f64()) <= largest_error::<F>(dim);
-        if found.number == 1 && beta.is_some_and(exact) {
+        if contender.number == 1 && beta.is_some_and(exact) {
             continue;
         }
         ranking.reach(costs, &none, k, reach(least));
@@ -348,9 +348,9 @@ fn all_of_each<F: Float>(
             best.min(cost + error)
         });
         for c in ranking.ids.iter().map(|c| *c as usize) {
-            let (found, error) = bounds(c, costs[c]);
-            if found - error <= best {
-                costs[c] = held(components[c].form(rows.row(i), &mut apart) + added[c]);
+            let (cost, error) = bounds(c, costs[c]);
+            if cost - error <= best {
+                costs[c] = held(components[c].form(rows.row(i), &mut difference) + added[c]);
             }
         }
     }
@@ -436,8 +436,8 @@ mod tests {
                     *sum += u[place / 6] * u[place % 6] / 74.0;
                 }
             }
-            let found = Whitening::new(mean, &covariance, vec![0.0; 6], None);
-            found.unwrap().unwrap()
+            let whitening = Whitening::new(mean, &covariance, vec![0.0; 6], None);
+            whitening.unwrap().unwrap()
         });
         (components.collect(), rows)
     }

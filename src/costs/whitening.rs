@@ -53,14 +53,14 @@ impl Whitening {
         variances: impl Iterator<Item = f64>,
     ) -> Self {
         let dim = mean.len();
-        let mut found = Self {
+        let mut whitening = Self {
             mean,
             factor: linalg::packed(factor, dim),
             inflation: 0.0,
         };
-        let factors = found.precisions().into_iter().zip(variances);
-        found.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
-        found
+        let factors = whitening.precisions().into_iter().zip(variances);
+        whitening.inflation = factors.map(|(p, v)| p * v).sum::<f64>() / dim as f64;
+        whitening
     }
 
     /// From the covariance $A + x x^T$ of the lower half of $A$ (d, d), whose digits it has however long $x$ is; `None` unless $A$
@@ -79,8 +79,8 @@ impl Whitening {
         let variances: Vec<f64> = variances.collect();
         linalg::rank_one_update(&mut factor, beyond);
         let factor = linalg::inverse_of_lower(&factor, dim, watch)?;
-        let found = Self::with_variances(mean, &factor, variances.into_iter());
-        Ok(found.inflation.is_finite().then_some(found))
+        let whitening = Self::with_variances(mean, &factor, variances.into_iter());
+        Ok(whitening.inflation.is_finite().then_some(whitening))
     }
 
     pub(crate) fn spherical(mean: Vec<f64>, variance: f64) -> Self {
@@ -189,10 +189,10 @@ pub(super) struct Rounding {
 impl Rounding {
     /// A bound on the error of all.
     pub(super) fn worst(all: &[Self]) -> Self {
-        let most = |of: fn(&Self) -> f64| all.iter().map(of).fold(0.0, f64::max);
+        let most = |part: fn(&Self) -> f64| all.iter().map(part).fold(0.0, f64::max);
         Self {
-            relative: most(|own| own.relative),
-            of_mean: most(|own| own.of_mean),
+            relative: most(|rounding| rounding.relative),
+            of_mean: most(|rounding| rounding.of_mean),
         }
     }
 
@@ -223,14 +223,14 @@ mod tests {
             let beyond = vec![0.0; mean.len()];
             unwatched(Whitening::new(mean, covariance, beyond, None))
         };
-        let found = new(vec![0.5, -1.0], &covariance).unwrap();
+        let whitening = new(vec![0.5, -1.0], &covariance).unwrap();
         let det = 2.0 * 1.5 - 0.36;
-        assert_abs_diff_eq!(found.log_det(), f64::ln(det), epsilon = 1e-14);
-        assert_abs_diff_eq!(found.inflation, 3.0 / det, epsilon = 1e-14);
-        for (got, expected) in found.covariance().iter().zip([2.0, 0.6, 0.6, 1.5]) {
+        assert_abs_diff_eq!(whitening.log_det(), f64::ln(det), epsilon = 1e-14);
+        assert_abs_diff_eq!(whitening.inflation, 3.0 / det, epsilon = 1e-14);
+        for (got, expected) in whitening.covariance().iter().zip([2.0, 0.6, 0.6, 1.5]) {
             assert_abs_diff_eq!(*got, expected, epsilon = 1e-14);
         }
-        for (got, expected) in found.precision().iter().zip([1.5, -0.6, -0.6, 2.0]) {
+        for (got, expected) in whitening.precision().iter().zip([1.5, -0.6, -0.6, 2.0]) {
             assert_abs_diff_eq!(*got, expected / det, epsilon = 1e-14);
         }
         let round = Whitening::spherical(vec![0.0; 3], 4.0);
