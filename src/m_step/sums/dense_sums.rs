@@ -95,8 +95,8 @@ impl<F: Float> Rows<F> {
         let (first, _) = moments.first.as_chunks_mut::<D>();
         let (rows, _) = self.values.as_chunks::<D>();
         let (centres, _) = centres.values.as_chunks::<D>();
-        let found = block.supports.chunks_exact(width);
-        let found = found.zip(block.responsibilities.chunks_exact(width));
+        let memberships = block.supports.chunks_exact(width);
+        let memberships = memberships.zip(block.responsibilities.chunks_exact(width));
         vectorised!({
             if width == 1 && k <= FEW {
                 let mut sums = [Abreast::new(); FEW];
@@ -111,7 +111,7 @@ impl<F: Float> Rows<F> {
                 return;
             }
             let weighted = rows.iter().zip(&self.weights);
-            for ((row, weight), (support, shares)) in weighted.zip(found) {
+            for ((row, weight), (support, shares)) in weighted.zip(memberships) {
                 for (&c, &share) in support.iter().zip(shares) {
                     let c = c as usize;
                     let share = share.to_f64() * weight;
@@ -140,9 +140,9 @@ impl<F: Float> Rows<F> {
     ) {
         let mut columns = Columns::new();
         let rows = rows.chunks(ROWS).zip(self.weights.chunks(ROWS));
-        let found = block.supports.chunks(ROWS);
-        let found = found.zip(block.responsibilities.chunks(ROWS));
-        for ((rows, weights), (supports, shares)) in rows.zip(found) {
+        let memberships = block.supports.chunks(ROWS);
+        let memberships = memberships.zip(block.responsibilities.chunks(ROWS));
+        for ((rows, weights), (supports, shares)) in rows.zip(memberships) {
             columns.take(rows, |_, x| x);
             let mut of_rows = [0.0; ROWS];
             let mut labels = [0; ROWS];

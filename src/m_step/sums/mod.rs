@@ -134,8 +134,8 @@ mod tests {
         fn naive(&self, c: usize, about: &[f64]) -> Naive {
             let d = about.len();
             let rows = &self.rows;
-            let all = (0..).take(about.len());
-            let all: Vec<u32> = all.collect();
+            let columns = (0..).take(about.len());
+            let columns: Vec<u32> = columns.collect();
             let mut naive = Naive {
                 mass: 0.0,
                 observed: vec![0.0; d],
@@ -143,22 +143,25 @@ mod tests {
                 pairs: vec![0.0; d * d],
             };
             for i in 0..rows.len() {
-                let own = self.block.members(i).filter(|own| own.0 as usize == c);
-                let share = rows.weight(i) * own.map(|own| own.1).sum::<f64>();
+                let members = self
+                    .block
+                    .members(i)
+                    .filter(|member| member.0 as usize == c);
+                let share = rows.weight(i) * members.map(|member| member.1).sum::<f64>();
                 naive.mass += share;
                 let Known { ids, values } = match rows.entries() {
                     Some(known) => known.row(i),
                     None => Known {
-                        ids: &all,
+                        ids: &columns,
                         values: rows.row(i),
                     },
                 };
-                let apart = ids.iter().map(|j| *j as usize).zip(values);
-                let apart = apart.map(|(j, z)| (j, z.to_f64() - about[j]));
-                for (j, t) in apart.clone() {
+                let differences = ids.iter().map(|j| *j as usize).zip(values);
+                let differences = differences.map(|(j, z)| (j, z.to_f64() - about[j]));
+                for (j, t) in differences.clone() {
                     naive.observed[j] += share;
                     naive.first[j] += share * t;
-                    for (l, u) in apart.clone() {
+                    for (l, u) in differences.clone() {
                         naive.pairs[j * d + l] += share * t * u;
                     }
                 }
@@ -252,15 +255,15 @@ mod tests {
         case.check(&sums, within);
         let of_all = |about: &[f64]| [0, 1, 2].map(|c| case.naive(c, about));
         let equal = |got: &[f64], parts: &[Naive]| {
-            let total = |place: usize| parts.iter().map(|own| own.pairs[place]).sum();
+            let total = |place: usize| parts.iter().map(|part| part.pairs[place]).sum();
             let naive: Vec<f64> = (0..d * d).map(total).collect();
-            let size: f64 = parts.iter().map(|own| own.size() + own.mass).sum();
+            let size: f64 = parts.iter().map(|part| part.size() + part.mass).sum();
             close(&lower(got, d), &lower(&naive, d), within * size);
         };
         equal(shared.second(), &of_all(&origin));
         let step = |to: &[f64]| -> Vec<f64> {
-            let apart = to.iter().zip(case.mean(0));
-            apart.map(|(to, mean)| to - mean).collect()
+            let pairs = to.iter().zip(case.mean(0));
+            pairs.map(|(to, mean)| to - mean).collect()
         };
         equal(&sums.about(0, &step(&origin), &[]), &of_all(&origin)[..1]);
         let mut joined = sums.pair(0, 1);
@@ -338,10 +341,10 @@ mod tests {
             &mut case,
             Cost::Whitened(Whitened::shared(&shared, observed)),
         );
-        let mut apart = Vec::new();
+        let mut difference = Vec::new();
         for i in 0..case.rows.len() {
             for (c, cost) in case.block.costs(i).iter().enumerate() {
-                let naive = components[c].form(case.rows.row(i), &mut apart) + added[c];
+                let naive = components[c].form(case.rows.row(i), &mut difference) + added[c];
                 let off = (cost.to_f64() - naive).abs();
                 assert!(
                     off <= within * (naive + d as f64),

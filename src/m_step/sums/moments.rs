@@ -464,12 +464,12 @@ impl Moments {
     /// Number of coordinates that no point knows, over all components with mass.
     pub(crate) fn unobserved(&self) -> usize {
         let with_mass = (0..self.mass.len()).filter(|&c| self.mass[c] > 0.0);
-        let of = |c| (0..self.dim).filter(move |&j| self.observed(c, j) <= 0.0);
+        let unknown = |c| (0..self.dim).filter(move |&j| self.observed(c, j) <= 0.0);
         let of_parts = match &self.of_kind {
             OfKind::Parts(parts) => parts.iter().map(Self::unobserved).sum(),
             _ => 0,
         };
-        with_mass.flat_map(of).count() + of_parts
+        with_mass.flat_map(unknown).count() + of_parts
     }
 
     /// The moments of all rows from the moments of some (at least one of these), added up in their order. The parts

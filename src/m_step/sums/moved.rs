@@ -19,8 +19,8 @@ impl Moments {
         } else {
             8.0 * f64::EPSILON
         };
-        for (rest, old) in squared.iter_mut().zip(self.second()) {
-            *rest = rest.max(rounding * old);
+        for (left, old) in squared.iter_mut().zip(self.second()) {
+            *left = left.max(rounding * old);
         }
         squared
     }
@@ -56,7 +56,7 @@ impl Moments {
         // Coordinates whose squares the type cannot hold are 0: arithmetic on such numbers takes many times as long, and
         // soft supports leave them wherever a column is mostly 0.
         let least = 2f64.powi(-(F::MAX_EXPONENT + 1) / 2);
-        let held = |mean: f64| if mean.abs() < least { 0.0 } else { mean };
+        let flushed = |mean: f64| if mean.abs() < least { 0.0 } else { mean };
         centres.update(|c, centre| {
             if self.mass(c) <= 0.0 {
                 return;
@@ -68,7 +68,7 @@ impl Moments {
                 let mass = self.observed(c, j);
                 if mass > 0.0 {
                     let old = mu.to_f64();
-                    *mu = F::from_f64(held(old + self.step * first / mass));
+                    *mu = F::from_f64(flushed(old + self.step * first / mass));
                     let step = mu.to_f64() - old;
                     moved(c, j, step * (2.0 * first - mass * step));
                 }

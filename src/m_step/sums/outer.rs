@@ -79,7 +79,7 @@ impl Moments {
         let shared = self.is_shared() && !origin.is_empty();
         self.begin_scatter(!shared);
         if block.is_full() && !shared {
-            let mut all = ByColumn::new(rows, None);
+            let mut by_column = ByColumn::new(rows, None);
             // Shares by component. Lines that are no power of two apart stay in the cache together.
             let line = n.next_multiple_of(COLUMN) + LANES;
             let mut shares = vec![0.0; k.min(LANES) * line];
@@ -99,7 +99,7 @@ impl Moments {
                     let some: usize = vectorised!(shares.iter().map(is_some).sum());
                     // Rows without a share take less time than columns of the others.
                     if 3 * some > shares.len() {
-                        self.add_columns(c, mean(c), anchor(c), shares, &mut all);
+                        self.add_columns(c, mean(c), anchor(c), shares, &mut by_column);
                     } else if some > 0 {
                         let members = shares.iter().copied().enumerate();
                         let members = members.filter(|member| member.1 > 0.0);
@@ -114,18 +114,20 @@ impl Moments {
         for (c, places) in sort::among(&starts, 0..members.len()) {
             let members = &members[places];
             if !shared {
-                let some = members.iter().map(|own| (own.row as usize, own.share));
+                let some = members
+                    .iter()
+                    .map(|member| (member.row as usize, member.share));
                 let (mut some, shares) = ByColumn::of_members(rows, some);
                 self.add_columns(c, mean(c), anchor(c), &shares, &mut some);
                 continue;
             }
-            self.mass[c] += members.iter().map(|own| own.share).sum::<f64>();
+            self.mass[c] += members.iter().map(|member| member.share).sum::<f64>();
             let first = self.first_mut(c);
             vectorised!({
-                for own in members {
-                    let row = rows.row(own.row as usize);
+                for member in members {
+                    let row = rows.row(member.row as usize);
                     for ((first, z), m) in first.iter_mut().zip(row).zip(mean(c)) {
-                        *first += own.share * (z.to_f64() - m);
+                        *first += member.share * (z.to_f64() - m);
                     }
                 }
             });
@@ -227,9 +229,9 @@ impl Moments {
         let mass = shares.iter().sum();
         let most = shares.iter().copied().fold(0.0, f64::max);
         shares.resize(shares.len().next_multiple_of(COLUMN), 0.0);
-        let mut all = ByColumn::new(rows, None);
+        let mut by_column = ByColumn::new(rows, None);
         let mut first = vec![0.0; self.dim];
-        let wide = all.wide();
+        let wide = by_column.wide();
         let second = &mut self.second;
         wide.add_pairs(origin, &shares, [mass, most], &mut first, second);
     }
@@ -260,12 +262,12 @@ impl Moments {
 
     /// How far the means of the rows are from what first moments are about (k, d): nothing without mass.
     pub(crate) fn steps(&self) -> Vec<f64> {
-        let of = |c: usize| {
+        let steps_of = |c: usize| {
             let mass = self.mass(c);
             let step = move |first: &f64| if mass > 0.0 { first / mass } else { 0.0 };
             self.first(c)[..self.dim].iter().map(step)
         };
-        (0..self.mass.len()).flat_map(of).collect()
+        (0..self.mass.len()).flat_map(steps_of).collect()
     }
 
     /// The lower half of the second moments of all components about their means, which are `means` (k, d) after these `steps`:
@@ -290,14 +292,14 @@ impl Moments {
         let mut within = old.clone();
         let moved = means.chunks_exact(dim).zip(steps.chunks_exact(dim));
         for (c, (mean, step)) in moved.enumerate() {
-            let apart: Vec<f64> = if scatter.about_means {
+            let difference: Vec<f64> = if scatter.about_means {
                 step.to_vec()
             } else {
                 mean.iter().zip(origin).map(|(m, a)| m - a).collect()
             };
             for (i, row) in within.chunks_exact_mut(dim).enumerate() {
-                let factor = self.mass(c) * apart[i];
-                let pairs = row.iter_mut().zip(&apart[..=i]);
+                let factor = self.mass(c) * difference[i];
+                let pairs = row.iter_mut().zip(&difference[..=i]);
                 pairs.for_each(|(x, u)| *x -= factor * u);
                 old[i * (dim + 1)] += self.mass(c) * step[i] * step[i];
             }

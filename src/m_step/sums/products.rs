@@ -19,25 +19,25 @@ impl Products {
 
     /// The products of component `c` (q, d), padded, to be added to.
     pub(super) fn component(&mut self, c: usize, dim: usize) -> &mut [f64] {
-        let own = &mut self.of[c];
-        own.resize(self.factors * stride(dim), 0.0);
-        own
+        let products = &mut self.of[c];
+        products.resize(self.factors * stride(dim), 0.0);
+        products
     }
 
     /// The products of all parts, in the memory of the first that has them: they may take most of all there is.
     pub(super) fn merged(mut parts: Vec<&mut Self>) -> Self {
         let mut total = Self::new(parts[0].of.len(), parts[0].factors);
         let mut first = Vec::with_capacity(total.of.len());
-        for (c, own) in total.of.iter_mut().enumerate() {
+        for (c, products) in total.of.iter_mut().enumerate() {
             let met = parts.iter().position(|part| !part.of[c].is_empty());
             first.push(met.unwrap_or(parts.len()));
             if let Some(met) = met {
-                *own = std::mem::take(&mut parts[met].of[c]);
+                *products = std::mem::take(&mut parts[met].of[c]);
             }
         }
-        parallel::map_chunks(&mut total.of, 1, |c, _, own| {
+        parallel::map_chunks(&mut total.of, 1, |c, _, products| {
             for part in parts.iter().skip(first[c] + 1) {
-                for (sum, x) in own[0].iter_mut().zip(&part.of[c]) {
+                for (sum, x) in products[0].iter_mut().zip(&part.of[c]) {
                     *sum += x;
                 }
             }

@@ -32,14 +32,14 @@ impl Sparse {
         let Waiting {
             ids,
             values,
-            shares: all,
+            shares: all_shares,
         } = &mut self.waiting[0];
         let start = ids.len();
         ids.extend_from_slice(row.ids);
         values.extend(row.values.iter().map(|x| x.to_f64()));
         let entries = start..ids.len();
-        all.extend(shares.map(|(c, share)| (c, share, entries.clone())));
-        3 * ids.len() / 2 + 4 * all.len()
+        all_shares.extend(shares.map(|(c, share)| (c, share, entries.clone())));
+        3 * ids.len() / 2 + 4 * all_shares.len()
     }
 }
 

@@ -51,10 +51,10 @@ impl Moments {
         let waiting = std::mem::take(&mut self.sparse.waiting);
         let observed = std::mem::take(&mut self.observed);
         let places = || {
-            let all = (0..).zip(&waiting);
-            all.flat_map(|(w, own)| {
+            let numbered = (0..).zip(&waiting);
+            numbered.flat_map(|(w, rows)| {
                 (0..)
-                    .zip(&own.shares)
+                    .zip(&rows.shares)
                     .map(move |(s, share)| (share.0, (w, s)))
             })
         };
