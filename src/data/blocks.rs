@@ -239,10 +239,10 @@ impl<S: Source> Blocks<S> {
             if span == len {
                 self.read(first, here)?;
             } else {
-                self.with_buffer(span, |all| {
-                    self.read(first, all)?;
+                self.with_buffer(span, |values| {
+                    self.read(first, values)?;
                     for (row, out) in run.iter().zip(here.chunks_exact_mut(self.dim)) {
-                        out.copy_from_slice(&all[(row - first) * self.dim..][..self.dim]);
+                        out.copy_from_slice(&values[(row - first) * self.dim..][..self.dim]);
                     }
                     Ok(())
                 })?;
@@ -320,7 +320,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
     ) -> Result<()> {
         self.with_buffer(rows.len(), |values| {
             self.read(rows.start, values)?;
-            let weights = self.weights.as_ref().map(|all| &all[rows.clone()]);
+            let weights = self.weights.as_ref().map(|weights| &weights[rows.clone()]);
             let block = Dense::of_block(values, self.dim, weights, self.has_missing);
             block.load(0..rows.len(), frame, into)
         })
@@ -337,7 +337,7 @@ impl<S: Source> Data<FloatOf<S>> for Blocks<S> {
             self.read_sorted(&sorted, values)?;
             let weights = self.weights.as_ref();
             let weights: Option<Vec<f64>> =
-                weights.map(|all| sorted.iter().map(|&n| all[n]).collect());
+                weights.map(|weights| sorted.iter().map(|&n| weights[n]).collect());
             let block = Dense::of_block(values, self.dim, weights.as_deref(), self.has_missing);
             block.gather(&places, frame, into)
         })

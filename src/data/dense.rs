@@ -395,12 +395,12 @@ impl<F: Float> Dense<'static, F> {
             let rows = &rows[places.start / dim..places.end / dim];
             data.gather(rows, &frame, &mut block)?;
             let expected = out.len() / dim;
-            let found = block.len();
+            let gathered = block.len();
             let is_as_said = block.entries().is_some() != data.kind().is_dense();
-            if (found, block.dim) != (expected, dim) || !is_as_said {
-                let of = block.dim;
+            if (gathered, block.dim) != (expected, dim) || !is_as_said {
+                let columns = block.dim;
                 let what = format!(
-                    "{found} rows of {of} coordinates gathered: there must be {expected}, with all of {dim}"
+                    "{gathered} rows of {columns} coordinates gathered: there must be {expected}, with all of {dim}"
                 );
                 return Err(Error::stage(data.special().name, what));
             }

@@ -81,9 +81,9 @@ impl<'a, F: Float> Guarded<'a, F> {
             rows = weights.iter().filter(|weight| **weight > 0.0).count();
         }
         if summary.rows != rows {
-            let found = summary.rows;
+            let summed = summary.rows;
             return checked.wrong(format!(
-                "the summary has {found} rows of positive weight, the data {rows}: make it from these weights"
+                "the summary has {summed} rows of positive weight, the data {rows}: make it from these weights"
             ));
         }
         if directions {
@@ -160,18 +160,18 @@ impl<'a, F: Float> Guarded<'a, F> {
         let of_block = |i: usize| rows.clone().nth(i).unwrap_or_default();
         load(self.data(), into).map_err(|error| self.located(error, of_block))?;
         let expected = rows.len();
-        let found = into.len();
-        if found != expected {
+        let loaded = into.len();
+        if loaded != expected {
             let first = of_block(0);
             return self.wrong(format!(
-                "{found} rows in a block of {expected}, from row {first} on: load as many as asked for"
+                "{loaded} rows in a block of {expected}, from row {first} on: load as many as asked for"
             ));
         }
         if into.dim != frame.dim() {
-            let found = into.dim;
+            let loaded = into.dim;
             let expected = frame.dim();
             return self.wrong(format!(
-                "row {}: {found} coordinates, but {expected} expected",
+                "row {}: {loaded} coordinates, but {expected} expected",
                 of_block(0)
             ));
         }
@@ -198,11 +198,11 @@ impl<'a, F: Float> Guarded<'a, F> {
         if sound {
             return Ok(());
         }
-        let other = pairs.find(|(row, found)| **found != weight_of(self.weights(), *row));
-        other.map_or(Ok(()), |(row, found)| {
+        let other = pairs.find(|(row, weight)| **weight != weight_of(self.weights(), *row));
+        other.map_or(Ok(()), |(row, weight)| {
             let known = weight_of(self.weights(), row);
             self.wrong(format!(
-                "row {row} is loaded with weight {found}: it must be {known}"
+                "row {row} is loaded with weight {weight}: it must be {known}"
             ))
         })
     }
@@ -233,26 +233,29 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
     }
 
     fn summary(&self) -> &Summary {
-        let own = self.directions.as_ref();
-        own.unwrap_or_else(|| self.data().summary())
+        let directions = self.directions.as_ref();
+        directions.unwrap_or_else(|| self.data().summary())
     }
 
     #[inline(never)]
     fn frame(&self) -> Frame<F> {
         match &self.directions {
-            Some(own) => Frame::sphere(self.dim).with_mean(&own.mean),
+            Some(directions) => Frame::sphere(self.dim).with_mean(&directions.mean),
             None => self.data().frame(),
         }
     }
 
     #[inline(never)]
     fn special(&self) -> Special<'_> {
-        let own = self.directions.as_ref().map(|own| own as &dyn Directions);
+        let directions = self
+            .directions
+            .as_ref()
+            .map(|summary| summary as &dyn Directions);
         let special = self.data().special();
         Special {
             name: self.name,
             cancel: Some(&self.cancel),
-            directions: own.or(special.directions),
+            directions: directions.or(special.directions),
             ..special
         }
     }
@@ -278,9 +281,9 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
         let dim = selected.dim();
         if (len, dim) != (rows.len(), self.dim) || selected.weights() != Some(&weights) {
             let expected = rows.len();
-            let of = self.dim;
+            let columns = self.dim;
             return self.wrong(format!(
-                "{expected} rows of {of} coordinates selected: it must have as many, with the weights given, but has {len} of {dim}, \
+                "{expected} rows of {columns} coordinates selected: it must have as many, with the weights given, but has {len} of {dim}, \
                  or other weights"
             ));
         }
@@ -288,7 +291,10 @@ impl<F: Float> Data<F> for Guarded<'_, F> {
             kind: selected.kind(),
             data: Rowset::Selected(selected),
             name: self.name,
-            directions: self.directions.as_ref().map(|own| own.reweighted(&weights)),
+            directions: self
+                .directions
+                .as_ref()
+                .map(|directions| directions.reweighted(&weights)),
             weights: Some(Cow::Owned(weights)),
             len,
             dim,

@@ -111,8 +111,8 @@ impl KnownSums {
 
     /// The coordinates that no row knows.
     pub(super) fn unknown(&self) -> impl Iterator<Item = usize> {
-        let all = self.known.iter().enumerate();
-        all.filter_map(|(j, known)| (known.weight <= 0.0).then_some(j))
+        let columns = self.known.iter().enumerate();
+        columns.filter_map(|(j, known)| (known.weight <= 0.0).then_some(j))
     }
 
     /// Counts rows with these means.

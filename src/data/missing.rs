@@ -58,9 +58,9 @@ pub(super) fn summary<'a, T: Element>(
     let mut total = KnownSums::new(dim);
     let mut is_whole = true;
     for block in blocks {
-        let (sums, all) = block?;
+        let (sums, whole) = block?;
         total.merge(&sums);
-        is_whole &= all;
+        is_whole &= whole;
     }
     if is_whole {
         return Ok(None);

@@ -18,7 +18,7 @@ pub(crate) struct OfColumns<'a, F: Float> {
 impl<'a, F: Float> OfColumns<'a, F> {
     pub(crate) fn new(data: &'a dyn Data<F>, raw: &'a Frame<F>, columns: &'a [usize]) -> Self {
         let whole = data.summary();
-        let of = |values: &[f64]| columns.iter().map(|j| values[*j]).collect();
+        let select = |values: &[f64]| columns.iter().map(|j| values[*j]).collect();
         Self {
             data,
             raw,
@@ -26,8 +26,8 @@ impl<'a, F: Float> OfColumns<'a, F> {
             summary: Summary {
                 rows: whole.rows,
                 total_weight: whole.total_weight,
-                mean: of(&whole.mean),
-                variance: of(&whole.variance),
+                mean: select(&whole.mean),
+                variance: select(&whole.variance),
                 range: columns.iter().map(|j| whole.range[*j]).collect(),
                 range_of_few: 0.0,
             },
@@ -68,17 +68,17 @@ impl<F: Float> Data<F> for OfColumns<'_, F> {
 
     #[inline(never)]
     fn load(&self, rows: Range<usize>, frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
-        let mut all = Rows::default();
-        self.data.load(rows, self.raw, &mut all)?;
-        *into = all.of_columns(0..all.len(), self.columns, frame);
+        let mut whole = Rows::default();
+        self.data.load(rows, self.raw, &mut whole)?;
+        *into = whole.of_columns(0..whole.len(), self.columns, frame);
         Ok(())
     }
 
     #[inline(never)]
     fn gather(&self, rows: &[usize], frame: &Frame<F>, into: &mut Rows<F>) -> Result<()> {
-        let mut all = Rows::default();
-        self.data.gather(rows, self.raw, &mut all)?;
-        *into = all.of_columns(0..all.len(), self.columns, frame);
+        let mut whole = Rows::default();
+        self.data.gather(rows, self.raw, &mut whole)?;
+        *into = whole.of_columns(0..whole.len(), self.columns, frame);
         Ok(())
     }
 }

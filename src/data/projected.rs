@@ -194,8 +194,8 @@ impl<F: Float> Subspace<F> {
             project(&rows.values, stride(d), &directions, 0, values);
             let mut norms = Vec::new();
             distance::norms(&rows.values, stride(d), &mut norms);
-            let beside = values.chunks_exact(p).zip(&norms).enumerate();
-            Ok(beside
+            let pairs = values.chunks_exact(p).zip(&norms).enumerate();
+            Ok(pairs
                 .map(|(i, (kept, norm))| {
                     let kept: f64 = kept.iter().map(|x| x.to_f64() * x.to_f64()).sum();
                     rows.weight(i) * (norm.to_f64() - kept).max(0.0)
@@ -265,18 +265,18 @@ mod tests {
         let frame = data.frame();
         let (subspace, _) = Subspace::principal(&data, &frame, p, &mut Rng::from_seed(5)).unwrap();
         let projected = subspace.project(&data).unwrap();
-        let all: f64 = data.summary().variance.iter().sum::<f64>() * x.nrows() as f64;
+        let total: f64 = data.summary().variance.iter().sum::<f64>() * x.nrows() as f64;
         let inside: f64 = projected.values.iter().map(|x| x * x).sum();
-        let all = frame.enter_product(0, 0, all);
+        let total = frame.enter_product(0, 0, total);
         assert_abs_diff_eq!(
             inside + projected.residual.squared,
-            all,
-            epsilon = 1e-9 * all.max(1e-300)
+            total,
+            epsilon = 1e-9 * total.max(1e-300)
         );
-        let of = subspace.directions.dot(&subspace.directions.t());
-        let off = (&of - &Array2::<f64>::eye(p)).mapv(f64::abs);
+        let products = subspace.directions.dot(&subspace.directions.t());
+        let off = (&products - &Array2::<f64>::eye(p)).mapv(f64::abs);
         assert!(off.iter().all(|x| *x < 1e-12), "orthonormal");
-        (subspace, inside, all)
+        (subspace, inside, total)
     }
 
     /// Rows that lie in few dimensions, with little noise: these dimensions are found, and centres return from them.
@@ -285,8 +285,8 @@ mod tests {
         let mut rng = Rng::from_seed(1);
         let mut random = |n, d, scale: f64| Array2::from_shape_fn((n, d), |_| scale * rng.normal());
         let x = random(300, 5, 1.0).dot(&random(5, 40, 1.0)) + random(300, 40, 0.01);
-        let (subspace, inside, all) = of_rows(&x, 5);
-        assert!(inside > 0.999 * all);
+        let (subspace, inside, total) = of_rows(&x, 5);
+        assert!(inside > 0.999 * total);
         let data = Dense::new(x.view()).unwrap();
         let centres = Centres::enter(x.view(), &data.frame());
         let back = subspace.leave(&subspace.enter(&centres));
@@ -295,7 +295,7 @@ mod tests {
                 assert_abs_diff_eq!(a, b, epsilon = 0.05);
             }
         }
-        assert!(of_rows(&x, 1).1 < 0.9 * all);
+        assert!(of_rows(&x, 1).1 < 0.9 * total);
     }
 
     /// All rows equal, fewer rows than directions, columns that never vary.

@@ -86,14 +86,14 @@ impl<F: Float> Sketch<F> {
         let enter = |j: u32, x: F| clamped(x * frame.scale[j as usize], most);
         let shift = |j: usize| F::from_f64(self.pivot[j] - frame.offset[j].to_f64());
         // In the frame of this data all shifts are 0.
-        let own = (0..self.dim()).all(|j| self.pivot[j] == frame.offset[j].to_f64());
+        let same_frame = (0..self.dim()).all(|j| self.pivot[j] == frame.offset[j].to_f64());
         into.reset_ragged(frame);
         for n in rows {
             let places = n * self.entries..(n + 1) * self.entries;
             let ids = &self.ids[places.clone()];
             let values = &self.values[places];
             let shifted = |(&j, &x): (&u32, &F)| {
-                if own {
+                if same_frame {
                     enter(j, x)
                 } else {
                     enter(j, x + shift(j as usize))

@@ -289,9 +289,9 @@ impl<F: Float> Making<F> {
         while from < end {
             let to = end.min((from / BLOCK + 1) * BLOCK);
             let of_group = ..(to - from) * q;
-            let own = (ids.split_off_mut(of_group)).zip(values.split_off_mut(of_group));
+            let parts = (ids.split_off_mut(of_group)).zip(values.split_off_mut(of_group));
             let sums = std::mem::replace(&mut self.rest, KnownSums::new(dim));
-            groups.extend(own.map(|own| (from..to, own, sums)));
+            groups.extend(parts.map(|part| (from..to, part, sums)));
             from = to;
         }
         let done = parallel::map_parts(groups, |_, (range, (ids, values), mut sums)| {
@@ -367,11 +367,11 @@ impl Choice {
 
     /// The coordinates of row `n`, ascending: the shared ones, and others at random; through `rest`.
     fn draw(&self, n: usize, out: &mut [u32], rest: &mut Vec<u32>) {
-        let (shared, own) = out.split_at_mut(self.shared.len());
+        let (shared, others) = out.split_at_mut(self.shared.len());
         shared.copy_from_slice(&self.shared);
         let mut rng = self.streams.at(Purpose::Sketch, 1 + (n >> 32), n);
         rest.clone_from(&self.rest);
-        for (i, id) in own.iter_mut().enumerate() {
+        for (i, id) in others.iter_mut().enumerate() {
             let other = i + rng.below(rest.len() - i);
             rest.swap(i, other);
             *id = rest[i];

@@ -293,9 +293,9 @@ impl<F: Float> Data<F> for Sparse<'_, F> {
         let mut ids = Vec::new();
         let mut values = Vec::new();
         for &n in rows {
-            let (own, of_row) = self.row(n);
-            ids.extend_from_slice(own);
-            values.extend_from_slice(of_row);
+            let (row_ids, row_values) = self.row(n);
+            ids.extend_from_slice(row_ids);
+            values.extend_from_slice(row_values);
             starts.push(ids.len());
         }
         Ok(Box::new(Sparse {
