@@ -234,11 +234,11 @@ impl OneComponent {
         // A copy: what is behind a reference would be stored after every component.
         let mut len = self.len;
         let sums = &mut self.sums[..];
-        let found = &mut self.found[..];
+        let listed = &mut self.found[..];
         for (&id, value) in ids.iter().zip(values) {
             let [sum, weights] = &mut sums[id as usize];
             // Without branches: written always, counted once.
-            found[len] = id;
+            listed[len] = id;
             len += usize::from(*weights == 0.0);
             *sum += weight * value.to_f64();
             *weights += weight;

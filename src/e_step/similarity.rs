@@ -199,18 +199,18 @@ impl Gaps {
         if self.gaps.is_empty() {
             return None;
         }
-        let mut rest = rng.uniform() * self.gaps.iter().map(|gap| gap.sum).sum::<f64>();
+        let mut left = rng.uniform() * self.gaps.iter().map(|gap| gap.sum).sum::<f64>();
         // The search begins at the end, where the largest entries of a row are.
         let mut chosen = self.gaps.len() - 1;
-        while chosen > 0 && rest >= self.gaps[chosen].sum {
-            rest -= self.gaps[chosen].sum;
+        while chosen > 0 && left >= self.gaps[chosen].sum {
+            left -= self.gaps[chosen].sum;
             chosen -= 1;
         }
         let Gap { start, end, .. } = self.gaps.swap_remove(chosen);
         let first = start as usize;
         let last = end as usize - 1;
-        let rest = before(start, sums) + rest;
-        let place = first + sums[first..last].partition_point(|&sum| sum <= rest);
+        let left = before(start, sums) + left;
+        let place = first + sums[first..last].partition_point(|&sum| sum <= left);
         self.push(start, place as u32, sums);
         self.push(place as u32 + 1, end, sums);
         Some(place)
@@ -293,9 +293,9 @@ mod tests {
     #[test]
     fn what_the_support_leaves_is_drawn_however_small_it_is() {
         for unit in [1e-25, 1e-90, 1e-250] {
-            let rest = [(9, unit), (2, 3.0 * unit), (4, 2.0 * unit), (6, unit)];
+            let others = [(9, unit), (2, 3.0 * unit), (4, 2.0 * unit), (6, unit)];
             let mut entries = vec![(1, 0.7), (3, 0.2), (5, 1e-5)];
-            entries.extend(rest);
+            entries.extend(others);
             distribution(&entries, &[0, 1, 3, 5], 2);
         }
         // Far from each other: the largest comes first, and the small ones after it.

@@ -122,7 +122,7 @@ impl<F: Float> KeptSums<F> {
         label: impl Fn(usize) -> u32 + Sync,
     ) -> Result<Self> {
         let mut sums = Self::without_rows(centres);
-        let found = parallel::map_blocks(view.len(), shard_rows, |_, range| {
+        let blocks = parallel::map_blocks(view.len(), shard_rows, |_, range| {
             let mut parts = Parts::of(centres.len());
             let mut rows = Rows::default();
             for from in range.clone().step_by(BATCH_ROWS) {
@@ -134,7 +134,7 @@ impl<F: Float> KeptSums<F> {
             }
             Ok(parts)
         });
-        sums.add_parts(Parts::joined(parallel::all(found)?));
+        sums.add_parts(Parts::joined(parallel::all(blocks)?));
         Ok(sums)
     }
 
@@ -326,8 +326,8 @@ impl<F: Float> KeptSums<F> {
     }
 
     pub(crate) fn zero_mass(&self) -> usize {
-        let all = 0..self.components();
-        all.filter(|&c| self.mass(c) <= 0.0).count()
+        let components = 0..self.components();
+        components.filter(|&c| self.mass(c) <= 0.0).count()
     }
 
     /// Mass and first moments about the current means, and the squared distances to them: what an M-step needs (E36).
@@ -345,8 +345,8 @@ impl<F: Float> KeptSums<F> {
 
     /// Weighted squared distances of all rows to the centres of their components, from the sums alone (E36).
     pub(crate) fn squared(&self, centres: &Centres<F>) -> f64 {
-        let all = 0..self.anchors.len();
-        all.map(|c| self.about(c, centres.row(c))).sum()
+        let components = 0..self.anchors.len();
+        components.map(|c| self.about(c, centres.row(c))).sum()
     }
 
     /// Weighted squared distance of the rows of component `c` to `centre`.
