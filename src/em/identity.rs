@@ -54,14 +54,15 @@ impl Identity {
     /// Whether the header of a checkpoint is that of this fit. The error names the first difference.
     pub(super) fn check(&self, header: &str) -> std::result::Result<(), FileFault> {
         let whole = || FileFault::content("header", "must be names with values");
-        let (own, others): (Vec<_>, _) = (self.own().collect(), fields(header).ok_or_else(whole)?);
-        let of = |list: &[(&str, &str)], name: &str| {
-            let found = list.iter().find(|own| own.0 == name);
-            found.map_or("not there", |own| own.1).to_string()
+        let entries: Vec<_> = self.own().collect();
+        let others = fields(header).ok_or_else(whole)?;
+        let value_of = |list: &[(&str, &str)], name: &str| {
+            let entry = list.iter().find(|entry| entry.0 == name);
+            entry.map_or("not there", |entry| entry.1).to_string()
         };
-        for (name, _) in own.iter().chain(&others) {
-            let expected = of(&own, name);
-            let found = of(&others, name);
+        for (name, _) in entries.iter().chain(&others) {
+            let expected = value_of(&entries, name);
+            let found = value_of(&others, name);
             if expected != found {
                 let what = name.to_string();
                 return Err(FileFault::OtherFit {
@@ -71,7 +72,7 @@ impl Identity {
                 });
             }
         }
-        if own == others {
+        if entries == others {
             Ok(())
         } else {
             Err(FileFault::content("header", "must be that of this fit"))
@@ -85,10 +86,10 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named() {
-        let mut own = Identity::default();
-        own.push("a", 1);
-        own.push("b", 2);
-        let other = |found: &str| match own.check(found) {
+        let mut identity = Identity::default();
+        identity.push("a", 1);
+        identity.push("b", 2);
+        let other = |header: &str| match identity.check(header) {
             Err(FileFault::OtherFit {
                 what,
                 expected,
@@ -96,14 +97,14 @@ mod tests {
             }) => format!("{what} {expected} {found}"),
             other => format!("{other:?}"),
         };
-        assert_eq!(other(&own.text()), "Ok(())");
+        assert_eq!(other(&identity.text()), "Ok(())");
         assert_eq!(other("a: 1\nb: 3\n"), "b 2 3");
         assert_eq!(other("a: 0\nb: 3\n"), "a 1 0");
         assert_eq!(other("a: 1\n"), "b 2 not there");
         assert_eq!(other("a: 1\nb: 2\nc: 3\n"), "c not there 3");
-        assert!(own.check("b: 2\na: 1\n").is_err());
-        assert!(own.check("{}").is_err());
-        own.push("text", "of several\r\nlines");
-        assert_eq!(own.check(&own.text()), Ok(()));
+        assert!(identity.check("b: 2\na: 1\n").is_err());
+        assert!(identity.check("{}").is_err());
+        identity.push("text", "of several\r\nlines");
+        assert_eq!(identity.check(&identity.text()), Ok(()));
     }
 }
