@@ -443,11 +443,11 @@ impl Algorithm {
         let cosine = self.settings.metric == Some(Metric::Cosine);
         let prior = self.settings.prior;
         let rule = "must be left out: directions have a concentration";
-        let said = format!("{prior:?}");
+        let given = format!("{prior:?}");
         require(
             !cosine || prior.is_none(),
             "prior with metric cosine",
-            said,
+            given,
             rule,
         )?;
         let made = match (made, prior) {

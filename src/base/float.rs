@@ -136,12 +136,12 @@ impl Element for half::f16 {
     fn widen(self) -> f32 {
         let bits = u32::from(self.to_bits());
         let sign = (bits & 0x8000) << 16;
-        let rest = (bits & 0x7fff) << 13;
+        let unsigned = (bits & 0x7fff) << 13;
         // The exponent counts from 15 in `f16` and from 127 in `f32`: a factor of 2^112, also below the normal numbers.
-        let finite = f32::from_bits(rest) * f32::from_bits((127 + 112) << 23);
+        let finite = f32::from_bits(unsigned) * f32::from_bits((127 + 112) << 23);
         // NaN and infinity have the largest exponent.
-        let magnitude = if rest >= 31 << 23 {
-            rest | 255 << 23
+        let magnitude = if unsigned >= 31 << 23 {
+            unsigned | 255 << 23
         } else {
             finite.to_bits()
         };

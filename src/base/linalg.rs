@@ -119,11 +119,11 @@ pub(crate) fn whitening(matrix: &[f64], least: &[f64], watch: Watch<'_>) -> Resu
 
 /// The inverse of the lower Cholesky factor of a symmetric matrix whose eigenvalues are raised to at least 1.
 fn raised(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<Vec<f64>> {
-    let mut rest = matrix.to_vec();
-    rest.iter_mut().step_by(dim + 1).for_each(|x| *x -= 1.0);
-    let positive = rest.iter().step_by(dim + 1).all(|x| *x > 0.0);
+    let mut shifted = matrix.to_vec();
+    shifted.iter_mut().step_by(dim + 1).for_each(|x| *x -= 1.0);
+    let positive = shifted.iter().step_by(dim + 1).all(|x| *x > 0.0);
     if positive
-        && Cholesky::of(&rest, dim, watch)?.is_some()
+        && Cholesky::of(&shifted, dim, watch)?.is_some()
         && let Some(cholesky) = Cholesky::of(matrix, dim, watch)?
     {
         return inverse_of_lower(&cholesky.factor, dim, watch);

@@ -9,9 +9,9 @@ pub(crate) fn least_cost(costs: &Array2<f64>) -> f64 {
             return 0.0;
         }
         let costs_of = (0..left.len()).map(|place| {
-            let mut rest = left.to_vec();
-            let column = rest.swap_remove(place);
-            costs[[row, column]] + from(costs, row + 1, &rest)
+            let mut others = left.to_vec();
+            let column = others.swap_remove(place);
+            costs[[row, column]] + from(costs, row + 1, &others)
         });
         costs_of.fold(f64::INFINITY, f64::min)
     }
