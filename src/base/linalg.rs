@@ -157,11 +157,11 @@ pub(crate) fn eigen(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<(Vec
     let row = |&i: &usize| order.iter().map(move |j| matrix[i * dim + j]);
     let Tridiagonal {
         mut diagonal,
-        mut beside,
+        beside: mut off_diagonal,
         mirrors,
     } = Tridiagonal::of(order.iter().flat_map(row).collect(), dim, watch)?;
     let mut vectors = Panels::of(&mirrors, dim, watch)?;
-    let size = diagonal.iter().chain(&beside).map(|x| x.abs());
+    let size = diagonal.iter().chain(&off_diagonal).map(|x| x.abs());
     let rounding = f64::EPSILON * size.fold(0.0, f64::max);
     // This bound grows where steps do not help, first to the rounding of the whole matrix: so the loop ends, and only when all
     // values next to the diagonal are within it. Numbers that are not finite count as 0, too.
@@ -173,7 +173,7 @@ pub(crate) fn eigen(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<(Vec
         check(watch)?;
         let is_lost = |i: usize| {
             let neighbours = f64::EPSILON * (diagonal[i].abs() + diagonal[i + 1].abs());
-            beside[i].is_nan() || beside[i].abs() <= neighbours.max(least)
+            off_diagonal[i].is_nan() || off_diagonal[i].abs() <= neighbours.max(least)
         };
         let before = last;
         while last > 0 && is_lost(last - 1) {
@@ -193,11 +193,11 @@ pub(crate) fn eigen(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<(Vec
         }
         // Wilkinson's shift: the eigenvalue of the last two rows that is nearest to the last entry.
         let half = (diagonal[last - 1] - diagonal[last]) / 2.0;
-        let off = beside[last - 1];
+        let off = off_diagonal[last - 1];
         let shift =
             diagonal[last] - off / (half / off + (half / off).hypot(1.0).copysign(half / off));
         let mut x = diagonal[first] - shift;
-        let mut z = beside[first];
+        let mut z = off_diagonal[first];
         for i in first..last {
             let length = x.hypot(z);
             let (c, s) = if length > 0.0 {
@@ -206,17 +206,17 @@ pub(crate) fn eigen(matrix: &[f64], dim: usize, watch: Watch<'_>) -> Result<(Vec
                 (1.0, 0.0)
             };
             if i > first {
-                beside[i - 1] = length;
+                off_diagonal[i - 1] = length;
             }
             let a = diagonal[i];
             let b = diagonal[i + 1];
-            let off = beside[i];
+            let off = off_diagonal[i];
             diagonal[i] = c * (c * a + s * off) + s * (c * off + s * b);
             diagonal[i + 1] = s * (s * a - c * off) + c * (c * b - s * off);
-            beside[i] = c * s * (b - a) + (c - s) * (c + s) * off;
+            off_diagonal[i] = c * s * (b - a) + (c - s) * (c + s) * off;
             if i + 1 < last {
-                (x, z) = (beside[i], s * beside[i + 1]);
-                beside[i + 1] *= c;
+                (x, z) = (off_diagonal[i], s * off_diagonal[i + 1]);
+                off_diagonal[i + 1] *= c;
             }
             rotations.push(Rotation { i, c, s });
         }
@@ -298,12 +298,12 @@ struct Tridiagonal {
 
 impl Tridiagonal {
     fn of(mut a: Vec<f64>, dim: usize, watch: Watch<'_>) -> Result<Self> {
-        let mut beside = Vec::new();
+        let mut off_diagonal = Vec::new();
         let mut mirrors = Vec::new();
         for i in 1..dim {
             check(watch)?;
             let mut mirror = a[(i - 1) * dim + i..i * dim].to_vec();
-            beside.push(mirror_of(&mut mirror));
+            off_diagonal.push(mirror_of(&mut mirror));
             let rows = || (i..dim).map(|row| row * dim + i..(row + 1) * dim);
             let mut image: Vec<f64> = rows().map(|row| dot(&a[row], &mirror)).collect();
             let along = dot(&image, &mirror) / 2.0;
@@ -318,7 +318,7 @@ impl Tridiagonal {
         }
         Ok(Self {
             diagonal: a.iter().step_by(dim + 1).copied().collect(),
-            beside,
+            beside: off_diagonal,
             mirrors,
         })
     }

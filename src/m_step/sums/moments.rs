@@ -190,8 +190,10 @@ impl Moments {
     /// With this many sums of the family's own, which add up like the others.
     #[must_use]
     pub fn with_own(self, sums: usize) -> Self {
-        let own = vec![0.0; sums];
-        Self { own, ..self }
+        Self {
+            own: vec![0.0; sums],
+            ..self
+        }
     }
 
     /// The sums of the family's own.

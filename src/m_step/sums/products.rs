@@ -13,8 +13,10 @@ pub(crate) struct Products {
 impl Products {
     /// No rows added yet.
     pub(crate) fn new(k: usize, factors: usize) -> Self {
-        let of = vec![Vec::new(); k];
-        Self { factors, of }
+        Self {
+            factors,
+            of: vec![Vec::new(); k],
+        }
     }
 
     /// The products of component `c` (q, d), padded, to be added to.
