@@ -191,7 +191,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// The M-step, and with it the family of the model. Default: [`Gaussian`] of [`Covariance::TiedSpherical`].
     pub fn m_step<N: MStep<F>>(self, m_step: N) -> Builder<F, N> {
         Builder(Clusterer {
-            pipeline: self.0.pipeline.of_family(m_step.needs()),
+            pipeline: self.0.pipeline,
             m_step: Arc::new(m_step),
         })
     }
@@ -214,8 +214,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
         self
     }
 
-    /// Most M-steps, of every phase; 0 leaves the seeds where they are (unless the E-step warms up). Default 200: several
-    /// times what the papers' data needed.
+    /// Most M-steps, of every phase; 0 leaves the seeds where they are. Default 200: several times what the papers' data needed.
     pub fn max_iterations(mut self, max_iterations: usize) -> Self {
         self.0.pipeline.settings.rule.max_iterations = max_iterations;
         self
@@ -304,8 +303,7 @@ impl<F: Float, M: MStep<F>> Builder<F, M> {
         make: impl FnOnce(Builder<F>) -> Result<Builder<F>>,
     ) -> Result<Self> {
         let Self(Clusterer { pipeline, m_step }) = self;
-        let made = make(Builder::of(pipeline))?;
-        let pipeline = made.0.pipeline.of_family(m_step.needs());
+        let pipeline = make(Builder::of(pipeline))?.0.pipeline;
         Ok(Self(Clusterer { pipeline, m_step }))
     }
 
@@ -361,9 +359,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
 impl<F: Float> Builder<F> {
     /// The seeder of a named algorithm, by what the family needs.
     pub(crate) fn seeder_of(mut self, seeder_of: SeederOf<F>) -> Self {
-        let needs = MStep::<F>::needs(&*self.0.m_step);
         self.0.pipeline.seeder_of = Some(seeder_of);
-        self.0.pipeline = self.0.pipeline.of_family(needs);
         self
     }
 
