@@ -44,7 +44,7 @@ const UNCACHED_BYTES: usize = 1 << 27;
 
 impl<'a, T: Element> Dense<'a, T> {
     /// Points (n, d), each of weight 1: anything that views as a matrix, such as `&array` or `array.view()`. Points that may
-    /// have no rows go into a [`batch`](Self::batch).
+    /// have no rows go into a [`batch`](Self::batch), those of a slice or a vector into [`of_rows`](Self::of_rows).
     ///
     /// # Errors
     /// [`Error::Empty`] without rows or columns, [`Error::NotFinite`] for NaN or infinite values,
@@ -128,7 +128,9 @@ impl<'a, T: Element> Dense<'a, T> {
     }
 
     /// Rows of this number of columns, one after the other in a slice or a vector, each of weight 1. As in a
-    /// [`batch`](Self::batch), there may be none.
+    /// [`batch`](Self::batch), there may be none. If values are missing,
+    /// `ArrayView2::from_shape((n, columns), &values)` of [`coremix::ndarray`](crate::ndarray) is what
+    /// [`with_missing`](Self::with_missing) takes.
     ///
     /// ```
     /// use coremix::prelude::*;
@@ -152,7 +154,7 @@ impl<'a, T: Element> Dense<'a, T> {
         }
     }
 
-    /// [Rows of a slice or a vector](Self::of_rows) with weights (n), as those of [`weighted`](Self::weighted).
+    /// [Rows of a slice or a vector](Self::of_rows) with weights (n) of `f64`, otherwise as those of [`weighted`](Self::weighted).
     ///
     /// # Errors
     /// As [`of_rows`](Self::of_rows) and [`weighted`](Self::weighted).
