@@ -150,6 +150,9 @@ def weights_of(sample_weight: ArrayLike | None, rows: Any) -> NDArray[np.float64
         return own
     if own is not None:
         raise ValueError("sample_weight: the scan has weights of its own: leave one of both out")
+    if isinstance(sample_weight, str):
+        rule = f"must be numbers, one for each row; coremix.scan(X, weights={sample_weight!r}) takes a column"
+        raise TypeError(f"sample_weight = {sample_weight!r}: {rule}")
     if np.isscalar(sample_weight):
         sample_weight = np.full(n_samples, sample_weight)
     weights = array_of(unmasked(sample_weight, "sample_weight"))

@@ -66,6 +66,7 @@ WRONG = [
     ("a negative weight", lambda _: KMeans(2).fit(X, sample_weight=np.r_[-1, ONES[1:]]), ValueError, ["weight of row 0 is -1", "not negative"]),
     ("weights of another length", lambda _: KMeans(2).fit(X, sample_weight=ONES[:7]), ValueError, ["(7,), expected (200,)"]),
     ("weights as a column", lambda _: mixture().score(X, sample_weight=ONES[:, None]), ValueError, ["(200, 1), expected (200,)"]),
+    ("weights by name", lambda _: KMeans(2).fit(X, sample_weight="w"), TypeError, ["one for each row", "coremix.scan(X, weights='w')"]),
     ("weights of 0", lambda _: KMeans(2).fit(X, sample_weight=0 * ONES), ValueError, ["every weight is zero"]),
     ("a covariance of Rust", lambda _: mixture(covariance_type="diagonal"), ValueError, ['covariance_type = "diagonal"', "'diag'"]),
     ("factors without a number", lambda _: mixture(covariance_type="factors"), ValueError, ["n_factors = None", "fewer than columns"]),

@@ -69,7 +69,10 @@ pub enum Error {
         found: String,
     },
     /// A NaN or an infinity.
-    #[error("{what}: row {row}, column {column} is NaN or infinite; every value must be finite")]
+    #[error(
+        "{what}: row {row}, column {column} is NaN or infinite; every value must be finite{}",
+        if *what == "data" { ", or NaN in data with missing values" } else { "" }
+    )]
     NotFinite {
         /// Which input.
         what: &'static str,
@@ -276,7 +279,8 @@ pub(crate) fn whole_rows(what: &'static str, numbers: usize, columns: usize) -> 
     let rows = numbers / columns;
     let holds = rows * columns == numbers;
     let rule = "must divide the number of values, as these are whole rows";
-    require(holds, "columns", columns, rule).map(|()| rows)
+    let value = format_args!("{columns}, of {numbers} values");
+    require(holds, "columns", value, rule).map(|()| rows)
 }
 
 /// `Ok` if two inputs that belong together are as long.

@@ -58,9 +58,11 @@ fn what_is_no_table_of_rows_is_refused() {
         let weighted = Dense::of_weighted_rows(&values, columns, weights);
         assert!(weighted.unwrap_err().to_string().contains(rule));
     }
+    assert!(refused(&values, 3).starts_with("columns = 3, of 2000 values: "));
     let mut broken = values.clone();
     broken[7] = f32::NAN;
     assert!(refused(&broken, 2).contains("row 3, column 1 is NaN"));
+    assert!(refused(&broken, 2).ends_with("or NaN in data with missing values"));
     assert!(Given::of_rows(&centres, 0).is_err());
     let few = Dense::of_weighted_rows(&values, 2, &[1.0][..]).unwrap_err();
     assert!(matches!(
