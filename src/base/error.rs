@@ -28,7 +28,7 @@ pub enum Error {
         what: String,
     },
     /// A fit was [cancelled](crate::Cancel) before its first search was done.
-    #[error("cancelled before the first search was done, so there is no model: allow more time")]
+    #[error("cancelled before the first search was done, so there is no model")]
     Cancelled,
     /// An array has no rows or no columns.
     #[error("{what}: empty, but at least one row and one column are needed")]
