@@ -1,7 +1,7 @@
 //! Sparse rows as text, in the format of svmlight and libsvm: a label, and pairs of a column and a value.
 
 use crate::fault::{fault, guarded, invalid};
-use crate::numbers::{ElementType, Kind, Number, is_inexact, readable};
+use crate::numbers::{ElementType, Kind, Number, inexact, is_inexact, readable};
 use crate::options::Options;
 use crate::plain::{RECORD, plain};
 use crate::sparse::SparseRows;
@@ -78,10 +78,7 @@ fn lines(
                 return Err(at("is beyond all columns, or not finite", field));
             }
             if is_inexact(entry.1) {
-                return Err(at(
-                    "holds an integer beyond 2^53, which f64 does not",
-                    field,
-                ));
+                return Err(invalid(format!("line {number}: {}", inexact(entry.1))));
             }
             row.push((id, value));
         }

@@ -211,7 +211,8 @@ macro_rules! algorithms {
             fn made<F: Float>(&self, clusters: usize) -> Made<F> {
                 match self.name {
                     $($name => {
-                        let ($s, $k) = (&self.settings, clusters);
+                        let $s = &self.settings;
+                        let $k = clusters;
                         Made::$family($made)
                     })*
                     _ => unreachable!("parsed from the names"),
