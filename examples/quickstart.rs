@@ -30,8 +30,9 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
 
     // EM keeps to the neighbourhood of its seeds: those of `fast` have left poor optima by split and merge.
     let seeds = MeansOf::new(algorithms::fast(CLUSTERS).build()?);
-    let clusterer = algorithms::vc_gmm(CLUSTERS, CORESET, SHARING, SHARING).seeder(seeds);
-    let fit = clusterer.build()?.fit(&data)?;
+    let near = Neighborhood::default().c_prime(SHARING).neighbors(SHARING);
+    let vc_gmm = algorithms::truncated(CLUSTERS, near).coreset(Lightweight::new(CORESET));
+    let fit = vc_gmm.seeder(seeds).fit(&data)?;
     println!("\nfree energy after each iteration");
     for (iteration, free_energy) in fit.report.free_energies.iter().enumerate() {
         println!("{iteration:>5}{free_energy:>15.3}");

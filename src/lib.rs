@@ -42,7 +42,8 @@
 //! # let birch = coremix::datasets::Birch::grid(100).generate::<f32>(1)?;
 //! # let data = Dense::new(&birch.points)?;
 //! // Truncated EM on a coreset, with longer chains for its seeds, and a variance for each component.
-//! let fit = algorithms::vc_gmm(25, 1_000, 3, 5) // clusters, coreset, C', G
+//! let fit = algorithms::truncated(25, Neighborhood::default().c_prime(3).neighbors(5))
+//!     .coreset(Lightweight::new(1_000))
 //!     .seeder(AfkMc2::new(200))
 //!     .covariance(Covariance::Spherical)
 //!     .restarts(2)

@@ -169,7 +169,6 @@ random_state, verbose, callback
     ((50, 2), True)
     """
 
-    _names = CoremixMixture._names | {"g": "neighbors"}
 
     _algorithm = "vc-gmm"
 
@@ -221,7 +220,6 @@ standardise, allow_missing, means_init, memory, merge_rows, warm_start, n_jobs, 
     (10000, 50)
     """
 
-    _names = CoremixMixture._names | {"r": "drawn", "h": "c_prime"}
 
     _algorithm = "d-gmm"
 

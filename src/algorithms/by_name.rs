@@ -233,9 +233,9 @@ algorithms! {
     "lwcs-k-means" Drawn One [coreset covariance prior chain metric] =>
         |_, k| Gaussian algorithms::lwcs_k_means(k, draws(k));
     "var-gmm-s" All Members [coreset covariance prior c_prime neighbors random chain metric] =>
-        |s, k| Gaussian algorithms::var_gmm_s(k, 1, 1).e_step(s.neighborhood());
+        |s, k| Gaussian algorithms::truncated(k, s.neighborhood());
     "vc-gmm" Drawn Members [coreset covariance prior c_prime neighbors random chain metric] =>
-        |s, k| Gaussian algorithms::vc_gmm(k, draws(k), 1, 1).e_step(s.neighborhood());
+        |s, k| Gaussian algorithms::truncated(k, s.neighborhood()).coreset(Lightweight::new(draws(k)));
     "d-gmm" All Members [coreset covariance prior c_prime drawn chain metric] =>
         |s, k| Gaussian algorithms::d_gmm(k, s.members(), s.drawn.unwrap_or(5));
     "sparsified-gmm" All Full [coreset covariance prior greedy refined] =>

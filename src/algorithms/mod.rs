@@ -16,7 +16,7 @@ pub use of_fast::{fast, fast_phases, fast_within};
 
 use crate::base::float::Float;
 use crate::coreset::Lightweight;
-use crate::e_step::{Exhaustive, Lazy, Neighborhood, SimilaritySampling};
+use crate::e_step::{EStep, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
 use crate::em::Rule;
 use crate::families::{Column, Covariance, DirichletProcess, Table, VonMisesFisher};
 use crate::fit::{Builder, Clusterer, MeansOf};
@@ -79,16 +79,34 @@ pub fn lwcs_k_means<F: Float>(clusters: usize, coreset: usize) -> Builder<F> {
         .seeder(AfkMc2::default())
 }
 
-/// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `g` neighbors of each.
+/// Truncated EM from AFK-MC^2 seeds, with an E-step whose settings have names: [`var_gmm_s`], [`vc_gmm`] and [`d_gmm`] are
+/// such fits.
+///
+/// ```
+/// use coremix::prelude::*;
+/// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
+/// let data = Dense::new(&birch.points)?; // 1,000 points in 25 clusters
+/// let near = Neighborhood::default().c_prime(3).neighbors(4);
+/// let vc_gmm = algorithms::truncated(25, near).coreset(Lightweight::new(300)).fit(&data)?;
+/// assert_eq!(vc_gmm.model, algorithms::vc_gmm(25, 300, 3, 4).fit(&data)?.model);
+///
+/// let similar = SimilaritySampling::default().c_prime(2).drawn(6);
+/// let d_gmm = algorithms::truncated(25, similar).fit(&data)?;
+/// assert_eq!(d_gmm.model, algorithms::d_gmm(25, 2, 6).fit(&data)?.model);
+/// # Ok::<(), Error>(())
+/// ```
+pub fn truncated<F: Float>(clusters: usize, e_step: impl EStep<F> + 'static) -> Builder<F> {
+    let builder = k_means(clusters).seeder(AfkMc2::default());
+    builder.e_step(e_step).named()
+}
+
+/// var-GMM-S: truncated EM on all rows, supports of `c_prime` components, `neighbors` of each.
 ///
 /// \[VC\] Alg. 2; see [`Neighborhood`] ([E12](crate::equations#e12) to [E14](crate::equations#e14)) for the settings that
 /// keep their defaults. Cost at most $n C' G$, whatever $k$ is.
 #[inline(never)]
-pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, g: usize) -> Builder<F> {
-    k_means(clusters)
-        .seeder(AfkMc2::default())
-        .e_step(Neighborhood::new(c_prime, g))
-        .named()
+pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, neighbors: usize) -> Builder<F> {
+    truncated(clusters, Neighborhood::new(c_prime, neighbors))
 }
 
 /// vc-GMM (\[VC\] Alg. 1): truncated EM on a lightweight coreset of `coreset` draws.
@@ -96,20 +114,22 @@ pub fn var_gmm_s<F: Float>(clusters: usize, c_prime: usize, g: usize) -> Builder
 /// [`var_gmm_s`] on the rows of [`Lightweight`] ([E15](crate::equations#e15)): cost at most $C' G$ times the size of the
 /// coreset, whatever $n$ and $k$ are.
 #[inline(never)]
-pub fn vc_gmm<F: Float>(clusters: usize, coreset: usize, c_prime: usize, g: usize) -> Builder<F> {
-    var_gmm_s(clusters, c_prime, g).coreset(Lightweight::new(coreset))
+pub fn vc_gmm<F: Float>(
+    clusters: usize,
+    coreset: usize,
+    c_prime: usize,
+    neighbors: usize,
+) -> Builder<F> {
+    var_gmm_s(clusters, c_prime, neighbors).coreset(Lightweight::new(coreset))
 }
 
-/// D-GMM (\[DG\] Alg. 1): truncated EM on all rows, supports of `h` components, `r` others drawn by similarity.
+/// D-GMM (\[DG\] Alg. 1): truncated EM on all rows, supports of `c_prime` components, others `drawn` by similarity.
 ///
 /// See [`SimilaritySampling`] ([E25](crate::equations#e25), [E26](crate::equations#e26)). On a coreset:
 /// `.coreset(Lightweight::new(size))`. Cost at most $n (H + R)$, whatever $k$ is.
 #[inline(never)]
-pub fn d_gmm<F: Float>(clusters: usize, h: usize, r: usize) -> Builder<F> {
-    k_means(clusters)
-        .seeder(AfkMc2::default())
-        .e_step(SimilaritySampling::new(h, r))
-        .named()
+pub fn d_gmm<F: Float>(clusters: usize, c_prime: usize, drawn: usize) -> Builder<F> {
+    truncated(clusters, SimilaritySampling::new(c_prime, drawn))
 }
 
 /// Spherical k-means, for rows whose direction counts and whose length does not, such as text and embeddings: it maximises the

@@ -13,7 +13,7 @@ use crate::data::View;
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let fit = algorithms::vc_gmm(25, 300, 3, 5).coreset(Full).build()?.fit(&data)?;
+/// let fit = algorithms::lwcs_k_means(25, 300).coreset(Full).build()?.fit(&data)?;
 /// assert!(fit.coreset.is_none() && fit.search_labels.len() == 1_000);
 /// # Ok::<(), Error>(())
 /// ```

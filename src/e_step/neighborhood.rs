@@ -33,7 +33,7 @@ use crate::model::block::{Block, UNSET};
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let search = Neighborhood::new(3, 5).random(1);
+/// let search = Neighborhood::default().c_prime(3).neighbors(5).random(1);
 /// let fit = algorithms::k_means(25).e_step(search).build()?.fit(&data)?;
 /// let searches = fit.report.free_energies.len() as u64;
 /// // The costs of the first supports are computed once more, under the variance that they start.
@@ -43,7 +43,7 @@ use crate::model::block::{Block, UNSET};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighborhood {
     c_prime: usize,
-    g: usize,
+    neighbors: usize,
     random: usize,
     initial_searches: usize,
     start: Start,
@@ -60,18 +60,36 @@ pub enum Start {
     Seeds,
 }
 
+impl Default for Neighborhood {
+    /// With 3 components in a support, and 5 neighbors of each.
+    fn default() -> Self {
+        Self::new(3, 5)
+    }
+}
+
 impl Neighborhood {
-    /// Supports of `c_prime` components, `g` neighbors of each (itself counted). Both are at least 1, and
-    /// clamped to the number of clusters.
+    /// With these numbers of [components in a support](Self::c_prime) and of [neighbors](Self::neighbors).
     #[must_use]
-    pub fn new(c_prime: usize, g: usize) -> Self {
+    pub fn new(c_prime: usize, neighbors: usize) -> Self {
         Self {
             c_prime,
-            g,
+            neighbors,
             random: 0,
             initial_searches: 0,
             start: Start::Random,
         }
+    }
+
+    /// Components in a support, C': at least 1, and clamped to the number of clusters. Default 3.
+    #[must_use]
+    pub fn c_prime(self, c_prime: usize) -> Self {
+        Self { c_prime, ..self }
+    }
+
+    /// Neighbors of a component, G, itself counted: at least 1, and clamped to the number of clusters. Default 5.
+    #[must_use]
+    pub fn neighbors(self, neighbors: usize) -> Self {
+        Self { neighbors, ..self }
     }
 
     /// Adds this many random components to every search space ('+1' in \[VC\] is `random(1)`): better optima where neighbor
@@ -101,7 +119,7 @@ impl Neighborhood {
 impl Stage for Neighborhood {
     fn check(&self, _clusters: usize) -> Result<()> {
         positive("c_prime", self.c_prime)?;
-        positive("g", self.g)
+        positive("neighbors", self.neighbors)
     }
 }
 
@@ -118,7 +136,7 @@ impl<F: Float> EStep<F> for Neighborhood {
             // Full supports need no neighbors.
             return Ok(Box::new(All::of_width(k)));
         }
-        let size = self.g.min(k);
+        let size = self.neighbors.min(k);
         let mut evaluations = 0;
         let neighbors = match (saved, self.start) {
             (Some(bytes), _) => loaded(bytes, |known: &Neighbors| known.is_sound(k))?,

@@ -39,7 +39,7 @@ use crate::model::posterior;
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let search = SimilaritySampling::new(3, 5);
+/// let search = SimilaritySampling::default().c_prime(3).drawn(5);
 /// let fit = algorithms::k_means(25).e_step(search).build()?.fit(&data)?;
 /// let searches = fit.report.free_energies.len() as u64;
 /// // The costs of the first supports are computed once more, under the variance that they start.
@@ -48,23 +48,41 @@ use crate::model::posterior;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimilaritySampling {
-    h: usize,
-    r: usize,
+    c_prime: usize,
+    drawn: usize,
+}
+
+impl Default for SimilaritySampling {
+    /// With 3 components in a support, and 5 drawn ones.
+    fn default() -> Self {
+        Self::new(3, 5)
+    }
 }
 
 impl SimilaritySampling {
-    /// Supports of `h` components, `r` others tried by each point in each search. Both are at least 1; `h` is
-    /// clamped to the number of clusters, and `r` to what `h` leaves of it.
+    /// With these numbers of [components in a support](Self::c_prime) and of [drawn ones](Self::drawn).
     #[must_use]
-    pub fn new(h: usize, r: usize) -> Self {
-        Self { h, r }
+    pub fn new(c_prime: usize, drawn: usize) -> Self {
+        Self { c_prime, drawn }
+    }
+
+    /// Components in a support, H: at least 1, and clamped to the number of clusters. Default 3.
+    #[must_use]
+    pub fn c_prime(self, c_prime: usize) -> Self {
+        Self { c_prime, ..self }
+    }
+
+    /// Other components that each point tries in each search, R: at least 1, and clamped to those outside the support. Default 5.
+    #[must_use]
+    pub fn drawn(self, drawn: usize) -> Self {
+        Self { drawn, ..self }
     }
 }
 
 impl Stage for SimilaritySampling {
     fn check(&self, _clusters: usize) -> Result<()> {
-        positive("h", self.h)?;
-        positive("r", self.r)
+        positive("c_prime", self.c_prime)?;
+        positive("drawn", self.drawn)
     }
 }
 
@@ -77,7 +95,7 @@ impl<F: Float> EStep<F> for SimilaritySampling {
         _: &mut Rng,
     ) -> Result<Box<dyn Search<F>>> {
         let k = model.components();
-        if self.h >= k {
+        if self.c_prime >= k {
             // Every support is full already; there is nothing to search.
             return Ok(Box::new(All::of_width(k)));
         }
@@ -101,7 +119,7 @@ struct SamplingSearch<F> {
 
 impl<F: Float> Search<F> for SamplingSearch<F> {
     fn width(&self) -> usize {
-        self.settings.h
+        self.settings.c_prime
     }
 
     /// Searches a block of rows (E25).
@@ -111,7 +129,7 @@ impl<F: Float> Search<F> for SamplingSearch<F> {
         let width = block.width();
         let cost = model.cost();
         let beta = model.log_joint().beta;
-        let drawn = self.settings.r.min(k - width);
+        let drawn = self.settings.drawn.min(k - width);
         let make = || Shard::new(k);
         self.shards.with(block.shard(), make, |shard| {
             for i in 0..rows.len() {
@@ -223,7 +241,10 @@ mod tests {
         ) -> Vec<Searched> {
             let data = Dense::weighted(self.x.view(), self.w.view()).unwrap();
             let model = GaussianMixture::tied_spherical(self.means.view(), self.variance).unwrap();
-            let SimilaritySampling { h, r, .. } = e_step;
+            let SimilaritySampling {
+                c_prime: h,
+                drawn: r,
+            } = e_step;
             let n = self.x.nrows();
             let k = self.means.nrows();
             let mut rng = Rng::from_seed(4);

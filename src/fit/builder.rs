@@ -32,7 +32,7 @@ use std::sync::Arc;
 ///     .clusters(6)
 ///     .coreset(Lightweight::new(200))
 ///     .seeder(AfkMc2::new(20))
-///     .e_step(Neighborhood::new(3, 3))
+///     .e_step(Neighborhood::default().neighbors(3))
 ///     .seed(42)
 ///     .build()?
 ///     .fit(&data)?;

@@ -12,7 +12,7 @@
 //! let data = Dense::new(birch.points.view())?;
 //! testing::coreset(&Lightweight::new(50), &data)?;
 //! testing::seeder(&KMeansPlusPlus::new(), &data, 5)?;
-//! testing::e_step(&Neighborhood::new(2, 3), &data, 5)?;
+//! testing::e_step(&Neighborhood::default(), &data, 5)?;
 //! testing::family(&Gaussian::new(Covariance::Diagonal), &data, 5)?;
 //! # Ok::<(), Error>(())
 //! ```

@@ -119,17 +119,20 @@ fn counts_of_zero() {
             "c_prime",
         ),
         (neighborhood(Neighborhood::new(0, 3)), "c_prime"),
-        (neighborhood(Neighborhood::new(3, 0)), "g"),
+        (neighborhood(Neighborhood::new(3, 0)), "neighbors"),
         (
             algorithms::var_gmm_s::<f64>(3, 0, 2).build().map(drop),
             "c_prime",
         ),
         (
             algorithms::vc_gmm::<f64>(3, 50, 2, 0).build().map(drop),
-            "g",
+            "neighbors",
         ),
-        (algorithms::d_gmm::<f64>(3, 0, 2).build().map(drop), "h"),
-        (algorithms::d_gmm::<f64>(3, 2, 0).build().map(drop), "r"),
+        (
+            algorithms::d_gmm::<f64>(3, 0, 2).build().map(drop),
+            "c_prime",
+        ),
+        (algorithms::d_gmm::<f64>(3, 2, 0).build().map(drop), "drawn"),
         (
             algorithms::vc_gmm::<f64>(3, 0, 2, 2).build().map(drop),
             "coreset",
