@@ -77,10 +77,7 @@ impl<F: Float> Seeder<F> for Refined {
         let frame = view.frame;
         let is_standardised = frame.is_standardised();
         let mut fitted = |standardise| {
-            let fast = fast(k)
-                .standardise(standardise)
-                .directions(frame.has_directions())
-                .seed(rng.seed());
+            let fast = fast(k).standardise(standardise).seed(rng.seed());
             let fast = match &self.checkpoint {
                 Some(checkpoint) => {
                     fast.written_to(&checkpoint.of_part(STARTS[usize::from(standardise)]))
@@ -92,7 +89,7 @@ impl<F: Float> Seeder<F> for Refined {
             view.done(1);
             Ok((model.means().to_owned(), model.variances().row(0).to_vec()))
         };
-        let has_units = !is_standardised && !frame.has_directions() && frame.basis().is_none();
+        let has_units = !is_standardised && frame.is_by_column();
         let twice = self.in_all_units && has_units && data.dim() > 1;
         view.expect(1 + usize::from(twice));
         let (means, _) = fitted(is_standardised)?;

@@ -294,9 +294,7 @@ impl<'a, T: Element> Dense<'a, T> {
                     }
                 }
             });
-            if frame.has_directions() {
-                features::to_length_one(out, stride);
-            }
+            frame.first().enter(out, stride);
             features::enter(out, &frame.offset, &frame.scale, Frame::most());
         }
     }
@@ -325,7 +323,7 @@ impl<'a, T: Element> Dense<'a, T> {
                 .for_each(|(n, out)| frame.enter(self.row(n).iter().map(|x| x.widen()), out));
         }
         let out = &mut into.values;
-        if self.dim > 8 || frame.has_directions() {
+        if self.dim > 8 || !frame.is_by_column() {
             return self.enter_long(rows, frame, out);
         }
         vectorised!({

@@ -5,7 +5,7 @@ use super::{Data, Directions, Frame, RowKind, Rows, Special, Summary, weight_of}
 use crate::base::error::{Error, Result, ensure, same_length, sound_value, sound_weight};
 use crate::base::float::Float;
 use crate::base::parallel::{self, BLOCK};
-use crate::rows::clamped;
+use crate::rows::{First, clamped};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -109,7 +109,7 @@ impl<'a, F: Float> Sparse<'a, F> {
             weights,
             summary: Summary::default(),
         };
-        data.summary = data.summary_in(None)?;
+        data.summary = data.summary_after(&First::Nothing)?;
         Ok(data)
     }
 
@@ -122,8 +122,8 @@ impl<'a, F: Float> Sparse<'a, F> {
         (&self.ids[places.clone()], &self.values[places])
     }
 
-    /// Checks the rows, and sums them up: as they are, or as a frame of directions has them.
-    fn summary_in(&self, frame: Option<&Frame<F>>) -> Result<Summary> {
+    /// Checks the rows, and sums them up as they are after this step, which has factors.
+    fn summary_after(&self, first: &First) -> Result<Summary> {
         /// Each has sums of all columns.
         const PARTS: usize = 8;
         let size = self.len().div_ceil(PARTS).max(BLOCK);
@@ -134,7 +134,7 @@ impl<'a, F: Float> Sparse<'a, F> {
                 sound_weight(n, weight)?;
                 self.check_row(n)?;
                 let (ids, values) = self.row(n);
-                let factor = factor(frame, values);
+                let factor = first.factor(values);
                 let known = ids.iter().zip(values);
                 let known = known.map(|(&j, x)| (j as usize, x.to_f64() * factor));
                 sums.push(weight, known, &[]);
@@ -179,7 +179,8 @@ impl<'a, F: Float> Sparse<'a, F> {
         let is_whole = |j: &u32| frame.offset[*j as usize] != F::zero();
         // Zeros are other numbers there.
         let whole: Vec<u32> = (0..self.dim as u32).filter(is_whole).collect();
-        if frame.basis().is_some() || MANY * whole.len() > self.dim {
+        let first = frame.first();
+        if !first.has_factors() || MANY * whole.len() > self.dim {
             let rows: Vec<usize> = rows.collect();
             return self.fill_dense(&rows, frame, into);
         }
@@ -188,7 +189,7 @@ impl<'a, F: Float> Sparse<'a, F> {
         let mut entered = Vec::new();
         for n in rows {
             let (ids, values) = self.row(n);
-            let factor = factor(Some(frame), values);
+            let factor = first.factor(values);
             let enter = |j: u32, x: F| {
                 let x = F::from_f64(x.to_f64() * factor);
                 let j = j as usize;
@@ -224,25 +225,9 @@ impl<'a, F: Float> Sparse<'a, F> {
     }
 }
 
-/// The factor that brings a row to length 1 in a frame of directions; 1 in others.
-fn factor<F: Float>(frame: Option<&Frame<F>>, values: &[F]) -> f64 {
-    if !frame.is_some_and(Frame::has_directions) {
-        return 1.0;
-    }
-    let largest = values
-        .iter()
-        .fold(0.0, |largest: f64, x| largest.max(x.to_f64().abs()));
-    let squares = values.iter().map(|x| (x.to_f64() / largest).powi(2));
-    if largest > 0.0 {
-        1.0 / squares.sum::<f64>().sqrt() / largest
-    } else {
-        1.0
-    }
-}
-
 impl<F: Float> Directions for Sparse<'_, F> {
     fn sum_up(&self) -> Result<Summary> {
-        self.summary_in(Some(&Frame::sphere(self.dim)))
+        self.summary_after(&First::Length)
     }
 }
 

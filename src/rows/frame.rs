@@ -1,6 +1,6 @@
 //! The coordinates the crate computes in: near the data, and scaled by a power of two.
 
-use super::Basis;
+use super::{Basis, First};
 use crate::base::float::Float;
 use crate::kernels::{features, stride};
 use std::sync::Arc;
@@ -48,22 +48,10 @@ pub struct Frame<F> {
     log_scale: f64,
 }
 
-/// The step of rows before differences from the offset are taken.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum First {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// They go through a basis.
-    Basis(Basis),
-    /// They are brought to length 1. A row of zeros stays.
-    Length,
-}
-
 impl<F: Float> Frame<F> {
     /// The frame of directions in `dim` columns.
     pub(crate) fn sphere(dim: usize) -> Self {
-        Self::with_exponent(&vec![0.0; dim], 0).of_length_one()
+        Self::with_exponent(&vec![0.0; dim], 0).with_first(First::Length)
     }
 
     /// Whether it is that of directions in `dim` columns, for data of any mean.
@@ -73,12 +61,9 @@ impl<F: Float> Frame<F> {
         *self == Self { mean, ..sphere }
     }
 
-    /// This frame for rows that are brought to length 1 first.
-    pub(crate) fn of_length_one(self) -> Self {
-        Self {
-            first: First::Length,
-            ..self
-        }
+    /// This frame for rows that take this step first.
+    pub(super) fn with_first(self, first: First) -> Self {
+        Self { first, ..self }
     }
 
     /// A frame from an offset (d), which is taken for the mean as well, and the width of the widest column.
@@ -167,10 +152,7 @@ impl<F: Float> Frame<F> {
 
     pub(crate) fn with_basis(self, basis: Basis) -> Self {
         debug_assert_eq!(self.dim, basis.columns());
-        Self {
-            first: First::Basis(basis),
-            ..self
-        }
+        self.with_first(First::Basis(basis))
     }
 
     /// This frame for some of its columns, where all have one unit and none is mixed with others.
@@ -200,10 +182,11 @@ impl<F: Float> Frame<F> {
     /// The basis of the coordinates; `None` where they are the columns of the data.
     #[must_use]
     pub fn basis(&self) -> Option<&Basis> {
-        match &self.first {
-            First::Basis(basis) => Some(basis),
-            _ => None,
-        }
+        self.first.basis()
+    }
+
+    pub(crate) fn first(&self) -> &First {
+        &self.first
     }
 
     /// Whether these are the numbers that the data has.
@@ -215,13 +198,13 @@ impl<F: Float> Frame<F> {
 
     /// Whether rows enter column by column.
     pub(crate) fn is_by_column(&self) -> bool {
-        self.first == First::Nothing
+        self.first.is_by_column()
     }
 
     /// Whether rows are brought to length 1.
     #[must_use]
     pub fn has_directions(&self) -> bool {
-        self.first == First::Length
+        self.first.has_directions()
     }
 
     /// $2^e$: the length of one unit of the frame in the unit of distances: the data's, or that of its standardised columns.
@@ -265,15 +248,13 @@ impl<F: Float> Frame<F> {
     /// Coordinates beyond 2^54 times the range of the data (2^502 in `f64`) are clamped there: their squares
     /// would overflow. Only rows and centres that are no part of the data can be as far out.
     pub(crate) fn enter(&self, row: impl Iterator<Item = F>, out: &mut [F]) {
-        if let First::Basis(basis) = &self.first {
+        if let Some(basis) = self.basis() {
             let mut columns: Vec<f64> = row.map(Float::to_f64).collect();
             basis.enter(&mut columns);
             return self.enter_exact(&columns, out);
         }
         out.iter_mut().zip(row).for_each(|(out, x)| *out = x);
-        if self.has_directions() {
-            features::to_length_one(out, out.len());
-        }
+        self.first.enter(out, out.len());
         features::enter(out, &self.offset, &self.scale, Self::most());
     }
 

@@ -1,9 +1,10 @@
 //! Frames and centres in files: what all else follows from, checked when it is read.
 
-use super::{Basis, Centres, Frame};
+use super::first::StoredFirst;
+use super::{Centres, Frame};
 use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
-use crate::io::{all_finite, hash_of, rule, serde_through};
+use crate::io::{all_finite, rule, serde_through};
 use ndarray::ArrayView2;
 
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
@@ -16,17 +17,7 @@ pub(crate) struct StoredFrame<F> {
     mean: Vec<F>,
     /// The factors of columns, if each has its own.
     scale: Option<Vec<F>>,
-    /// Whether rows are brought to length 1.
-    directions: bool,
-    basis: Option<StoredBasis>,
-}
-
-#[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "files", serde(deny_unknown_fields))]
-struct StoredBasis {
-    seed: u64,
-    /// A checksum of the signs, which follow from the seed by a random generator.
-    signs: String,
+    first: StoredFirst,
 }
 
 #[cfg_attr(feature = "files", derive(serde::Serialize, serde::Deserialize))]
@@ -49,11 +40,7 @@ impl<F: Float> From<&Frame<F>> for StoredFrame<F> {
             offset: frame.offset[..frame.dim()].to_vec(),
             mean: frame.mean[..frame.dim()].to_vec(),
             scale: frame.own_scale().map(<[F]>::to_vec),
-            directions: frame.has_directions(),
-            basis: frame.basis().map(|basis| StoredBasis {
-                seed: basis.seed(),
-                signs: hash_of(basis.0.signs.iter().copied()),
-            }),
+            first: frame.first().stored(),
         }
     }
 }
@@ -83,21 +70,7 @@ impl<F: Float> TryFrom<StoredFrame<F>> for Frame<F> {
             rule(normal, "frame scale", "must be positive")?;
             frame = frame.with_scale(scale);
         }
-        if stored.directions {
-            rule(
-                stored.basis.is_none(),
-                "basis",
-                "must not be that of directions",
-            )?;
-            frame = frame.of_length_one();
-        }
-        let Some(StoredBasis { seed, signs }) = stored.basis else {
-            return Ok(frame);
-        };
-        let basis = Basis::new(seed, dim);
-        let same = hash_of(basis.0.signs.iter().copied()) == signs;
-        rule(same, "basis", "must have the signs that its seed gives")?;
-        Ok(frame.with_basis(basis))
+        Ok(frame.with_first(stored.first.checked(dim)?))
     }
 }
 
@@ -130,6 +103,7 @@ impl<F: Float> TryFrom<StoredCentres<F>> for Centres<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::Basis;
 
     fn stored() -> StoredFrame<f32> {
         let frame = Frame::<f32>::from_parts(&[1.0, 2.0, 3.0], &[0.1, 0.2, 0.3], 2);
@@ -171,7 +145,9 @@ mod tests {
         // Another seed has other signs, except one in eight.
         let others = (10..60).map(|seed| {
             let mut stored = stored();
-            stored.basis.as_mut().unwrap().seed = seed;
+            if let StoredFirst::Basis { seed: own, .. } = &mut stored.first {
+                *own = seed;
+            }
             Frame::try_from(stored)
         });
         assert!(others.filter(Result::is_err).count() > 30);
