@@ -89,7 +89,7 @@ impl<F: Float> Seeder<F> for Refined {
             view.done(1);
             Ok((model.means().to_owned(), model.variances().row(0).to_vec()))
         };
-        let has_units = !is_standardised && frame.is_by_column();
+        let has_units = !is_standardised && frame.is_plain();
         let twice = self.in_all_units && has_units && data.dim() > 1;
         view.expect(1 + usize::from(twice));
         let (means, _) = fitted(is_standardised)?;

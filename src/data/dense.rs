@@ -323,7 +323,7 @@ impl<'a, T: Element> Dense<'a, T> {
                 .for_each(|(n, out)| frame.enter(self.row(n).iter().map(|x| x.widen()), out));
         }
         let out = &mut into.values;
-        if self.dim > 8 || !frame.is_by_column() {
+        if self.dim > 8 || !frame.is_plain() {
             return self.enter_long(rows, frame, out);
         }
         vectorised!({

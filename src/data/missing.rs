@@ -93,7 +93,7 @@ pub(super) fn kind(has_missing: bool) -> RowKind {
 
 /// An error where rows with missing values are asked for in a frame that needs all of a row.
 pub(super) fn check_frame<F: Float>(has_missing: bool, frame: &Frame<F>) -> Result<()> {
-    let suits = !has_missing || frame.is_by_column();
+    let suits = !has_missing || frame.is_plain();
     let rule = "must have no missing values for directions, nor for models of a sketch";
     require(suits, "rows", "known in part", rule)
 }

@@ -89,16 +89,16 @@ impl<F: Float> Pipeline<F> {
             }
             None => (None, None),
         };
-        let has_columns = data.frame().is_by_column();
+        let is_plain = data.frame().is_plain();
         let frame = match coordinates {
             Coordinates::Raw => {
                 let rule = "have other coordinates than the columns, which this family needs";
-                require(has_columns, "rows", "of a sketch", rule)?;
+                require(is_plain, "rows", "of a sketch", rule)?;
                 Frame::raw(data.summary())?
             }
             _ if settings.standardise => {
                 let rule = "must be left out for a sketch, which has mixed the columns";
-                require(has_columns, "standardise", true, rule)?;
+                require(is_plain, "standardise", true, rule)?;
                 Frame::standardised(data.summary())
             }
             _ => data.frame(),

@@ -27,8 +27,7 @@ impl First {
         }
     }
 
-    /// Whether a column of a row is all that its coordinate needs.
-    pub(super) fn is_by_column(&self) -> bool {
+    pub(super) fn is_nothing(&self) -> bool {
         match self {
             Self::Nothing => true,
             Self::Basis(_) | Self::Length => false,
@@ -42,7 +41,7 @@ impl First {
         }
     }
 
-    /// Takes padded rows of this stride through any step but a basis, whose rows are taken alone, in `f64`.
+    /// Takes padded rows of this stride through any step but a basis: through that they go alone, in `f64`.
     #[inline(always)]
     pub(crate) fn enter<F: Float>(&self, rows: &mut [F], stride: usize) {
         match self {

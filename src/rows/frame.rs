@@ -193,12 +193,12 @@ impl<F: Float> Frame<F> {
     pub(crate) fn is_raw(&self) -> bool {
         let one_unit = self.own_scale().is_none() && self.exponent == 0;
         let at_origin = self.offset.iter().all(|offset| *offset == F::zero());
-        self.is_by_column() && at_origin && one_unit
+        self.is_plain() && at_origin && one_unit
     }
 
-    /// Whether rows enter column by column.
-    pub(crate) fn is_by_column(&self) -> bool {
-        self.first.is_by_column()
+    /// Whether there is no step before offset and unit.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.first.is_nothing()
     }
 
     /// Whether rows are brought to length 1.
@@ -270,7 +270,7 @@ impl<F: Float> Frame<F> {
         move |column, x| clamped((x - offset[column]) * scale[column], most)
     }
 
-    /// One row into the frame from `f64`, otherwise as [`enter`](Self::enter).
+    /// One row after the first step into the frame, from `f64`.
     pub(crate) fn enter_exact(&self, row: &[f64], out: &mut [F]) {
         let most = Self::most().to_f64();
         for (j, (out, x)) in out.iter_mut().zip(row).enumerate() {
