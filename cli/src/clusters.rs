@@ -178,9 +178,9 @@ fn has_collapsed<F: Float>(model: &dyn Mixture<F>, data: &dyn Data<F>) -> coremi
     const BATCH_ROWS: usize = 1 << 12;
     let any = match found::covariances(model) {
         _ if model.at_floor().is_empty() => return Ok(false),
-        Some(Covariance::Diagonal | Covariance::Full | Covariance::Factors(_)) => true,
+        None | Some(Covariance::TiedSpherical | Covariance::Tied) => return Ok(false),
         Some(Covariance::Spherical) => false,
-        _ => return Ok(false),
+        Some(_) => true,
     };
     let labels = model.predict(data)?;
     let frame = data.frame();

@@ -293,10 +293,10 @@ fn prior_of(common: &Common) -> Option<Prior> {
 fn warn_of_few_rows<F: Float>(fitted: &Fitted<F>) {
     let few = match found::covariances(&*fitted.model) {
         _ if fitted.model.at_floor().is_empty() => return,
-        Some(Covariance::Full) => fitted.model.means().ncols(),
-        Some(Covariance::Factors(factors)) => factors + 1,
+        None | Some(Covariance::TiedSpherical | Covariance::Tied) => return,
         Some(Covariance::Diagonal | Covariance::Spherical) => 1,
-        _ => return,
+        Some(Covariance::Factors(factors)) => factors + 1,
+        Some(_) => fitted.model.means().ncols(),
     };
     let rows = fitted.report.phases.last().map_or(0, |phase| phase.rows);
     let masses = fitted

@@ -361,11 +361,9 @@ impl Algorithm {
             s.covariance.map_or(0.0, numbers)
         };
         if has("columns") {
-            let categories = s.columns.iter().flatten().map(|column| match column {
-                Column::Category(categories) => *categories as f64,
-                _ => 0.0,
-            });
-            more += 3.0 * d + categories.sum::<f64>();
+            let columns = s.columns.iter().flatten();
+            let categories = columns.filter_map(|column| column.categories());
+            more += 3.0 * d + categories.map(|number| number as f64).sum::<f64>();
         }
         // Restarts on few rows run at the same time.
         let at_once = parallel::fits_beside(self.restarts_of(), searched);

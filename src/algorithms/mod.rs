@@ -196,7 +196,7 @@ fn seeded_by<F: Float, M: MStep<F>>(
     seeder: KMeansPlusPlus,
     builder: Builder<F, M>,
 ) -> Builder<F, M> {
-    let coded = |column: &Column| matches!(column, Column::Category(_));
+    let coded = |column: &Column| column.categories().is_some();
     if !columns.iter().any(coded) {
         return builder.seeder(seeder);
     }

@@ -125,7 +125,7 @@ impl<'m, F: Float> Cost<'m, F> {
     /// An error where data have rows with some coordinates, and costs need all.
     pub(crate) fn check(&self, data: &dyn Data<F>) -> Result<()> {
         let of_pairs = matches!(self, Self::Whitened(_) | Self::LowRank(_));
-        let of_known = self.takes_missing() && !(of_pairs && data.kind() == RowKind::Sparse);
+        let of_known = self.takes_missing() && (!of_pairs || data.kind() == RowKind::Partial);
         let rule = if of_pairs {
             "this model needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows"
         } else {

@@ -5,7 +5,6 @@ use crate::base::cancel::Cancel;
 use crate::base::error::{Error, Result, ensure, same_length, sound_total, sound_weight};
 use crate::base::float::Float;
 use crate::base::parallel::BLOCK;
-use crate::kernels::sparse::Absent;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -175,11 +174,10 @@ impl<'a, F: Float> Guarded<'a, F> {
                 of_block(0)
             ));
         }
-        let as_said = match into.entries().map(|entries| entries.absent) {
+        let as_said = match into.entries() {
             // Zeros are other numbers in some frames: there sparse rows are dense.
             None => self.kind != RowKind::Partial,
-            Some(Absent::Zero) => self.kind == RowKind::Sparse,
-            Some(Absent::Unknown) => self.kind == RowKind::Partial,
+            Some(entries) => self.kind.absent() == Some(entries.absent),
         };
         if !as_said {
             let first = of_block(0);

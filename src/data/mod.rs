@@ -34,6 +34,7 @@ pub use view::View;
 use crate::base::cancel::Cancel;
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
+use crate::kernels::sparse::Absent;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -168,6 +169,15 @@ impl RowKind {
     #[must_use]
     pub fn is_dense(self) -> bool {
         self == Self::Dense
+    }
+
+    /// The meaning of a coordinate that a row does not have.
+    pub(crate) fn absent(self) -> Option<Absent> {
+        match self {
+            Self::Dense => None,
+            Self::Partial => Some(Absent::Unknown),
+            Self::Sparse => Some(Absent::Zero),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::base::cached::Cached;
 use crate::base::float::{Float, held_in_range};
 use crate::kernels::distance::Normed;
 use crate::kernels::panels::Panels;
-use crate::kernels::sparse::Known;
+use crate::kernels::sparse::{Absent, Known};
 use crate::kernels::zeros::{self, NonZeros, Origin};
 use crate::kernels::{distance, sparse, stride};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -310,8 +310,11 @@ impl<F: Float> Centres<F> {
         let mut mass = vec![0.0; self.len()];
         let mut sums = vec![0.0; self.values.len()];
         let entries = rows.entries();
-        let lacks = (entries.as_ref()).is_some_and(|rows| rows.absent.is_unknown());
-        let mut known = vec![0.0; if lacks { sums.len() } else { 0 }];
+        let known = match entries.as_ref().map(|rows| rows.absent) {
+            Some(Absent::Unknown) => sums.len(),
+            Some(Absent::Zero) | None => 0,
+        };
+        let mut known = vec![0.0; known];
         for (i, &label) in labels.iter().enumerate() {
             let weight = weight(i);
             let first = label as usize * stride;

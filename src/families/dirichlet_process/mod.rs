@@ -63,7 +63,7 @@ impl<F: Float> MStep<F> for DirichletProcess {
         before: Option<&Self::Model>,
     ) -> Result<Started<Self::Model>> {
         let rule = "needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows";
-        let missing = data.kind() != RowKind::Sparse && frame.basis().is_none();
+        let missing = data.kind() == RowKind::Partial && frame.basis().is_none();
         let suits = missing || !data.is_ragged();
         require(suits, "rows", "known in part", rule)?;
         let prior = self.prior(&frame, data)?;

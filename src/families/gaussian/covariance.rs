@@ -64,7 +64,9 @@ impl Covariance {
     pub(super) fn factors(self) -> Option<usize> {
         match self {
             Self::Factors(factors) => Some(factors),
-            _ => None,
+            Self::TiedSpherical | Self::Spherical | Self::Diagonal | Self::Tied | Self::Full => {
+                None
+            }
         }
     }
 
@@ -108,7 +110,12 @@ impl Covariance {
             Self::Factors(q) if among.conditioned || q >= among.columns => Self::Full,
             Self::TiedSpherical | Self::Spherical if among.is_standardised => Self::Diagonal,
             Self::TiedSpherical if among.conditioned || !among.equal_proportions => Self::Spherical,
-            kind => kind,
+            Self::TiedSpherical
+            | Self::Spherical
+            | Self::Diagonal
+            | Self::Tied
+            | Self::Full
+            | Self::Factors(_) => self,
         }
     }
 

@@ -198,7 +198,7 @@ impl<F: Float> MStep<F> for Gaussian {
         let variance = variance_of(&frame, data.summary());
         let least = resolved_beside::<F>(variance);
         let rule = "needs all coordinates of a row, or rows with missing values: use Diagonal or Spherical for a sketch or sparse rows";
-        let missing = data.kind() != RowKind::Sparse && frame.basis().is_none();
+        let missing = data.kind() == RowKind::Partial && frame.basis().is_none();
         let suits = missing || !data.is_ragged() || !self.covariance.has_dependent_columns();
         require(suits, "covariance", format!("{:?}", self.covariance), rule)?;
         self.covariance.check_columns(data.dim())?;

@@ -70,7 +70,7 @@ impl Alone {
     pub(super) fn see(&self, x: f64) -> f64 {
         match self.kind {
             Column::Category(_) => place(&self.codes, x).map_or(NONE, |l| l as f64),
-            _ => x,
+            Column::Number | Column::Count => x,
         }
     }
 
@@ -78,7 +78,7 @@ impl Alone {
     fn show<F: Float>(&self, x: f64) -> F {
         F::from_f64(match self.kind {
             Column::Category(_) => self.codes.get(x as usize).copied().unwrap_or(0.0),
-            _ => x,
+            Column::Number | Column::Count => x,
         })
     }
 

@@ -32,6 +32,14 @@ const MOST: f64 = (1u64 << 53) as f64;
 const MOST_CATEGORIES: usize = 1 << 20;
 
 impl Column {
+    /// The number of categories that it was given, if its numbers are codes of some, whose differences say nothing.
+    pub(crate) fn categories(self) -> Option<usize> {
+        match self {
+            Self::Category(number) => Some(number),
+            Self::Number | Self::Count => None,
+        }
+    }
+
     /// All that the column takes, if this number is none of it. Codes that the number type rounds would be one.
     pub(super) fn refused(self, x: f64, epsilon: f64) -> Option<&'static str> {
         let (most, rule) = match self {
@@ -120,7 +128,7 @@ pub(super) fn codes<F: Float>(
         check(kinds, &rows, first, |j| numbers[j])?;
         for i in (0..rows.len()).filter(|i| rows.weight(*i) > 0.0) {
             rows.each_known(i, |j, x| {
-                if let Column::Category(_) = kinds[j] {
+                if kinds[j].categories().is_some() {
                     *weights[j].entry(x.to_f64() as u64).or_insert(0.0) += rows.weight(i);
                 }
             });

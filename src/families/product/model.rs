@@ -182,7 +182,7 @@ impl<F: Float> ProductMixture<F> {
     }
 
     fn categories(&self, column: usize) -> Result<&Alone> {
-        let coded = |alone: &&Alone| matches!(alone.kind, Column::Category(_));
+        let coded = |alone: &&Alone| alone.kind.categories().is_some();
         let alone = self.theta.alone.get(column).and_then(Option::as_ref);
         let rule = "must be one of categories";
         alone
@@ -327,8 +327,7 @@ impl<F: Float> OwnCost<F> for ProductMixture<F> {
     }
 
     fn has_distances(&self) -> bool {
-        let coded = |kind: &Column| matches!(kind, Column::Category(_));
-        !self.kinds.iter().any(coded)
+        self.kinds.iter().all(|kind| kind.categories().is_none())
     }
 
     fn takes(&self, rows: &Rows<F>, first: usize) -> Result<()> {

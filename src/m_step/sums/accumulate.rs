@@ -5,6 +5,7 @@ use super::moments::Moments;
 use super::outer::Pairs;
 use crate::base::float::Float;
 use crate::costs::LowRank;
+use crate::kernels::sparse::Absent;
 use crate::model::block::Block;
 use crate::model::posterior::expected_total;
 use crate::rows::{Centres, Rows};
@@ -42,10 +43,10 @@ impl Moments {
                 }
                 match entries {
                     None => rows.sum_dense(block, centres, self),
-                    Some(known) if known.absent.is_unknown() => {
-                        rows.sum_known(known, block, centres, self);
-                    }
-                    Some(known) => rows.sum_sparse(known, block, centres, self),
+                    Some(known) => match known.absent {
+                        Absent::Unknown => rows.sum_known(known, block, centres, self),
+                        Absent::Zero => rows.sum_sparse(known, block, centres, self),
+                    },
                 }
             }
             (About::Factors(known), Some(entries)) => {

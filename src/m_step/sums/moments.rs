@@ -387,7 +387,7 @@ impl Moments {
                     *sum += share * (t * t);
                 }
             }
-            _ => (),
+            SecondMoments::Total | SecondMoments::Pairs | SecondMoments::PerPair => (),
         }
     }
 
