@@ -1,6 +1,6 @@
 //! Cells that are no numbers, and the numbers that they say: true and false, times, money. Other text can be a category.
 
-use crate::numbers::is_inexact;
+use crate::numbers::exact;
 use crate::times::{self, Moment};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Float64Array};
@@ -176,7 +176,7 @@ impl Cells {
                     .parse()
                     .ok()
                     .filter(|amount: &f64| amount.is_finite())?;
-                (!is_inexact(&number)).then_some(amount)
+                exact(&number).is_ok().then_some(amount)
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::cells::{Cells, Signs};
 use crate::choice::{AS_CATEGORY, Column, Columns, FAR, Holds, SAMPLE};
 use crate::fault::invalid;
 use crate::keys::Keys;
-use crate::numbers::{ALLOW, Kind, Number, inexact, is_inexact, nothing, readable};
+use crate::numbers::{ALLOW, Kind, Number, exact, nothing, readable};
 use crate::options::{Missing, Options};
 use crate::plain::{self, plain};
 use crate::pool::{Cursor, Pool};
@@ -172,9 +172,10 @@ impl Dialect {
             }
             (None, None) => {
                 let number = self.signs.plain(text);
-                let is_inexact = number.as_deref().is_some_and(is_inexact);
-                if is_inexact && !self.is_missing(text) {
-                    return Err(inexact(text));
+                if let Some(Err(error)) = number.as_deref().map(exact)
+                    && !self.is_missing(text)
+                {
+                    return Err(error);
                 }
                 number.map(|number| T::from_str(&number))
             }

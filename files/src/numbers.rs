@@ -233,7 +233,7 @@ pub(crate) fn readable<T: Number>(kind: Kind, lossy: bool) -> Result<(), String>
 }
 
 /// Whether a number that is written as an integer is none of type `f64`.
-pub(crate) fn is_inexact(number: &str) -> bool {
+fn is_inexact(number: &str) -> bool {
     // All integers of up to fifteen digits are.
     if number.len() <= 15 {
         return false;
@@ -247,11 +247,13 @@ pub(crate) fn is_inexact(number: &str) -> bool {
     nearest.is_ok_and(|x| x.is_finite() && format!("{x:.0}") != digits)
 }
 
-/// Says that [a number is inexact](is_inexact).
-pub(crate) fn inexact(number: &str) -> String {
-    format!(
-        "{number} is an integer beyond 2^53, which f64 does not hold: mend it, or leave the column out"
-    )
+/// An error for a number that is written as an integer, and none of type `f64`.
+pub(crate) fn exact(number: &str) -> Result<(), String> {
+    if is_inexact(number) {
+        let rule = "which f64 does not hold: mend it, or leave the column out";
+        return Err(format!("{number} is an integer beyond 2^53, {rule}"));
+    }
+    Ok(())
 }
 
 /// Why a number cannot be read.

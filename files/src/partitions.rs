@@ -3,7 +3,7 @@
 use crate::cells::Cells;
 use crate::choice::{Column, Columns, Holds};
 use crate::keys::Keys;
-use crate::numbers::{Number, inexact, is_inexact, nothing};
+use crate::numbers::{Number, exact, nothing};
 use crate::options::Options;
 use crate::source::{Made, Rows};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -96,8 +96,8 @@ impl Folders {
             Some(value) => {
                 let text = value.as_deref().unwrap_or(NULL);
                 let texts = options.texts.get(name).filter(|_| value.is_some());
-                if texts.is_none() && is_inexact(text) {
-                    return Err(format!("its folder {name:?}: {}", inexact(text)));
+                if texts.is_none() {
+                    exact(text).map_err(|error| format!("its folder {name:?}: {error}"))?;
                 }
                 let code = texts.map(|texts| T::nearest(texts.code(text)));
                 let said = || {

@@ -1,7 +1,7 @@
 //! Sparse rows as text, in the format of svmlight and libsvm: a label, and pairs of a column and a value.
 
 use crate::fault::{fault, guarded, invalid};
-use crate::numbers::{ElementType, Kind, Number, inexact, is_inexact, readable};
+use crate::numbers::{ElementType, Kind, Number, exact, readable};
 use crate::options::Options;
 use crate::plain::{RECORD, plain};
 use crate::sparse::SparseRows;
@@ -77,9 +77,7 @@ fn lines(
             if id == u32::MAX || !value.is_finite() {
                 return Err(at("is beyond all columns, or not finite", field));
             }
-            if is_inexact(entry.1) {
-                return Err(invalid(format!("line {number}: {}", inexact(entry.1))));
-            }
+            exact(entry.1).map_err(|error| invalid(format!("line {number}: {error}")))?;
             row.push((id, value));
         }
         see(&mut row).map_err(|error| invalid(format!("line {number} {error}")))?;
