@@ -1,4 +1,4 @@
-//! The step of rows before they enter a frame. What depends on it asks here, so the compiler names every place of another one.
+//! The step of rows before they enter a frame. All that depends on it is here, so the compiler names every place of another one.
 
 use super::Basis;
 use crate::base::file_fault::FileFault;
