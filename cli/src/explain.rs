@@ -120,7 +120,7 @@ fn of_model<F: Float>(model: &dyn Mixture<F>, sizes: Option<Vec<f64>>) -> Explai
     let sizes = sizes.filter(|sizes| is_equal && sizes.len() == k);
     let count_alike = is_equal && sizes.is_none();
     let shares = sizes.map_or(proportions, Into::into);
-    let variances = model.variances();
+    let variances = model.column_variances();
     let table = match Family::of(model) {
         Some(Family::Product(table)) => Some(table),
         _ => None,

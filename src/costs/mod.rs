@@ -21,7 +21,7 @@ pub(crate) use whitened::Whitened;
 
 use crate::base::error::{Result, require};
 use crate::base::float::Float;
-use crate::data::{Data, RowKind};
+use crate::data::RowKind;
 use crate::rows::{Centres, Linear, Ranking, Rows};
 use ndarray::ArrayView1;
 use std::fmt;
@@ -122,16 +122,16 @@ impl<'m, F: Float> Cost<'m, F> {
         }
     }
 
-    /// An error where data have rows with some coordinates, and costs need all.
-    pub(crate) fn check(&self, data: &dyn Data<F>) -> Result<()> {
+    /// An error where rows have some coordinates, and costs need all.
+    pub(crate) fn check(&self, kind: RowKind) -> Result<()> {
         let of_pairs = matches!(self, Self::Whitened(_) | Self::LowRank(_));
-        let of_known = self.takes_missing() && (!of_pairs || data.kind() == RowKind::Partial);
+        let of_known = self.takes_missing() && (!of_pairs || kind == RowKind::Partial);
         let rule = if of_pairs {
             "this model needs all coordinates of a row, or rows with missing values: not rows of a sketch, nor sparse rows"
         } else {
             "this model needs all coordinates of a row: rows of a sketch, sparse rows, and rows with missing values have only some"
         };
-        require(of_known || !data.is_ragged(), "rows", "known in part", rule)
+        require(of_known || kind.is_dense(), "rows", "known in part", rule)
     }
 
     /// Whether rows with [missing values](crate::data::Dense::with_missing) have such costs: those of what is known.

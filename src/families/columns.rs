@@ -5,6 +5,7 @@ use crate::base::float::Float;
 use crate::base::linalg::{self, Cholesky};
 use crate::data::Dense;
 use crate::model::Mixture;
+use crate::rows::Frame;
 use ndarray::{Array1, Array2, Axis};
 
 pub(super) const TOO_FAR: &str = "are too far from all components: none has a share of them";
@@ -21,16 +22,27 @@ pub(super) fn check_columns(columns: &[usize], dim: usize) -> Result<()> {
     Ok(())
 }
 
-/// The columns, out of `dim`, besides those that have these values: at least one.
-pub(super) fn other_columns(columns: &[usize], values: &[f64], dim: usize) -> Result<Vec<usize>> {
-    check_columns(columns, dim)?;
+/// An error unless a model in this frame has a density of these columns alone.
+pub(super) fn check_part<F: Float>(columns: &[usize], frame: &Frame<F>) -> Result<()> {
+    let rule = "must be all of them for directions: all columns together make the length of a row";
+    require(!frame.has_directions(), "columns", "some", rule)?;
+    check_columns(columns, frame.dim())
+}
+
+/// The columns besides those that have these values: at least one.
+pub(super) fn other_columns<F: Float>(
+    columns: &[usize],
+    values: &[f64],
+    frame: &Frame<F>,
+) -> Result<Vec<usize>> {
+    check_part(columns, frame)?;
     same_length("values", columns.len(), values.len())?;
     if let Some(column) = values.iter().position(|x| !x.is_finite()) {
         let what = "values";
         let row = 0;
         return Err(Error::NotFinite { what, row, column });
     }
-    let others: Vec<usize> = (0..dim).filter(|j| !columns.contains(j)).collect();
+    let others: Vec<usize> = (0..frame.dim()).filter(|j| !columns.contains(j)).collect();
     let left = others.len();
     let rule = "must be at least 1";
     require(left > 0, "columns that are left", left, rule)?;

@@ -332,7 +332,7 @@ impl<F: Float> Run<'_, F> {
             Some(warm) => {
                 let Started { model, goes_on } =
                     warm.model(self.family, settings.clusters, frame, self.data)?;
-                model.cost().check(self.data)?;
+                model.cost().check(self.data.kind())?;
                 calibrated = goes_on;
                 model
             }
@@ -394,7 +394,7 @@ impl<F: Float> Run<'_, F> {
             );
             return Err(Error::stage(self.family.name(), what));
         }
-        model.cost().check(self.data)?;
+        model.cost().check(self.data.kind())?;
         Ok(started)
     }
 

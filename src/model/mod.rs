@@ -95,8 +95,14 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
 
     /// The variance of every coordinate of each component (k, d), in the data's own unit, squared. The coordinates are the
     /// columns of the data, or those of the basis of a [`Sketch`](crate::data::Sketch): then no diagonal covariance of the
-    /// columns has them, see [`column_variances`](crate::families::GaussianMixture::column_variances).
+    /// columns has them, see [`column_variances`](Self::column_variances).
     fn variances(&self) -> Array2<f64>;
+
+    /// The variance of every column of each component (k, P), in the data's own unit, squared: the [variances](Self::variances), unless these
+    /// are in the basis of a [`Sketch`](crate::data::Sketch).
+    fn column_variances(&self) -> Array2<f64> {
+        self.variances()
+    }
 
     /// Parameters besides the means by name, in the data's own unit: [`variances`](Self::variances),
     /// [`proportions`](Self::proportions), and those of the family.
@@ -150,7 +156,7 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
     /// How much each column sets a component apart from the whole mixture (k, d), in nats: the mean, over rows of the component, of
     /// $\ln p(y_j \mid c) - \ln p(y_j)$, where $p(y_j)$ is the distribution of the column's kind with the mean, the variance and the
     /// shares of the mixture. It is a divergence, so 0 where a column says nothing. Each column counts alone, also where columns have
-    /// covariances. A model of a sketch has the coordinates of its basis for columns.
+    /// covariances.
     ///
     /// ```
     /// use coremix::prelude::*;
@@ -166,7 +172,7 @@ pub trait Mixture<F: Float>: Any + Send + Sync {
         let means = self.means().mapv(F::to_f64);
         let shares = self.proportions();
         let shares = shares.as_slice().unwrap_or_default();
-        clusters::explain(&means, &self.variances(), shares)
+        clusters::explain(&means, &self.column_variances(), shares)
     }
 
     /// Predicts one row at a time, in microseconds, where many questions come one by one.
@@ -331,6 +337,9 @@ impl<F: Float, M: Mixture<F> + ?Sized> Mixture<F> for Box<M> {
     }
     fn variances(&self) -> Array2<f64> {
         (**self).variances()
+    }
+    fn column_variances(&self) -> Array2<f64> {
+        (**self).column_variances()
     }
     fn parameters(&self) -> Vec<(&'static str, ArrayD<f64>)> {
         (**self).parameters()

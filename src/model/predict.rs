@@ -350,7 +350,7 @@ fn total(blocks: impl Iterator<Item = f64>) -> f64 {
 /// Whether the model can be asked about these rows.
 fn check<F: Float>(model: Model<'_, F>, data: DataOf<'_, F>) -> Result<()> {
     data.check(model.frame)?;
-    model.cost.check(data)
+    model.cost.check(data.kind())
 }
 
 /// Whether the model takes what these rows hold, of which the first has this number.

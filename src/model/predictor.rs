@@ -2,7 +2,7 @@
 
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
-use crate::data::{check_rows, load_row};
+use crate::data::{RowKind, check_rows, load_row};
 use crate::kernels::select;
 use crate::model::facts::Facts;
 use crate::model::{Mixture, predict};
@@ -93,14 +93,17 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
 
     fn load(&mut self, row: &[F]) -> Result<()> {
         same_columns("data", self.model.frame().dim(), row.len())?;
+        let cost = self.model.cost();
         if self.may_miss && row.iter().any(|x| x.to_f64().is_nan()) {
-            return load_row(row, self.model.frame(), &mut self.row);
+            cost.check(RowKind::Partial)?;
+            load_row(row, self.model.frame(), &mut self.row)?;
+        } else {
+            check_rows(aview1(row).insert_axis(Axis(0)), None, "data", F::LIMIT, 0)?;
+            self.row.reset(1, row.len());
+            self.row.weights.push(1.0);
+            (self.model.frame()).enter(row.iter().copied(), &mut self.row.values);
         }
-        check_rows(aview1(row).insert_axis(Axis(0)), None, "data", F::LIMIT, 0)?;
-        self.row.reset(1, row.len());
-        self.row.weights.push(1.0);
-        (self.model.frame()).enter(row.iter().copied(), &mut self.row.values);
-        let own_cost = self.model.cost().own();
+        let own_cost = cost.own();
         own_cost.map_or(Ok(()), |cost| cost.takes(&self.row, 0))
     }
 }

@@ -82,6 +82,20 @@ fn what_cannot_be_asked_is_told() {
     let far = model.condition(&[0], &[1e9]).unwrap();
     assert!((far.proportions().sum() - 1.0).abs() < 1e-12);
     assert!(model.condition(&[0], &[1e300]).is_err());
+    // Some columns of a row do not say its length.
+    let x = blobs::<f64>(200, 3, 2, 1);
+    let data = Dense::new(&x).unwrap();
+    let gaussian = algorithms::gmm(2).directions(true).fit(&data).unwrap();
+    let process = algorithms::dp_gmm(2, 1.0).directions(true).fit(&data);
+    let process = process.unwrap().model;
+    for found in [
+        gaussian.model.marginal(&[0, 1]).map(|_| ()),
+        gaussian.model.condition(&[0], &[0.5]).map(|_| ()),
+        process.marginal(&[0, 1]).map(|_| ()),
+        process.condition(&[0], &[0.5]).map(|_| ()),
+    ] {
+        assert!(found.unwrap_err().to_string().contains("directions"));
+    }
 }
 
 /// Dirichlet processes of columns that depend on one another, of which few rows make the tails heavy.

@@ -86,6 +86,15 @@ fn counts_that_are_rare_or_none() {
     let fit = algorithms::gmm(2).m_step(Poisson).fit(&data).unwrap();
     assert!(fit.model.means().iter().all(|rate| *rate >= 1e-9));
     assert!(fit.model.log_likelihood(&data).unwrap().is_finite());
+    // One row is refused as all are, where costs need all columns.
+    let mut row = x.row(7).to_vec();
+    row[0] = f64::NAN;
+    let rows = ndarray::aview1(&row).insert_axis(Axis(0));
+    let partial = Dense::with_missing(rows).unwrap();
+    let mut one = fit.model.predictor().with_missing();
+    let expected = fit.model.predict(&partial).unwrap_err();
+    assert_eq!(one.predict(&row).unwrap_err(), expected);
+    assert_eq!(one.log_density(&row).unwrap_err(), expected);
 }
 
 /// Integer weights are copies, coresets and narrow searches work, models are files, and a sweep finds how many there are.

@@ -383,6 +383,19 @@ fn covariances_in_the_columns_of_the_data() {
             assert_near(model.column_variances()[[c, j]], naive[[j, j]], 1e-12);
         }
     }
+    // Columns are explained by their own means and variances.
+    let [variances, means] = [model.column_variances(), model.means().to_owned()];
+    let shares = model.proportions();
+    for (j, nats) in model.explain().columns().into_iter().enumerate() {
+        let mean = shares.dot(&means.column(j));
+        let squares = means.column(j).mapv(|m| (m - mean).powi(2));
+        let variance = shares.dot(&(&squares + &variances.column(j)));
+        for c in 0..2 {
+            let ratio = variances[[c, j]] / variance;
+            let naive = 0.5 * (squares[c] / variance + ratio - 1.0 - ratio.ln());
+            assert_near(nats[c], naive, 1e-12);
+        }
+    }
     assert!(matches!(
         model.covariance(2),
         Err(Error::Parameter {

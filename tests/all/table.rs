@@ -537,6 +537,9 @@ fn models_take_what_fits_take() {
             let row = x.row(641).to_vec();
             let data = Dense::with_missing(&x).unwrap();
             let mut one = model.predictor();
+            let mut with_missing = model.predictor().with_missing();
+            let mut partial = row.clone();
+            partial[0] = f64::NAN;
             let found = [
                 model.predict(&data).map(|_| ()),
                 model.responsibilities(&data).map(|_| ()),
@@ -554,6 +557,9 @@ fn models_take_what_fits_take() {
             for found in [
                 one.predict(&row).map(|_| ()),
                 one.log_density(&row).map(|_| ()),
+                with_missing.predict(&partial).map(|_| ()),
+                with_missing.likeliest(&partial, 2).map(|_| ()),
+                with_missing.log_density(&partial).map(|_| ()),
             ] {
                 let place = format!("row 0, column {column} is {shown}; it must be");
                 assert!(found.unwrap_err().to_string().contains(&place));

@@ -6,7 +6,7 @@ use super::sticks::{Sticks, log_sum_exp};
 use crate::base::error::{Error, Result, require};
 use crate::base::float::Float;
 use crate::costs::whitening::Whitening;
-use crate::families::columns::{TOO_FAR, among, check_columns, given, other_columns, singular};
+use crate::families::columns::{TOO_FAR, among, check_part, given, other_columns, singular};
 use crate::rows::Frame;
 use ndarray::Array2;
 
@@ -20,7 +20,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// # Errors
     /// [`Error::Parameter`] without columns, for one that there is not, or that comes twice.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
-        check_columns(columns, self.q.frame.dim())?;
+        check_part(columns, &self.q.frame)?;
         let left_out = (self.q.frame.dim() - columns.len()) as f64;
         let components = self.q.components.iter().enumerate().map(|(t, q)| {
             let degrees = q.degrees - left_out;
@@ -51,7 +51,7 @@ impl<F: Float> DirichletProcessMixture<F> {
     /// As [`marginal`](Self::marginal); [`Error::LengthMismatch`] for another number of values, [`Error::NotFinite`] for one that is NaN
     /// or infinite; [`Error::Parameter`] if no column is left, or if the values are too far from all components.
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
-        let others = other_columns(columns, values, self.q.frame.dim())?;
+        let others = other_columns(columns, values, &self.q.frame)?;
         let frame = &self.q.frame;
         let enter = |(j, y): (&usize, &f64)| frame.enter_length(*j, y - frame.offset[*j].to_f64());
         let known: Vec<f64> = columns.iter().zip(values).map(enter).collect();

@@ -4,7 +4,7 @@ use super::covariance::Among;
 use super::mixture::GaussianMixture;
 use crate::base::error::{Result, require};
 use crate::base::float::{Float, held_in_range};
-use crate::families::columns::{TOO_FAR, among, check_columns, given, other_columns};
+use crate::families::columns::{TOO_FAR, among, check_part, given, other_columns};
 use crate::model::Mixture;
 use ndarray::{Array1, Array2, Array3, Axis};
 use std::f64::consts::TAU;
@@ -15,7 +15,7 @@ impl<F: Float> GaussianMixture<F> {
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) without columns, for one that there is not, or that comes twice.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
-        check_columns(columns, self.theta.common.frame.dim())?;
+        check_part(columns, &self.theta.common.frame)?;
         let means = Mixture::means(self).select(Axis(1), columns);
         self.of_parts(columns, means, self.proportions().to_owned(), None)
     }
@@ -34,7 +34,7 @@ impl<F: Float> GaussianMixture<F> {
     /// As [`marginal`](Self::marginal); [`Error::LengthMismatch`](crate::Error::LengthMismatch) for another number of values, [`Error::NotFinite`](crate::Error::NotFinite) for one that is NaN
     /// or infinite; [`Error::Parameter`](crate::Error::Parameter) if no column is left, or if the values are so far from all components that none has a share.
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
-        let others = other_columns(columns, values, self.theta.common.frame.dim())?;
+        let others = other_columns(columns, values, &self.theta.common.frame)?;
         let left = others.len();
         let means = Mixture::means(self).mapv(Float::to_f64);
         let mut moved = means.select(Axis(1), &others);

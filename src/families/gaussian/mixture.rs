@@ -306,17 +306,6 @@ impl<F: Float> GaussianMixture<F> {
         covariances
     }
 
-    /// The variance of every column of each component (k, P), in the data's own unit, squared: the diagonals of
-    /// [`covariance`](Self::covariance).
-    #[must_use]
-    pub fn column_variances(&self) -> Array2<f64> {
-        let variances = self.variances();
-        match self.axes() {
-            Some(axes) => variances.dot(&axes.mapv(|x| x * x)),
-            None => variances,
-        }
-    }
-
     /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
     #[must_use]
     pub fn proportions(&self) -> ArrayView1<'_, f64> {
@@ -440,6 +429,14 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
             row.assign(&self.coordinates(c));
         }
         variances
+    }
+
+    fn column_variances(&self) -> Array2<f64> {
+        let variances = Mixture::variances(self);
+        match self.axes() {
+            Some(axes) => variances.dot(&axes.mapv(|x| x * x)),
+            None => variances,
+        }
     }
 }
 

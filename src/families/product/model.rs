@@ -8,7 +8,7 @@ use crate::base::file_fault::FileFault;
 use crate::base::float::Float;
 use crate::base::rng::Rng;
 use crate::costs::{Cost, OwnCost, penalised};
-use crate::families::columns::{check_columns, other_columns, shares_under};
+use crate::families::columns::{check_part, other_columns, shares_under};
 use crate::families::gaussian::family::Gaussian;
 use crate::families::gaussian::mixture::GaussianMixture;
 use crate::families::proportions::{Mixing, Proportions, components};
@@ -196,7 +196,7 @@ impl<F: Float> ProductMixture<F> {
     /// [`Error::Empty`](crate::Error::Empty) without columns; [`Error::Parameter`](crate::Error::Parameter) for one that there is not, or
     /// that comes twice.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
-        check_columns(columns, self.theta.frame.dim())?;
+        check_part(columns, &self.theta.frame)?;
         self.of_columns(columns, &[], self.theta.proportions.clone())
     }
 
@@ -205,7 +205,7 @@ impl<F: Float> ProductMixture<F> {
     /// # Errors
     /// As [`GaussianMixture::condition`].
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
-        let others = other_columns(columns, values, self.theta.frame.dim())?;
+        let others = other_columns(columns, values, &self.theta.frame)?;
         let shares = shares_under(&self.marginal(columns)?, values)?;
         let known = columns.iter().copied().zip(values.iter().copied());
         let known: Vec<_> = known.collect();
