@@ -116,7 +116,7 @@ struct Pass<'a, F> {
 
 impl ExactSums {
     /// The sums of an E-step over rows, each shared by its `width` best components; more than all are all. These are the weights of
-    /// the rows, if they have any: all of them may be 0. There may be no rows.
+    /// the rows, in place of those of the data: all of them may be 0. There may be no rows.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a `width` of 0, and for models of full or tied covariances or on a
@@ -193,7 +193,7 @@ impl ExactSums {
                     Some(supports) => supports.row(n),
                     None => all_ids.row(0),
                 };
-                let weight = weights.map_or(1.0, |weights| weights[n]);
+                let weight = weights.map_or_else(|| data.weight(n), |weights| weights[n]);
                 let support = support.to_slice().expect("in standard layout");
                 let nearest = nearest.as_ref().map(|nearest| nearest[i]);
                 let added = pass.add(&rows, i, weight, support, nearest, &mut sums);
@@ -497,6 +497,9 @@ mod tests {
                     .scaled_add(q / masses[c], &(&difference * &difference));
             }
             let sums = ExactSums::e_step(&model, &data, Some(w.view()), width).unwrap();
+            let weighted = Dense::weighted(&x, &w).unwrap();
+            let own = ExactSums::e_step(&model, &weighted, None, width);
+            assert_eq!(own.unwrap(), sums);
             let next = sums.update(&model).unwrap();
             let near =
                 |a: f64, b: f64| assert!((a - b).abs() <= 1e-11 * b.abs(), "{kind:?} {a} {b}");
@@ -569,10 +572,10 @@ mod tests {
     /// Sums for a score do not grow with the components, and say what the model says.
     #[test]
     fn a_score_has_no_moments() {
-        let (x, _) = rows(600);
+        let (x, w) = rows(600);
         for kind in KINDS {
             let model = model(kind);
-            let data = Dense::new(&x).unwrap();
+            let data = Dense::weighted(&x, &w).unwrap();
             let sums = ExactSums::score(&model, &data).unwrap();
             let expected = model.score(&data).unwrap();
             assert!(sums.components.iter().all(Vec::is_empty));
