@@ -9,7 +9,7 @@ use crate::kernels::panels::Panels;
 use crate::kernels::sparse::{Absent, Known};
 use crate::kernels::zeros::{self, NonZeros, Origin};
 use crate::kernels::{distance, sparse, stride};
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView2};
 
 /// `k` centres in `d` dimensions, in the coordinates of a [`Frame`], padded.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +148,17 @@ impl<F: Float> Centres<F> {
         entered
     }
 
+    /// Centres (k, d) in the columns of a frame, not rounded.
+    pub(crate) fn enter_wide(centres: &Array2<f64>, frame: &Frame<F>) -> Self {
+        let mut entered = Self::with_capacity(centres.nrows(), frame.dim());
+        let mut row = vec![F::zero(); stride(frame.dim())];
+        for centre in centres.rows() {
+            frame.enter_exact(&centre.to_vec(), &mut row);
+            entered.push(&row);
+        }
+        entered
+    }
+
     /// Seeds about which columns have these variances (d), in the unit of the frame, squared.
     pub(crate) fn with_spread(self, spread: Vec<f64>) -> Self {
         Self { spread, ..self }
@@ -173,17 +184,21 @@ impl<F: Float> Centres<F> {
 
     /// The centres (k, columns) in the data's own unit, rounded once.
     pub(crate) fn leave(&self, frame: &Frame<F>) -> Array2<F> {
-        let Some(basis) = frame.basis() else {
-            return Array2::from_shape_fn((self.len(), self.dim), |(c, j)| {
-                frame.leave(j, self.row(c)[j])
-            });
-        };
-        let mut centres = Array2::zeros((self.len(), self.dim));
-        for (c, mut out) in centres.outer_iter_mut().enumerate() {
-            let coordinates = (0..self.dim).map(|j| frame.leave_exact(j, self.row(c)[j]));
-            let mut columns: Vec<f64> = coordinates.collect();
-            basis.leave(&mut columns);
-            out.assign(&ArrayView1::from(&columns).mapv(held_in_range));
+        self.leave_wide(frame).mapv(held_in_range)
+    }
+
+    /// As [`leave`](Self::leave), not rounded.
+    pub(crate) fn leave_wide(&self, frame: &Frame<F>) -> Array2<f64> {
+        let exact = |(c, j): (usize, usize)| frame.leave_exact(j, self.row(c)[j]);
+        let mut centres = Array2::from_shape_fn((self.len(), self.dim), exact);
+        if let Some(basis) = frame.basis() {
+            for centre in centres
+                .as_slice_mut()
+                .unwrap_or_default()
+                .chunks_exact_mut(self.dim)
+            {
+                basis.leave(centre);
+            }
         }
         centres
     }

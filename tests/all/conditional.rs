@@ -226,3 +226,35 @@ fn parts_of_a_dirichlet_process_are_student_ts() {
         assert!(DirichletProcessMixture::<f64>::from_bytes(&bytes).unwrap() == far);
     }
 }
+
+/// Far from 0, numbers of the type are too coarse for the means: parts of a mixture keep the digits that the mixture has.
+#[test]
+fn parts_keep_the_digits_of_means_far_from_0() {
+    let x = blobs::<f64>(300, 3, 3, 5).mapv(|x| (x + 3e6) as f32);
+    let data = Dense::new(&x).unwrap();
+    let density = |model: &GaussianMixture<f32>, columns: &[usize]| {
+        let rows = x.select(Axis(1), columns);
+        model.log_densities(&Dense::new(&rows).unwrap()).unwrap()
+    };
+    for kind in [
+        Covariance::TiedSpherical,
+        Covariance::Diagonal,
+        Covariance::Full,
+        Covariance::Factors(1),
+    ] {
+        let model = algorithms::gmm(3)
+            .covariance(kind)
+            .fit(&data)
+            .unwrap()
+            .model;
+        let whole = density(&model, &[0, 1, 2]);
+        let same = density(&model.marginal(&[0, 1, 2]).unwrap(), &[0, 1, 2]);
+        let alone = density(&model.marginal(&[0]).unwrap(), &[0]);
+        for n in (0..300).step_by(60) {
+            assert!(close(whole[n], same[n], 1e-4), "{kind:?}");
+            let others = model.condition(&[0], &[f64::from(x[[n, 0]])]).unwrap();
+            let both = alone[n] + density(&others, &[1, 2])[n];
+            assert!(close(whole[n], both, 1e-3), "{kind:?} {both} {}", whole[n]);
+        }
+    }
+}

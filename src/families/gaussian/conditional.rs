@@ -5,7 +5,7 @@ use super::mixture::GaussianMixture;
 use crate::base::error::{Result, require};
 use crate::base::float::{Float, held_in_range};
 use crate::families::columns::{TOO_FAR, among, check_part, given, other_columns};
-use crate::model::Mixture;
+use crate::rows::Centres;
 use ndarray::{Array1, Array2, Array3, Axis};
 use std::f64::consts::TAU;
 
@@ -16,7 +16,7 @@ impl<F: Float> GaussianMixture<F> {
     /// [`Error::Parameter`](crate::Error::Parameter) without columns, for one that there is not, or that comes twice.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         check_part(columns, &self.theta.common.frame)?;
-        let means = Mixture::means(self).select(Axis(1), columns);
+        let means = self.exact_means().select(Axis(1), columns);
         self.of_parts(columns, means, self.proportions().to_owned(), None)
     }
 
@@ -36,7 +36,7 @@ impl<F: Float> GaussianMixture<F> {
     pub fn condition(&self, columns: &[usize], values: &[f64]) -> Result<Self> {
         let others = other_columns(columns, values, &self.theta.common.frame)?;
         let left = others.len();
-        let means = Mixture::means(self).mapv(Float::to_f64);
+        let means = self.exact_means();
         let mut moved = means.select(Axis(1), &others);
         let k = means.nrows();
         let mut logs = Array1::zeros(k);
@@ -61,15 +61,20 @@ impl<F: Float> GaussianMixture<F> {
         require(most.is_finite(), "values", most, TOO_FAR)?;
         let shares = logs.mapv(|log| (log - most).exp());
         let shares = &shares / shares.sum();
-        let moved = moved.mapv(|x| held_in_range(x));
         self.of_parts(&others, moved, shares, Some(covariances))
+    }
+
+    /// The means (k, d), not rounded: far from 0 they have more digits than numbers of the type.
+    fn exact_means(&self) -> Array2<f64> {
+        let common = &self.theta.common;
+        common.centres.leave_wide(&common.frame)
     }
 
     /// A mixture of these columns with covariances (k, d, d), or with those of the columns here.
     fn of_parts(
         &self,
         columns: &[usize],
-        means: Array2<F>,
+        exact: Array2<f64>,
         proportions: Array1<f64>,
         covariances: Option<Array3<f64>>,
     ) -> Result<Self> {
@@ -77,8 +82,9 @@ impl<F: Float> GaussianMixture<F> {
             Some(matrices) => matrices.index_axis(Axis(0), c).to_owned(),
             None => among(&self.covariance_of(c), columns),
         };
-        let k = means.nrows();
+        let k = exact.nrows();
         let frame = &self.theta.common.frame;
+        let means = exact.mapv(|x| held_in_range(x));
         let means = means.view();
         let shares = proportions.view();
         let kind = self.covariance_kind().of_columns(Among {
@@ -91,9 +97,13 @@ impl<F: Float> GaussianMixture<F> {
         if kind.factors().is_some() {
             let loadings = self.loadings().select(Axis(1), columns);
             let noise = self.noise().select(Axis(1), columns);
-            return Self::from_factors(means, loadings.view(), noise.view(), shares);
+            let mut part = Self::from_factors(means, loadings.view(), noise.view(), shares)?;
+            let common = &mut part.theta.common;
+            common.centres = Centres::enter_wide(&exact, &common.frame);
+            part.renew(None)?;
+            return Ok(part);
         }
         let covariances = kind.of_matrices(k, columns.len(), covariance);
-        Self::from_parameters(kind, means, covariances.view(), shares)
+        Self::of_means(kind, means, Some(&exact), covariances.view(), shares)
     }
 }

@@ -68,6 +68,17 @@ impl<F: Float> GaussianMixture<F> {
         variances: ArrayView<'_, f64, impl Dimension>,
         proportions: ArrayView1<'_, f64>,
     ) -> Result<Self> {
+        Self::of_means(kind, means, None, variances, proportions)
+    }
+
+    /// As [`from_parameters`](Self::from_parameters), with centres at the exact means (k, d), if there are any.
+    pub(super) fn of_means(
+        kind: Covariance,
+        means: ArrayView2<'_, F>,
+        exact: Option<&Array2<f64>>,
+        variances: ArrayView<'_, f64, impl Dimension>,
+        proportions: ArrayView1<'_, f64>,
+    ) -> Result<Self> {
         let summary = Summary::of_points(means, "means")?;
         let (k, dim) = means.dim();
         let shape = kind.shape(k, dim);
@@ -104,7 +115,10 @@ impl<F: Float> GaussianMixture<F> {
         if let Some(variance) = columns.find(|v| *v < f64::MIN_POSITIVE) {
             return Err(lost(variance));
         }
-        let centres = Centres::enter(means, &frame);
+        let centres = match exact {
+            Some(exact) => Centres::enter_wide(exact, &frame),
+            None => Centres::enter(means, &frame),
+        };
         let mut covariances = Covariances::new(kind, &centres);
         if let Some(variance) = covariances.kind_mut().set(&scaled)? {
             return Err(lost(variance));
