@@ -3,20 +3,21 @@
 
 mod compare;
 mod families;
+mod rows;
 
 pub use compare::{
     close, distance, last, mean_of, on, rises, rises_in_phases, rounding, same, same_mean,
     same_on_threads, squared_distance,
 };
 pub use families::Family;
+pub use rows::{Stored, blobs};
 
 use coremix::coreset::Subset;
-use coremix::data::Source;
 use coremix::families::Product;
 use coremix::m_step::MStep;
 use coremix::prelude::*;
 use coremix::stage::{Rng, Shape, Stage};
-use coremix::{BoxedMixture, Builder, Element, Float, algorithms, metrics};
+use coremix::{BoxedMixture, Builder, Float, algorithms, metrics};
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis};
 use std::f64::consts::PI;
 use std::path::Path;
@@ -670,15 +671,6 @@ pub fn read(name: &str) -> Array2<f64> {
     Array2::from_shape_fn((rows.len(), rows[0].len()), |(i, j)| rows[i][j])
 }
 
-/// `n` points around `blobs` centres, some far apart and some overlapping.
-pub fn blobs<F: Float>(n: usize, d: usize, blobs: usize, seed: u64) -> Array2<F> {
-    let mut rng = Rng::from_seed(seed);
-    let centres = Array2::from_shape_fn((blobs, d), |_| 4.0 * rng.normal());
-    Array2::from_shape_fn((n, d), |(n, j)| {
-        F::from_f64(centres[[n % blobs, j]] + rng.normal())
-    })
-}
-
 /// Stretched and turned, so that covariances are full.
 pub fn turned<F: Float>(n: usize, d: usize, seed: u64) -> Array2<F> {
     let mut rng = Rng::from_seed(seed ^ 0x7075);
@@ -706,24 +698,3 @@ pub fn seeds<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Array2<F> {
     x.select(ndarray::Axis(0), &rows[..k])
 }
 
-/// Rows that are read from an array, as from a file.
-#[derive(Debug)]
-pub struct Stored<T>(pub Array2<T>);
-
-impl<T: Element> Source for Stored<T> {
-    type Element = T;
-
-    fn len(&self) -> usize {
-        self.0.nrows()
-    }
-
-    fn dim(&self) -> usize {
-        self.0.ncols()
-    }
-
-    fn read(&self, first: usize, out: &mut [T]) -> std::io::Result<()> {
-        let values = self.0.as_slice().unwrap();
-        out.copy_from_slice(&values[first * self.dim()..][..out.len()]);
-        Ok(())
-    }
-}

@@ -40,7 +40,6 @@ mod datasets;
 mod directions;
 mod dirichlet_process;
 mod dirichlet_scales;
-mod elements;
 mod equations;
 mod every_kind;
 mod factors;

@@ -1,14 +1,19 @@
-//! Rows stored in small number types: fits are those of the same values in `f32`, bit for bit.
+//! Rows stored in small number types: fits are those of the same values in `f32`, bit for bit. A program of its own, since numbers
+//! of sixteen bits need the feature `half`, with which the crate would be built a second time: `cargo test --features half --test elements`.
 
-use crate::common::{Stored, blobs};
+#[path = "all/common/rows.rs"]
+mod rows;
+
 use coremix::data::Blocks;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Element, Fit, Save};
+#[cfg(feature = "half")]
 use half::{bf16, f16};
 use ndarray::{Array1, Array2};
+use rows::{Stored, blobs};
 
 /// Whole numbers that all types hold.
-fn rows(columns: usize) -> Array2<f32> {
+fn whole_numbers(columns: usize) -> Array2<f32> {
     blobs::<f32>(700, columns, 5, 1).mapv(|x| (4.0 * x).round().clamp(0.0, 100.0))
 }
 
@@ -21,7 +26,7 @@ fn found(fit: &Fit<BoxedMixture<f32>>) -> (Vec<u8>, Vec<u64>) {
 fn fits_are_those_of_f32<T: Element<Float = f32>>(of: impl Fn(f32) -> T) {
     // Short rows, whole vectors, and rows that end within one.
     for columns in [1, 3, 8, 16, 21] {
-        let wide = rows(columns);
+        let wide = whole_numbers(columns);
         let narrow = wide.mapv(&of);
         let back = narrow.mapv(|x| x.widen());
         assert_eq!(back, wide);
@@ -40,7 +45,7 @@ fn fits_are_those_of_f32<T: Element<Float = f32>>(of: impl Fn(f32) -> T) {
             assert!(fit(&blocks) == expected, "{name} from blocks, {columns}");
         }
     }
-    let (wide, narrow) = (rows(24), rows(24).mapv(&of));
+    let (wide, narrow) = (whole_numbers(24), whole_numbers(24).mapv(&of));
     let (wide, narrow) = (
         Sketch::new(wide.view(), 6, 1).unwrap(),
         Sketch::new(narrow.view(), 6, 1).unwrap(),
@@ -55,6 +60,7 @@ fn whole_numbers_of_eight_bits() {
     fits_are_those_of_f32(|x| x as i8);
 }
 
+#[cfg(feature = "half")]
 #[test]
 fn floating_point_numbers_of_sixteen_bits() {
     fits_are_those_of_f32(f16::from_f32);
@@ -62,6 +68,7 @@ fn floating_point_numbers_of_sixteen_bits() {
 }
 
 /// All values of both types are those of the crate that has the types.
+#[cfg(feature = "half")]
 #[test]
 fn sixteen_bits_are_widened_exactly() {
     let same = |found: f32, expected: f32| {
@@ -75,9 +82,10 @@ fn sixteen_bits_are_widened_exactly() {
 }
 
 /// NaN and infinity of these types are found where they are.
+#[cfg(feature = "half")]
 #[test]
 fn what_is_no_number_is_an_error() {
-    let mut x = rows(9).mapv(f16::from_f32);
+    let mut x = whole_numbers(9).mapv(f16::from_f32);
     x[[3, 7]] = f16::NAN;
     let error = Dense::new(&x).map(drop).unwrap_err().to_string();
     assert!(
