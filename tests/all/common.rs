@@ -697,4 +697,3 @@ pub fn seeds<F: Float>(x: &Array2<F>, k: usize, seed: u64) -> Array2<F> {
     }
     x.select(ndarray::Axis(0), &rows[..k])
 }
-
