@@ -105,6 +105,16 @@ def test_rows_may_be_so_far_away(kind):
 
 
 @pytest.mark.parametrize("kind", MIXTURES)
+def test_a_row_of_weight_0_may_be_anywhere(kind):
+    x = blobs(600)
+    model = coremix.GaussianMixture(5, covariance_type=kind, random_state=0, max_iter=1).fit(x)
+    weights = np.where(np.arange(len(x)) == 7, 0.0, 1.0)
+    far = x.copy()
+    far[7] = 1e20
+    assert coremix.stats(far, model, weights) == coremix.stats(x, model, weights)
+
+
+@pytest.mark.parametrize("kind", MIXTURES)
 def test_weights_of_any_size(kind):
     """From 1e-9 to 1e9, all of them or side by side."""
     x = blobs(1_500)

@@ -357,6 +357,11 @@ impl<F: Float> Pass<'_, F> {
         nearest: Option<u32>,
         sums: &mut ExactSums,
     ) -> Option<()> {
+        sums.rows += 1;
+        // A row of weight 0 may be anywhere.
+        if weight == 0.0 {
+            return Some(());
+        }
         let dim = rows.dim;
         let log_joint = self.model.log_joint();
         let mut costs = Vec::with_capacity(support.len());
@@ -368,7 +373,6 @@ impl<F: Float> Pass<'_, F> {
         let sum = posterior::shares(&costs, best, log_joint.beta, &mut shares);
         let known = log_joint.alpha + dim as f64 * log_joint.gamma;
         let density = known - log_joint.beta * best + sum.ln();
-        sums.rows += 1;
         WEIGHT.count(weight, &mut sums.weight)?;
         NATS.count(weight * density, &mut sums.free_energy)?;
         let mut difference = vec![0.0; dim];
@@ -376,7 +380,7 @@ impl<F: Float> Pass<'_, F> {
         let squared = self.apart(rows.row(i), nearest, &mut difference)?;
         let unit = self.units.squared;
         unit.count(weight * squared, &mut sums.squared)?;
-        if !self.moments || weight == 0.0 {
+        if !self.moments {
             return Some(());
         }
         // No sum needs the others (E41).
