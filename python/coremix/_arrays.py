@@ -199,12 +199,13 @@ def narrow(X: Any) -> Any:
         raise ValueError(f"X: {str(error).partition(chr(10))[0]}") from error
 
 
-def rows_in_memory(X: Any, columns: list[str] | None = None, missing: bool = False) -> Any:
+def rows_in_memory(X: Any, columns: list[str] | None = None, missing: bool = False, texts: dict[str, list[str]] | None = None) -> Any:
     """The rows of X, of which there may be none, for the native part.
 
     With the names of a model's columns: these columns in this order, if X has names. ``missing``: nulls and NaN are missing values.
+    ``texts``: the columns whose text is codes, in their order.
     """
-    table = table_of(X, columns, missing)
+    table = table_of(X, columns, missing, texts or (), texts)
     if table is not None:
         return table
     X = with_zeros(X)
@@ -257,6 +258,9 @@ def _exact(X: Any, name: str) -> None:
     except (TypeError, ValueError):
         # The checks that follow say why it is none.
         return
+    if values.dtype.kind == "c":
+        # NumPy's own conversion leaves out a part.
+        raise ValueError(f"{name}: Complex data not supported\n{X}\n")
     place = _inexact(values)
     if place is not None:
         row, *column = np.unravel_index(place, values.shape) if values.ndim else (0,)

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _coremix
 from ._arrays import unmasked
-from ._checks import check_fitted, finite, rows_of_array
+from ._checks import check_fitted, check_order, finite, rows_of_array
 from ._coremix import Scan
 from ._estimator import Estimator
-from ._input import Rows, batch_weights, rows_of, sound_weights, weights_of
+from ._input import Rows, kept, rows_of, sound_weights, weights_of
 from ._parameters import Callback, Parameters, RandomState
 from ._progress import Line
 from ._report import Report
@@ -242,7 +242,7 @@ class CoremixEstimator(Parameters, Estimator):
         """Takes a batch of rows in, while no other thread does."""
         first = "_stream" not in self.__dict__
         rows = rows_of(self, X, reset=first)
-        weights = batch_weights(sample_weight, rows)
+        weights = weights_of(sample_weight, rows, of_batch=True)
         if first:
             clusters = self._count(self._clusters)
             own = self.coreset_size
@@ -395,6 +395,7 @@ class CoremixEstimator(Parameters, Estimator):
         name, given = self._initial()
         if given is None:
             return None
+        check_order(given, name, self._column_names())
         centres = finite(rows_of_array(unmasked(given, name), (np.float64,)), name)
         if centres.shape != (clusters, self.n_features_in_):
             shape = (clusters, self.n_features_in_)
@@ -468,6 +469,10 @@ class CoremixEstimator(Parameters, Estimator):
         """Whether there is a fit of rows with missing values."""
         return True
 
+    def _rereadable(self, X: Rows) -> Any:
+        """X as its fits read it, to be read more than once."""
+        return kept(X, [name for name in self._category_columns() if isinstance(name, str)] or None, bool(self.allow_missing))
+
     def _category_columns(self) -> list[int | str]:
         """The columns that are categories, by their numbers or names."""
         return []
@@ -526,13 +531,13 @@ class CoremixEstimator(Parameters, Estimator):
         left out. A missing value is taken to be as far from the mean as the variance of the cluster says.
         """
         rows = self._ask(X)
-        weights = batch_weights(sample_weight, rows)
+        weights = weights_of(sample_weight, rows, of_batch=True)
         return self._model.medoids(rows, weights, threads_of(self.n_jobs))
 
     def sizes(self, X: Rows, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
         """The sum of ``sample_weight`` over the rows of ``X`` in each cluster, or their number: shape (n_clusters,)."""
         rows = self._ask(X)
-        weights = sound_weights(batch_weights(sample_weight, rows))
+        weights = sound_weights(weights_of(sample_weight, rows, of_batch=True))
         return self._model.sizes(rows, weights, threads_of(self.n_jobs))
 
     def assign(self, X: Rows, path: str | PathLike[str], *, log_density: bool = False, force: bool = False) -> None:

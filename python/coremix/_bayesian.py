@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._arrays import unmasked
-from ._checks import array_of, finite
+from ._checks import array_of, check_order, finite
 from ._mixture import CarefulMixture, CoremixMixture
 
 
@@ -42,6 +42,7 @@ class CoremixProcess(CoremixMixture):
             if not np.isfinite(float(given)):
                 raise ValueError(f"{name} = {given}: must be finite")
             return np.full(shape, float(given)) if len(shape) == 1 else np.eye(shape[0]) * float(given)
+        check_order(given, name, self._column_names())
         array = finite(array_of(unmasked(given, name)), name)
         if array.shape != shape:
             raise ValueError(f"{name} has the shape {array.shape}, expected {shape}, or a number")

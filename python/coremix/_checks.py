@@ -80,6 +80,14 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     return found
 
 
+def check_order(given: Any, name: str, columns: list[str] | None) -> None:
+    """An error where a frame or a series has other names than these columns, or another order of them: it would be read by places."""
+    names: Any = getattr(given, "column_names", getattr(given, "columns", getattr(given, "index", None)))
+    names = list(names) if hasattr(names, "__iter__") else []
+    if columns is not None and names and names != columns and all(isinstance(own, str) for own in names):
+        raise ValueError(f"{name} has the columns {names}, and must have {columns}, in this order")
+
+
 def check_width(estimator: Any, columns: int) -> None:
     """An error where rows have another number of columns than those of the fit."""
     known = estimator.n_features_in_

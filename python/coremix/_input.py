@@ -22,7 +22,7 @@ from ._arrays import (
     with_all_zeros,
     with_zeros,
 )
-from ._checks import array_of, check_rows, check_width, note_names
+from ._checks import array_of, check_order, check_rows, check_width, note_names
 from ._coremix import Scan
 from ._scan import is_apart, scan
 from ._sklearn import issparse
@@ -137,13 +137,27 @@ def _is_known(estimator: Any, X: Any) -> bool:
     )
 
 
-def rows_alone(X: Any, columns: list[str] | None = None, missing: bool = False) -> Any:
+def rows_alone(X: Any, columns: list[str] | None = None, missing: bool = False, texts: dict[str, list[str]] | None = None) -> Any:
     """As :func:`rows_in_memory`; rows that are not in memory as a scan."""
-    return rows_in_memory(kept(X), columns, missing)
+    found = kept(X, texts or None, missing)
+    if isinstance(found, Scan) and texts and found.texts != texts:
+        found = found.again(categories=texts)
+    if texts and isinstance(found, (np.ndarray, list, tuple)):
+        _check_array(found, texts)
+    return rows_in_memory(found, columns, missing, texts)
 
 
-def weights_of(sample_weight: ArrayLike | None, rows: Any) -> NDArray[np.float64] | None:
-    """The weights of these rows (n_samples,), or None: those of a scan, if it has some."""
+def one_row(row: Any, columns: list[str] | None, texts: dict[str, list[str]]) -> Any:
+    """A single row (n_features,), or a table that has no other, as :func:`rows_alone`."""
+    check_order(row, "the row", columns)
+    rows = rows_alone([row], columns, texts=texts)
+    if len(rows) != 1:
+        raise ValueError(f"{len(rows)} rows: give one; predict takes several")
+    return rows
+
+
+def weights_of(sample_weight: ArrayLike | None, rows: Any, *, of_batch: bool = False) -> NDArray[np.float64] | None:
+    """The weights of these rows (n_samples,), or None: those of a scan, if it has some. A batch may have no weight at all."""
     n_samples = len(rows)
     own = rows.weights if isinstance(rows, Scan) else None
     if sample_weight is None:
@@ -158,16 +172,9 @@ def weights_of(sample_weight: ArrayLike | None, rows: Any) -> NDArray[np.float64
     weights = array_of(unmasked(sample_weight, "sample_weight"))
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}")
-    if n_samples and not weights.any():
+    if n_samples and not of_batch and not weights.any():
         raise ValueError("sample_weight: every weight is zero; at least one must be larger")
     return weights
-
-
-def batch_weights(weights: ArrayLike | None, rows: Any) -> NDArray[np.float64] | None:
-    """As :func:`weights_of`; a batch may have no weight at all."""
-    if weights is not None and not np.any(weights):
-        return np.zeros(len(rows))
-    return weights_of(weights, rows)
 
 
 def _check_categories(X: Any, categories: list[int | str]) -> None:

@@ -13,7 +13,7 @@ from ._base import CoremixEstimator, threads_of
 from ._checks import check_fitted
 from ._coremix import Scan
 from ._estimator import Transformer
-from ._input import Rows, kept, weights_of
+from ._input import Rows, weights_of
 from ._parameters import OfChains, OfKMeans, OfMetric, OfSeeds
 from ._sklearn import contained
 
@@ -105,7 +105,7 @@ class CoremixKMeans(OfMetric, OfKMeans, CoremixEstimator, Transformer):
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """:meth:`fit` on ``X``, ``y`` and ``sample_weight``, then the nearest centre of each row: shape (n_samples,)."""
-        X = kept(X)
+        X = self._rereadable(X)
         self.fit(X, y, sample_weight)
         return self.labels_ if "labels_" in self.__dict__ else self.predict(X)
 
@@ -117,7 +117,7 @@ class CoremixKMeans(OfMetric, OfKMeans, CoremixEstimator, Transformer):
 
     def fit_transform(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.floating]:
         """:meth:`fit` on ``X``, ``y`` and ``sample_weight``, then :meth:`transform` of the same rows."""
-        X = kept(X)
+        X = self._rereadable(X)
         return self.fit(X, y, sample_weight).transform(X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from . import _coremix
 from ._arrays import unmasked
 from ._base import CoremixEstimator, seed_of, threads_of
-from ._checks import check_fitted
-from ._input import Rows, kept, sound_weights, weights_of
+from ._checks import check_fitted, check_order
+from ._input import Rows, sound_weights, weights_of
 from ._parameters import OfMixture, OfStart
 from ._precisions import precision_roots, precisions_of
 from ._sklearn import issparse
@@ -179,7 +179,7 @@ class CoremixMixture(OfMixture, CoremixEstimator):
 
     def fit_predict(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """:meth:`fit` on ``X``, ``y`` and ``sample_weight``, then the likeliest component of each row: shape (n_samples,)."""
-        X = kept(X)
+        X = self._rereadable(X)
         return self.fit(X, y, sample_weight).predict(X)
 
     def predict_proba(self, X: Rows) -> NDArray[np.floating]:
@@ -274,6 +274,8 @@ class CoremixMixture(OfMixture, CoremixEstimator):
         """
         check_fitted(self)
         places = self._places("columns", columns)
+        names = self._column_names()
+        check_order(values, "values", None if names is None else [names[j] for j in places])
         if isinstance(values, (list, tuple)) and len(values) == len(places):
             values = [self._code(j, value) for j, value in zip(places, values, strict=True)]
         known = np.asarray(unmasked(values, "values"), dtype=np.float64)

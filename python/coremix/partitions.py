@@ -20,7 +20,7 @@ from . import _coremix
 from ._base import CoremixEstimator, seed_of, threads_of
 from ._checks import check_fitted
 from ._coremix import Model
-from ._input import Rows, batch_weights, rows_alone
+from ._input import Rows, rows_alone, weights_of
 from ._kmeans import CoremixKMeans
 
 __all__ = ["assign", "describe", "merge", "model_of", "sample", "stats", "update"]
@@ -56,7 +56,7 @@ def stats(
     return _coremix.stats(
         rows,
         model,
-        weights=batch_weights(weights, rows),
+        weights=weights_of(weights, rows, of_batch=True),
         width=width,
         threads=threads_of(n_jobs),
     )
@@ -96,7 +96,7 @@ def sample(
     well: estimators with ``allow_missing=True`` take it. ``n_jobs`` is the number of threads.
     """
     rows = rows_alone(batch, None, bool(allow_missing))
-    return _coremix.sample(_coremix.Missing(rows) if allow_missing else rows, size, seed_of(seed), weights=batch_weights(weights, rows), threads=threads_of(n_jobs))
+    return _coremix.sample(_coremix.Missing(rows) if allow_missing else rows, size, seed_of(seed), weights=weights_of(weights, rows, of_batch=True), threads=threads_of(n_jobs))
 
 
 def assign(batch: Rows, model: Model | CoremixEstimator, *, n_jobs: int | None = None) -> NDArray[np.int32]:

@@ -3,7 +3,7 @@
 use crate::arrow::Table;
 use crate::asked::Asked;
 use crate::csr::Csr;
-use crate::fitted::Texts;
+use crate::fitted::{Model, Texts};
 use crate::scan::{Ahead, Reading, Scan};
 use crate::strided::{Array, Strided};
 use crate::threads;
@@ -64,17 +64,16 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input<'py> {
 }
 
 impl<'py> Given<'py> {
-    /// The rows of x: the columns of these names, where both have names.
-    fn read(x: &Bound<'py, PyAny>, columns: Option<&[String]>, may_miss: bool) -> PyResult<Self> {
+    /// The rows of x for a model: its columns, where both have names, and the codes of its texts.
+    fn read(x: &Bound<'py, PyAny>, of: Option<&Model>, may_miss: bool) -> PyResult<Self> {
         if let Some(array) = Array::read(x) {
             return Ok(Self::Array(array));
         }
-        if let Ok(scan) = x.cast::<Scan>() {
-            return Self::scan(scan, columns);
-        }
-        // Lists, other numbers, frames and tables.
+        let columns = of.and_then(|model| model.1.as_deref());
+        let texts = of.map(|model| &model.2);
+        // Lists, other numbers, frames and tables, and scans whose categories may be other ones.
         let read = x.py().import("coremix._input")?;
-        let read = read.call_method1("rows_alone", (x, columns, may_miss))?;
+        let read = read.call_method1("rows_alone", (x, columns, may_miss, texts))?;
         if let Ok(scan) = read.cast::<Scan>() {
             return Self::scan(scan, columns);
         }
@@ -102,16 +101,16 @@ impl<'py> Given<'py> {
 }
 
 impl<'py> Input<'py> {
-    /// The rows of x: the columns of these names, where both have names.
-    pub(crate) fn read(x: &Bound<'py, PyAny>, columns: Option<&[String]>) -> PyResult<Self> {
+    /// The rows of x for a model: its columns, where both have names, and the codes of its texts.
+    pub(crate) fn read(x: &Bound<'py, PyAny>, of: Option<&Model>) -> PyResult<Self> {
         let missing = x.cast::<Missing>().ok();
         let may_miss = missing.is_some();
-        let of = match missing {
+        let rows = match missing {
             Some(missing) => missing.get().of.bind(x.py()),
             None => x,
         };
         Ok(Self {
-            of: Given::read(of, columns, may_miss)?,
+            of: Given::read(rows, of, may_miss)?,
             may_miss,
         })
     }

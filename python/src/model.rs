@@ -188,7 +188,7 @@ impl Model {
         x: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         let mut labels = Vec::with_capacity(x.len());
         each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
             let found = model.predict(&*rows.asked::<F>(None)?)?;
@@ -212,7 +212,7 @@ impl Model {
         x: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         each!(self, model: F => {
             let mut all = Array2::<F>::default((x.len(), model.components()));
             self.asked(py, &x, threads, |rows, part| {
@@ -233,7 +233,7 @@ impl Model {
         threads: usize,
         expected: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         each!(self, model: F => {
                     let mut all = Array2::<F>::default((x.len(), self.columns()));
                     self.asked(py, &x, threads, |rows, part| {
@@ -263,7 +263,7 @@ impl Model {
         threads: usize,
         return_distance: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         each!(self, model: F => {
                     let shape = (x.len(), m.min(model.components()));
                     let mut ids = Array2::<i32>::default(shape);
@@ -296,7 +296,7 @@ impl Model {
         weights: Weights<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         let weights = weights_for(&weights, &x)?;
         let mut medoids = Medoids::new(self.components());
         each!(self, model: F => self.weighed(py, &x, weights, threads, |rows, own, first| {
@@ -313,7 +313,7 @@ impl Model {
         x: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         let mut densities = Vec::with_capacity(x.len());
         each!(self, model: F => self.asked(py, &x, threads, |rows, _| {
             densities.extend(model.log_densities(&*rows.asked::<F>(None)?)?);
@@ -330,7 +330,7 @@ impl Model {
         x: &Bound<'py, PyAny>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         each!(self, model: F => {
             let mut all = Array2::<F>::default((x.len(), model.components()));
             self.asked(py, &x, threads, |rows, part| {
@@ -350,7 +350,7 @@ impl Model {
         weights: Weights<'py>,
         threads: usize,
     ) -> PyResult<f64> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         let weights = weights_for(&weights, &x)?;
         let mut total = 0.0;
         each!(self, model: F => self.weighed(py, &x, weights, threads, |rows, own, _| {
@@ -369,7 +369,7 @@ impl Model {
         weights: Weights<'py>,
         threads: usize,
     ) -> PyResult<f64> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         let weights = weights_for(&weights, &x)?;
         let mut total = 0.0;
         each!(self, model: F => self.weighed(py, &x, weights, threads, |rows, own, _| {
@@ -388,7 +388,7 @@ impl Model {
         weights: Weights<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         let weights = weights_for(&weights, &x)?;
         let mut sizes = vec![0.0; self.components()];
         each!(self, model: F => self.asked(py, &x, threads, |rows, part| {
@@ -414,7 +414,7 @@ impl Model {
         threads: usize,
     ) -> PyResult<()> {
         const LOG_DENSITY: &str = "log_density";
-        let x = Input::read(x, self.1.as_deref())?;
+        let x = Input::read(x, Some(self))?;
         let columns: &[&str] = if densities { &[LOG_DENSITY] } else { &[] };
         LabelWriter::check(&path, columns).map_err(raise)?;
         let (keys, names) = x.keys().map_err(raise)?;

@@ -79,7 +79,7 @@ enum Row<'py> {
 }
 
 impl<'py> Row<'py> {
-    fn read(x: &Bound<'py, PyAny>, names: Option<&[String]>) -> PyResult<Self> {
+    fn read(x: &Bound<'py, PyAny>, of: &Model) -> PyResult<Self> {
         // A subclass may be a masked array.
         if x.is_exact_instance_of::<PyUntypedArray>() {
             if let Ok(array) = x.cast::<PyArray1<f64>>() {
@@ -100,7 +100,9 @@ impl<'py> Row<'py> {
         {
             return Ok(Self::Other(values));
         }
-        let rows = Input::read(PyList::new(x.py(), [x])?.as_any(), names)?;
+        let one = x.py().import("coremix._input")?;
+        let one = one.call_method1("one_row", (x, of.1.as_deref(), &of.2))?;
+        let rows = Input::read(&one, Some(of))?;
         let rows = f64::read(&rows.rows(&Cancel::new()));
         let mut values = vec![0.0; rows.dim()];
         rows.read(0, &mut values)?;
@@ -120,15 +122,15 @@ pub(crate) struct Predictor {
 /// Does something for either number type.
 macro_rules! ask {
     ($self:ident, $row:ident, $ask:expr) => {{
-        let names = $self.of.get().1.as_deref();
+        let of = $self.of.get();
         // Before the lock: it may run Python, in which another thread could wait for the lock.
-        let row = Row::read($row, names)?;
+        let row = Row::read($row, of)?;
         let mut own = $self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match &mut *own {
             OfNumber::Single(own) => own.ask(&row, $ask),
             OfNumber::Double(own) => own.ask(&row, $ask),
         };
-        found.map_err(|error| raise_in(error, names))
+        found.map_err(|error| raise_in(error, of.1.as_deref()))
     }};
 }
 

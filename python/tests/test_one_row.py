@@ -6,7 +6,10 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
+import scipy.sparse
 
 import coremix
 from conftest import blobs
@@ -74,6 +77,24 @@ def test_wrong_rows(X, row, what):
         with pytest.raises(ValueError, match=what):
             ask(row)
     assert one(X[0]) == expected
+
+
+def test_a_row_is_one_row_of_the_columns_of_the_fit(X):
+    """A table of several rows has no label, and neither has a series of other columns."""
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    one = fitted(coremix.KMeans(6, random_state=0), frame).predictor()
+    last = frame[-1:]
+    kinds = [pd.DataFrame, polars.from_pandas, pyarrow.Table.from_pandas, lambda rows: scipy.sparse.csr_matrix(rows.to_numpy())]
+    for kind in kinds:
+        assert one(kind(last)) == one(X[-1])
+        for rows in [frame[:3], frame[:0]]:
+            with pytest.raises(ValueError, match=f"{len(rows)} rows: give one"):
+                one(kind(rows))
+    assert one(frame.iloc[-1]) == one(pd.Series(X[-1])) == one(X[-1])
+    with pytest.raises(ValueError, match=r"columns \['e', .*must have \['a', "):
+        one(frame.iloc[-1][::-1])
+    with pytest.raises(ValueError, match="Complex"):
+        one(X[-1] + 1j)
 
 
 def test_before_a_fit():

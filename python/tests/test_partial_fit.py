@@ -122,6 +122,22 @@ def test_batches_must_fit_together():
     np.testing.assert_array_equal(model.predict(frame), coremix.KMeans(3, random_state=0).fit(frame).predict(frame))
 
 
+@pytest.mark.parametrize("weights", [[], np.zeros(3), np.zeros((4, 1)), np.ma.array(np.zeros(4), mask=[0, 0, 1, 0])], ids=str)
+def test_weights_of_0_are_one_for_each_row(weights):
+    """A batch may have no weight at all, but never other weights than rows."""
+    X = blobs(300)
+    model = coremix.KMeans(2, random_state=0).fit(X)
+    for ask in [
+        lambda own: coremix.KMeans(2).partial_fit(X[:4], sample_weight=own),
+        lambda own: model.sizes(X[:4], sample_weight=own),
+        lambda own: model.medoids(X[:4], sample_weight=own),
+        lambda own: coremix.stats(X[:4], model, own),
+    ]:
+        ask(np.zeros(4))
+        with pytest.raises(ValueError, match="expected \\(4,\\)|row 2 is masked"):
+            ask(weights)
+
+
 def test_tables_and_number_types():
     X = blobs(300, 2, 3).astype(np.float32)
     found = [

@@ -520,6 +520,16 @@ def test_missing_values(tmp_path, make):
     assert model_of().fit(rows)._model == model_of().fit(there)._model
 
 
+def test_labels_of_a_fit_of_batches_with_missing_values():
+    x = blobs(500, 3)
+    x[[5, 70], [1, 0]] = np.nan
+    rows = pyarrow.dataset.dataset(table_of(x))
+    for estimator in [coremix.KMeans(3, allow_missing=True, random_state=0), coremix.GaussianMixture(3, allow_missing=True, random_state=0)]:
+        assert (estimator.fit_predict(rows) == clone(estimator).fit(x).predict(x)).all()
+    assert coremix.KMeans(3, allow_missing=True).fit_transform(rows).shape == (500, 3)
+    assert np.isnan(coremix.sample(rows, 1_000, 0, allow_missing=True)[0]).sum() == 2
+
+
 def test_keys_without_rows_that_are_left_out(tmp_path):
     _, key = keyed(tmp_path, missing=[3, 4, 1_500])
     rows = coremix.scan(tmp_path / "keyed.parquet", key="name", drop_missing=True)

@@ -4,6 +4,9 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
+import pyarrow.dataset
 import pytest
 
 import coremix
@@ -344,3 +347,22 @@ def test_categories_have_a_limit():
     model = TableMixture(50, categories=[1], memory="64MiB")
     with pytest.raises(ValueError, match="memory = 64 MiB, where table needs"):
         model.fit(rows)
+
+
+@pytest.mark.parametrize("kind", [lambda X: X, polars.from_pandas, pyarrow.Table.from_pandas, lambda X: pyarrow.dataset.dataset(pyarrow.Table.from_pandas(X))])
+def test_models_and_fits_read_text_as_the_same_codes(kind):
+    """Dates and words, also where the estimator is not asked itself, and where rows are read batch by batch."""
+    x, group = table()
+    days = np.array(["2024-01-31", "2024-05-31", "2023-12-31"])[group]
+    X = pd.DataFrame({"x": x[:, 3], "day": days, "colour": np.array(["red", "blue", "green"])[group]})
+    for categories in (["day"], ["day", "colour"]):
+        rows = kind(X[["x", *categories]])
+        mixture = TableMixture(3, categories=categories, random_state=0)
+        labels = mixture.fit_predict(rows)
+        assert mixture.categories_[1].tolist() == sorted(set(days))
+        assert (coremix.assign(rows, mixture) == labels).all()
+        assert (mixture._model.log_densities(rows) == mixture.score_samples(rows)).all()
+    one = mixture.predictor()
+    assert [one(X[n : n + 1]) for n in range(5)] == labels[:5].tolist()
+    with pytest.raises(ValueError, match="text such as '2024-01-31' in rows without names"):
+        mixture._model.predict(np.array([[0.0, "2024-01-31", "red"]], dtype=object))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 import scipy.sparse as sp
 from conftest import blobs
@@ -60,6 +61,12 @@ WRONG = [
     ("a path", lambda _: KMeans(2).fit("points.csv"), TypeError, ["points.csv", "coremix.scan(X)"]),
     ("a generator", lambda _: KMeans(2).fit(rows for rows in [X]), TypeError, ["only once", "a function"]),
     ("complex numbers", lambda _: KMeans(2).fit(X + 1j), ValueError, ["Complex data not supported"]),
+    ("complex numbers in a list", lambda _: KMeans(2).fit(list(X + 1j)), ValueError, ["Complex data not supported"]),
+    ("complex weights in a list", lambda _: KMeans(2).fit(X, sample_weight=list(ONES + 1j)), ValueError, ["Complex data not supported"]),
+    ("centres of columns in another order", lambda _: KMeans(2, init=FRAME[:2].iloc[:, ::-1]).fit(FRAME), ValueError, ["init has the columns ['d', ", "must have ['a', "]),
+    ("means of other columns", lambda _: GaussianMixture(2, means_init=pyarrow.table({n: [0.0, 1.0] for n in "abce"})).fit(FRAME), ValueError, ["'e'], and must"]),
+    ("a prior in another order", lambda _: BayesianGaussianMixture(2, mean_prior=FRAME.mean()[::-1]).fit(FRAME), ValueError, ["mean_prior has the columns ['d', "]),
+    ("values in another order", lambda _: GaussianMixture(2).fit(FRAME).condition(["a", "b"], FRAME.iloc[0][["b", "a"]]), ValueError, ["values has the columns ['b', 'a']"]),
     ("more clusters than rows", lambda _: KMeans(300).fit(X), ValueError, ["n_samples=200", "n_clusters=300"]),
     ("no clusters", lambda _: KMeans(0).fit(X), ValueError, ["n_clusters = 0", "at least 1"]),
     ("half a component", lambda _: GaussianMixture(2.5).fit(X), TypeError, ["n_components = 2.5", "an integer"]),
