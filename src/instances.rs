@@ -7,16 +7,21 @@
 use crate::algorithms::by_name::Algorithm;
 use crate::base::error::Result;
 use crate::base::float::Float;
+use crate::costs::Cost;
 use crate::data::{Data, Dense, Sketch};
 use crate::fit::Estimator;
-use crate::model::Score;
 use crate::model::facts::Facts;
 use crate::model::predict::{self, Classified};
+use crate::model::{BoxedMixture, Score};
+use crate::model::{clusters, predictor};
+use crate::rows::{Frame, Rows};
 use ndarray::{Array1, Array2};
 
 type Model<'a, F> = &'a Facts<'a, F>;
-type Rows<'a, F> = &'a dyn Data<F>;
+type DataOf<'a, F> = &'a dyn Data<F>;
 type Labels = Array1<u32>;
+/// The row nearest to each mean, with its squared distance.
+type Medoids = Result<Vec<Option<(usize, f64)>>>;
 /// A score, and its evaluations.
 type Scored = Result<(Score, u64)>;
 /// Components and their shares, per row.
@@ -26,16 +31,27 @@ type Shares<F> = Result<(Array2<u32>, Array2<F>)>;
 #[expect(dead_code, reason = "they are compiled, not called")]
 struct Instances<F: Float> {
     algorithms: fn(&Algorithm) -> Result<Box<dyn Estimator<F>>>,
-    predict: fn(Model<'_, F>, Rows<'_, F>) -> Result<Labels>,
-    responsibilities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array2<F>>,
-    truncated: fn(Model<'_, F>, Rows<'_, F>, usize) -> Shares<F>,
-    log_densities: fn(Model<'_, F>, Rows<'_, F>) -> Result<Array1<f64>>,
-    log_likelihood: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
-    classify: fn(Model<'_, F>, Rows<'_, F>) -> Result<Classified>,
-    score: fn(Model<'_, F>, Rows<'_, F>) -> Scored,
-    quantization_error: fn(Model<'_, F>, Rows<'_, F>) -> Result<f64>,
+    predict: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Labels>,
+    responsibilities: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Array2<F>>,
+    truncated: fn(Model<'_, F>, DataOf<'_, F>, usize) -> Shares<F>,
+    log_densities: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Array1<f64>>,
+    log_likelihood: fn(Model<'_, F>, DataOf<'_, F>) -> Result<f64>,
+    classify: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Classified>,
+    score: fn(Model<'_, F>, DataOf<'_, F>) -> Scored,
+    impute: fn(Model<'_, F>, &Array2<F>, &Dense<'_, F>, bool) -> Result<Array2<F>>,
+    density_threshold: fn(Model<'_, F>, DataOf<'_, F>, f64) -> Result<f64>,
+    sizes: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Array1<f64>>,
+    medoids: fn(Model<'_, F>, &Array2<f64>, DataOf<'_, F>) -> Medoids,
+    quantization_error: fn(Model<'_, F>, DataOf<'_, F>) -> Result<f64>,
+    densities: fn(Model<'_, F>, &Rows<F>) -> Vec<f64>,
+    smallest: fn(Cost<'_, F>, &Rows<F>, &[u32], &mut Vec<F>, &mut [u32], &mut [F]),
+    load: fn(&[F], Cost<'_, F>, &Frame<F>, bool, &mut Rows<F>) -> Result<()>,
     dense: fn(Dense<'static, F>) -> Box<dyn Data<F>>,
     sketch: fn(Sketch<F>) -> Box<dyn Data<F>>,
+    #[cfg(feature = "files")]
+    read: fn(&[u8]) -> Result<BoxedMixture<F>>,
+    #[cfg(feature = "files")]
+    written: fn(&BoxedMixture<F>, &[(&str, &str)]) -> Result<Vec<u8>>,
 }
 
 macro_rules! instances {
@@ -51,9 +67,20 @@ macro_rules! instances {
             log_likelihood: predict::log_likelihood,
             classify: predict::classify,
             score: predict::score,
+            impute: predict::impute,
+            density_threshold: predict::density_threshold,
+            sizes: clusters::sizes,
+            medoids: clusters::medoids,
             quantization_error: predict::quantization_error,
+            densities: predict::densities,
+            smallest: predictor::smallest,
+            load: predictor::load,
             dense: |data| Box::new(data),
             sketch: |data| Box::new(data),
+            #[cfg(feature = "files")]
+            read: crate::families::Save::from_bytes,
+            #[cfg(feature = "files")]
+            written: crate::families::Save::to_bytes,
         };
     )*};
 }

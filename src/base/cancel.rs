@@ -153,13 +153,13 @@ impl PartialEq for Cancel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::m_step::MStep;
     use crate::prelude::*;
+    use crate::testing::stepped::Stepped;
     use ndarray::Array2;
 
-    /// A fit ends with the next check of each thread, wherever the flag is set: also within an M-step, and between the pieces
-    /// of a single factor.
-    #[test]
-    fn fits_end_at_the_next_check() {
+    /// An M-step ends with the next check of each thread, wherever the flag is set: also between the pieces of a single factor.
+    fn ends_at_the_next_check<M: MStep<f64> + Clone>(family: &M) {
         const COLUMNS: usize = 70;
         let mut rng = crate::base::rng::Rng::from_seed(1);
         let low = rng.normals(6, COLUMNS);
@@ -170,31 +170,27 @@ mod tests {
             _ => 40.0 + noise[[i, j]],
         });
         let data = Dense::new(&x).unwrap();
-        let fit = |name: &str, cancel: &Cancel| {
-            let algorithm = name.parse::<Algorithm>().unwrap().clusters(2);
-            let algorithm = match name {
-                "gmm" => algorithm.covariance(Covariance::Full),
-                _ => algorithm,
-            };
-            let algorithm = algorithm.tolerance(0.0).max_iterations(3).cancel(cancel);
-            algorithm.boxed().unwrap().fit(&data)
+        let update = |cancel: &Cancel| {
+            let mut stepped = Stepped::new(family.clone(), &data, 2);
+            stepped.update(Some(cancel))
         };
-        for name in ["gmm", "dp-gmm"] {
-            let never = Cancel::new();
-            fit(name, &never).unwrap();
-            let checks = never.checks();
-            assert!(checks > 3 * COLUMNS / 8, "{name}: {checks} checks");
-            for at in (0..checks).step_by(1 + checks / 40) {
-                let cancel = Cancel::after_checks(at);
-                match fit(name, &cancel) {
-                    Ok(fit) => assert_eq!(fit.report.stop, Stop::Cancelled, "{name}"),
-                    Err(error) => assert_eq!(error, Error::Cancelled, "{name}"),
-                }
-                // Each shard, component and pair of components asks once.
-                let after = cancel.checks() - at;
-                assert!(after <= 40, "{name}: {after} checks after the flag");
-            }
+        let never = Cancel::new();
+        update(&never).unwrap();
+        let checks = never.checks();
+        assert!(checks > COLUMNS / 8, "{family:?}: {checks} checks");
+        for at in (0..checks).step_by(1 + checks / 40) {
+            let cancel = Cancel::after_checks(at);
+            assert_eq!(update(&cancel), Err(Error::Cancelled), "{family:?}");
+            // Each component and pair of components asks once.
+            let after = cancel.checks() - at;
+            assert!(after <= 40, "{family:?}: {after} checks after the flag");
         }
+    }
+
+    #[test]
+    fn m_steps_end_at_the_next_check() {
+        ends_at_the_next_check(&Gaussian::new(Covariance::Full));
+        ends_at_the_next_check(&DirichletProcess::new(1.0));
     }
 
     #[test]

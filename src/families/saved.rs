@@ -52,6 +52,7 @@ pub trait Save: Serialize + DeserializeOwned {
     /// # Errors
     /// [`Error::Parameter`] for a note whose name has other signs than letters, digits, `_`, `-` and `.`, or whose
     /// value is not one line. [`Error::Model`] for a boxed model of a family of your own.
+    #[inline(never)]
     fn to_bytes(&self, notes: &[(&str, &str)]) -> Result<Vec<u8>> {
         let info = self.info()?.with_notes(notes)?;
         let mut bytes = Vec::new();
@@ -68,6 +69,7 @@ pub trait Save: Serialize + DeserializeOwned {
     /// # Errors
     /// [`Error::Model`], with the cause: not a whole and undamaged file of a model, another family, another number
     /// type, or values that no model has.
+    #[inline(never)]
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let read = || {
             let contents = Contents::of(&MODEL, bytes)?;

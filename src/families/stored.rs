@@ -69,6 +69,7 @@ macro_rules! families {
                 }
             }
 
+            #[inline(never)]
             fn boxed(self) -> Read<BoxedMixture<F>> {
                 Ok(match self {
                     $(Self::$name(_) => Box::new($model::try_from(self)?),)*
@@ -135,6 +136,7 @@ impl<F: Float> Save for BoxedMixture<F> {
 }
 
 /// Values of a family of the crate, or the error of another number type.
+#[inline(never)]
 fn stored<F: Float>(header: &ModelInfo, values: &[u8]) -> Read<Stored<'static, F>> {
     if header.number == F::NAME {
         io::only("model", values)

@@ -7,7 +7,8 @@ use crate::base::float::Float;
 use crate::data::{Data, RowKind};
 use ndarray::{Array1, Array2, ArrayView1};
 
-pub(super) fn sizes<F: Float>(model: &Facts<'_, F>, data: &dyn Data<F>) -> Result<Array1<f64>> {
+#[inline(never)]
+pub(crate) fn sizes<F: Float>(model: &Facts<'_, F>, data: &dyn Data<F>) -> Result<Array1<f64>> {
     let mut sizes = Array1::zeros(model.components);
     for (n, label) in predict(model, data)?.into_iter().enumerate() {
         sizes[label as usize] += data.weight(n);
@@ -16,7 +17,8 @@ pub(super) fn sizes<F: Float>(model: &Facts<'_, F>, data: &dyn Data<F>) -> Resul
 }
 
 /// The first of the rows that are nearest to each mean, among the rows of its cluster, with its squared distance.
-pub(super) fn medoids<F: Float>(
+#[inline(never)]
+pub(crate) fn medoids<F: Float>(
     model: &Facts<'_, F>,
     variances: &Array2<f64>,
     data: &dyn Data<F>,

@@ -189,6 +189,7 @@ fn completed<F: Float>(
 }
 
 /// The log-densities of a block of rows, in nats, for densities in the data's own unit.
+#[inline(never)]
 pub(crate) fn densities<F: Float>(model: Model<'_, F>, rows: &Rows<F>) -> Vec<f64> {
     model
         .own_log_densities(rows)

@@ -2,11 +2,12 @@
 
 use crate::base::error::{Result, same_columns};
 use crate::base::float::Float;
+use crate::costs::Cost;
 use crate::data::{RowKind, check_rows, load_row};
 use crate::kernels::select;
 use crate::model::facts::Facts;
 use crate::model::{Mixture, predict};
-use crate::rows::Rows;
+use crate::rows::{Frame, Rows};
 use ndarray::{Axis, aview1};
 use std::ops::Deref;
 
@@ -75,8 +76,8 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     /// Loads a row and finds its likeliest components, best first, with their costs.
     fn search(&mut self, row: &[F], labels: &mut [u32], costs: &mut [F]) -> Result<()> {
         self.load(row)?;
-        (self.model.cost()).some(&self.row, 0, &self.ids, &mut self.costs);
-        select::smallest(&self.ids, &self.costs, labels, costs);
+        let cost = self.model.cost();
+        smallest(cost, &self.row, &self.ids, &mut self.costs, labels, costs);
         Ok(())
     }
 
@@ -92,18 +93,50 @@ impl<F: Float, M: Deref<Target: Mixture<F>>> Predictor<F, M> {
     }
 
     fn load(&mut self, row: &[F]) -> Result<()> {
-        same_columns("data", self.model.frame().dim(), row.len())?;
-        let cost = self.model.cost();
-        if self.may_miss && row.iter().any(|x| x.to_f64().is_nan()) {
-            cost.check(RowKind::Partial)?;
-            load_row(row, self.model.frame(), &mut self.row)?;
-        } else {
-            check_rows(aview1(row).insert_axis(Axis(0)), None, "data", F::LIMIT, 0)?;
-            self.row.reset(1, row.len());
-            self.row.weights.push(1.0);
-            (self.model.frame()).enter(row.iter().copied(), &mut self.row.values);
-        }
-        let own_cost = cost.own();
-        own_cost.map_or(Ok(()), |cost| cost.takes(&self.row, 0))
+        let may_miss = self.may_miss;
+        load(
+            row,
+            self.model.cost(),
+            self.model.frame(),
+            may_miss,
+            &mut self.row,
+        )
     }
+}
+
+/// Loads a row: apart from the type of the model, so that it is compiled once.
+#[inline(never)]
+pub(crate) fn load<F: Float>(
+    row: &[F],
+    cost: Cost<'_, F>,
+    frame: &Frame<F>,
+    may_miss: bool,
+    into: &mut Rows<F>,
+) -> Result<()> {
+    same_columns("data", frame.dim(), row.len())?;
+    if may_miss && row.iter().any(|x| x.to_f64().is_nan()) {
+        cost.check(RowKind::Partial)?;
+        load_row(row, frame, into)?;
+    } else {
+        check_rows(aview1(row).insert_axis(Axis(0)), None, "data", F::LIMIT, 0)?;
+        into.reset(1, row.len());
+        into.weights.push(1.0);
+        frame.enter(row.iter().copied(), &mut into.values);
+    }
+    let own_cost = cost.own();
+    own_cost.map_or(Ok(()), |cost| cost.takes(into, 0))
+}
+
+/// The likeliest components of the first row, best first, with their costs.
+#[inline(never)]
+pub(crate) fn smallest<F: Float>(
+    cost: Cost<'_, F>,
+    rows: &Rows<F>,
+    ids: &[u32],
+    costs: &mut Vec<F>,
+    labels: &mut [u32],
+    least: &mut [F],
+) {
+    cost.some(rows, 0, ids, costs);
+    select::smallest(ids, costs, labels, least);
 }

@@ -85,3 +85,72 @@ fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Array2<
         centres[i][j].to_f64()
     }))
 }
+
+/// What unit tests hold M-steps against: a fit would compile the driver for each family of theirs.
+#[cfg(test)]
+pub(crate) mod stepped {
+    use crate::base::cancel::Watch;
+    use crate::base::error::Result;
+    use crate::base::float::Float;
+    use crate::base::rng::Rng;
+    use crate::data::{Data, Rows, View};
+    use crate::e_step::{EStep, Exhaustive};
+    use crate::m_step::{MStep, Moments};
+    use crate::model::Mixture;
+    use crate::model::block::Block;
+    use crate::model::posterior::{self, Likelihood};
+    use crate::seed::Seeds;
+
+    /// A model from the first k rows, and the responsibilities of all rows.
+    pub(crate) struct Stepped<F: Float, M: MStep<F>> {
+        pub(crate) family: M,
+        pub(crate) model: M::Model,
+        pub(crate) rows: Rows<F>,
+        pub(crate) block: Block<F>,
+    }
+
+    impl<F: Float, M: MStep<F>> Stepped<F, M> {
+        pub(crate) fn new(family: M, data: &dyn Data<F>, k: usize) -> Self {
+            let frame = data.frame();
+            let first: Vec<usize> = (0..k).collect();
+            let seeds = Seeds::at_rows(View::new(data, &frame), &first, 0).unwrap();
+            let started = family.start(seeds.centres, frame, data, None).unwrap();
+            let mut rows = Rows::default();
+            let frame = started.model.frame();
+            data.load(0..data.len(), frame, &mut rows).unwrap();
+            let mut of_all = Self {
+                family,
+                model: started.model,
+                rows,
+                block: Block::new(k, k),
+            };
+            let first = of_all.search();
+            if of_all.family.needs().searches_first {
+                of_all.family.calibrate(&mut of_all.model, &first);
+                of_all.search();
+            }
+            of_all
+        }
+
+        pub(crate) fn search(&mut self) -> Likelihood {
+            let model = &self.model;
+            let rng = &mut Rng::from_seed(1);
+            let search = Exhaustive::all().begin(model, None, rng).unwrap();
+            self.block.reset(self.rows.len(), &[]);
+            search.search(model, &self.rows, &mut self.block, rng);
+            posterior::normalise(&self.rows, &mut self.block, model.log_joint())
+        }
+
+        pub(crate) fn sums(&self, block: &Block<F>) -> Moments {
+            let mut sums = self.family.statistics(&self.model);
+            self.family
+                .accumulate(&self.rows, block, &self.model, &mut sums);
+            sums
+        }
+
+        pub(crate) fn update(&mut self, watch: Watch<'_>) -> Result<()> {
+            let sums = self.sums(&self.block);
+            self.family.update(sums, &mut self.model, false, watch)
+        }
+    }
+}

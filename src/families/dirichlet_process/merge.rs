@@ -218,16 +218,14 @@ fn lost_entropy(a: f64, b: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::DirichletProcessMixture;
     use super::*;
-    use crate::algorithms;
     use crate::base::rng::Rng;
-    use crate::data::{Data, Dense};
-    use crate::e_step::{EStep, Exhaustive};
+    use crate::data::Dense;
     use crate::families::DirichletProcess;
     use crate::m_step::{MStep, Merges};
     use crate::model::Mixture;
-    use crate::model::posterior::{self, LogJoint};
+    use crate::model::posterior::LogJoint;
+    use crate::testing::stepped::Stepped;
     use ndarray::{Array1, Array2};
 
     #[test]
@@ -250,51 +248,27 @@ mod tests {
         assert_eq!(lost_entropy(0.4, 0.0), 0.0);
     }
 
-    /// A model of five components after two M-steps, and all responsibilities of its rows.
-    struct Case<F: Float> {
-        family: DirichletProcess,
-        model: DirichletProcessMixture<F>,
-        rows: Rows<F>,
-        block: Block<F>,
+    type Case<F> = Stepped<F, DirichletProcess>;
+
+    /// Five components after two M-steps.
+    fn case<F: Float>() -> Case<F> {
+        let mut rng = Rng::from_seed(5);
+        let x = Array2::from_shape_fn((90, 2), |(i, j)| {
+            let centre = [i % 3, i % 3 / 2][j];
+            F::from_f64(3.0 * centre as f64 + rng.normal())
+        });
+        let w = Array1::from_shape_fn(90, |i| 0.5 + (i % 4) as f64);
+        let data = Dense::weighted(x.view(), w.view()).unwrap();
+        let mut case = Stepped::new(DirichletProcess::new(0.8), &data, 5);
+        for _ in 0..2 {
+            case.update(None).unwrap();
+            case.search();
+        }
+        case.family.prepare(&mut case.model);
+        case
     }
 
     impl<F: Float> Case<F> {
-        fn new() -> Self {
-            let mut rng = Rng::from_seed(5);
-            let x = Array2::from_shape_fn((90, 2), |(i, j)| {
-                let centre = [i % 3, i % 3 / 2][j];
-                F::from_f64(3.0 * centre as f64 + rng.normal())
-            });
-            let w = Array1::from_shape_fn(90, |i| 0.5 + (i % 4) as f64);
-            let data = Dense::weighted(x.view(), w.view()).unwrap();
-            let family = DirichletProcess::new(0.8);
-            let builder = algorithms::dp_gmm(5, 1.0).m_step(family.clone());
-            let fit = builder.max_iterations(2).tolerance(0.0).build().unwrap();
-            let mut model = fit.fit(&data).unwrap().model;
-            family.prepare(&mut model);
-            let mut rows = Rows::default();
-            let mut block = Block::new(5, 5);
-            data.load(0..90, &model.q.frame, &mut rows).unwrap();
-            block.reset(90, &[]);
-            let search = Exhaustive::all().begin(&model, None, &mut rng).unwrap();
-            search.search(&model, &rows, &mut block, &mut rng);
-            posterior::normalise(&rows, &mut block, model.log_joint());
-            Self {
-                family,
-                model,
-                rows,
-                block,
-            }
-        }
-
-        fn sums(&self, block: &Block<F>) -> Moments {
-            let mut sums = MStep::statistics(&self.family, &self.model);
-            let rows = &self.rows;
-            let model = &self.model;
-            self.family.accumulate(rows, block, model, &mut sums);
-            sums
-        }
-
         /// The bound after the M-step from these shares of rows, term by term (E30).
         fn bound(&self, q: impl Fn(usize, usize) -> f64) -> f64 {
             let mut model = self.model.clone();
@@ -317,7 +291,7 @@ mod tests {
     }
 
     fn gains_are_differences<F: Float>(rounding: f64) {
-        let case = Case::<F>::new();
+        let case = case::<F>();
         let q = |i: usize, c: usize| case.block.responsibilities(i)[c].to_f64();
         let sums = case.sums(&case.block);
         let model = &case.model;

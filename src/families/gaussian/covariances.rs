@@ -68,6 +68,8 @@ impl<F: Float> Covariances<F> {
         }
     }
 
+    // Not inlined: what asks for a kind would be compiled with all kinds wherever it is.
+    #[inline(never)]
     pub(in crate::families) fn kind(&self) -> &dyn Kind<F> {
         match self {
             Self::TiedSpherical(kind) => kind,
@@ -79,6 +81,7 @@ impl<F: Float> Covariances<F> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn kind_mut(&mut self) -> &mut dyn Kind<F> {
         match self {
             Self::TiedSpherical(kind) => kind,
