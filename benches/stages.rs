@@ -33,9 +33,7 @@ fn stages(criterion: &mut Criterion) {
 
         group.bench_function(id("check"), |b| b.iter(|| Dense::new(black_box(x.view()))));
         // The coreset alone, with one search of its few rows.
-        let coreset = base()
-            .seeder(UniformSeeder::new())
-            .coreset(Lightweight::new(500));
+        let coreset = base().seeder(UniformSeeder).coreset(Lightweight::new(500));
         let coreset = coreset.max_iterations(0).build().expect("valid settings");
         group.bench_function(id("coreset"), |b| b.iter(|| coreset.fit(&data)));
         // Seeds and one search.
@@ -62,7 +60,7 @@ fn stages(criterion: &mut Criterion) {
             .expect("valid settings");
         group.bench_function(id("neighborhood 5, 5"), |b| b.iter(|| truncated.fit(&data)));
         let seeds = base()
-            .seeder(HierarchicalKMeansPlusPlus::new())
+            .seeder(HierarchicalKMeansPlusPlus)
             .max_iterations(0)
             .build()
             .expect("valid settings");
@@ -76,7 +74,7 @@ fn stages(criterion: &mut Criterion) {
             ("bounded", 48, 0),
             ("bounded, all near", CLUSTERS, 0),
         ] {
-            let phase = Phase::new(Bounded::new().nearest_centres(near)).split_and_merge(moves);
+            let phase = Phase::new(Bounded::default().nearest_centres(near)).split_and_merge(moves);
             let bounded = base().seeder(given()).phases(move |_| vec![phase.clone()]);
             let bounded = bounded.tolerance(1e-3).max_iterations(12);
             let bounded = bounded.build().expect("valid settings");

@@ -91,7 +91,7 @@ fn panel(
     selection: &Selection<f64>,
     criterion: Criterion,
 ) -> std::result::Result<(), Box<dyn StdError>> {
-    let values = selection.candidates().iter();
+    let values = selection.candidates.iter();
     let values = values.filter_map(|one| Some((one.clusters as u32, one.value(criterion)?)));
     let values: Vec<(u32, f64)> = values.collect();
     let title = match criterion {

@@ -78,9 +78,9 @@ macro_rules! instances {
             dense: |data| Box::new(data),
             sketch: |data| Box::new(data),
             #[cfg(feature = "files")]
-            read: crate::families::Save::from_bytes,
+            read: crate::families::saved::Save::from_bytes,
             #[cfg(feature = "files")]
-            written: crate::families::Save::to_bytes,
+            written: crate::families::saved::Save::to_bytes,
         };
     )*};
 }

@@ -148,7 +148,7 @@ pub use model::{BoxedMixture, Mixture, Score};
 #[cfg(feature = "files")]
 pub use {
     em::checkpoint::Checkpoint,
-    families::{Save, load_model},
+    families::saved::{Save, load_model},
     io::ModelInfo,
 };
 
@@ -171,7 +171,7 @@ pub mod prelude {
     pub use crate::base::error::{Error, Result};
     pub use crate::coreset::{Full, Lightweight, Uniform as UniformCoreset};
     pub use crate::data::{Blocks, Data, Dense, Sketch, Sparse};
-    pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling, Start};
+    pub use crate::e_step::{Bounded, Exhaustive, Lazy, Neighborhood, SimilaritySampling};
     pub use crate::em::{PhaseRows, Progress, Report, Rule, Stop};
     pub use crate::families::{
         Column, Covariance, DirichletProcess, Gaussian, GaussianMixture, Prior, Product, Table,
@@ -184,5 +184,5 @@ pub mod prelude {
         AfkMc2, Given, HierarchicalKMeansPlusPlus, KMeansPlusPlus, Uniform as UniformSeeder,
     };
     #[cfg(feature = "files")]
-    pub use crate::{em::checkpoint::Checkpoint, families::Save};
+    pub use crate::{em::checkpoint::Checkpoint, families::saved::Save};
 }

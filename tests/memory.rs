@@ -193,7 +193,7 @@ fn a_fit_takes_as_much_memory_as_it_says() {
         let data = Blocks::new(source).unwrap();
         let fit = algorithm.boxed::<f32>().unwrap();
         let most = peak(|| fit.fit(&data).unwrap());
-        let said = algorithm.peak_memory::<f32>(rows, columns).unwrap();
+        let said = algorithm.peak_memory::<f32>(rows, columns, None).unwrap();
         assert!(most <= said, "{algorithm}: {most} bytes, {said} expected");
         (most, said)
     };
@@ -221,7 +221,7 @@ fn a_fit_takes_as_much_memory_as_it_says() {
             algorithm.clone().checkpoint(&checkpoint).restarts(3),
             algorithm.clone().checkpoint(&checkpoint),
             algorithm.clone().coreset(9_000),
-            algorithm.clone().restarts(2).cancel(&Cancel::new()),
+            algorithm.clone().restarts(2).cancel(&Cancel::default()),
             algorithm,
         ] {
             peaks(&algorithm, small);
@@ -259,7 +259,7 @@ fn pairs_of_columns_count() {
         let data = Blocks::new(source).unwrap();
         let fit = algorithm.boxed::<f32>().unwrap();
         let most = peak(|| fit.fit(&data).unwrap());
-        let said = algorithm.peak_memory::<f32>(20_000, columns).unwrap();
+        let said = algorithm.peak_memory::<f32>(20_000, columns, None).unwrap();
         assert!(most <= said, "{algorithm}: {most} bytes, {said} expected");
     }
 }
@@ -272,7 +272,7 @@ fn memory_of_absurd_sizes() {
         let algorithm = name.parse::<Algorithm>().unwrap();
         let of = |clusters| {
             let algorithm = algorithm.clone().clusters(clusters);
-            algorithm.peak_memory::<f32>(usize::MAX, usize::MAX)
+            algorithm.peak_memory::<f32>(usize::MAX, usize::MAX, None)
         };
         assert!(of(usize::MAX).unwrap() > usize::MAX / 2, "{name}");
         assert!(of(0).is_err(), "{name}");

@@ -161,7 +161,7 @@ fn advise<F: Float>(selection: &Selection<F>, data: &dyn Data<F>) -> coremix::Re
             return Ok(());
         }
     }
-    let candidates = selection.candidates();
+    let candidates = &selection.candidates;
     let last = candidates.last().map_or(0, |last| last.clusters);
     if candidates.len() > 1
         && [bic, icl].iter().all(|one| one.clusters == last)

@@ -4,6 +4,8 @@ use crate::arguments::{Fit as Arguments, Metric};
 use crate::failure::Result;
 use crate::messages::{item, say, short};
 use crate::outputs::is_standard_output;
+use coremix::costs::Cost;
+use coremix::data::RowKind;
 use coremix::families::Family;
 use coremix::prelude::*;
 use coremix::{BoxedMixture, Float};
@@ -145,8 +147,8 @@ fn quality<F: Float>(
     let k = model.components();
     let frame = model.frame();
     let log_joint = model.log_joint();
-    let is_hard = model.cost().is_squared() && shared.unwrap_or(k) == 1;
-    if is_hard && !data.kind().is_dense() {
+    let is_hard = matches!(model.cost(), Cost::Squared(_)) && shared.unwrap_or(k) == 1;
+    if is_hard && data.kind() != RowKind::Dense {
         let error = match &fit.coreset {
             Some(coreset) => {
                 let drawn = data.select(&coreset.rows, coreset.weights.clone())?;

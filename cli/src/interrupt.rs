@@ -5,7 +5,7 @@ use coremix::Cancel;
 
 /// A flag that Ctrl-C sets, or a signal that asks the program to end. A second one ends it at once.
 pub(crate) fn flag() -> Result<Cancel> {
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     let of_handler = cancel.clone();
     let set = ctrlc::set_handler(move || {
         if of_handler.is_cancelled() {

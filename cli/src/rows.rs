@@ -131,11 +131,7 @@ pub(crate) fn data<'a, T: Element>(
             None => Blocks::new(values)?,
         }));
     }
-    let dense = match weights {
-        Some(weights) => Dense::owned_weighted(values, weights)?,
-        None => Dense::owned(values)?,
-    };
-    Ok(FileData::Loaded(dense))
+    Ok(FileData::Loaded(Dense::owned(values, weights)?))
 }
 
 /// A sketch of all rows, which are read once: `q` coordinates of each, chosen by `seed`. The bar counts the rows.

@@ -3026,7 +3026,8 @@ fn a_sketch_is_fitted() {
     let results = ["-m", "m", "-l", "l.csv", "--report", "r.json"];
     let settings = ["--float", "f64", "-k", "6", "--seed", "2"];
     let fit = |more: &[&'static str]| [&["fit"], &input[..], &results, &settings, more].concat();
-    let sketch = Sketch::weighted(x.view(), weights.view(), 8, 2).unwrap();
+    let sketch =
+        Sketch::of_dense(&Dense::weighted(x.view(), weights.view()).unwrap(), 8, 2).unwrap();
     let dense = Dense::new(x.view()).unwrap();
     for name in ["sparsified-gmm", "k-means", "var-gmm-s", "vc-gmm", "fast"] {
         let said = folder.done(&fit(&["--coordinates", "8", "-a", name]));

@@ -69,11 +69,7 @@ impl Room {
     }
 
     fn peak<F: Float>(self, algorithm: &Algorithm) -> Result<usize> {
-        let shape = (self.rows, self.columns);
-        match self.stored {
-            Some(stored) => algorithm.peak_memory_of_sparse::<F>(shape, stored),
-            None => algorithm.peak_memory::<F>(self.rows, self.columns),
-        }
+        algorithm.peak_memory::<F>(self.rows, self.columns, self.stored)
     }
 
     /// The room that is left when something takes this number of bytes more.

@@ -22,7 +22,7 @@ const NUMBERS: usize = 1 << 21;
 /// use coremix::ndarray::Array2;
 ///
 /// let rows = InMemory(Array2::from_shape_fn((1_000, 64), |(n, j)| (n * j % 7) as f32));
-/// let sketch = sketch(&rows, None, (8, 42), &Cancel::new())?;
+/// let sketch = sketch(&rows, None, (8, 42), &Cancel::default())?;
 /// assert_eq!((sketch.len(), sketch.indices().ncols()), (1_000, 8));
 /// # Ok::<(), coremix::Error>(())
 /// ```
@@ -66,6 +66,7 @@ pub fn sketch_bytes<F: Float>(rows: usize, q: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coremix::data::Dense;
     use coremix::ndarray::Array2;
     use std::io;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,9 +105,10 @@ mod tests {
             let x = Array2::from_shape_fn((n, dim), |(n, j)| (n * j % 11) as f32);
             let weights: Vec<f64> = (0..n).map(|n| (n % 3) as f64).collect();
             let rows = Counted(x.clone(), AtomicUsize::new(0));
-            let made = sketch(&rows, Some(&weights), (4, 9), &Cancel::new()).unwrap();
+            let made = sketch(&rows, Some(&weights), (4, 9), &Cancel::default()).unwrap();
             assert_eq!(rows.1.into_inner(), n);
-            let whole = Sketch::weighted(x.view(), weights[..].into(), 4, 9).unwrap();
+            let whole =
+                Sketch::of_dense(&Dense::weighted(x.view(), &weights[..]).unwrap(), 4, 9).unwrap();
             assert_eq!(made.indices(), whole.indices());
             assert_eq!(made.values(), whole.values());
         }
@@ -115,7 +117,7 @@ mod tests {
     #[test]
     fn it_is_cancelled() {
         let rows = Counted(Array2::zeros((3, 2)), AtomicUsize::new(0));
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         cancel.cancel();
         let made = sketch(&rows, None, (1, 1), &cancel);
         assert!(matches!(made, Err(Error::Cancelled)));

@@ -28,7 +28,6 @@ impl Bits {
             evaluations,
             coreset_size,
             zero_mass,
-            unobserved,
             at_floor,
             restart,
             ref restarts,
@@ -50,12 +49,7 @@ impl Bits {
             })
             .collect();
         let counts = (distance_evaluations, evaluations, coreset_size);
-        let others = (
-            [zero_mass, unobserved, at_floor],
-            restart,
-            fit.exact,
-            checkpoint_fault,
-        );
+        let others = ([zero_mass, at_floor], restart, fit.exact, checkpoint_fault);
         let coreset = fit.coreset.as_ref().map(|subset| {
             let Subset { rows, weights, .. } = subset;
             (rows.clone(), weights.iter().map(|w| w.to_bits()).collect())

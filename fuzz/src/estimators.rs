@@ -97,10 +97,10 @@ fn any_coreset<F: Float>(bytes: &mut Bytes<'_>) -> AnyCoreset<F> {
 pub(crate) fn any_seeder<F: Float>(columns: usize, bytes: &mut Bytes<'_>) -> AnySeeder<F> {
     match bytes.below(6) {
         0 => Box::new(KMeansPlusPlus::greedy()),
-        1 => Box::new(KMeansPlusPlus::new().candidates(bytes.few(6))),
+        1 => Box::new(KMeansPlusPlus::default().candidates(bytes.few(6))),
         2 => Box::new(AfkMc2::new(bytes.few(30))),
-        3 => Box::new(HierarchicalKMeansPlusPlus::new()),
-        4 => Box::new(UniformSeeder::new()),
+        3 => Box::new(HierarchicalKMeansPlusPlus),
+        4 => Box::new(UniformSeeder),
         _ => Box::new(given::<F>(columns, bytes)),
     }
 }
@@ -191,7 +191,7 @@ fn neighborhood(bytes: &mut Bytes<'_>) -> Neighborhood {
         false => search,
     };
     search
-        .start(bytes.choose(&[Start::Random, Start::Seeds]))
+        .from_seeds(bytes.choose(&[false, true]))
         .initial_searches(bytes.few(3))
 }
 
@@ -200,7 +200,7 @@ fn sampling(bytes: &mut Bytes<'_>) -> SimilaritySampling {
 }
 
 fn phase<F: Float>(bytes: &mut Bytes<'_>) -> Phase<F> {
-    let mut e_step = Bounded::new().nearest_centres(bytes.count(20));
+    let mut e_step = Bounded::default().nearest_centres(bytes.count(20));
     if bytes.one_in(4) {
         e_step = e_step.streaming();
     }

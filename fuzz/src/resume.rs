@@ -114,7 +114,7 @@ fn goes_on<F: Float>(make: Make<'_, F>, data: &dyn Data<F>, accidents: &Accident
         cancel: None,
     };
     for (seen, end) in &accidents.stops {
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         control.cancel = matches!(end, End::Cancel).then(|| cancel.clone());
         let fit = make(&control).expect("the settings of a fit");
         match stopped(&fit, data, (*seen, *end), &cancel) {

@@ -138,8 +138,8 @@ fn dense(shape: Shape, cast: &Cast, bytes: &mut Bytes<'_>) {
         }
         6 => {
             let phases = |_| {
-                let moving = Phase::new(Bounded::new().nearest_centres(3)).split_and_merge(2);
-                let all = Phase::new(Bounded::new()).rows(PhaseRows::All);
+                let moving = Phase::new(Bounded::default().nearest_centres(3)).split_and_merge(2);
+                let all = Phase::new(Bounded::default()).rows(PhaseRows::All);
                 vec![moving, all.transfers(3)]
             };
             fit(builder.phases(phases), data, honest, &cast);

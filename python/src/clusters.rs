@@ -59,7 +59,7 @@ pub(crate) fn take<'py>(
 }
 
 fn taken<F: Number>(py: Python<'_>, x: &Input<'_>, ids: &[usize]) -> PyResult<Array2<F>> {
-    let taken = x.work(py, &Cancel::new(), 0, |rows| {
+    let taken = x.work(py, &Cancel::default(), 0, |rows| {
         let source = F::read(rows);
         let mut out = vec![F::default(); ids.len() * source.dim()];
         for (id, out) in ids.iter().zip(out.chunks_exact_mut(source.dim().max(1))) {

@@ -67,7 +67,7 @@ pub(crate) fn fit<'py>(
     callback: Option<Py<PyAny>>,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Model, Bound<'py, PyDict>)> {
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     let names = names.unwrap_or_default();
     let algorithm = algorithm(settings, &names, &cancel)?;
     let weights = weights.as_ref().map(|weights| weights.as_array());
@@ -138,7 +138,7 @@ impl Task<'_, '_> {
             let made = match self.preparation.sketch {
                 Some((q, seed)) => {
                     whole(merged.rows.view())?;
-                    let rows = Dense::owned_weighted(merged.rows, merged.weights)?;
+                    let rows = Dense::owned(merged.rows, Some(merged.weights))?;
                     let sketch = Sketch::of_dense(&rows, q, seed)?;
                     self.of_sketch(&*estimator, sketch, callback)
                 }

@@ -137,7 +137,7 @@ impl<'py> Input<'py> {
     pub(crate) fn len(&self) -> usize {
         match &self.of {
             Given::Scan(scan) => scan.get().len(),
-            _ => self.rows(&Cancel::new()).len(),
+            _ => self.rows(&Cancel::default()).len(),
         }
     }
 
@@ -335,8 +335,7 @@ pub(crate) fn owned<'a, T: Element>(
     Ok(match (weights, may_miss) {
         (Some(weights), true) => Box::new(Blocks::weighted(InMemory(values), weights)?),
         (None, true) => Box::new(Blocks::new(InMemory(values))?),
-        (Some(weights), false) => Box::new(Dense::owned_weighted(values, weights)?),
-        (None, false) => Box::new(Dense::owned(values)?),
+        (weights, false) => Box::new(Dense::owned(values, weights)?),
     })
 }
 

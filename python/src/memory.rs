@@ -40,7 +40,7 @@ pub(crate) fn within<F: Number>(
         let room = rows.stored().map_or(room, |stored| room.sparse(stored));
         return Ok((room.within::<F>(algorithm)?, false));
     };
-    let peak = || algorithm.peak_memory::<F>(shape.0, shape.1);
+    let peak = || algorithm.peak_memory::<F>(shape.0, shape.1, None);
     let room = Room::new(limit.unwrap_or(reading.memory), shape, weighted);
     // The weights are copied for the fit.
     let copy = if weighted { 8 * shape.0 as u64 } else { 0 };

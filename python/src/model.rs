@@ -438,7 +438,7 @@ impl Model {
             )));
         }
         let mut writer = LabelWriter::create(&path, keys, columns).map_err(raise)?;
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         let written = each!(self, model: F => x.work(py, &cancel, threads, |rows| {
             if !rows.are_unknown() {
                 writer.label(&**model, &F::read(rows), |_| if cancel.is_cancelled() {
@@ -553,7 +553,7 @@ impl Model {
         const FEW: usize = 32;
         /// And so few products that starting a thread would take as long.
         const SHORT: usize = 1 << 21;
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         let mut each = self.components().saturating_mul(self.columns()).max(1);
         // The Dirichlet process, which has no fixed number of parameters, has a matrix per component.
         if self.free_parameters().is_none() {

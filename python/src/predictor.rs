@@ -103,7 +103,7 @@ impl<'py> Row<'py> {
         let one = x.py().import("coremix._input")?;
         let one = one.call_method1("one_row", (x, of.1.as_deref(), &of.2))?;
         let rows = Input::read(&one, Some(of))?;
-        let rows = f64::read(&rows.rows(&Cancel::new()));
+        let rows = f64::read(&rows.rows(&Cancel::default()));
         let mut values = vec![0.0; rows.dim()];
         rows.read(0, &mut values)?;
         Ok(Self::Other(values))

@@ -127,7 +127,7 @@ impl Scan {
         memory: &Bound<'_, PyAny>,
         again: Py<PyAny>,
     ) -> PyResult<Py<PyAny>> {
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         let memory = bytes_of("memory", memory)?;
         let chosen = Chosen::of(options)?;
         let cancelled = chosen.options.clone().cancel(&cancel).memory(memory);
@@ -153,7 +153,7 @@ impl Scan {
         again: Py<PyAny>,
     ) -> PyResult<Self> {
         let py = batches.py();
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         let memory = bytes_of("memory", memory)?;
         let mut chosen = Chosen::of(options)?;
         let lenient = chosen.dropping || chosen.keeping;

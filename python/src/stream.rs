@@ -52,12 +52,10 @@ impl Stream {
     ) -> PyResult<()> {
         let weights = weights.as_ref().map(|weights| weights.as_array());
         let begun = self.coreset.clone();
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         let coreset = x.work(py, &cancel, threads, |rows| {
             let start = || OnePass::new(rows.shape().1, self.size, self.seed);
-            let mut coreset = begun.map_or_else(start, Ok)?;
-            push(&mut coreset, rows, weights, &cancel)?;
-            Ok(coreset)
+            push(begun.map_or_else(start, Ok)?, rows, weights, &cancel)
         })?;
         let coreset = coreset.map_err(|mut error| match row_of(&mut error) {
             Some(row) => {
@@ -113,11 +111,11 @@ impl Stream {
 
 /// Reads the rows in order, a block at a time.
 fn push<F: Number>(
-    coreset: &mut OnePass<F>,
+    coreset: OnePass<F>,
     rows: &Rows<'_>,
     weights: Option<ArrayView1<'_, f64>>,
     cancel: &Cancel,
-) -> Result<()> {
+) -> Result<OnePass<F>> {
     let n = rows.len();
     let given = weights.map_or(rows.len(), |weights| weights.len());
     if given != n {
@@ -127,15 +125,12 @@ fn push<F: Number>(
             found: given,
         });
     }
-    let may_miss = F::read(rows).may_miss();
-    rows.each_block::<F>(weights, cancel, |block, weights| {
-        match (weights, may_miss) {
-            (Some(weights), true) => coreset.push_weighted_with_missing(block, weights),
-            (Some(weights), false) => coreset.push_weighted(block, weights),
-            (None, true) => coreset.push_with_missing(block),
-            (None, false) => coreset.push(block),
-        }
-    })
+    let mut coreset = coreset.may_miss(F::read(rows).may_miss());
+    rows.each_block::<F>(weights, cancel, |block, weights| match weights {
+        Some(weights) => coreset.push_weighted(block, weights),
+        None => coreset.push(block),
+    })?;
+    Ok(coreset)
 }
 
 /// Draws of the rows, with their weights: in one pass, and the same for any number of threads.
@@ -145,7 +140,6 @@ pub(crate) fn sample<F: Number>(
     (size, seed): (usize, u64),
     cancel: &Cancel,
 ) -> Result<(Array2<F>, Array1<f64>)> {
-    let mut coreset = OnePass::<F>::new(rows.shape().1, size, seed)?;
-    push(&mut coreset, rows, weights, cancel)?;
-    coreset.finish()
+    let coreset = OnePass::<F>::new(rows.shape().1, size, seed)?;
+    push(coreset, rows, weights, cancel)?.finish()
 }

@@ -8,7 +8,7 @@ use crate::report::report;
 use crate::settings::{algorithm, limit};
 use coremix::coreset::Lightweight;
 use coremix::ndarray::ArrayView1;
-use coremix::selection::{Candidate, Criterion, Selection, Sweep};
+use coremix::selection::{Candidate, Criterion, Sweep};
 use coremix::{Algorithm, BoxedMixture, Cancel, Error, Report, Result, Save};
 use coremix_files::{Bytes, sketch_bytes};
 use pyo3::prelude::*;
@@ -64,7 +64,7 @@ pub(crate) fn sweep<'py>(
     sketch: Option<(usize, u64)>,
     threads: usize,
 ) -> PyResult<Vec<Line<'py>>> {
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     let names = names.unwrap_or_default();
     let algorithm = algorithm(settings, &names, &cancel)?;
     let memory = limit(settings)?;
@@ -141,7 +141,7 @@ impl Task<'_, '_> {
             (None, false) => sweep.run(&*self.rows.data::<F>(self.weights)?, build),
         }?;
         let best = Criterion::ALL.map(|one| (one, selection.best(one).map(|found| found.clusters)));
-        let all = Selection::into_candidates(selection).into_iter();
+        let all = selection.candidates.into_iter();
         all.map(|one| {
             let best = best
                 .iter()

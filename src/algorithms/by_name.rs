@@ -160,7 +160,7 @@ pub enum Metric {
     #[default]
     Euclidean,
     /// By cosines: rows and centres have length 1, as in [`spherical_k_means`](crate::algorithms::spherical_k_means). Components are
-    /// [`VonMisesFisher::tied`] ones; with [`Covariance::Spherical`] each has a [concentration of its own](VonMisesFisher::new).
+    /// [`VonMisesFisher::tied`] ones; with [`Covariance::Spherical`] each has a [concentration of its own](VonMisesFisher).
     Cosine,
 }
 
@@ -289,31 +289,16 @@ impl Algorithm {
     }
 
     /// Upper bound on the bytes that a fit of this many rows takes at its peak, besides the rows themselves: from the sizes of
-    /// all that it stores.
+    /// all that it stores. `stored` is the number of values that [sparse](crate::data::Sparse) rows store in all; `None` for other rows.
     ///
     /// For `fast` with a limit on its [`memory`](Self::memory): what it takes in any case, if that is more.
     ///
     /// # Errors
     /// Without a number of clusters, or with none.
-    pub fn peak_memory<F: Float>(&self, rows: usize, columns: usize) -> Result<usize> {
-        self.peak::<F>((rows, columns), None)
-    }
-
-    /// As [`peak_memory`](Self::peak_memory), for [sparse](crate::data::Sparse) rows with this number of stored values in all.
-    ///
-    /// # Errors
-    /// As `peak_memory`.
-    pub fn peak_memory_of_sparse<F: Float>(
+    pub fn peak_memory<F: Float>(
         &self,
-        (rows, columns): (usize, usize),
-        stored: usize,
-    ) -> Result<usize> {
-        self.peak::<F>((rows, columns), Some(stored))
-    }
-
-    fn peak<F: Float>(
-        &self,
-        (rows, columns): (usize, usize),
+        rows: usize,
+        columns: usize,
         stored: Option<usize>,
     ) -> Result<usize> {
         let s = &self.settings;
@@ -464,7 +449,7 @@ impl Algorithm {
                 self.built(builder.m_step(VonMisesFisher::tied()))
             }
             (Made::Gaussian(builder), Some(Covariance::Spherical)) if cosine => {
-                self.built(builder.m_step(VonMisesFisher::new()))
+                self.built(builder.m_step(VonMisesFisher::default()))
             }
             (_, Some(kind)) if cosine => {
                 let name = "covariance with metric cosine";
@@ -527,7 +512,7 @@ impl Algorithm {
         }
         builder = match s.refined {
             Some(true) => builder.seeder_of(algorithms::seeder_of),
-            Some(false) if s.greedy != Some(true) => builder.seeder(KMeansPlusPlus::new()),
+            Some(false) if s.greedy != Some(true) => builder.seeder(KMeansPlusPlus::default()),
             _ => builder,
         };
         if let Some(centres) = &s.centres {

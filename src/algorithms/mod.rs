@@ -172,7 +172,7 @@ pub fn spherical_k_means<F: Float>(clusters: usize) -> Builder<F, VonMisesFisher
 #[inline(never)]
 pub fn sparsified_gmm<F: Float>(clusters: usize) -> Builder<F> {
     let builder = gmm(clusters).covariance(Covariance::Diagonal);
-    builder.seeder(KMeansPlusPlus::new())
+    builder.seeder(KMeansPlusPlus::default())
 }
 
 /// Restarts of [`table`].
@@ -186,7 +186,7 @@ const TABLE_RESTARTS: usize = 8;
 /// ([`Table::numbers`]).
 #[inline(never)]
 pub fn table<F: Float>(clusters: usize, columns: Vec<Column>) -> Builder<F, Table> {
-    let builder = seeded_by(&columns, KMeansPlusPlus::new(), gmm(clusters));
+    let builder = seeded_by(&columns, KMeansPlusPlus::default(), gmm(clusters));
     builder.m_step(Table::new(columns)).restarts(TABLE_RESTARTS)
 }
 

@@ -24,7 +24,7 @@ pub(super) fn seeder_of<F: Float>(
     checkpoint: Option<&Checkpoint>,
 ) -> Arc<dyn Seeder<F>> {
     match needs.coordinates {
-        Coordinates::Raw => Arc::new(KMeansPlusPlus::new()),
+        Coordinates::Raw => Arc::new(KMeansPlusPlus::default()),
         _ => Arc::new(Refined {
             in_all_units: needs.variances == Variances::Columns,
             checkpoint: checkpoint.cloned(),

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// # use ndarray::Array2;
 /// # let x = Array2::from_shape_fn((600, 2), |(n, j)| (n % 6 * (j + 1)) as f64 + 0.01 * (n / 6) as f64);
 /// let data = Dense::new(&x)?;
-/// let cancel = Cancel::new();
+/// let cancel = Cancel::default();
 /// let k_means = algorithms::k_means(6).cancel(&cancel).build()?;
 /// assert_eq!(k_means.fit(&data)?.report.stop, Stop::Converged);
 ///
@@ -43,12 +43,6 @@ struct Flag {
 }
 
 impl Cancel {
-    /// A flag that is not set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// A flag that is set when this time has passed: the fit ends with what it has found by then.
     #[must_use]
     pub fn after(time: Duration) -> Self {
@@ -174,7 +168,7 @@ mod tests {
             let mut stepped = Stepped::new(family.clone(), &data, 2);
             stepped.update(Some(cancel))
         };
-        let never = Cancel::new();
+        let never = Cancel::default();
         update(&never).unwrap();
         let checks = never.checks();
         assert!(checks > COLUMNS / 8, "{family:?}: {checks} checks");

@@ -17,7 +17,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 /// [E42](crate::equations#e42)). It keeps coresets of parts of the stream, no two of which stand for about as many rows.
 ///
 /// The law of all coresets holds: the expected weight of every row is its old weight. The coreset depends on the seed and on
-/// the order of the rows, but not on how they are split into blocks. Rows may have [missing values](Self::push_with_missing): their
+/// the order of the rows, but not on how they are split into blocks. Rows may have [missing values](Self::may_miss): their
 /// distances are over the known ones, as those of `Lightweight`.
 ///
 /// ```
@@ -43,6 +43,7 @@ pub struct OnePass<T> {
     dim: usize,
     size: usize,
     seed: u64,
+    may_miss: bool,
     /// Rows as they came, at most as many as a list.
     fresh: List<T>,
     /// List i stands for 2^i times as many rows as the first one.
@@ -88,6 +89,7 @@ impl<T: Element> OnePass<T> {
             dim: columns,
             size,
             seed,
+            may_miss: false,
             fresh: List::default(),
             lists: Vec::new(),
             rows: 0,
@@ -96,13 +98,30 @@ impl<T: Element> OnePass<T> {
         })
     }
 
+    /// Whether values of the next rows may be missing: NaN. They are so in the coreset, for [`Dense::weighted_with_missing`].
+    /// Default: no.
+    ///
+    /// ```
+    /// use coremix::coreset::OnePass;
+    /// # use ndarray::array;
+    /// let mut coreset = OnePass::<f64>::new(2, 100, 42)?.may_miss(true);
+    /// coreset.push(array![[1.0, f64::NAN], [2.0, 3.0]].view())?;
+    /// let (rows, weights) = coreset.finish()?;
+    /// assert!(rows[[0, 1]].is_nan() && weights.sum() == 2.0);
+    /// # Ok::<(), coremix::Error>(())
+    /// ```
+    #[must_use]
+    pub fn may_miss(self, may_miss: bool) -> Self {
+        Self { may_miss, ..self }
+    }
+
     /// Takes a block of rows (n, d), each of weight 1. There may be none.
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`]; [`Error::NotFinite`] and [`Error::TooLarge`] with the number of the row in the
     /// stream. Then none of the block is taken.
     pub fn push(&mut self, rows: ArrayView2<'_, T>) -> Result<()> {
-        self.take(rows, None, false)
+        self.take(rows, None)
     }
 
     /// As [`push`](Self::push), of rows that lie one after the other in a slice.
@@ -143,25 +162,6 @@ impl<T: Element> OnePass<T> {
         Ok(())
     }
 
-    /// As [`push`](Self::push), of rows of which values may be missing: NaN. They are so in the coreset, for
-    /// [`Dense::weighted_with_missing`].
-    ///
-    /// ```
-    /// use coremix::coreset::OnePass;
-    /// # use ndarray::array;
-    /// let mut coreset = OnePass::<f64>::new(2, 100, 42)?;
-    /// coreset.push_with_missing(array![[1.0, f64::NAN], [2.0, 3.0]].view())?;
-    /// let (rows, weights) = coreset.finish()?;
-    /// assert!(rows[[0, 1]].is_nan() && weights.sum() == 2.0);
-    /// # Ok::<(), coremix::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`push`](Self::push), but NaN is no error.
-    pub fn push_with_missing(&mut self, rows: ArrayView2<'_, T>) -> Result<()> {
-        self.take(rows, None, true)
-    }
-
     /// Takes rows with weights (n). Rows of weight 0 are left out.
     ///
     /// # Errors
@@ -172,19 +172,7 @@ impl<T: Element> OnePass<T> {
         rows: ArrayView2<'_, T>,
         weights: ArrayView1<'_, f64>,
     ) -> Result<()> {
-        self.take(rows, Some(weights), false)
-    }
-
-    /// As [`push_weighted`](Self::push_weighted), of rows with [missing values](Self::push_with_missing).
-    ///
-    /// # Errors
-    /// As [`push_weighted`](Self::push_weighted), but NaN is no error.
-    pub fn push_weighted_with_missing(
-        &mut self,
-        rows: ArrayView2<'_, T>,
-        weights: ArrayView1<'_, f64>,
-    ) -> Result<()> {
-        self.take(rows, Some(weights), true)
+        self.take(rows, Some(weights))
     }
 
     /// The coreset: rows (N', d) and weights (N'). Where no more rows came than it has draws, these are the rows.
@@ -219,12 +207,11 @@ impl<T: Element> OnePass<T> {
         &mut self,
         rows: ArrayView2<'_, T>,
         weights: Option<ArrayView1<'_, f64>>,
-        may_miss: bool,
     ) -> Result<()> {
         self.whole()?;
         let (n, dim) = rows.dim();
         same_columns("rows", self.dim, dim)?;
-        if may_miss {
+        if self.may_miss {
             for ((row, column), x) in rows.indexed_iter() {
                 let value = x.widen().to_f64();
                 let place = (self.rows + row, column);

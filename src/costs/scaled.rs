@@ -136,13 +136,13 @@ impl<F: Float> Scaled<F> {
 
     /// The centres.
     #[must_use]
-    pub fn centres(&self) -> &Centres<F> {
+    pub(crate) fn centres(&self) -> &Centres<F> {
         &self.centres
     }
 
     /// How the squared distance to each centre becomes a cost (k).
     #[must_use]
-    pub fn factors(&self) -> &[Factor] {
+    pub(crate) fn factors(&self) -> &[Factor] {
         &self.components
     }
 

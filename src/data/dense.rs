@@ -342,17 +342,11 @@ impl<'a, T: Element> Dense<'a, T> {
 }
 
 impl<T: Element> Dense<'static, T> {
-    /// Points (n, d), each of weight 1, that belong to the data.
-    pub fn owned(points: Array2<T>) -> Result<Self> {
-        Self::of_array(points, None)
-    }
-
-    /// Owned points with weights (n).
-    pub fn owned_weighted(points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
-        Self::of_array(points, Some(Cow::Owned(weights)))
-    }
-
-    fn of_array(points: Array2<T>, weights: Option<Cow<'static, [f64]>>) -> Result<Self> {
+    /// Points (n, d) that belong to the data, and their weights (n), if they have any.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new) and [`weighted`](Self::weighted).
+    pub fn owned(points: Array2<T>, weights: Option<Vec<f64>>) -> Result<Self> {
         let (n, dim) = points.dim();
         let values = if points.is_standard_layout() {
             let (mut values, from) = points.into_raw_vec_and_offset();
@@ -362,13 +356,13 @@ impl<T: Element> Dense<'static, T> {
         } else {
             points.iter().copied().collect()
         };
-        Self::of_checked(Cow::Owned(values), n, dim, weights, false)
+        Self::of_checked(Cow::Owned(values), n, dim, weights.map(Cow::Owned), false)
     }
 
     /// Rows (n, d) of other data with new weights (n): what [`Data::select`] returns. The summary is that of the `whole` data,
     /// except the number of rows and the total weight.
     pub fn part_of(whole: &Summary, points: Array2<T>, weights: Vec<f64>) -> Result<Self> {
-        let part = Self::owned_weighted(points, weights)?;
+        let part = Self::owned(points, Some(weights))?;
         Ok(Self {
             summary: whole.reweighted(part.weights.as_deref().unwrap_or_default()),
             ..part

@@ -94,7 +94,7 @@ pub trait Data<F: Float>: Sync {
         Frame::of(self.summary())
     }
     /// Some rows with new weights (a coreset), as data of their own. Its summary is that of the whole data, except the number
-    /// of rows and the total weight ([`Summary::reweighted`]), so that both have the same frame.
+    /// of rows and the total weight ([`Dense::part_of`]), so that both have the same frame.
     fn select(&self, rows: &[usize], weights: Vec<f64>) -> Result<Box<dyn Data<F> + '_>> {
         Ok(Box::new(Dense::selected(self, rows, weights)?))
     }
@@ -166,8 +166,7 @@ pub enum RowKind {
 
 impl RowKind {
     /// Whether rows have all coordinates.
-    #[must_use]
-    pub fn is_dense(self) -> bool {
+    pub(crate) fn is_dense(self) -> bool {
         self == Self::Dense
     }
 

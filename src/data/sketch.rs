@@ -109,9 +109,10 @@ impl<F: Float> Sketch<F> {
 pub(super) fn check_frame<F: Float>(basis: &Basis, frame: &Frame<F>) -> Result<()> {
     ensure(frame.basis() == Some(basis), || {
         let columns = || "the columns of dense rows".to_owned();
+        let name = |basis: &Basis| format!("a sketch with seed {}", basis.seed());
         Error::BasisMismatch {
-            expected: frame.basis().map_or_else(columns, Basis::to_string),
-            found: basis.to_string(),
+            expected: frame.basis().map_or_else(columns, name),
+            found: name(basis),
         }
     })
 }

@@ -60,17 +60,6 @@ impl<F: Float> Sketch<F> {
         Self::of_dense(&Dense::new(points)?, q, seed)
     }
 
-    /// A sketch of points with weights (n), which are finite, not negative and not all zero. Errors are also those of
-    /// [`Dense::weighted`].
-    pub fn weighted<T: Element<Float = F>>(
-        points: ArrayView2<'_, T>,
-        weights: ArrayView1<'_, f64>,
-        q: usize,
-        seed: u64,
-    ) -> Result<Self> {
-        Self::of_dense(&Dense::weighted(points, weights)?, q, seed)
-    }
-
     /// A sketch of rows in memory, with their weights.
     pub fn of_dense<T: Element<Float = F>>(
         data: &Dense<'_, T>,

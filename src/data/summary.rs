@@ -26,7 +26,7 @@ pub struct Summary {
     /// The range of the widest column in a few neighbouring rows: the median over all of these, which outliers leave alone. 0
     /// where it is not known, or all neighbours are equal. A fit is refused if its type cannot resolve this range within the
     /// widest one.
-    pub range_of_few: f64,
+    pub(crate) range_of_few: f64,
 }
 
 impl Summary {
@@ -48,7 +48,7 @@ impl Summary {
     /// The summary of some of the rows, with these weights: means, variances and ranges stay those of the whole data, so
     /// that both live in the same frame.
     #[must_use]
-    pub fn reweighted(&self, weights: &[f64]) -> Self {
+    pub(crate) fn reweighted(&self, weights: &[f64]) -> Self {
         Self {
             rows: weights.iter().filter(|w| **w > 0.0).count(),
             total_weight: weights.iter().sum(),

@@ -27,8 +27,8 @@ pub(crate) use bounded::{
 pub use exhaustive::Exhaustive;
 pub(crate) use exhaustive::bounds_may_pay;
 pub use lazy::Lazy;
-pub use neighborhood::{Neighborhood, Start};
-pub use per_shard::PerShard;
+pub use neighborhood::Neighborhood;
+pub(crate) use per_shard::PerShard;
 pub use similarity_sampling::SimilaritySampling;
 
 use crate::base::error::{Result, require};
@@ -94,7 +94,7 @@ pub trait Search<F: Float>: Send + Sync {
 
     /// Searches a block of rows: `block` comes with the supports of the last search ([unset](Block::support) at first)
     /// and leaves with the new ones and their costs. Call [`Block::keep_best`] for every row `i` of `rows`: it sets both.
-    /// Row `i` of `rows` is row `i` of `block`. State for the next pass goes into a [`PerShard`].
+    /// Row `i` of `rows` is row `i` of `block`.
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, rng: &mut Rng);
 
     /// After every pass over the rows: combines what was learned, in the order of the shards.

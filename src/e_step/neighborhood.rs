@@ -46,18 +46,7 @@ pub struct Neighborhood {
     neighbors: usize,
     random: usize,
     initial_searches: usize,
-    start: Start,
-}
-
-/// Where the supports K(n) and the neighbors G_c start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Start {
-    /// At random, as published: no distance evaluations.
-    #[default]
-    Random,
-    /// From the seeds: K(n) = the C' nearest seeds of each point, G_c = the G nearest seeds of each seed.
-    /// Costs n k + k^2 distance evaluations once.
-    Seeds,
+    from_seeds: bool,
 }
 
 impl Default for Neighborhood {
@@ -76,7 +65,7 @@ impl Neighborhood {
             neighbors,
             random: 0,
             initial_searches: 0,
-            start: Start::Random,
+            from_seeds: false,
         }
     }
 
@@ -109,10 +98,11 @@ impl Neighborhood {
         }
     }
 
-    /// Where supports and neighbors start. Default [`Start::Random`].
+    /// Whether supports and neighbors start from the seeds: K(n) = the C' nearest seeds of each point, G_c = the G nearest seeds of
+    /// each seed. Costs n k + k^2 distance evaluations once. Default: at random, as published, with none.
     #[must_use]
-    pub fn start(self, start: Start) -> Self {
-        Self { start, ..self }
+    pub fn from_seeds(self, from_seeds: bool) -> Self {
+        Self { from_seeds, ..self }
     }
 }
 
@@ -138,9 +128,9 @@ impl<F: Float> EStep<F> for Neighborhood {
         }
         let size = self.neighbors.min(k);
         let mut evaluations = 0;
-        let neighbors = match (saved, self.start) {
+        let neighbors = match (saved, self.from_seeds) {
             (Some(bytes), _) => loaded(bytes, |known: &Neighbors| known.is_sound(k))?,
-            (None, Start::Random) => {
+            (None, false) => {
                 let mut lists = vec![UNSET; k * size];
                 for (c, list) in lists.chunks_exact_mut(size).enumerate() {
                     list[0] = c as u32;
@@ -148,7 +138,7 @@ impl<F: Float> EStep<F> for Neighborhood {
                 }
                 Neighbors { size, lists }
             }
-            (None, Start::Seeds) => {
+            (None, true) => {
                 evaluations = (k as u64).pow(2);
                 let lists = bounded::nearest_lists(model.centres(), size);
                 Neighbors { size, lists }
@@ -197,7 +187,7 @@ impl<F: Float> Search<F> for NeighborhoodSearch<F> {
         let k = block.components();
         let width = block.width();
         // If the search starts from seeds, the first supports are the best ones.
-        if self.settings.start == Start::Seeds && block.supports.contains(&UNSET) {
+        if self.settings.from_seeds && block.supports.contains(&UNSET) {
             return self.all.search(model, rows, block, rng);
         }
         let cost = model.cost();

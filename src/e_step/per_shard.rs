@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// A shard is a fixed sequence of blocks, searched in order by one thread; [`Block::shard`](crate::stage::Block::shard) numbers
 /// it. So sums by shard, added up in their order, are the same on any number of threads.
 #[derive(Debug)]
-pub struct PerShard<T>(Mutex<Vec<(usize, T)>>);
+pub(crate) struct PerShard<T>(Mutex<Vec<(usize, T)>>);
 
 impl<T> Default for PerShard<T> {
     fn default() -> Self {
@@ -17,7 +17,7 @@ impl<T> Default for PerShard<T> {
 
 impl<T> PerShard<T> {
     /// Works with the value of a shard, which is made where there is none yet.
-    pub fn with<R>(
+    pub(crate) fn with<R>(
         &self,
         shard: usize,
         make: impl FnOnce() -> T,
@@ -50,7 +50,7 @@ impl<T> PerShard<T> {
     }
 
     /// The values of all shards, in their order; none are left.
-    pub fn take(&mut self) -> Vec<T> {
+    pub(crate) fn take(&mut self) -> Vec<T> {
         std::mem::take(self).into_values()
     }
 }

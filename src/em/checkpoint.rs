@@ -119,7 +119,7 @@ impl Checkpoint {
 
     /// The path of the file.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 

@@ -85,7 +85,7 @@ pub(crate) trait Fitted<F: Float>: Send + Sync {
         restricted: bool,
         cancel: Option<&Cancel>,
     ) -> Result<()>;
-    /// Whether components [merge](crate::m_step::Merges).
+    /// Whether components [merge](MStep::merges).
     fn merges(&self) -> bool;
     fn prepare_merges(&mut self);
     /// How many components it emptied.
@@ -164,18 +164,15 @@ impl<F: Float, M: MStep<F>> Fitted<F> for OfFamily<M, M::Model> {
     }
 
     fn merges(&self) -> bool {
-        self.family.merges().is_some()
+        self.family.merges()
     }
 
     fn prepare_merges(&mut self) {
-        if let Some(merges) = self.family.merges() {
-            merges.prepare(&mut self.model);
-        }
+        self.family.prepare_merges(&mut self.model);
     }
 
     fn merge(&self, sums: &mut Moments, cancel: Option<&Cancel>) -> Result<usize> {
-        let merges = self.family.merges();
-        merges.map_or(Ok(0), |merges| merges.merge(sums, &self.model, cancel))
+        self.family.merge(sums, &self.model, cancel)
     }
 }
 

@@ -446,11 +446,10 @@ impl<'a, F: Float> Pass<'a, F> for FullPass<'a, F> {
             return self.split_and_merge(assignment, report);
         }
         self.keep_bounds(report)?;
-        let fitted = self.phase.stages.model.fitted_mut();
-        if self.merges != Merges::Now || !fitted.merges() {
+        if self.merges != Merges::Now {
             return Ok(());
         }
-        fitted.prepare_merges();
+        self.phase.stages.model.fitted_mut().prepare_merges();
         // The statistics of merges have more sums than others, so their memory is not reused.
         self.spare = Spare::default();
         self.statistics = None;

@@ -32,9 +32,6 @@ pub struct Report {
     /// Components without mass after the last search. Where k-means has converged there are some only if there are
     /// fewer distinct rows than clusters ([E54](crate::equations#e54)).
     pub zero_mass: usize,
-    /// Unobserved coordinates of components with mass after the last search, over all of these: only rows of a sketch
-    /// leave any.
-    pub unobserved: usize,
     /// Components that a floor of variances holds ([E20](crate::equations#e20)) after the last search, though they have more rows
     /// than columns: their rows are equal in a column, or columns determine one another among them, and densities there are
     /// those of the floor.
@@ -178,8 +175,7 @@ pub struct Evaluations {
 
 impl Evaluations {
     /// All stages together.
-    #[must_use]
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         let others = [self.seeding, self.search, self.scoring].into_iter();
         others.fold(self.coreset, u64::saturating_add)
     }

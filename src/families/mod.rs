@@ -19,6 +19,5 @@ pub use gaussian::mixture::GaussianMixture;
 pub use gaussian::prior::Prior;
 pub use product::{Column, Part, Product, ProductMixture, Table};
 #[cfg(feature = "files")]
-pub use saved::{Save, load_model};
 pub use stored::Family;
 pub use von_mises_fisher::{VonMisesFisher, VonMisesFisherMixture};

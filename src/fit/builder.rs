@@ -102,7 +102,7 @@ impl<F: Float> Default for Pipeline<F> {
     fn default() -> Self {
         Self {
             coreset: Arc::new(Full),
-            seeder: Arc::new(KMeansPlusPlus::new()),
+            seeder: Arc::new(KMeansPlusPlus::default()),
             seeder_of: None,
             phases: Arc::new(|_| vec![Phase::new(Exhaustive::nearest())]),
             given: [false; 2],
@@ -334,7 +334,7 @@ impl<F: Float, M: Stage> Builder<F, M> {
     /// family and the number type of the fit, with as many components. There is one start per restart, and no seeding.
     ///
     /// A truncated search that starts with random supports still has them first, without further searches, and its first M-step changes
-    /// all parameters. So the means may leave those of the model. [`Start::Seeds`](crate::e_step::Start::Seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
+    /// all parameters. So the means may leave those of the model. [`from_seeds`](crate::e_step::Neighborhood::from_seeds) starts [`Neighborhood`](crate::e_step::Neighborhood) from
     /// the model. On a sketch, [`Covariance::Diagonal`] carries variances over from a model of the same basis
     /// only, and means otherwise.
     ///

@@ -156,8 +156,8 @@ impl<F: Float> Phase<F> {
     }
 }
 
-impl<F: Float> Stage for Phase<F> {
-    fn check(&self, clusters: usize) -> Result<()> {
+impl<F: Float> Phase<F> {
+    pub(crate) fn check(&self, clusters: usize) -> Result<()> {
         let Outline {
             rows,
             columns,

@@ -35,7 +35,7 @@ pub struct Fit<M> {
 
 impl<M> Fit<M> {
     /// This fit with a model of any family, boxed.
-    pub fn boxed<F: Float>(self) -> Fit<Box<dyn Mixture<F>>>
+    pub(crate) fn boxed<F: Float>(self) -> Fit<Box<dyn Mixture<F>>>
     where
         M: Mixture<F>,
     {

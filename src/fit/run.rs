@@ -157,7 +157,6 @@ impl<F: Float> Run<'_, F> {
             iterations: best.phases.iter().map(|phase| phase.iterations).sum(),
             free_energies: last.free_energies.clone(),
             zero_mass: last.zero_mass,
-            unobserved: last.unobserved,
             at_floor: last.at_floor,
             distance_evaluations: spent.evaluations.total(),
             evaluations: spent.evaluations,

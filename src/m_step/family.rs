@@ -95,10 +95,27 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         cancel: Option<&Cancel>,
     ) -> Result<()>;
 
-    /// How components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it where the
-    /// free energy would settle, if all components share every row. `None` by default: they do not.
-    fn merges(&self) -> Option<&dyn Merges<Self::Model>> {
-        None
+    /// Whether components merge where that is sure to raise the free energy ([E51](crate::equations#e51)). EM tries it where the
+    /// free energy would settle, if all components share every row. By default they do not.
+    fn merges(&self) -> bool {
+        false
+    }
+
+    /// Chooses components that may merge, so that the next statistics have all that is needed to decide about it.
+    fn prepare_merges(&self, _model: &mut Self::Model) {}
+
+    /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
+    /// how many it emptied.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled): neither sums nor model are used any more.
+    fn merge(
+        &self,
+        _sums: &mut Moments,
+        _model: &Self::Model,
+        _cancel: Option<&Cancel>,
+    ) -> Result<usize> {
+        Ok(0)
     }
 }
 
@@ -171,17 +188,4 @@ pub enum Coordinates {
     Raw,
     /// Rows of length 1.
     Directions,
-}
-
-/// A family whose components merge.
-pub trait Merges<M> {
-    /// Chooses components that may merge, so that the next statistics have all that is needed to decide about it.
-    fn prepare(&self, model: &mut M);
-
-    /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns
-    /// how many it emptied.
-    ///
-    /// # Errors
-    /// [`Error::Cancelled`](crate::Error::Cancelled): neither sums nor model are used any more.
-    fn merge(&self, sums: &mut Moments, model: &M, cancel: Option<&Cancel>) -> Result<usize>;
 }

@@ -6,5 +6,5 @@
 mod family;
 pub(crate) mod sums;
 
-pub use family::{Coordinates, MStep, Merges, Needs, Started, Variances};
+pub use family::{Coordinates, MStep, Needs, Started, Variances};
 pub use sums::moments::{Moments, SecondMoments};

@@ -115,7 +115,8 @@ impl<F: Float> Block<F> {
         self.numbers.extend(numbers);
     }
 
-    /// The number of the shard of the pass that the rows are in: see [`PerShard`](crate::e_step::PerShard).
+    /// The number of the shard of the pass that the rows are in. A shard is a fixed sequence of blocks, searched in order by one thread: sums by
+    /// shard, added up in their order, are the same on any number of threads.
     #[must_use]
     pub fn shard(&self) -> usize {
         self.shard
@@ -262,7 +263,7 @@ impl<F: Float> Block<F> {
 
     /// Number of components, k.
     #[must_use]
-    pub fn components(&self) -> usize {
+    pub(crate) fn components(&self) -> usize {
         self.components
     }
 
@@ -273,11 +274,11 @@ impl<F: Float> Block<F> {
 
     /// Whether every support holds every component, in order.
     #[must_use]
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.width == self.components
     }
 
-    /// The support of row `i`, best first (empty when [full](Self::is_full)). In the first search of a phase it is that of
+    /// The support of row `i`, best first (empty when all components are in it). In the first search of a phase it is that of
     /// the phase before, if supports have one member; otherwise its members are `u32::MAX`.
     #[inline(always)]
     #[must_use]
@@ -286,7 +287,7 @@ impl<F: Float> Block<F> {
         self.supports.get(places).unwrap_or_default()
     }
 
-    /// The members of the support of row `i` with their responsibilities, whether [full](Self::is_full) or listed.
+    /// The members of the support of row `i` with their responsibilities, of all components or of those listed.
     pub fn members(&self, i: usize) -> impl Iterator<Item = (u32, f64)> {
         let support = self.support(i);
         let shares = self.responsibilities(i);

@@ -67,13 +67,13 @@ impl Likelihood {
 
     /// The free energy, in nats ([E3](crate::equations#e3)).
     #[must_use]
-    pub fn free_energy(&self, log_joint: LogJoint) -> f64 {
+    pub(crate) fn free_energy(&self, log_joint: LogJoint) -> f64 {
         let known = self.weight * log_joint.alpha + self.entries * log_joint.gamma;
         known - log_joint.beta * self.best + self.spread + self.units
     }
 
     /// Adds the sums over other points.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.weight += other.weight;
         self.entries += other.entries;
         self.best += other.best;

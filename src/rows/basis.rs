@@ -57,7 +57,7 @@ impl Basis {
     ///
     /// # Errors
     /// [`Error::DimensionMismatch`](crate::Error::DimensionMismatch) for another number of coordinates.
-    pub fn inverse(&self, points: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
+    pub(crate) fn inverse(&self, points: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         self.of_all(points, Self::leave)
     }
 
@@ -105,12 +105,6 @@ impl fmt::Debug for Basis {
             .field("seed", &self.seed())
             .field("columns", &self.columns())
             .finish()
-    }
-}
-
-impl fmt::Display for Basis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a sketch with seed {}", self.seed())
     }
 }
 

@@ -32,21 +32,13 @@ use crate::data::{Centres, Rows, View};
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let seeder = HierarchicalKMeansPlusPlus::new();
+/// let seeder = HierarchicalKMeansPlusPlus;
 /// let fit = algorithms::k_means(100).seeder(seeder).build()?.fit(&data)?;
 /// assert!(fit.report.evaluations.seeding < 100 * 1_000);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HierarchicalKMeansPlusPlus;
-
-impl HierarchicalKMeansPlusPlus {
-    /// The only one there is.
-    #[must_use]
-    pub fn new() -> Self {
-        Self
-    }
-}
 
 impl Stage for HierarchicalKMeansPlusPlus {}
 
@@ -356,7 +348,7 @@ mod tests {
             });
             potentials.sum::<f64>()
         };
-        let more = potential(&HierarchicalKMeansPlusPlus) / potential(&KMeansPlusPlus::new());
+        let more = potential(&HierarchicalKMeansPlusPlus) / potential(&KMeansPlusPlus::default());
         assert!((0.9..1.1).contains(&more), "{more}");
     }
 }

@@ -28,46 +28,43 @@ use crate::data::{Centres, Data, Frame, OfColumns, Rows, View};
 /// assert!(greedy.report.evaluations.seeding > 4 * plain.report.evaluations.seeding);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KMeansPlusPlus {
-    /// `None`: about the logarithm of the number of clusters.
-    candidates: Option<usize>,
+    candidates: Candidates,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Candidates {
+    /// One, as published.
+    #[default]
+    One,
+    /// About the logarithm of the number of clusters.
+    Greedy,
+    Given(usize),
 }
 
 impl KMeansPlusPlus {
-    /// One candidate per seed, as published.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            candidates: Some(1),
-        }
-    }
-
     /// Greedy, with $2 + \lfloor \ln k \rfloor$ candidates per seed, the number in common use.
     #[must_use]
     pub fn greedy() -> Self {
-        Self { candidates: None }
+        let candidates = Candidates::Greedy;
+        Self { candidates }
     }
 
     /// Greedy, with this many candidates per seed; at least 1, which is not greedy.
     #[must_use]
     pub fn candidates(self, candidates: usize) -> Self {
-        Self {
-            candidates: Some(candidates),
-        }
-    }
-}
-
-impl Default for KMeansPlusPlus {
-    /// As published: one candidate per seed.
-    fn default() -> Self {
-        Self::new()
+        let candidates = Candidates::Given(candidates);
+        Self { candidates }
     }
 }
 
 impl Stage for KMeansPlusPlus {
     fn check(&self, _clusters: usize) -> Result<()> {
-        positive("candidates", self.candidates.unwrap_or(1))
+        match self.candidates {
+            Candidates::Given(candidates) => positive("candidates", candidates),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -125,8 +122,9 @@ impl KMeansPlusPlus {
         rng: &mut Rng,
     ) -> Result<(Seeds<F>, Vec<usize>)> {
         let candidates = match self.candidates {
-            Some(candidates) => candidates.min(view.len()),
-            None => 2 + (k as f64).ln() as usize,
+            Candidates::One => 1,
+            Candidates::Greedy => 2 + (k as f64).ln() as usize,
+            Candidates::Given(candidates) => candidates.min(view.len()),
         };
         let mut nearest = Nearest::new(view);
         let mut rows = Vec::new();

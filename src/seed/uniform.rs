@@ -13,20 +13,12 @@ use crate::data::View;
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let fit = algorithms::k_means(25).seeder(UniformSeeder::new()).build()?.fit(&data)?;
+/// let fit = algorithms::k_means(25).seeder(UniformSeeder).build()?.fit(&data)?;
 /// assert_eq!(fit.report.evaluations.seeding, 0);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uniform;
-
-impl Uniform {
-    /// The only one there is.
-    #[must_use]
-    pub fn new() -> Self {
-        Self
-    }
-}
 
 impl Stage for Uniform {}
 

@@ -40,23 +40,13 @@ impl<F: Float> Candidate<F> {
 /// Models with different numbers of clusters, fitted to the same rows. It prints as a table, where a star marks the best
 /// model by each criterion.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Selection<F: Float> {
-    pub(super) candidates: Vec<Candidate<F>>,
+    /// All models, by their number of clusters.
+    pub candidates: Vec<Candidate<F>>,
 }
 
 impl<F: Float> Selection<F> {
-    /// All models, by their number of clusters.
-    #[must_use]
-    pub fn candidates(&self) -> &[Candidate<F>] {
-        &self.candidates
-    }
-
-    /// The candidates as values, to take models out.
-    #[must_use]
-    pub fn into_candidates(self) -> Vec<Candidate<F>> {
-        self.candidates
-    }
-
     /// The best model by a criterion; `None` if no model has a value. If models tie, it is the one with fewest clusters.
     #[must_use]
     pub fn best(&self, criterion: Criterion) -> Option<&Candidate<F>> {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 ///     .coreset(Lightweight::new(1_500)) // drawn once
 ///     .held_out(0.2)
 ///     .run(&data, |k| algorithm.clone().clusters(k).boxed())?;
-/// assert_eq!(selection.candidates().len(), 4);
+/// assert_eq!(selection.candidates.len(), 4);
 /// # Ok::<(), Error>(())
 /// ```
 ///
@@ -128,8 +128,8 @@ impl<F: Float> Sweep<F> {
         estimator: &dyn Estimator<F>,
     ) -> Result<Candidate<F>> {
         positive("clusters of a sweep", clusters)?;
-        let selection = self.compare(data, &[(clusters, estimator)])?;
-        Ok(selection.into_candidates().remove(0))
+        let mut selection = self.compare(data, &[(clusters, estimator)])?;
+        Ok(selection.candidates.remove(0))
     }
 
     /// Compares estimators of any type.

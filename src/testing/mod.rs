@@ -11,7 +11,7 @@
 //! let birch = Birch::grid(10).generate::<f64>(1)?;
 //! let data = Dense::new(birch.points.view())?;
 //! testing::coreset(&Lightweight::new(50), &data)?;
-//! testing::seeder(&KMeansPlusPlus::new(), &data, 5)?;
+//! testing::seeder(&KMeansPlusPlus::default(), &data, 5)?;
 //! testing::e_step(&Neighborhood::default(), &data, 5)?;
 //! testing::family(&Gaussian::new(Covariance::Diagonal), &data, 5)?;
 //! # Ok::<(), Error>(())
@@ -86,7 +86,7 @@ fn coordinates<F: Float>(data: &dyn Data<F>, frame: &Frame<F>) -> Result<Array2<
     }))
 }
 
-/// What unit tests hold M-steps against: a fit would compile the driver for each family of theirs.
+/// Steps of EM for unit tests. A fit would compile the driver for each family of theirs.
 #[cfg(test)]
 pub(crate) mod stepped {
     use crate::base::cancel::Watch;

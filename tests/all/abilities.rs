@@ -96,7 +96,7 @@ fn fitted(name: &'static str, ability: &str) -> Result<()> {
     match ability {
         "weights" => {
             let weights = (0..N).map(|n| [0.5, 3.0, 0.0, 1e-3][n % 4]);
-            let data = Dense::owned_weighted(numbers.clone(), weights.collect())?;
+            let data = Dense::owned(numbers.clone(), Some(weights.collect()))?;
             fit(algorithm, &data, &numbers)?;
         }
         "missing values" => {
@@ -123,7 +123,7 @@ fn fitted(name: &'static str, ability: &str) -> Result<()> {
             let (rows, weights) = coreset.finish()?;
             let model = algorithm
                 .boxed()?
-                .fit(&Dense::owned_weighted(rows, weights.to_vec())?)?;
+                .fit(&Dense::owned(rows, Some(weights.to_vec()))?)?;
             answers(&what, &model.model, &dense, numbers.view());
         }
         "cosine" => {

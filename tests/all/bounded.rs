@@ -67,7 +67,7 @@ fn a_step_beyond_the_means() {
         (0..n).map(of).sum::<f64>()
     };
     for step in [0.25, 1.0, 1.5, 1.99] {
-        let phase = Phase::new(Bounded::new()).step(step);
+        let phase = Phase::new(Bounded::default()).step(step);
         let builder = algorithms::k_means(k).phases(move |_| vec![phase.clone()]);
         let builder = builder.tolerance(0.0).max_iterations(1);
         let fit = builder.seeder(Given::new(start.view())).build().unwrap();
@@ -98,7 +98,7 @@ fn longer_steps_end_at_means() {
         let x = blobs::<f64>(600, 3, 8, seed);
         let (w, start) = (Array1::ones(600), seeds(&x, 8, seed));
         let data = Dense::new(x.view()).unwrap();
-        let phase = Phase::new(Bounded::new()).step(1.5);
+        let phase = Phase::new(Bounded::default()).step(1.5);
         let builder = algorithms::k_means(8).phases(move |_| vec![phase.clone()]);
         let builder = builder.tolerance(0.0).max_iterations(500);
         let fit = builder.seeder(Given::new(start.view())).build().unwrap();
@@ -173,7 +173,9 @@ fn k_means_with_bounds_is_k_means() {
                 .tolerance(0.0)
                 .max_iterations(iterations)
                 .seeder(Given::new(start.view()));
-            let bounded = builder.clone().e_step(Bounded::new().nearest_centres(k));
+            let bounded = builder
+                .clone()
+                .e_step(Bounded::default().nearest_centres(k));
             let all = builder.build().unwrap().fit(&data).unwrap();
             let fit = bounded.build().unwrap().fit(&data).unwrap();
             assert!(fit.exact);
@@ -201,7 +203,9 @@ fn a_component_without_rows_is_counted() {
             .tolerance(0.0)
             .max_iterations(iterations)
             .seeder(Given::new(start.view()));
-        let bounded = builder.clone().e_step(Bounded::new().nearest_centres(5));
+        let bounded = builder
+            .clone()
+            .e_step(Bounded::default().nearest_centres(5));
         let all = builder.build().unwrap().fit(&data).unwrap();
         let fit = bounded.build().unwrap().fit(&data).unwrap();
         let used = |fit: &Fit<_>| fit.search_labels.iter().any(|label| *label == 4);
@@ -246,7 +250,7 @@ fn lists_of_more_centres_than_there_are() {
     let data = Dense::new(x.view()).unwrap();
     let fit = |near: usize| {
         let phase = move |columns| {
-            let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(PhaseRows::All);
+            let phase = Phase::new(Bounded::default().nearest_centres(near)).rows(PhaseRows::All);
             phase.columns(columns).transfers(2).split_and_merge(1)
         };
         let phases = move |_| vec![phase(Columns::Principal(3)), phase(Columns::All)];
@@ -319,8 +323,8 @@ fn after_lloyd<F: Float>(
     moves: usize,
 ) -> impl Fn(Shape) -> Vec<Phase<F>> + Clone + Send + Sync + 'static {
     move |shape| {
-        let exact = Bounded::new().nearest_centres(shape.clusters);
-        let near = Bounded::new().nearest_centres(near);
+        let exact = Bounded::default().nearest_centres(shape.clusters);
+        let near = Bounded::default().nearest_centres(near);
         vec![
             Phase::new(exact).rows(PhaseRows::All),
             Phase::new(near).rows(PhaseRows::All).split_and_merge(moves),
@@ -349,7 +353,7 @@ fn in_a_subspace_the_free_energy_is_that_of_the_rows() {
         let clusterer = algorithms::k_means(k)
             .phases(phases(12, None, Some(coordinates), 3))
             .max_iterations(12)
-            .seeder(UniformSeeder::new())
+            .seeder(UniformSeeder)
             .build()
             .unwrap();
         let all = clusterer.fit(&data).unwrap();
@@ -668,7 +672,7 @@ fn moves_never_lower_the_free_energy() {
                 .phases(phases(6, None, None, moves))
                 .tolerance(0.0)
                 .max_iterations(12)
-                .seeder(UniformSeeder::new())
+                .seeder(UniformSeeder)
                 .seed(seed);
             builder.build().unwrap().fit(&data).unwrap()
         };
@@ -690,13 +694,13 @@ fn transfers_leave_the_fixed_points_of_lloyd() {
         let w = Array1::from_shape_fn(260, |i| [1.0, 2.0, 1.0][i % 3]);
         let data = Dense::weighted(x.view(), w.view()).unwrap();
         let fit = |transfers: usize, near: usize| {
-            let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(PhaseRows::All);
+            let phase = Phase::new(Bounded::default().nearest_centres(near)).rows(PhaseRows::All);
             let phase = phase.transfers(transfers);
             let builder = algorithms::k_means(k)
                 .phases(move |_| vec![phase.clone()])
                 .tolerance(1e-9)
                 .max_iterations(500)
-                .seeder(UniformSeeder::new())
+                .seeder(UniformSeeder)
                 .seed(seed);
             builder.build().unwrap().fit(&data).unwrap()
         };
@@ -726,7 +730,7 @@ fn a_far_centre_begins_near<F: Float + Element<Float = F>>(far: f64) {
         let mut centres = x.select(ndarray::Axis(0), &(0..k).collect::<Vec<_>>());
         centres.row_mut(k - 1).fill(F::from_f64(far));
         let data = Dense::new(x.view()).unwrap();
-        let phase = Phase::new(Bounded::new()).transfers(20);
+        let phase = Phase::new(Bounded::default()).transfers(20);
         let fit = algorithms::k_means(k)
             .seeder(Given::new(centres.view()))
             .phases(move |_| vec![phase.clone()])
@@ -769,7 +773,7 @@ fn moves_of_rows_of_little_weight_raise_the_free_energy() {
         };
         let w: ndarray::Array1<f64> = (0..n).map(weight).collect();
         let data = Dense::weighted(x.view(), w.view()).unwrap();
-        let phase = Phase::new(Bounded::new()).split_and_merge(10);
+        let phase = Phase::new(Bounded::default()).split_and_merge(10);
         let fit = algorithms::k_means(k)
             .phases(move |_| vec![phase.clone()])
             .tolerance(1e-6)

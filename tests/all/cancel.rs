@@ -25,7 +25,7 @@ impl<'a> Counting<'a> {
             inner: Dense::new(points).unwrap(),
             loaded: Arc::default(),
             at,
-            cancel: Cancel::new(),
+            cancel: Cancel::default(),
         }
     }
 
@@ -195,7 +195,7 @@ fn a_flag_alone_changes_nothing() {
     let data = Dense::new(&points).unwrap();
     for name in Algorithm::NAMES {
         let without = algorithm(name).boxed().unwrap().fit(&data).unwrap();
-        let with = algorithm(name).cancel(&Cancel::new()).boxed().unwrap();
+        let with = algorithm(name).cancel(&Cancel::default()).boxed().unwrap();
         let with = with.fit(&data).unwrap();
         assert_eq!(
             with.report.free_energies, without.report.free_energies,
@@ -211,7 +211,7 @@ fn a_flag_alone_changes_nothing() {
 fn the_observer_may_cancel() {
     let points = points();
     let data = Dense::new(&points).unwrap();
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     let fit = algorithms::k_means(24)
         .tolerance(0.0)
         .cancel(&cancel)
@@ -235,7 +235,7 @@ fn the_observer_may_cancel() {
 fn finished_restarts_are_kept() {
     let points = points();
     let data = Dense::new(&points).unwrap();
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     let k_means = algorithms::k_means(24).restarts(3).cancel(&cancel);
     let first = algorithms::k_means(24).build().unwrap().fit(&data).unwrap();
     let fit = k_means.build().unwrap().fit_observed(&data, |progress| {
@@ -259,7 +259,7 @@ fn a_worse_start_is_not_returned() {
     let data = Dense::new(&points).unwrap();
     let (mut worse, mut better) = (0, 0);
     for seed in 0..30 {
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         let fast = algorithms::fast(2)
             .coreset(Lightweight::new(200))
             .phases(with_starts(10, phases(48, None, None, 0)))
@@ -306,7 +306,7 @@ fn what_was_done_is_counted() {
     let points = points();
     let data = Dense::new(&points).unwrap();
     for name in ["k-means", "fast", "vc-gmm"] {
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         let algorithm = algorithm(name).restarts(1).cancel(&cancel);
         let fit = algorithm
             .boxed()
@@ -359,21 +359,21 @@ fn starts_that_are_left_out_are_no_convergence() {
     let points = Array2::from_shape_fn((4_000, 2), |(n, j)| corner(n, j) + 0.1 * rng.normal());
     let data = Dense::new(&points).unwrap();
     let fit = |cancel: &Cancel, starts: usize, restarts: usize| {
-        let list = move |_| vec![Phase::new(Bounded::new()).starts(starts)];
+        let list = move |_| vec![Phase::new(Bounded::default()).starts(starts)];
         let fit = algorithms::k_means(2).phases(list).cancel(cancel);
         fit.restarts(restarts).build().unwrap()
     };
     for (starts, restarts) in [(4, 1), (2, 1), (3, 2), (1, 2)] {
         // Every search in turn is the last.
         let mut searches = 0;
-        let whole = fit(&Cancel::new(), starts, restarts).fit_observed(&data, |progress| {
+        let whole = fit(&Cancel::default(), starts, restarts).fit_observed(&data, |progress| {
             searches += usize::from(matches!(progress, Progress::Iteration { .. }));
             ControlFlow::Continue(())
         });
         let whole = whole.unwrap().report;
         assert_eq!(whole.stop, Stop::Converged);
         for stop in 1..=searches {
-            let (cancel, mut seen) = (Cancel::new(), 0);
+            let (cancel, mut seen) = (Cancel::default(), 0);
             let found = fit(&cancel, starts, restarts).fit_observed(&data, |progress| {
                 seen += usize::from(matches!(progress, Progress::Iteration { .. }));
                 if seen == stop {
@@ -391,7 +391,7 @@ fn starts_that_are_left_out_are_no_convergence() {
             assert_eq!(seen, stop, "{starts} {restarts}");
         }
         // After all was done, it is what it was.
-        let cancel = Cancel::new();
+        let cancel = Cancel::default();
         let late = fit(&cancel, starts, restarts).fit(&data).unwrap().report;
         cancel.cancel();
         assert_eq!(
@@ -406,7 +406,7 @@ fn starts_that_are_left_out_are_no_convergence() {
 fn starts_that_ended_are_kept() {
     let points = points();
     for restarts in [1, 2] {
-        for e_step in [Bounded::new(), Bounded::new().streaming()] {
+        for e_step in [Bounded::default(), Bounded::default().streaming()] {
             let fit = |data: &Counting<'_>| {
                 let list = move |_| vec![Phase::new(e_step).starts(3)];
                 let fit = algorithms::k_means(24).phases(list).restarts(restarts);
@@ -454,14 +454,14 @@ fn restarts_beside_each_other_say_so_too() {
     let points = points();
     let data = Dense::new(&points).unwrap();
     let fit = |cancel: &Cancel| {
-        let list = |_| vec![Phase::new(Bounded::new()).starts(8)];
+        let list = |_| vec![Phase::new(Bounded::default()).starts(8)];
         let fit = algorithms::k_means(8)
             .phases(list)
             .restarts(7)
             .cancel(cancel);
         on(2, || fit.build().unwrap().fit(&data))
     };
-    let whole = fit(&Cancel::new()).unwrap().report;
+    let whole = fit(&Cancel::default()).unwrap().report;
     for micros in (0..40).map(|i| 500 * i) {
         let cancel = Cancel::after(std::time::Duration::from_micros(micros));
         match fit(&cancel) {

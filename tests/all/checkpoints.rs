@@ -66,7 +66,6 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
         evaluations,
         coreset_size,
         zero_mass,
-        unobserved,
         at_floor,
         restart,
         ref checkpoint_fault,
@@ -91,12 +90,7 @@ fn bits<F: Float>(fit: &Fit<BoxedMixture<F>>) -> Bits {
         evaluations,
         coreset_size,
     );
-    let others = (
-        [zero_mass, unobserved, at_floor],
-        restart,
-        fit.exact,
-        checkpoint_fault,
-    );
+    let others = ([zero_mass, at_floor], restart, fit.exact, checkpoint_fault);
     Bits {
         model: fit.model.to_bytes(&[]).unwrap(),
         labels: fit.search_labels.clone(),
@@ -295,7 +289,7 @@ fn starts_anew_go_on_to_the_same_bits() {
     let noise = Array2::from_shape_fn((2_400, 40), |_| rng.normal());
     let data = Dense::new(noise.view()).unwrap();
     let fit = |checkpoint| {
-        let phase = |rows| Phase::new(Bounded::new()).rows(rows);
+        let phase = |rows| Phase::new(Bounded::default()).rows(rows);
         let list = move |_| {
             vec![
                 phase(PhaseRows::Coreset).unless_random_rows_do(),
@@ -322,7 +316,7 @@ fn chosen_searches_go_on_to_the_same_bits() {
     let x = blobs::<f64>(40_000, 16, 8, 9);
     let data = Dense::new(x.view()).unwrap();
     let fit = |checkpoint| {
-        let builder = algorithms::k_means(8).seeder(UniformSeeder::new());
+        let builder = algorithms::k_means(8).seeder(UniformSeeder);
         own(builder.tolerance(0.0).max_iterations(5), checkpoint)
     };
     let report = fit(None).fit(&data).unwrap().report;
@@ -337,7 +331,7 @@ fn transfers_go_on_to_the_same_bits() {
     let x = blobs::<f64>(400, 3, 5, 9);
     let data = Dense::new(x.view()).unwrap();
     let fit = |rounds, checkpoint| {
-        let phase = Phase::new(Bounded::new().nearest_centres(8)).rows(PhaseRows::All);
+        let phase = Phase::new(Bounded::default().nearest_centres(8)).rows(PhaseRows::All);
         let phase = phase.transfers(rounds);
         let builder = algorithms::k_means(40).phases(move |_| vec![phase.clone()]);
         own(builder.tolerance(1e-4).max_iterations(60), checkpoint)
@@ -362,7 +356,7 @@ fn truncated_searches_go_on_to_the_same_bits() {
     let data = Dense::new(x.view()).unwrap();
     let truncated = || Neighborhood::new(3, 4);
     for (name, e_step) in [
-        ("from seeds", truncated().start(Start::Seeds)),
+        ("from seeds", truncated().from_seeds(true)),
         ("warm", truncated().initial_searches(2)),
         ("with random components", truncated().random(1)),
     ] {
@@ -754,7 +748,7 @@ fn cancelled_fits_go_on() {
         let algorithm = named(name);
         let whole = bits(&boxed::<f64>(&algorithm, None).fit(&data).unwrap());
         for after in [1, 2, 4, 5] {
-            let cancel = coremix::Cancel::new();
+            let cancel = coremix::Cancel::default();
             let checkpoint = place.checkpoint().every_iterations(1);
             let fit = boxed::<f64>(&algorithm.clone().cancel(&cancel), Some(checkpoint));
             let mut searches = 0;
@@ -824,7 +818,7 @@ fn fits_that_go_on_and_are_stopped_at_once() {
     let data = Dense::new(x.view()).unwrap();
     let place = Place::new("stopped-at-once");
     let fit = |checkpoint| {
-        let phase = || Phase::new(Bounded::new().nearest_centres(4)).rows(PhaseRows::All);
+        let phase = || Phase::new(Bounded::default().nearest_centres(4)).rows(PhaseRows::All);
         let builder = Clusterer::builder().clusters(9).tolerance(0.0);
         let builder = builder.max_iterations(4);
         own(
@@ -861,7 +855,7 @@ fn fits_with_coresets_go_on_and_are_stopped_at_once() {
     let data = Dense::new(x.view()).unwrap();
     let place = Place::new("coresets-stopped-at-once");
     let fit = |checkpoint| {
-        let phase = |rows| Phase::new(Bounded::new().nearest_centres(4)).rows(rows);
+        let phase = |rows| Phase::new(Bounded::default().nearest_centres(4)).rows(rows);
         let builder = Clusterer::builder().clusters(9).tolerance(0.0);
         let builder = builder.coreset(Lightweight::new(60)).max_iterations(3);
         let larger = PhaseRows::Larger(Lightweight::new(150));

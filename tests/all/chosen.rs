@@ -116,7 +116,7 @@ fn chosen_searches_are_the_same_bits_everywhere() {
         let weights = ndarray::Array1::from_shape_fn(x.nrows(), |i| [1.0, 0.5, 3.0][i % 3]);
         let data = Dense::weighted(x.view(), weights.view()).unwrap();
         let blocks = Blocks::weighted(Stored(x.clone()), weights.to_vec()).unwrap();
-        let builder = algorithms::k_means(k).seeder(UniformSeeder::new());
+        let builder = algorithms::k_means(k).seeder(UniformSeeder);
         let clusterer = builder.tolerance(0.0).max_iterations(6).build().unwrap();
         let whole = clusterer.fit(&data).unwrap();
         assert!(share(&whole, x.nrows(), k) < 0.9);

@@ -305,7 +305,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("lwcs-k-means", false, |k| algorithms::lwcs_k_means(k, 60)),
         algorithm("var-gmm-s", false, |k| algorithms::var_gmm_s(k, 3, 3)),
         algorithm("var-gmm-s from seeds", false, move |k| {
-            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().start(Start::Seeds))
+            algorithms::var_gmm_s(k, 3, 3).e_step(truncated().from_seeds(true))
         }),
         algorithm("var-gmm-s warm", false, move |k| {
             algorithms::var_gmm_s(k, 3, 3).e_step(truncated().initial_searches(1))
@@ -314,7 +314,7 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
         algorithm("vc-gmm+1", false, move |k| {
             algorithms::vc_gmm(k, 60, 3, 3)
                 .coreset(UniformCoreset::new(60))
-                .seeder(UniformSeeder::new())
+                .seeder(UniformSeeder)
                 .e_step(truncated().random(1))
         }),
         algorithm("d-gmm", false, |k| algorithms::d_gmm(k, 3, 2)),
@@ -421,10 +421,10 @@ pub fn all<F: Float>() -> Vec<Algorithm<F>> {
             algorithms::vc_gmm(k, 60, 3, 3).m_step(family)
         }),
         algorithm("k-means from hierarchical seeds", true, |k| {
-            algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus::new())
+            algorithms::k_means(k).seeder(HierarchicalKMeansPlusPlus)
         }),
         algorithm("k-means, bounded", true, |k| {
-            algorithms::k_means(k).e_step(Bounded::new())
+            algorithms::k_means(k).e_step(Bounded::default())
         }),
         algorithm("fast as it is", false, algorithms::fast),
         // All centres are near ones, so the search is exact.
@@ -504,7 +504,7 @@ pub fn phases<F: Float>(
     move |_| {
         let columns = coordinates.map_or(Columns::All, Columns::Principal);
         let phase = |rows| {
-            Phase::new(Bounded::new().nearest_centres(near))
+            Phase::new(Bounded::default().nearest_centres(near))
                 .rows(rows)
                 .columns(columns)
                 .split_and_merge(moves)
@@ -512,7 +512,7 @@ pub fn phases<F: Float>(
                 .step(if moves > 0 { 1.9 } else { 1.0 })
         };
         let larger = larger.map(|size| PhaseRows::Larger(Lightweight::new(size)));
-        let last = Bounded::new().nearest_centres(near.div_ceil(3).max(near.min(16)));
+        let last = Bounded::default().nearest_centres(near.div_ceil(3).max(near.min(16)));
         let mut list = vec![phase(PhaseRows::Coreset).tolerance_factor(3.0)];
         list.extend(larger.map(|rows| phase(rows).tolerance_factor(3.0)));
         list.push(phase(PhaseRows::All));

@@ -84,7 +84,7 @@ fn squared_distances_have_bounds_phases_and_products() {
             algorithms::k_means(6),
             algorithms::gmm(6),
             algorithms::lazy_k_means(6, 0.1),
-            algorithms::k_means(6).e_step(Bounded::new()),
+            algorithms::k_means(6).e_step(Bounded::default()),
         ]
     };
     for (own, known) in builders().into_iter().zip(builders()) {

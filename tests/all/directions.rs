@@ -126,20 +126,20 @@ fn laws<F: Float>() {
         ),
         (
             "exact, own",
-            algorithms::k_means(6).m_step(VonMisesFisher::new()),
+            algorithms::k_means(6).m_step(VonMisesFisher::default()),
         ),
-        ("soft", algorithms::gmm(6).m_step(VonMisesFisher::new())),
+        ("soft", algorithms::gmm(6).m_step(VonMisesFisher::default())),
         (
             "soft, tied",
             algorithms::gmm(6).m_step(VonMisesFisher::tied()),
         ),
         (
             "three",
-            algorithms::k_means_c_prime(6, 3).m_step(VonMisesFisher::new()),
+            algorithms::k_means_c_prime(6, 3).m_step(VonMisesFisher::default()),
         ),
         (
             "truncated",
-            algorithms::var_gmm_s(6, 2, 3).m_step(VonMisesFisher::new()),
+            algorithms::var_gmm_s(6, 2, 3).m_step(VonMisesFisher::default()),
         ),
         (
             "coreset",
@@ -192,7 +192,7 @@ fn densities_are_those_of_the_sphere() {
     let x = rays::<f64>(300, 2, 3, 9);
     let data = Dense::new(&x).unwrap();
     let fit = algorithms::gmm(3)
-        .m_step(VonMisesFisher::new())
+        .m_step(VonMisesFisher::default())
         .seed(3)
         .tolerance(1e-9)
         .build()
@@ -298,7 +298,7 @@ fn hostile_rows_have_finite_fits() {
     ];
     let data = Dense::new(&x).unwrap();
     for k in 1..=5 {
-        for family in [VonMisesFisher::new(), VonMisesFisher::tied()] {
+        for family in [VonMisesFisher::default(), VonMisesFisher::tied()] {
             for seed in 0..4 {
                 let fit = algorithms::gmm(k)
                     .m_step(family)
@@ -370,7 +370,7 @@ fn variances_of_sharp_components_are_positive() {
         let mut rng = coremix::stage::Rng::from_seed(3);
         let mut x = Array2::from_shape_fn((60, d), |_| within * rng.normal());
         x.column_mut(0).fill(1.0);
-        let fit = algorithms::gmm(1).m_step(VonMisesFisher::new()).build();
+        let fit = algorithms::gmm(1).m_step(VonMisesFisher::default()).build();
         let model = fit.unwrap().fit(&Dense::new(&x).unwrap()).unwrap().model;
         let (kappa, variances) = (model.concentrations()[0], model.variances());
         assert!(close(variances[[0, 1]] * kappa, 1.0, 1e-3));
@@ -407,7 +407,7 @@ fn directions_are_drawn() {
             row[0] += 1.0;
         });
         let fit = algorithms::gmm(1)
-            .m_step(VonMisesFisher::new())
+            .m_step(VonMisesFisher::default())
             .build()
             .unwrap();
         let model = fit.fit(&Dense::new(&x).unwrap()).unwrap().model;
@@ -488,9 +488,9 @@ fn components_are_those_of_naive_em() {
     for (d, about, noise) in [(2, 2, 0.3), (3, 2, 0.5), (40, 3, 0.1)] {
         let (x, w) = about_axes(180, d, about, noise);
         let data = Dense::weighted(&x, &w).unwrap();
-        testing::family(&VonMisesFisher::new(), &data, about).unwrap();
+        testing::family(&VonMisesFisher::default(), &data, about).unwrap();
         let builder = algorithms::gmm(about)
-            .m_step(VonMisesFisher::new())
+            .m_step(VonMisesFisher::default())
             .tolerance(0.0);
         let model = builder.max_iterations(500).fit(&data).unwrap().model;
         let (means, shares, kappas) = (model.means(), model.proportions(), model.concentrations());
@@ -517,10 +517,10 @@ fn directions_that_coincide_or_have_no_mean() {
     let (x, _) = about_axes(40, 3, 2, 0.0);
     for family in 1..=2 {
         let data = Dense::new(&x).unwrap();
-        testing::family(&VonMisesFisher::new(), &data, family).unwrap();
+        testing::family(&VonMisesFisher::default(), &data, family).unwrap();
         let single = x.mapv(|x| x as f32);
         testing::family(
-            &VonMisesFisher::new(),
+            &VonMisesFisher::default(),
             &Dense::new(&single).unwrap(),
             family,
         )
@@ -528,7 +528,7 @@ fn directions_that_coincide_or_have_no_mean() {
     }
     let data = Dense::new(&x).unwrap();
     let fit = algorithms::gmm(2)
-        .m_step(VonMisesFisher::new())
+        .m_step(VonMisesFisher::default())
         .restarts(3)
         .fit(&data);
     assert_eq!(fit.unwrap().model.concentrations().to_vec(), [1e10; 2]);
@@ -536,7 +536,7 @@ fn directions_that_coincide_or_have_no_mean() {
     let x = array![[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]];
     let data = Dense::new(&x).unwrap();
     let model = algorithms::gmm(1)
-        .m_step(VonMisesFisher::new())
+        .m_step(VonMisesFisher::default())
         .fit(&data)
         .unwrap()
         .model;

@@ -75,7 +75,7 @@ fn families<F: Float>() -> Vec<(&'static str, Fits<F>)> {
         ),
         (
             "VonMisesFisher",
-            fits(|prior: Option<Prior>| prior.is_none().then(VonMisesFisher::new)),
+            fits(|prior: Option<Prior>| prior.is_none().then(VonMisesFisher::default)),
         ),
         (
             "Table",
@@ -177,7 +177,7 @@ fn data<F: Float>(kind: &str, x: &Array2<F>, weights: &Array1<f64>) -> Box<dyn D
         let x: &'static Array2<F> = Box::leak(Box::new(x.clone()));
         return Box::new(Dense::with_missing(x).unwrap());
     }
-    let dense = Dense::owned_weighted(x.clone(), weights).unwrap();
+    let dense = Dense::owned(x.clone(), Some(weights)).unwrap();
     if kind == "sketch" {
         return Box::new(Sketch::of_dense(&dense, 4, 1).unwrap());
     }

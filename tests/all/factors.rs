@@ -1,7 +1,8 @@
 //! Factor analysers: costs and EM against dense matrices, scikit-learn's `FactorAnalysis`, full covariances, and hard input.
 
 use crate::common::{blobs, close, read, rises, rounding, same_on_threads, seeds, turned};
-use coremix::families::{ExactSums, GaussianMixture, Save};
+use coremix::Save;
+use coremix::families::{ExactSums, GaussianMixture};
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Float, algorithms};
@@ -639,7 +640,7 @@ fn units_do_not_matter_where_columns_are_standardised() {
     let units = array![1.0, 1024.0, 0.25, 1e-3, 3e4];
     let fit = |x: &Array2<f64>| {
         let fit = algorithms::gmm(3)
-            .seeder(KMeansPlusPlus::new())
+            .seeder(KMeansPlusPlus::default())
             .covariance(Covariance::Factors(2))
             .standardise(true);
         fit.max_iterations(20)

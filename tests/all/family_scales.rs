@@ -174,7 +174,7 @@ fn all_families<F: Float>(x: &Array2<F>, w: &Array1<f64>, case: &str) -> Vec<Vec
                 let drawn = fit.model.sample(5, 1).unwrap().0;
                 assert!(drawn.iter().all(|x| x.is_finite()), "{case}: {drawn}");
                 // Seeds that are drawn, and a coreset.
-                let fit = builder.seeder(KMeansPlusPlus::new()).build().unwrap();
+                let fit = builder.seeder(KMeansPlusPlus::default()).build().unwrap();
                 sound(&fit.fit(&data).unwrap(), &data, width == 3, &case);
                 let fit = algorithms::vc_gmm(3, 30, 2, 2)
                     .m_step($family)

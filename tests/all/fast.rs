@@ -168,7 +168,7 @@ fn rows_without_weight_do_not_count() {
     let (told, tell) = std::sync::mpsc::channel();
     let builder = algorithms::k_means(4).phases(move |shape| {
         told.send(shape.rows).unwrap();
-        vec![Phase::new(Bounded::new())]
+        vec![Phase::new(Bounded::default())]
     });
     let drawn = |size| {
         let lightweight = algorithms::k_means(4).coreset(Lightweight::new(size));
@@ -226,7 +226,7 @@ fn begins_at_random_rows_where_these_are_as_good_as_seeds() {
 
 /// A phase on a coreset of 25 rows for each of 24 clusters, one on a larger coreset, and one on all rows.
 fn phases(anew: bool) -> Vec<Phase<f32>> {
-    let phase = |rows| Phase::new(Bounded::new()).rows(rows);
+    let phase = |rows| Phase::new(Bounded::default()).rows(rows);
     let first = phase(PhaseRows::Coreset);
     vec![
         if anew {
@@ -291,8 +291,8 @@ fn what_lists_miss_is_found_early() {
     let data = Dense::new(x.view()).unwrap();
     let fits = |near: usize| {
         let fits = (0..8).map(|seed| {
-            let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(PhaseRows::All);
-            let fit = algorithms::fast(150).coreset(Full).seeder(Uniform::new());
+            let phase = Phase::new(Bounded::default().nearest_centres(near)).rows(PhaseRows::All);
+            let fit = algorithms::fast(150).coreset(Full).seeder(Uniform);
             let fit = fit.phases(move |_| vec![phase.clone()]).seed(seed);
             let fit = fit.build().unwrap().fit(&data).unwrap();
             let error = fit.model.quantization_error(&data).unwrap();

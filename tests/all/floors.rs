@@ -364,7 +364,7 @@ fn the_free_energy_rises_at_floors() {
         for kind in kinds {
             for k in [1, 3, 7] {
                 let builder = algorithms::gmm(k)
-                    .seeder(KMeansPlusPlus::new())
+                    .seeder(KMeansPlusPlus::default())
                     .covariance(kind)
                     .tolerance(0.0)
                     .max_iterations(30);
@@ -418,7 +418,7 @@ fn a_far_value_is_one_cluster_more() {
         for criterion in [Criterion::Bic, Criterion::Aic, Criterion::Icl] {
             let best = found.best(criterion).unwrap().clusters;
             let all: Vec<_> = found
-                .candidates()
+                .candidates
                 .iter()
                 .map(|c| c.value(criterion))
                 .collect();

@@ -90,13 +90,13 @@ fn a_stream_gives_these_numbers() {
 #[test]
 fn uniform_seeds_are_these_rows() {
     let expected = [144, 25, 71, 13, 132, 18, 106, 129, 133, 124, 38, 113];
-    check_seeds(&UniformSeeder::new(), &expected);
+    check_seeds(&UniformSeeder, &expected);
 }
 
 #[test]
 fn seeds_of_k_means_plus_plus_are_these_rows() {
     let plain = [144, 27, 29, 34, 101, 22, 39, 132, 37, 141, 100, 121];
-    check_seeds(&KMeansPlusPlus::new(), &plain);
+    check_seeds(&KMeansPlusPlus::default(), &plain);
     let greedy = [144, 23, 133, 70, 62, 152, 108, 132, 14, 104, 43, 80];
     check_seeds(&KMeansPlusPlus::greedy(), &greedy);
 }
@@ -115,7 +115,7 @@ fn seeds_of_hierarchical_k_means_plus_plus_are_these_rows() {
         74, 55, 14, 75, 81, 134, 129, 18, 73, 3, 96, 15, 53, 148, 11, 47, 84, 112, 132, 156, 51,
         35, 128, 141, 30, 6, 31, 62,
     ];
-    check_seeds(&HierarchicalKMeansPlusPlus::new(), &expected);
+    check_seeds(&HierarchicalKMeansPlusPlus, &expected);
 }
 
 #[test]

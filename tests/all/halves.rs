@@ -60,11 +60,11 @@ fn seeds_are_the_same(name: &str, seeder: &impl Seeder<f64>, k: usize) {
 #[test]
 fn seeds_respect_weights_that_are_fractions() {
     // Later ones of these are other rows, and so perhaps the second half of the same.
-    seeds_are_the_same("uniform", &UniformSeeder::new(), 1);
-    seeds_are_the_same("k-means++", &KMeansPlusPlus::new(), 3);
+    seeds_are_the_same("uniform", &UniformSeeder, 1);
+    seeds_are_the_same("k-means++", &KMeansPlusPlus::default(), 3);
     seeds_are_the_same("greedy k-means++", &KMeansPlusPlus::greedy(), 3);
     seeds_are_the_same("AFK-MC2", &AfkMc2::new(5), 3);
-    seeds_are_the_same("hierarchical", &HierarchicalKMeansPlusPlus::new(), 3);
+    seeds_are_the_same("hierarchical", &HierarchicalKMeansPlusPlus, 3);
 }
 
 /// The weight that a coreset gives a row, on average: that of both its halves.

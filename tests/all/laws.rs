@@ -318,7 +318,7 @@ proptest! {
             let nearly = algorithms::k_means_c_prime(k, k - 1).seeder(given())
                 .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
             let neighbors = algorithms::var_gmm_s(k, k - 1, k).seeder(given())
-                .e_step(Neighborhood::new(k - 1, k).start(Start::Seeds))
+                .e_step(Neighborhood::new(k - 1, k).from_seeds(true))
                 .tolerance(0.0).max_iterations(3).build().unwrap().fit(&data).unwrap();
             prop_assert!(close(last(&nearly), last(&neighbors), 1e-9));
             prop_assert_eq!(nearly.search_labels, neighbors.search_labels);

@@ -105,11 +105,11 @@ fn missing_values_stay_missing() {
         }
     }
     let take = |seed: u64, block: usize| {
-        let mut coreset = OnePass::new(3, 12, seed).unwrap();
+        let mut coreset = OnePass::new(3, 12, seed).unwrap().may_miss(true);
         for from in (0..90).step_by(block) {
             let part = Slice::from(from..(from + block).min(90));
             let (x, w) = (x.slice_axis(Axis(0), part), w.slice_axis(Axis(0), part));
-            coreset.push_weighted_with_missing(x, w).unwrap();
+            coreset.push_weighted(x, w).unwrap();
         }
         coreset.finish().unwrap()
     };
@@ -133,15 +133,16 @@ fn missing_values_stay_missing() {
     }
     // A column that no row of a list knows, and rows that know nothing.
     let nothing = Array2::from_elem((60, 3), f64::NAN);
-    let mut coreset = OnePass::new(3, 5, 1).unwrap();
-    coreset.push_with_missing(nothing.view()).unwrap();
+    let mut coreset = OnePass::new(3, 5, 1).unwrap().may_miss(true);
+    coreset.push(nothing.view()).unwrap();
     let (rows, weights) = coreset.clone().finish().unwrap();
     assert!(rows.iter().all(|x| x.is_nan()));
     assert_abs_diff_eq!(weights.sum(), 60.0, epsilon = 1e-9);
     let mut bad = Array2::from_elem((3, 3), f64::NAN);
     bad[[2, 1]] = f64::INFINITY;
-    let found = coreset.push_with_missing(bad.view()).unwrap_err();
+    let found = coreset.push(bad.view()).unwrap_err();
     let text = "data: row 62, column 1 is NaN or infinite";
     assert!(found.to_string().starts_with(text), "{found}");
+    let mut coreset = coreset.may_miss(false);
     assert!(coreset.push(nothing.view()).is_err());
 }

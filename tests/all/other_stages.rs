@@ -161,12 +161,12 @@ fn the_laws_find_other_stages_that_break_them() {
     testing::coreset(&UniformCoreset::new(200), &data).unwrap();
     let first = testing::seeder(&First, &data, 5);
     refused(first, "First", "row 2 of weight 0 is seed 2");
-    testing::seeder(&KMeansPlusPlus::new(), &data, 5).unwrap();
+    testing::seeder(&KMeansPlusPlus::default(), &data, 5).unwrap();
     testing::seeder(&AfkMc2::default(), &data, 5).unwrap();
     // A search that keeps what is better never lowers the free energy, however it finds it.
     testing::e_step(&Drifting::default(), &data, 5).unwrap();
     let falling = testing::e_step(&Falling::default(), &data, 5);
     refused(falling, "Falling", "with the model fixed");
     testing::e_step(&Neighborhood::new(2, 3), &data, 5).unwrap();
-    testing::e_step(&Bounded::new(), &data, 5).unwrap();
+    testing::e_step(&Bounded::default(), &data, 5).unwrap();
 }

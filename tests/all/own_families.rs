@@ -221,14 +221,14 @@ fn what_does_not_suit_a_family_is_said() {
     ] {
         refused(testing::family(&wrong, &data, 2), "sums over");
     }
-    let below = Dense::owned(-&x).unwrap();
+    let below = Dense::owned(-&x, None).unwrap();
     refused(testing::family(&Poisson, &below, 2), "rows are counts");
     let sketch = Sketch::new(x.view(), 2, 1).unwrap();
     refused(
         testing::family(&Poisson, &sketch, 2),
         "other coordinates than the columns",
     );
-    let far = Dense::owned(x.mapv(|x| x as f32 * 1e30)).unwrap();
+    let far = Dense::owned(x.mapv(|x| x as f32 * 1e30), None).unwrap();
     refused(testing::family(&Poisson, &far, 2), "too far from 0");
     let fast = algorithms::fast(2).m_step(Poisson).fit(&data).map(|_| ());
     refused(fast, "take gmm, vc-gmm or another E-step");

@@ -295,7 +295,7 @@ impl<F: Float> Search<F> for Tired {
 
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
         let tired = self.served.fetch_add(1, Ordering::Relaxed) >= self.blocks;
-        let ids: Vec<u32> = (0..block.components() as u32).collect();
+        let ids: Vec<u32> = (0..model.components() as u32).collect();
         for i in (0..rows.len()).filter(|i| !tired || i % 2 == 0) {
             block.keep_best(i, model, rows, &ids);
         }
@@ -371,7 +371,7 @@ impl<F: Float> Search<F> for Odd {
     }
 
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
-        let ids: Vec<u32> = (0..block.components() as u32).collect();
+        let ids: Vec<u32> = (0..model.components() as u32).collect();
         for i in 0..rows.len() {
             let place = i.saturating_add(self.beyond);
             match self.no_rows {

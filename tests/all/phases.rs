@@ -14,7 +14,7 @@ fn points() -> Array2<f64> {
 }
 
 fn bounded<F: coremix::Float>(near: usize) -> Phase<F> {
-    Phase::new(Bounded::new().nearest_centres(near))
+    Phase::new(Bounded::default().nearest_centres(near))
 }
 
 fn parameter(error: Error) -> &'static str {
@@ -111,7 +111,7 @@ fn exact_is_about_the_search_that_ran() {
     assert_eq!(exact.search_labels, exact.model.predict(&data).unwrap());
     // On a sketch every search is over all components.
     let sketch = Sketch::new(points.view(), 2, 1).unwrap();
-    let fit = algorithms::k_means(30).e_step(Bounded::new().nearest_centres(3));
+    let fit = algorithms::k_means(30).e_step(Bounded::default().nearest_centres(3));
     let fit = fit.build().unwrap().fit(&sketch).unwrap();
     assert!(fit.exact);
     assert_eq!(fit.search_labels, fit.model.predict(&sketch).unwrap());

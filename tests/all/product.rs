@@ -730,7 +730,7 @@ fn a_table_by_name_has_covariances() {
     assert_eq!(part, Part::Table(Table::default()));
     let memory = |covariance| {
         let algorithm = table().columns(kinds()).covariance(covariance);
-        algorithm.peak_memory::<f64>(1_000, 5).unwrap()
+        algorithm.peak_memory::<f64>(1_000, 5, None).unwrap()
     };
     assert!(memory(Covariance::Full) > memory(Covariance::Diagonal));
 }

@@ -120,7 +120,7 @@ fn rows(kind: &str, n: usize, d: usize, seed: u64) -> Array2<f64> {
 fn lloyd(x: &Array2<f64>, k: usize, seed: u64) -> Option<f64> {
     let data = Dense::new(x.view()).unwrap();
     let fit = algorithms::k_means(k)
-        .seeder(HierarchicalKMeansPlusPlus::new())
+        .seeder(HierarchicalKMeansPlusPlus)
         .seed(seed)
         .tolerance(0.0)
         .max_iterations(1000)
@@ -137,7 +137,7 @@ fn lloyd(x: &Array2<f64>, k: usize, seed: u64) -> Option<f64> {
 fn bounded(x: &Array2<f64>, k: usize, seed: u64, (tolerance, most): (f64, usize)) -> f64 {
     let data = Dense::new(x.view()).unwrap();
     let fit = algorithms::k_means(k)
-        .seeder(HierarchicalKMeansPlusPlus::new())
+        .seeder(HierarchicalKMeansPlusPlus)
         .seed(seed)
         .phases(phases(48, None, None, 0))
         .tolerance(tolerance)

@@ -59,7 +59,7 @@ fn cancelled_restarts() {
     let mut rng = Rng::from_seed(5);
     let x = Array2::from_shape_fn((2_000, 4), |_| rng.normal());
     let data = Dense::new(x.view()).unwrap();
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     let many = algorithms::gmm(20).restarts(1_000_000).tolerance(0.0);
     let many = many.cancel(&cancel).build().unwrap();
     let found = on(2, || {

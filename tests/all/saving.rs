@@ -186,7 +186,7 @@ fn families<F: Float>() {
 
     // Before the first M-step.
     let (frame, mut rng) = (data.frame(), Rng::from_seed(5));
-    let seeds = KMeansPlusPlus::new()
+    let seeds = KMeansPlusPlus::default()
         .seed(View::new(&data, &frame), 4, &mut rng)
         .unwrap();
     let model = DirichletProcess::new(1.0).start(seeds.centres, frame, &data, None);

@@ -193,7 +193,7 @@ fn a_coreset_counts_as_few_rows() {
     let data = Dense::new(x.view()).unwrap();
     let sweep = Sweep::new(1..=8).coreset(Lightweight::new(400));
     let found = sweep.run(&data, gmm).unwrap();
-    for one in found.candidates() {
+    for one in &found.candidates {
         let n = one.criteria.sample_size;
         assert!((100.0..=400.0).contains(&n), "{n}");
     }
@@ -205,7 +205,7 @@ fn a_coreset_counts_as_few_rows() {
     let own = |k| algorithms::lwcs_k_means(k, 300).build();
     let found = Sweep::new([2, 4]).run(&data, own).unwrap();
     let sizes: Vec<f64> = found
-        .candidates()
+        .candidates
         .iter()
         .map(|c| c.criteria.sample_size)
         .collect();
@@ -215,7 +215,7 @@ fn a_coreset_counts_as_few_rows() {
 /// All numbers of a table, bit for bit.
 fn bits(found: &Selection<Table>) -> Vec<u64> {
     let mut bits = Vec::new();
-    for one in found.candidates() {
+    for one in &found.candidates {
         bits.push(u64::from(one.warm));
         bits.extend(one.model.means().iter().map(|x| x.to_bits()));
         bits.extend(Criterion::ALL.map(|c| one.value(c).map_or(0, f64::to_bits)));
@@ -247,25 +247,25 @@ fn seeds_and_warm_starts() {
     // From the means of `fast` all are as good as warm ones.
     let gmm = |k| {
         algorithms::gmm(k)
-            .seeder(KMeansPlusPlus::new())
+            .seeder(KMeansPlusPlus::default())
             .tolerance(1e-6)
             .build()
     };
     let found = sweep.run(&data, gmm).unwrap();
-    let ks: Vec<usize> = found.candidates().iter().map(|c| c.clusters).collect();
+    let ks: Vec<usize> = found.candidates.iter().map(|c| c.clusters).collect();
     assert_eq!(ks, [2, 3, 5, 6]);
     assert_eq!(bits(&found), bits(&sweep.run(&data, gmm).unwrap()));
     let other = sweep.clone().seed(1).run(&data, gmm).unwrap();
     assert_ne!(bits(&found), bits(&other));
 
     let cold = sweep.warm_starts(false).run(&data, gmm).unwrap();
-    for (warm, cold) in found.candidates().iter().zip(cold.candidates()) {
+    for (warm, cold) in found.candidates.iter().zip(&cold.candidates) {
         let last =
             |one: &coremix::selection::Candidate<Table>| *one.report.free_energies.last().unwrap();
         assert!(!cold.warm && last(warm) >= last(cold));
         assert_eq!(warm.warm, last(warm) > last(cold));
     }
-    assert!(found.candidates().iter().any(|one| one.warm));
+    assert!(found.candidates.iter().any(|one| one.warm));
 }
 
 /// A weight of w counts as w rows: the same criteria as on repeated rows.
@@ -298,7 +298,7 @@ fn the_dirichlet_process_beside_it() {
     assert_eq!((beside.clusters, beside.criteria.in_use), (10, 4));
     let best = found.best(Criterion::HeldOut).unwrap();
     // All models are scored on the same held-out rows. The prior makes components wider than those of the mixture.
-    let held_out = |i: usize| found.candidates()[i].held_out.unwrap();
+    let held_out = |i: usize| found.candidates[i].held_out.unwrap();
     let own = beside.held_out.unwrap();
     assert!(
         own < best.held_out.unwrap() && own > held_out(0),
@@ -361,10 +361,10 @@ fn hostile_sweeps() {
     w.slice_mut(s![..6]).fill(1.0);
     let few = Dense::weighted(x.view(), w.view()).unwrap();
     let found = Sweep::new([1, 2, 3]).held_out(0.5).run(&few, gmm).unwrap();
-    assert_eq!(found.candidates()[2].criteria.sample_size, 3.0);
+    assert_eq!(found.candidates[2].criteria.sample_size, 3.0);
     assert!(
         found
-            .candidates()
+            .candidates
             .iter()
             .all(|c| c.held_out.unwrap().is_finite())
     );
@@ -383,7 +383,7 @@ fn hostile_sweeps() {
     let same = Array2::from_elem((40, 2), 1.5);
     let same = Dense::new(same.view()).unwrap();
     let found = Sweep::new(1..=3).run(&same, gmm).unwrap();
-    for one in found.candidates() {
+    for one in &found.candidates {
         assert!(
             Criterion::ALL
                 .iter()

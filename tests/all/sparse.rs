@@ -258,7 +258,7 @@ fn variances_near_their_floors_are_those_of_dense_rows() {
     let (sparse, dense) = (text.data(&w), Dense::new(&text.dense).unwrap());
     let fit = |data: &dyn Data<f64>| {
         let builder = algorithms::gmm::<f64>(8)
-            .seeder(KMeansPlusPlus::new())
+            .seeder(KMeansPlusPlus::default())
             .covariance(Covariance::Diagonal)
             .seed(2);
         builder

@@ -258,14 +258,14 @@ fn owned_rows_are_those_of_a_view() {
     steps.slice_collapse(s![..;2, ..]);
     let by_columns = Array2::from_shape_fn((3, 600), |(j, n)| x[[n, j]]).reversed_axes();
     for (owned, view) in [
-        (Dense::owned(x.clone()).unwrap(), dense.points()),
-        (Dense::owned(by_columns).unwrap(), dense.points()),
-        (Dense::owned(part).unwrap(), x.slice(s![100..500, ..])),
-        (Dense::owned(steps).unwrap(), x.slice(s![..;2, ..])),
+        (Dense::owned(x.clone(), None).unwrap(), dense.points()),
+        (Dense::owned(by_columns, None).unwrap(), dense.points()),
+        (Dense::owned(part, None).unwrap(), x.slice(s![100..500, ..])),
+        (Dense::owned(steps, None).unwrap(), x.slice(s![..;2, ..])),
     ] {
         assert_eq!(owned.points(), view);
         assert_eq!(owned.summary(), Dense::new(view).unwrap().summary());
     }
-    let empty = Dense::owned(Array2::<f64>::zeros((0, 2)));
+    let empty = Dense::owned(Array2::<f64>::zeros((0, 2)), None);
     assert_eq!(empty.unwrap_err(), Error::Empty { what: "data" });
 }

@@ -26,17 +26,17 @@ fn far(k: usize, d: usize) -> Array2<f64> {
 
 /// Width 1 in every kind of pass.
 fn hard<F: Float>() -> Vec<(&'static str, Of<F>)> {
-    let list = |k| algorithms::k_means(k).e_step(Bounded::new());
+    let list = |k| algorithms::k_means(k).e_step(Bounded::default());
     vec![
         ("k-means", algorithms::k_means),
         ("lazy", |k| algorithms::lazy_k_means(k, 0.1)),
         ("coreset of all", |k| algorithms::lwcs_k_means(k, 1 << 20)),
         ("bounded", list),
         ("short lists", |k| {
-            algorithms::k_means(k).e_step(Bounded::new().nearest_centres(2))
+            algorithms::k_means(k).e_step(Bounded::default().nearest_centres(2))
         }),
         ("streaming", |k| {
-            algorithms::k_means(k).e_step(Bounded::new().streaming())
+            algorithms::k_means(k).e_step(Bounded::default().streaming())
         }),
         ("fast", algorithms::fast),
         ("phases of fast", |k| {
@@ -340,7 +340,7 @@ fn the_number_is_that_of_the_last_search() {
     let data = Dense::new(x.view()).unwrap();
     for (name, algorithm) in hard() {
         for iterations in 0..6 {
-            let cancel = Cancel::new();
+            let cancel = Cancel::default();
             let fit = algorithm(5).seeder(Given::new(far(5, 2).view()));
             let fit = fit
                 .max_iterations(iterations)

@@ -438,7 +438,7 @@ fn no_initial_searches_from_a_model() {
     let data = Dense::new(x.view()).unwrap();
     let builder = |initial| {
         let e_step = Neighborhood::new(3, 5)
-            .start(Start::Seeds)
+            .from_seeds(true)
             .initial_searches(initial);
         em(12, Gaussian::new(Covariance::Spherical))
             .e_step(e_step)

@@ -8,7 +8,7 @@ use arrow_array::{
 };
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
-use coremix::data::{Blocks, Data, Source};
+use coremix::data::{Blocks, Data, RowKind, Source};
 use coremix::prelude::*;
 use coremix_files::{
     AnySource, ArrowFile, Batches, CsvFile, ElementType, Format, InMemory, LabelWriter, Missing,
@@ -474,7 +474,7 @@ fn fits_are_those_of_rows_in_memory() {
     let ahead = Blocks::new(ReadAhead::new(Arc::clone(&rows))).unwrap();
     let held = Blocks::new(InMemory(x.clone())).unwrap();
     for data in [&ahead as &dyn Data<f64>, &held] {
-        assert!(!data.kind().is_dense());
+        assert_ne!(data.kind(), RowKind::Dense);
         assert_eq!(clusterer.fit(data).unwrap().model.means(), expected.means());
     }
     let labels = folder.path().join("labels.npy");

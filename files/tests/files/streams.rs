@@ -140,7 +140,7 @@ fn reading_ends_with_a_flag() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows.csv");
     std::fs::write(&path, format!("x,y\n{}", "1,2\n".repeat(5_000))).unwrap();
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     let options = Options::new().cancel(&cancel);
     let AnySource::F64(rows) = open(&path, &options).unwrap().rows else {
         unreachable!("text is f64");

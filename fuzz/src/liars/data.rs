@@ -181,12 +181,10 @@ impl Data<f64> for LyingData<'_> {
         match value.is_finite() {
             true => summary.range.iter_mut().for_each(|r| *r = (value, value)),
             false => {
-                summary = Summary {
-                    mean: vec![0.0; summary.mean.len() + 1],
-                    variance: vec![1.0; summary.mean.len() + 1],
-                    range: vec![(0.0, 1.0); summary.mean.len() + 1],
-                    ..summary
-                }
+                let columns = summary.mean.len() + 1;
+                summary.mean = vec![0.0; columns];
+                summary.variance = vec![1.0; columns];
+                summary.range = vec![(0.0, 1.0); columns];
             }
         }
         Frame::of(&summary)

@@ -125,7 +125,7 @@ impl<F: Float> Search<F> for LyingSearch {
     }
 
     fn search(&self, model: &dyn Mixture<F>, rows: &Rows<F>, block: &mut Block<F>, _: &mut Rng) {
-        let all: Vec<u32> = (0..block.components() as u32).collect();
+        let all: Vec<u32> = (0..model.components() as u32).collect();
         for i in 0..rows.len() {
             match self.deeds[i % self.deeds.len()] {
                 Deed::All => block.keep_best(i, model, rows, &all),

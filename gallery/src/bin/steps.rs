@@ -29,7 +29,7 @@ fn program() -> std::result::Result<(), Box<dyn std::error::Error>> {
     // k-means on a coreset; from where it ends, on all rows with split and merge.
     let mut means = Vec::new();
     let fit = algorithms::lwcs_k_means(CLUSTERS, 60)
-        .seeder(KMeansPlusPlus::new())
+        .seeder(KMeansPlusPlus::default())
         .build()?
         .fit_observed(&data, |progress| {
             if let Progress::Iteration { model, .. } = progress {
@@ -40,7 +40,7 @@ fn program() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let (seeds, second, last) = (&means[0], &means[1], &means[means.len() - 1]);
     let moves = Clusterer::builder()
         .clusters(CLUSTERS)
-        .phases(|_| vec![Phase::new(Bounded::new()).split_and_merge(3)])
+        .phases(|_| vec![Phase::new(Bounded::default()).split_and_merge(3)])
         .start_from(&fit.model);
     let end = moves.build()?.fit(&data)?.model.means().to_owned();
 

@@ -4,7 +4,7 @@ use crate::errors::{raise, raise_in, raise_summed};
 use crate::family;
 use crate::fitted::{Model, OfType, each};
 use crate::input::{Input, Number, Rows, Weights, needs_all};
-use coremix::data::{Blocks, Dense};
+use coremix::data::{Blocks, Dense, RowKind};
 use coremix::families::{Covariance, ExactSums, Family, GaussianMixture};
 use coremix::ndarray::{Array2, ArrayView1};
 use coremix::{BoxedMixture, Cancel, Error, Mixture as _, Result};
@@ -58,7 +58,7 @@ fn sums_of<F: Number>(
         Some(_) if rows.len() > 0 => Box::new(Blocks::new(F::read(rows))?),
         _ => rows.asked::<F>(None)?,
     };
-    if data.kind().is_dense() {
+    if data.kind() == RowKind::Dense {
         ExactSums::e_step(model, &*data, weights, width)
     } else {
         Err(needs_all())
@@ -82,7 +82,7 @@ pub(crate) fn stats<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let weights = weights.as_ref().map(|weights| weights.as_array());
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     let sums = x.work(
         py,
         &cancel,
@@ -149,7 +149,7 @@ pub(crate) fn sample<'py>(
     threads: usize,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<f64>>)> {
     let weights = weights.as_ref().map(|weights| weights.as_array());
-    let cancel = Cancel::new();
+    let cancel = Cancel::default();
     macro_rules! drawn {
         ($of:ty) => {{
             let drawn = x.work(py, &cancel, threads, |rows| {

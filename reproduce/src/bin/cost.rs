@@ -99,8 +99,7 @@ fn clusters<T: Element>(x: &Array2<T>, numbers: &[usize]) -> Result<()> {
     let mut columns: [Vec<f64>; 4] = Default::default();
     for &k in numbers {
         // The chains of AFK-MC2 would take longer than all else.
-        let builder =
-            algorithms::vc_gmm(k, CORESET, 3, 5).seeder(HierarchicalKMeansPlusPlus::new());
+        let builder = algorithms::vc_gmm(k, CORESET, 3, 5).seeder(HierarchicalKMeansPlusPlus);
         let vc = builder.build()?.fit(&data)?.report;
         let em = vc.phases[0].elapsed.as_secs_f64();
         let search = em / (vc.iterations + 1) as f64;
@@ -166,7 +165,7 @@ fn crossing(numbers: &[usize]) -> Result<()> {
         "k", "vc_gmm, 3 of 5 near", "from seeds", "k_means", "that error", "that free energy"
     );
     let run = |builder: coremix::Builder<f32>| -> Result<Run> {
-        let builder = builder.seeder(HierarchicalKMeansPlusPlus::new());
+        let builder = builder.seeder(HierarchicalKMeansPlusPlus);
         let builder = builder.coreset(Lightweight::new(CORESET));
         let fit = builder.build()?.fit(&data)?;
         Ok(Run {
@@ -177,11 +176,11 @@ fn crossing(numbers: &[usize]) -> Result<()> {
         })
     };
     for &k in numbers {
-        let near = |start| {
-            let search = Neighborhood::new(MEMBERS, 5).start(start);
+        let near = |from_seeds| {
+            let search = Neighborhood::new(MEMBERS, 5).from_seeds(from_seeds);
             algorithms::var_gmm_s(k, MEMBERS, 5).e_step(search)
         };
-        let (random, seeds) = (run(near(Start::Random))?, run(near(Start::Seeds))?);
+        let (random, seeds) = (run(near(false))?, run(near(true))?);
         let all = run(algorithms::k_means(k).max_iterations(300))?;
         print!("{k:>7}");
         for fit in [&random, &seeds, &all] {
@@ -238,7 +237,7 @@ fn seeding(numbers: &[usize]) -> Result<()> {
         let rows = data.select(&subset.rows, subset.weights)?;
         let view = View::new(&*rows, &frame);
         print!("{k:>7}");
-        let hierarchical = |rng: &mut Rng| HierarchicalKMeansPlusPlus::new().seed(view, k, rng);
+        let hierarchical = |rng: &mut Rng| HierarchicalKMeansPlusPlus.seed(view, k, rng);
         columns[0].push(time_seeder(hierarchical)?);
         let chains = |rng: &mut Rng| AfkMc2::new(2).seed(view, k, rng);
         columns[1].push(time_seeder(chains)?);

@@ -199,7 +199,7 @@ fn large(options: &Options, k: usize) -> Result<(), Failure> {
     let data = Blocks::new(source)?;
     let builder = algorithms::var_gmm_s(k, options.truncated[0], options.truncated[1]);
     let builder = builder
-        .seeder(UniformSeeder::new())
+        .seeder(UniformSeeder)
         .covariance(Covariance::Factors(q));
     let start = Instant::now();
     let fit = builder

@@ -126,7 +126,7 @@ impl Arguments {
             let builder = match self.search {
                 Search::Chosen => builder,
                 Search::Products => builder.e_step(Exhaustive::truncated(1)),
-                Search::Bounds => builder.e_step(Bounded::new().nearest_centres(k)),
+                Search::Bounds => builder.e_step(Bounded::default().nearest_centres(k)),
             };
             let fit = builder.build()?.fit(&data)?;
             let ran = fit.report.iterations as f64;

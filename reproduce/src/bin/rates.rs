@@ -62,7 +62,7 @@ fn main() -> Result<()> {
 /// Seconds of a truncated search, the shares and the sums, per 10^9 coordinates of an evaluation.
 fn truncated(x: &Array2<f32>, k: usize) -> f64 {
     let data = Dense::new(x.view()).expect("finite data");
-    let builder = algorithms::var_gmm_s(k, 5, 5).seeder(UniformSeeder::new());
+    let builder = algorithms::var_gmm_s(k, 5, 5).seeder(UniformSeeder);
     let clusterer = builder
         .tolerance(0.0)
         .max_iterations(10)
@@ -75,8 +75,8 @@ fn truncated(x: &Array2<f32>, k: usize) -> f64 {
 /// settle are not evaluated, and do not count.
 fn bounded(x: &Array2<f32>, k: usize) -> f64 {
     let data = Dense::new(x.view()).expect("finite data");
-    let builder = algorithms::fast(k).coreset(Full).e_step(Bounded::new());
-    let builder = builder.seeder(UniformSeeder::new());
+    let builder = algorithms::fast(k).coreset(Full).e_step(Bounded::default());
+    let builder = builder.seeder(UniformSeeder);
     let clusterer = builder.build().expect("valid settings");
     per_evaluation(&clusterer.fit(&data).expect("enough rows").report, x)
 }
@@ -121,7 +121,7 @@ fn product(x: &Array2<f32>, k: usize) -> f64 {
 /// A search of all rows over all components, and the sums of the M-step.
 fn iteration(x: &Array2<f32>, k: usize) -> f64 {
     let data = Dense::new(x.view()).expect("finite data");
-    let builder = algorithms::k_means(k).seeder(UniformSeeder::new());
+    let builder = algorithms::k_means(k).seeder(UniformSeeder);
     let clusterer = builder
         .tolerance(0.0)
         .max_iterations(4)

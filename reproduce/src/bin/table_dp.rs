@@ -166,7 +166,12 @@ impl Settings {
             nats: densities.mean().expect("rows"),
             seconds,
             iterations: fit.report.iterations,
-            components: fit.model.components_above(0.001),
+            components: fit
+                .model
+                .proportions()
+                .iter()
+                .filter(|p| **p >= 0.001)
+                .count(),
             entropy: fit.report.coreset_entropy.unwrap_or(1.0),
         })
     }

@@ -43,7 +43,7 @@ const VARIANTS: [Variant; 7] = [
 /// The phases of `fast` with other lists of near centres.
 fn near(shape: Shape, near: usize) -> Vec<Phase<f32>> {
     let phases = fast_phases(shape).into_iter();
-    let bounded = Bounded::new().nearest_centres(near);
+    let bounded = Bounded::default().nearest_centres(near);
     phases.map(|phase| phase.e_step(bounded)).collect()
 }
 

@@ -5,7 +5,6 @@
 //! Table 2: 2.5 GB, 10 minutes); default: all but `large`. `none` is a small version of `large`. Errors are relative to k-means on all
 //! rows, figures are means over five seeds with standard errors in brackets, times are medians. Run it on an otherwise idle machine.
 
-use coremix::e_step::Start;
 use coremix::prelude::*;
 use coremix::stage::Rng;
 use coremix::{Builder, Element, Evaluations, algorithms, metrics};
@@ -133,6 +132,11 @@ where
     Ok(runs)
 }
 
+/// The evaluations of all stages.
+fn total(evaluations: &Evaluations) -> u64 {
+    evaluations.coreset + evaluations.seeding + evaluations.search + evaluations.scoring
+}
+
 fn main() -> Outcome {
     let parts: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|own| own == part);
@@ -218,7 +222,7 @@ where
         let here = [
             signed(results.above(base), 2),
             results.faster(&k_means),
-            results.fewer(&k_means, Evaluations::total),
+            results.fewer(&k_means, total),
             with_error(mean(&results.iterations), 1),
             results.start(),
         ];
@@ -273,7 +277,7 @@ fn starts(case: &Case, x: &Array2<f32>) -> Result<()> {
     heading(&["error over k-means++, %", "iterations"]);
     let base = mean(&runs(x, TOLERANCE, case.k_means())?.errors).0;
     let var = || case.var(case.search());
-    let given_supports = case.search().start(Start::Seeds);
+    let given_supports = case.search().from_seeds(true);
     let seeds = AfkMc2::new(case.chain);
     for (name, tolerance, builder) in [
         ("as published", TOLERANCE, var()),
@@ -281,7 +285,7 @@ fn starts(case: &Case, x: &Array2<f32>) -> Result<()> {
         (
             "seeds by k-means++",
             TOLERANCE,
-            var().seeder(KMeansPlusPlus::new()),
+            var().seeder(KMeansPlusPlus::default()),
         ),
         (
             "supports that start at the seeds",

@@ -31,7 +31,7 @@ pub fn fast<F: Float>(clusters: usize) -> Builder<F> {
     Clusterer::builder()
         .clusters(clusters)
         .coreset(Lightweight::new(rows_for(clusters)))
-        .seeder(HierarchicalKMeansPlusPlus::new())
+        .seeder(HierarchicalKMeansPlusPlus)
         .phases(fast_phases)
         .named()
         .stop_rule(Rule::Remaining)
@@ -76,7 +76,7 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         1
     };
     let phase = |rows, factor| {
-        let phase = Phase::new(Bounded::new().nearest_centres(near)).rows(rows);
+        let phase = Phase::new(Bounded::default().nearest_centres(near)).rows(rows);
         let phase = phase
             .columns(columns)
             .split_and_merge(TUNING.rounds)
@@ -84,7 +84,7 @@ pub fn fast_phases<F: Float>(shape: Shape) -> Vec<Phase<F>> {
         phase.tolerance_factor(factor)
     };
     let shorter = near.div_ceil(TUNING.shorter).max(near.min(TUNING.panel));
-    let last = Bounded::new().nearest_centres(shorter);
+    let last = Bounded::default().nearest_centres(shorter);
     // Iterations on few numbers are worth their time.
     let wide = (d as f64 / TUNING.few_columns).max(1.0);
     let many = wide * shape.rows as f64 / TUNING.few_rows;
@@ -147,7 +147,7 @@ fn fast_phases_within<F: Float>(shape: Shape, bytes: f64) -> Vec<Phase<F>> {
     if sizes.rows() + within(&phases) <= bytes {
         return phases;
     }
-    let streaming = Bounded::new()
+    let streaming = Bounded::default()
         .nearest_centres(near_for(shape.clusters))
         .streaming();
     let on = |rows| phases[0].clone().starts(1).rows(rows);

@@ -48,7 +48,7 @@ use crate::model::Mixture;
 /// use coremix::prelude::*;
 /// # let birch = coremix::datasets::Birch::grid(40).generate::<f32>(1)?;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
-/// let fit = algorithms::k_means(25).e_step(Bounded::new()).build()?.fit(&data)?;
+/// let fit = algorithms::k_means(25).e_step(Bounded::default()).build()?.fit(&data)?;
 /// let searches = fit.report.free_energies.len() as u64;
 /// assert!(fit.report.evaluations.search < searches * 1_000 * 25); // settled rows cost nothing
 /// # Ok::<(), Error>(())
@@ -60,15 +60,6 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// The default below.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            nearest_centres: 48,
-            streaming: false,
-        }
-    }
-
     /// Centres a row is compared with: its own and the nearest others. Default 48: with fewer, rows of many columns often stay
     /// at a centre that is not the nearest. With all centres the labels are exact, up to the rounding of distances; then
     /// [`Exhaustive::nearest`](super::Exhaustive::nearest), which needs less memory, is faster with more than a few.
@@ -96,7 +87,10 @@ impl Bounded {
 
 impl Default for Bounded {
     fn default() -> Self {
-        Self::new()
+        Self {
+            nearest_centres: 48,
+            streaming: false,
+        }
     }
 }
 

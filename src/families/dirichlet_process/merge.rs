@@ -222,7 +222,7 @@ mod tests {
     use crate::base::rng::Rng;
     use crate::data::Dense;
     use crate::families::DirichletProcess;
-    use crate::m_step::{MStep, Merges};
+    use crate::m_step::MStep;
     use crate::model::Mixture;
     use crate::model::posterior::LogJoint;
     use crate::testing::stepped::Stepped;
@@ -264,7 +264,7 @@ mod tests {
             case.update(None).unwrap();
             case.search();
         }
-        case.family.prepare(&mut case.model);
+        case.family.prepare_merges(&mut case.model);
         case
     }
 

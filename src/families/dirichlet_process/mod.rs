@@ -19,7 +19,7 @@ use crate::data::{Data, RowKind};
 use crate::families::variances::{STEPS_WITH_ONE_VARIANCE, variance_floors, variance_of};
 use crate::m_step::sums::accumulate::About;
 use crate::m_step::sums::outer::Pairs;
-use crate::m_step::{MStep, Merges, Moments, Needs, Started, Variances};
+use crate::m_step::{MStep, Moments, Needs, Started, Variances};
 use crate::model::block::Block;
 use crate::model::posterior::Likelihood;
 use crate::rows::{Centres, Frame, Rows};
@@ -207,20 +207,18 @@ impl<F: Float> MStep<F> for DirichletProcess {
         model.renew(cancel)
     }
 
-    fn merges(&self) -> Option<&dyn Merges<Self::Model>> {
-        self.merges.then_some(self)
+    fn merges(&self) -> bool {
+        self.merges
     }
-}
 
-impl<F: Float> Merges<DirichletProcessMixture<F>> for DirichletProcess {
-    fn prepare(&self, model: &mut DirichletProcessMixture<F>) {
+    fn prepare_merges(&self, model: &mut Self::Model) {
         model.pairs = merge::pairs(&model.q.components, &model.q.prior);
     }
 
     fn merge(
         &self,
         sums: &mut Moments,
-        model: &DirichletProcessMixture<F>,
+        model: &Self::Model,
         cancel: Option<&Cancel>,
     ) -> Result<usize> {
         let priors = merge::priors(&model.q.prior, self.prior_is_of_data(), cancel)?;

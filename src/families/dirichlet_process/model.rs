@@ -191,21 +191,6 @@ impl<F: Float> DirichletProcessMixture<F> {
         let sticks = &self.q.sticks.0;
         Array2::from_shape_fn((sticks.len(), 2), |(t, i)| sticks[t][i])
     }
-
-    /// The effective number of components: the exponential of the entropy of the expected
-    /// [proportions](Mixture::proportions). $T$ if all are equal, 1 if one has everything.
-    #[must_use]
-    pub fn effective_components(&self) -> f64 {
-        let logs = self.q.sticks.log_proportions();
-        let terms = logs.into_iter().filter(|l| l.is_finite());
-        (-terms.map(|l| l.exp() * l).sum::<f64>()).exp()
-    }
-
-    /// The number of components whose expected [proportion](Mixture::proportions) is at least `least`.
-    #[must_use]
-    pub fn components_above(&self, least: f64) -> usize {
-        self.proportions().iter().filter(|p| **p >= least).count()
-    }
 }
 
 impl<F: Float> Transforms for DirichletProcessMixture<F> {

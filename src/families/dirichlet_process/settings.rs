@@ -56,7 +56,8 @@ use std::fmt;
 /// let data = Dense::new(birch.points.view())?; // 1,000 points in 25 clusters
 /// let process = DirichletProcess::new(1.0).mean_precision(0.1);
 /// let fit = algorithms::gmm(30).m_step(process).build()?.fit(&data)?; // at most 30 components
-/// assert!(fit.model.components_above(1e-3) <= 30 && fit.model.covariances().dim() == (30, 2, 2));
+/// let used = fit.model.proportions().iter().filter(|p| **p >= 1e-3).count();
+/// assert!(used <= 30 && fit.model.covariances().dim() == (30, 2, 2));
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]

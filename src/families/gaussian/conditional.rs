@@ -5,6 +5,7 @@ use super::mixture::GaussianMixture;
 use crate::base::error::{Result, require};
 use crate::base::float::{Float, held_in_range};
 use crate::families::columns::{TOO_FAR, among, check_part, given, other_columns};
+use crate::model::Mixture;
 use crate::rows::Centres;
 use ndarray::{Array1, Array2, Array3, Axis};
 use std::f64::consts::TAU;
@@ -17,7 +18,7 @@ impl<F: Float> GaussianMixture<F> {
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         check_part(columns, &self.theta.common.frame)?;
         let means = self.exact_means().select(Axis(1), columns);
-        self.of_parts(columns, means, self.proportions().to_owned(), None)
+        self.of_parts(columns, means, self.proportions(), None)
     }
 
     /// The mixture of the other columns, in their order, where these `columns` have these `values`: what the model says of what is
@@ -48,7 +49,7 @@ impl<F: Float> GaussianMixture<F> {
             let known = (columns, &differences[..]);
             let conditional = given(c, &self.covariance(c)?, known, &others)?;
             let constant = columns.len() as f64 * TAU.ln();
-            logs[c] = self.proportions()[c].ln()
+            logs[c] = self.theta.common.proportions.values[c].ln()
                 - conditional.volume
                 - 0.5 * (conditional.squared + constant);
             let mut row = moved.row_mut(c);

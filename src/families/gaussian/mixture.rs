@@ -319,12 +319,6 @@ impl<F: Float> GaussianMixture<F> {
         }
         covariances
     }
-
-    /// The mixing proportions (k): they sum to 1. 0 for a component that was discarded.
-    #[must_use]
-    pub fn proportions(&self) -> ArrayView1<'_, f64> {
-        ArrayView1::from(&self.common().proportions.values)
-    }
 }
 
 /// The largest variance, if all are positive and finite, and if the type can hold their ratios: costs are in units of one of
@@ -390,7 +384,7 @@ impl<F: Float> Mixture<F> for GaussianMixture<F> {
     }
 
     fn proportions(&self) -> Array1<f64> {
-        self.proportions().to_owned()
+        self.common().proportions.values.iter().copied().collect()
     }
 
     fn free_parameters(&self) -> Option<usize> {

@@ -70,16 +70,6 @@ impl Table {
         Self { prior_rows, ..self }
     }
 
-    /// How many categories occur in all columns of this data: each component has as many probabilities.
-    ///
-    /// # Errors
-    /// Rows that are no such table, as in a fit.
-    pub fn categories_of<F: Float>(&self, data: &dyn Data<F>) -> Result<usize> {
-        let numbers: Vec<usize> = (0..data.dim()).collect();
-        let categories = codes(&self.kinds(data.dim())?, data, &numbers)?;
-        Ok(categories.iter().map(|column| column.codes.len()).sum())
-    }
-
     /// The kinds of `d` columns.
     fn kinds(&self, d: usize) -> Result<Vec<Column>> {
         let rule = "must be as many as there are columns";

@@ -27,7 +27,7 @@ use ndarray::{Array1, Array2, ArrayD, ArrayView1};
 /// Rows are brought to length 1 as they are loaded, in a fit and by its model: both take rows as they are. A row of zeros has no
 /// direction: it has the same distance from all.
 ///
-/// [`tied`](Self::tied) components have one concentration and equal proportions: with supports of width 1 that is spherical k-means,
+/// By default each has a concentration and a proportion of its own. [`tied`](Self::tied) components have one concentration and equal proportions: with supports of width 1 that is spherical k-means,
 /// which maximises the cosines of rows with the directions of their clusters, $\sum_n w_n \max_c \mu_c^\top y_n$. Costs are squared
 /// distances on the sphere, $2 - 2 \mu_c^\top y$. Searches with bounds move centres to means, which lie inside the sphere, so they are
 /// an error of the fit; [`algorithms::spherical_k_means`](crate::algorithms::spherical_k_means) begins with such a search.
@@ -38,7 +38,7 @@ use ndarray::{Array1, Array2, ArrayD, ArrayView1};
 /// use ndarray::array;
 ///
 /// let x = array![[1.0, 0.1], [20.0, 1.0], [0.1, 3.0], [0.0, 0.2]]; // two directions, of any length
-/// let fit = algorithms::gmm(2).m_step(VonMisesFisher::new()).build()?.fit(&Dense::new(&x)?)?;
+/// let fit = algorithms::gmm(2).m_step(VonMisesFisher::default()).build()?.fit(&Dense::new(&x)?)?;
 /// let labels = fit.model.predict(&Dense::new(&x)?)?;
 /// assert!(labels[0] == labels[1] && labels[2] == labels[3] && labels[0] != labels[2]);
 /// # Ok::<(), Error>(())
@@ -49,12 +49,6 @@ pub struct VonMisesFisher {
 }
 
 impl VonMisesFisher {
-    /// A concentration and a proportion for each component.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { tied: false }
-    }
-
     /// One concentration for all components, and equal proportions: the components of spherical k-means.
     #[must_use]
     pub fn tied() -> Self {

@@ -61,7 +61,9 @@ mod tests {
             let w = Array1::from_shape_fn(n, |i| if powers { 1.0 } else { (i % 4) as f64 });
             let data: Box<dyn Data<F>> = match q {
                 0 => Box::new(Dense::weighted(x.view(), w.view()).unwrap()),
-                q => Box::new(Sketch::weighted(x.view(), w.view(), q, 7).unwrap()),
+                q => Box::new(
+                    Sketch::of_dense(&Dense::weighted(x.view(), w.view()).unwrap(), q, 7).unwrap(),
+                ),
             };
             let frame = data.frame();
             let mut rows = Rows::default();

@@ -234,7 +234,7 @@ impl Moments {
 
     /// Mass of all coordinates of component `c` together: $d \thinspace m_c$ where every row knows all.
     #[must_use]
-    pub fn entries(&self, c: usize) -> f64 {
+    pub(crate) fn entries(&self, c: usize) -> f64 {
         if self.observed.is_empty() {
             self.dim as f64 * self.mass[c]
         } else {

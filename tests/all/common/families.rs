@@ -25,7 +25,7 @@ impl<F: Float> Family<F> for GaussianMixture<F> {
         self.covariances()
     }
     fn proportions(&self) -> Vec<f64> {
-        self.proportions().to_vec()
+        Mixture::proportions(self).to_vec()
     }
 }
 

@@ -148,7 +148,7 @@ fn counts_of_zero() {
         (k_means().seeder(AfkMc2::new(0)).build().map(drop), "chain"),
         (
             k_means()
-                .seeder(KMeansPlusPlus::new().candidates(0))
+                .seeder(KMeansPlusPlus::default().candidates(0))
                 .build()
                 .map(drop),
             "candidates",
@@ -275,7 +275,7 @@ fn sizes_that_are_clamped() {
         }};
     }
     for huge in [k + 1, 1 << 40, usize::MAX] {
-        let all = means!(algorithms::gmm(k).seeder(KMeansPlusPlus::new()));
+        let all = means!(algorithms::gmm(k).seeder(KMeansPlusPlus::default()));
         same(means!(algorithms::k_means_c_prime(k, huge)), all.clone());
         let seeded = algorithms::gmm(k).seeder(AfkMc2::default());
         same(means!(algorithms::var_gmm_s(k, huge, 2)), means!(seeded));
@@ -285,7 +285,7 @@ fn sizes_that_are_clamped() {
         same(means!(algorithms::d_gmm(k, 2, huge)), wide);
         let wide = means!(algorithms::var_gmm_s(k, 2, k));
         same(means!(algorithms::var_gmm_s(k, 2, huge)), wide);
-        let from_seeds = |g| Neighborhood::new(2, g).start(Start::Seeds);
+        let from_seeds = |g| Neighborhood::new(2, g).from_seeds(true);
         let wide = means!(algorithms::gmm(k).e_step(from_seeds(k)));
         same(means!(algorithms::gmm(k).e_step(from_seeds(huge))), wide);
         let whole = means!(algorithms::k_means(k).seeder(AfkMc2::default()));
@@ -312,7 +312,7 @@ fn stages_that_do_not_go_together_are_not_built() {
             algorithms::fast::<f64>(25),
             algorithms::fast_within(25, 1 << 30),
             algorithms::lazy_k_means(25, 0.1),
-            algorithms::k_means(25).e_step(Bounded::new()),
+            algorithms::k_means(25).e_step(Bounded::default()),
             algorithms::k_means(25)
                 .phases(|_| vec![Phase::new(Exhaustive::all()), Phase::new(Lazy::new(0.1))]),
         ];

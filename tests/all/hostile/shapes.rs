@@ -58,7 +58,9 @@ fn empty_batches_of<F: Float>() {
         answers_about_nothing(algorithm.name, &*fit.model, 3);
     }
     let fit = algorithms::dp_gmm(4, 1.0).build().unwrap().fit(&data);
-    let fit = fit.unwrap().boxed();
+    let fit = fit
+        .unwrap()
+        .map(|model| -> Box<dyn Mixture<F>> { Box::new(model) });
     answers_about_nothing("dp-gmm, boxed", &fit.model, 3);
     // Rows are as they are in other data.
     let batch = Dense::batch(&x).unwrap();
