@@ -2,7 +2,7 @@
 //!
 //! `TASK POINTS.npy CLUSTERS SEED` prints seconds, a figure of quality and peak memory in KiB. Fits take one of the named
 //! algorithms, and the figure is the quantization error. `predict` and `score` take the model of a short fit, whose time is
-//! not counted; `score` gives the log-likelihood. `gmm_spherical`, `gmm_diagonal`, `gmm_tied` and `gmm_full` are eight iterations with at
+//! not counted; `score` gives the log-likelihood. `gmm_spherical`, `gmm_diagonal`, `gmm_tied`, `gmm_full` and `gmm_factors` are eight iterations with at
 //! most 50 components on at most 50,000 rows and 32 columns, evenly spaced, and give the log-likelihood.
 
 use coremix::prelude::*;
@@ -45,6 +45,7 @@ fn run<T: Element>(x: ArrayView2<'_, T>, task: &str, k: usize, seed: u64) -> Any
         ("gmm_diagonal", Covariance::Diagonal),
         ("gmm_tied", Covariance::Tied),
         ("gmm_full", Covariance::Full),
+        ("gmm_factors", Covariance::Factors(2)),
     ];
     if let Some((_, kind)) = kinds.iter().find(|(name, _)| *name == task) {
         let mixture = algorithms::gmm(k.min(50)).seeder(AfkMc2::new(20));
