@@ -19,29 +19,23 @@ use ndarray::{Array1, Array2};
 
 type Model<'a, F> = &'a Facts<'a, F>;
 type DataOf<'a, F> = &'a dyn Data<F>;
-type Labels = Array1<u32>;
-/// The row nearest to each mean, with its squared distance.
-type Medoids = Result<Vec<Option<(usize, f64)>>>;
-/// A score, and its evaluations.
-type Scored = Result<(Score, u64)>;
-/// Components and their shares, per row.
-type Shares<F> = Result<(Array2<u32>, Array2<F>)>;
 
 /// Functions from which all others are reached.
 #[expect(dead_code, reason = "they are compiled, not called")]
+#[expect(clippy::type_complexity, reason = "signatures are what they are")]
 struct Instances<F: Float> {
     algorithms: fn(&Algorithm) -> Result<Box<dyn Estimator<F>>>,
-    predict: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Labels>,
+    predict: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Array1<u32>>,
     responsibilities: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Array2<F>>,
-    truncated: fn(Model<'_, F>, DataOf<'_, F>, usize) -> Shares<F>,
+    truncated: fn(Model<'_, F>, DataOf<'_, F>, usize) -> Result<(Array2<u32>, Array2<F>)>,
     log_densities: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Array1<f64>>,
     log_likelihood: fn(Model<'_, F>, DataOf<'_, F>) -> Result<f64>,
     classify: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Classified>,
-    score: fn(Model<'_, F>, DataOf<'_, F>) -> Scored,
+    score: fn(Model<'_, F>, DataOf<'_, F>) -> Result<(Score, u64)>,
     impute: fn(Model<'_, F>, &Array2<F>, &Dense<'_, F>, bool) -> Result<Array2<F>>,
     density_threshold: fn(Model<'_, F>, DataOf<'_, F>, f64) -> Result<f64>,
     sizes: fn(Model<'_, F>, DataOf<'_, F>) -> Result<Array1<f64>>,
-    medoids: fn(Model<'_, F>, &Array2<f64>, DataOf<'_, F>) -> Medoids,
+    medoids: fn(Model<'_, F>, &Array2<f64>, DataOf<'_, F>) -> Result<Vec<Option<(usize, f64)>>>,
     quantization_error: fn(Model<'_, F>, DataOf<'_, F>) -> Result<f64>,
     densities: fn(Model<'_, F>, &Rows<F>) -> Vec<f64>,
     smallest: fn(Cost<'_, F>, &Rows<F>, &[u32], &mut Vec<F>, &mut [u32], &mut [F]),
