@@ -4,7 +4,6 @@ use crate::arguments::{Fit as Arguments, Metric};
 use crate::failure::Result;
 use crate::messages::{item, say, short};
 use crate::outputs::is_standard_output;
-use coremix::costs::Cost;
 use coremix::data::RowKind;
 use coremix::families::Family;
 use coremix::prelude::*;
@@ -147,7 +146,7 @@ fn quality<F: Float>(
     let k = model.components();
     let frame = model.frame();
     let log_joint = model.log_joint();
-    let is_hard = matches!(model.cost(), Cost::Squared(_)) && shared.unwrap_or(k) == 1;
+    let is_hard = model.cost().is_squared() && shared.unwrap_or(k) == 1;
     if is_hard && data.kind() != RowKind::Dense {
         let error = match &fit.coreset {
             Some(coreset) => {

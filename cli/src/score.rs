@@ -5,7 +5,6 @@ use crate::failure::Result;
 use crate::messages::{item, say, short};
 use crate::progress::Bar;
 use crate::rows::{self, with_rows};
-use coremix::costs::Cost;
 use coremix::{BoxedMixture, Element, Save};
 use coremix_files::Rows;
 use std::sync::Arc;
@@ -50,7 +49,7 @@ fn of_rows<T: Element>(score: &Score, (rows, weights): (Rows<T>, Option<Vec<f64>
     };
     item("rows", format_args!("{rows}{weighted}"))?;
     // Where variances differ, a row does not belong to the nearest centre.
-    if matches!(model.cost(), Cost::Squared(_)) {
+    if model.cost().is_squared() {
         let each = short(error / weight);
         let total = short(error);
         let what = "the mean squared distance to the nearest centre";

@@ -249,7 +249,7 @@ impl<'m, F: Float> Cost<'m, F> {
 
     /// Whether the best component of a row is the one with the nearest centre, whatever the row.
     #[must_use]
-    pub(crate) fn is_squared(&self) -> bool {
+    pub fn is_squared(&self) -> bool {
         matches!(self, Self::Squared(_))
     }
 }

@@ -175,7 +175,8 @@ pub struct Evaluations {
 
 impl Evaluations {
     /// All stages together.
-    pub(crate) fn total(&self) -> u64 {
+    #[must_use]
+    pub fn total(&self) -> u64 {
         let others = [self.seeding, self.search, self.scoring].into_iter();
         others.fold(self.coreset, u64::saturating_add)
     }

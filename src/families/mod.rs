@@ -18,6 +18,5 @@ pub use gaussian::family::Gaussian;
 pub use gaussian::mixture::GaussianMixture;
 pub use gaussian::prior::Prior;
 pub use product::{Column, Part, Product, ProductMixture, Table};
-#[cfg(feature = "files")]
 pub use stored::Family;
 pub use von_mises_fisher::{VonMisesFisher, VonMisesFisherMixture};

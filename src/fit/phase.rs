@@ -154,9 +154,7 @@ impl<F: Float> Phase<F> {
         self.outline.after_subspace = true;
         self
     }
-}
 
-impl<F: Float> Phase<F> {
     pub(crate) fn check(&self, clusters: usize) -> Result<()> {
         let Outline {
             rows,

@@ -101,7 +101,7 @@ pub trait MStep<F: Float>: Stage + Send + Sync + 'static {
         false
     }
 
-    /// Chooses components that may merge, so that the next statistics have all that is needed to decide about it.
+    /// Chooses pairs of components that may merge. The next statistics contain the sums that decide whether they do.
     fn prepare_merges(&self, _model: &mut Self::Model) {}
 
     /// Merges components in such sums over all rows, where that is sure to raise the free energy of the next update. Returns

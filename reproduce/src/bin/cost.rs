@@ -180,7 +180,8 @@ fn crossing(numbers: &[usize]) -> Result<()> {
             let search = Neighborhood::new(MEMBERS, 5).from_seeds(from_seeds);
             algorithms::var_gmm_s(k, MEMBERS, 5).e_step(search)
         };
-        let (random, seeds) = (run(near(false))?, run(near(true))?);
+        let random = run(near(false))?;
+        let seeds = run(near(true))?;
         let all = run(algorithms::k_means(k).max_iterations(300))?;
         print!("{k:>7}");
         for fit in [&random, &seeds, &all] {

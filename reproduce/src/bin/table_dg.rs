@@ -68,11 +68,6 @@ const SMALL_SEEDS: u64 = 100;
 
 const NAMES: [&str; 4] = ["k-means", "k-means on coreset", "vc-GMM", "D-GMM"];
 
-/// The evaluations of all stages.
-fn total(evaluations: &Evaluations) -> u64 {
-    evaluations.coreset + evaluations.seeding + evaluations.search + evaluations.scoring
-}
-
 fn main() -> Outcome {
     let parts: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|own| own == part);
@@ -169,7 +164,7 @@ fn large(case: &Case, x: &Array2<f32>) -> Result<()> {
     for ((name, own), published) in NAMES.iter().zip(&table).zip(case.published) {
         let here = [
             signed(own.above(base), 2),
-            own.fewer(&table[0], total),
+            own.fewer(&table[0], Evaluations::total),
             with_error(mean(&own.iterations), 1),
         ];
         let mut cells = beside(&published, here);

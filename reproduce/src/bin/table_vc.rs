@@ -132,11 +132,6 @@ where
     Ok(runs)
 }
 
-/// The evaluations of all stages.
-fn total(evaluations: &Evaluations) -> u64 {
-    evaluations.coreset + evaluations.seeding + evaluations.search + evaluations.scoring
-}
-
 fn main() -> Outcome {
     let parts: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|own| own == part);
@@ -222,7 +217,7 @@ where
         let here = [
             signed(results.above(base), 2),
             results.faster(&k_means),
-            results.fewer(&k_means, total),
+            results.fewer(&k_means, Evaluations::total),
             with_error(mean(&results.iterations), 1),
             results.start(),
         ];
